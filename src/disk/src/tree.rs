@@ -1,0 +1,223 @@
+//! A file tree in memory: what a file system holds, without its layout.
+//!
+//! Paths and names are bytes. Contents are references to ranges of sources ([`Map`]), never copies. Directories hold
+//! their entries sorted by name, so a walk never depends on the order in which the tree was filled.
+
+mod path;
+mod edit;
+
+use std::collections::BTreeMap;
+
+pub use path::{Walk, components};
+
+use crate::source::{Map, MapReader, Sources};
+
+/// Most symbolic links that one look-up follows, as `MAXSYMLINKS` of Linux.
+const MAX_SYMLINKS: usize = 40;
+
+/// Why a tree refused an operation.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum TreeError {
+    #[error("{path}: name {name:?} is not a valid file name")]
+    InvalidName { path: String, name: String },
+    #[error("{path}: no such file or directory")]
+    NotFound { path: String },
+    #[error("{path}: {found} stands where a directory is needed")]
+    NotDirectory { path: String, found: &'static str },
+    #[error("{path}: a {found} exists where a {wanted} would be placed")]
+    Occupied { path: String, found: &'static str, wanted: &'static str },
+    #[error("{path}: more than {MAX_SYMLINKS} symbolic links")]
+    SymlinkLoop { path: String },
+    #[error("{path}: is a {found}, not a regular file")]
+    NotFile { path: String, found: &'static str },
+    #[error("{path}: {len} bytes, more than the {limit} that are read into memory")]
+    TooLarge { path: String, len: u64, limit: u64 },
+    #[error("{path}: cannot read")]
+    Read { path: String, source: std::io::Error },
+}
+
+/// Names one inode of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InodeId(u32);
+
+/// The root directory.
+pub const ROOT: InodeId = InodeId(0);
+
+/// Names one origin of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OriginId(u32);
+
+/// Which input a node came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// Layer, or `base` for the base image.
+    pub layer: String,
+    /// Artifact of the layer, where the node came from one.
+    pub artifact: Option<String>,
+    /// Digest of that artifact, as `sha256:<hex>`.
+    pub digest: Option<String>,
+}
+
+/// A point in time: seconds since 1970-01-01 UTC, and nanoseconds below 1,000,000,000.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timestamp {
+    /// Seconds, negative before 1970.
+    pub secs: i64,
+    /// Nanoseconds, always forward from `secs`.
+    pub nanos: u32,
+}
+
+/// Owner, permission and time of an inode.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// Permission bits, set-id and sticky bits: 0 to 0o7777.
+    pub mode: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Last modification of the content.
+    pub mtime: Timestamp,
+    /// Extended attributes by full name (`security.capability`), values as `getxattr(2)` returns them.
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+}
+
+impl Metadata {
+    /// Owned by root, without extended attributes.
+    pub fn root(mode: u16, mtime: Timestamp) -> Self {
+        Self { mode, mtime, ..Self::default() }
+    }
+}
+
+/// What an inode is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Entries by name.
+    Directory(BTreeMap<Vec<u8>, InodeId>),
+    /// A regular file.
+    File(Map),
+    /// A symbolic link with its target.
+    Symlink(Vec<u8>),
+    /// A character device.
+    CharDevice {
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+    },
+    /// A block device.
+    BlockDevice {
+        /// Major number.
+        major: u32,
+        /// Minor number.
+        minor: u32,
+    },
+    /// A named pipe.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+}
+
+impl Kind {
+    /// The field's word for it, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Directory(_) => "directory",
+            Self::File(_) => "regular file",
+            Self::Symlink(_) => "symbolic link",
+            Self::CharDevice { .. } => "character device",
+            Self::BlockDevice { .. } => "block device",
+            Self::Fifo => "named pipe",
+            Self::Socket => "socket",
+        }
+    }
+
+    /// An empty directory.
+    pub fn directory() -> Self {
+        Self::Directory(BTreeMap::new())
+    }
+}
+
+/// One inode; several names may refer to it when it is not a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inode {
+    /// Owner, permission and time.
+    pub meta: Metadata,
+    /// Type and content.
+    pub kind: Kind,
+    /// Where it came from.
+    pub origin: OriginId,
+}
+
+/// A file tree with the sources that its contents refer to.
+#[derive(Clone, Debug)]
+pub struct Tree {
+    inodes: Vec<Inode>,
+    origins: Vec<Origin>,
+    sources: Sources,
+}
+
+impl Tree {
+    /// A tree that is only a root directory.
+    pub fn new(root: Metadata, origin: Origin) -> Self {
+        let root = Inode { meta: root, kind: Kind::directory(), origin: OriginId(0) };
+        Self { inodes: vec![root], origins: vec![origin], sources: Sources::default() }
+    }
+
+    /// The inode of that name. Panics on an id of another tree, which is a programming error.
+    pub fn inode(&self, id: InodeId) -> &Inode {
+        &self.inodes[id.0 as usize]
+    }
+
+    /// The inode of that name, to change its metadata. Entries of directories change by `insert`, `link`, `remove`.
+    pub fn meta_mut(&mut self, id: InodeId) -> &mut Metadata {
+        &mut self.inodes[id.0 as usize].meta
+    }
+
+    /// Records where nodes come from.
+    pub fn add_origin(&mut self, origin: Origin) -> OriginId {
+        self.origins.push(origin);
+        OriginId(u32::try_from(self.origins.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// The origin of that name.
+    pub fn origin(&self, id: OriginId) -> &Origin {
+        &self.origins[id.0 as usize]
+    }
+
+    /// The sources of all contents.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// The sources of all contents, to add one.
+    pub fn sources_mut(&mut self) -> &mut Sources {
+        &mut self.sources
+    }
+
+    /// Every name of the tree, the root first, each directory before its entries, entries sorted by bytes.
+    pub fn walk(&self) -> Walk<'_> {
+        Walk::new(self)
+    }
+
+    /// The whole content of the regular file at `path` (symbolic links are followed inside the tree), when it is at
+    /// most `limit` bytes.
+    pub fn read(&self, path: &[u8], limit: u64) -> Result<Vec<u8>, TreeError> {
+        let shown = path::show(path);
+        let inode = self.inode(self.resolve(path)?);
+        let Kind::File(map) = &inode.kind else {
+            return Err(TreeError::NotFile { path: shown, found: inode.kind.name() });
+        };
+        if map.len() > limit {
+            return Err(TreeError::TooLarge { path: shown, len: map.len(), limit });
+        }
+        let mut content = Vec::new();
+        std::io::Read::read_to_end(&mut MapReader::new(map, &self.sources), &mut content)
+            .map_err(|source| TreeError::Read { path: shown, source })?;
+        Ok(content)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Changing a tree: adding, linking and removing names.
+
+use super::path::{components, parent_of, show};
+use super::{Inode, InodeId, Kind, Metadata, OriginId, ROOT, Tree, TreeError};
+
+/// Longest file name of Linux (`NAME_MAX`), in bytes.
+const NAME_MAX: usize = 255;
+
+impl Tree {
+    /// Places a new node as `name` in directory `dir`. What stood there is replaced; only a directory is not replaced
+    /// by something else, nor something else by a directory: that is [`TreeError::Occupied`]. A directory placed on
+    /// a directory keeps the entries and takes the new metadata and origin.
+    pub fn insert(&mut self, dir: InodeId, name: &[u8], inode: Inode) -> Result<InodeId, TreeError> {
+        check_name(name)?;
+        let existing = self.entry(dir, name);
+        if let Some(id) = existing {
+            let (old, new) = (&self.inode(id).kind, &inode.kind);
+            match (old, new) {
+                (Kind::Directory(_), Kind::Directory(_)) => {
+                    let node = &mut self.inodes[id.0 as usize];
+                    (node.meta, node.origin) = (inode.meta, inode.origin);
+                    return Ok(id);
+                }
+                (Kind::Directory(_), _) | (_, Kind::Directory(_)) => {
+                    return Err(TreeError::Occupied { path: show(name), found: old.name(), wanted: new.name() });
+                }
+                _ => {}
+            }
+        }
+        let id = InodeId(u32::try_from(self.inodes.len()).unwrap_or(u32::MAX));
+        self.entries_mut(dir, name)?.insert(name.to_vec(), id);
+        self.inodes.push(inode);
+        Ok(id)
+    }
+
+    /// Places a node at `path`: its directories must exist; symbolic links among them are followed inside the tree.
+    pub fn place(&mut self, path: &[u8], inode: Inode) -> Result<InodeId, TreeError> {
+        let found = self.locate(path)?;
+        match found {
+            Some((dir, name)) => self.insert(dir, name, inode).map_err(|error| at(path, error)),
+            None if components(path).next().is_none() && matches!(inode.kind, Kind::Directory(_)) => {
+                let root = &mut self.inodes[0];
+                (root.meta, root.origin) = (inode.meta, inode.origin);
+                Ok(ROOT)
+            }
+            None => Err(TreeError::NotFound { path: show(parent_of(path)) }),
+        }
+    }
+
+    /// Makes the directory `path` and those above it that are missing, all with `meta`; existing ones stay as they are.
+    pub fn make_dirs(&mut self, path: &[u8], meta: &Metadata, origin: OriginId) -> Result<InodeId, TreeError> {
+        let mut so_far = Vec::new();
+        let mut dir = ROOT;
+        for name in components(path) {
+            so_far.push(b'/');
+            so_far.extend_from_slice(name);
+            dir = match self.find(&so_far)? {
+                Some(_) => self.resolve(&so_far)?,
+                None => self.place(&so_far, Inode { meta: meta.clone(), kind: Kind::directory(), origin })?,
+            };
+            let kind = &self.inode(dir).kind;
+            if !matches!(kind, Kind::Directory(_)) {
+                return Err(TreeError::NotDirectory { path: show(&so_far), found: kind.name() });
+            }
+        }
+        Ok(dir)
+    }
+
+    /// Gives the node `target`, which is not a directory, one more name: `name` in directory `dir`.
+    pub fn link(&mut self, dir: InodeId, name: &[u8], target: InodeId) -> Result<(), TreeError> {
+        check_name(name)?;
+        if matches!(self.inode(target).kind, Kind::Directory(_)) {
+            return Err(TreeError::Occupied { path: show(name), found: "directory", wanted: "hard link" });
+        }
+        if let Some(Kind::Directory(_)) = self.entry(dir, name).map(|id| &self.inode(id).kind) {
+            return Err(TreeError::Occupied { path: show(name), found: "directory", wanted: "hard link" });
+        }
+        self.entries_mut(dir, name)?.insert(name.to_vec(), target);
+        Ok(())
+    }
+
+    /// Removes what `path` names, with everything below; its last name is not followed. Tells whether it was there.
+    pub fn remove(&mut self, path: &[u8]) -> Result<bool, TreeError> {
+        match self.locate(path)? {
+            Some((dir, name)) if matches!(self.inode(dir).kind, Kind::Directory(_)) => {
+                Ok(self.entries_mut(dir, name)?.remove(name).is_some())
+            }
+            _ => Ok(false),
+        }
+    }
+
+    fn entries_mut(
+        &mut self,
+        dir: InodeId,
+        name: &[u8],
+    ) -> Result<&mut std::collections::BTreeMap<Vec<u8>, InodeId>, TreeError> {
+        match &mut self.inodes[dir.0 as usize].kind {
+            Kind::Directory(entries) => Ok(entries),
+            other => Err(TreeError::NotDirectory { path: show(name), found: other.name() }),
+        }
+    }
+}
+
+fn check_name(name: &[u8]) -> Result<(), TreeError> {
+    let valid = (1..=NAME_MAX).contains(&name.len())
+        && name != b"."
+        && name != b".."
+        && !name.iter().any(|byte| matches!(byte, b'/' | 0));
+    if valid { Ok(()) } else { Err(TreeError::InvalidName { path: show(name), name: show(name) }) }
+}
+
+/// Puts the full path into an error that knew only the last name.
+fn at(full: &[u8], error: TreeError) -> TreeError {
+    match error {
+        TreeError::Occupied { found, wanted, .. } => TreeError::Occupied { path: show(full), found, wanted },
+        TreeError::NotDirectory { found, .. } => TreeError::NotDirectory { path: show(full), found },
+        TreeError::InvalidName { name, .. } => TreeError::InvalidName { path: show(full), name },
+        other => other,
+    }
+}

@@ -1,0 +1,114 @@
+//! Finding nodes: look-ups with and without symbolic links, and the walk over all names.
+
+use super::{Inode, InodeId, Kind, MAX_SYMLINKS, ROOT, Tree, TreeError};
+
+/// The names of a path: what stands between slashes, without empty ones and `.`.
+pub fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".")
+}
+
+/// A path for messages.
+pub(super) fn show(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}
+
+impl Tree {
+    /// The node at `path`, counted from the root. Follows no symbolic link, not even in the middle.
+    pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
+        components(path).try_fold(ROOT, |dir, name| self.entry(dir, name))
+    }
+
+    /// The entry `name` of directory `dir`.
+    pub fn entry(&self, dir: InodeId, name: &[u8]) -> Option<InodeId> {
+        match &self.inode(dir).kind {
+            Kind::Directory(entries) => entries.get(name).copied(),
+            _ => None,
+        }
+    }
+
+    /// The node at `path` with symbolic links followed inside the tree: absolute targets and `..` start and stop at
+    /// its root, as `chroot(2)` would have it.
+    pub fn resolve(&self, path: &[u8]) -> Result<InodeId, TreeError> {
+        self.follow(path, true)?.ok_or_else(|| TreeError::NotFound { path: show(path) })
+    }
+
+    /// Where `path` stands: its directory with symbolic links followed, and its last name, which is not followed.
+    /// `None` when `path` names the root or a directory on the way is missing.
+    pub fn locate<'a>(&self, path: &'a [u8]) -> Result<Option<(InodeId, &'a [u8])>, TreeError> {
+        let Some(name) = components(path).next_back() else { return Ok(None) };
+        let parent = parent_of(path);
+        Ok(self.follow(parent, true)?.map(|dir| (dir, name)))
+    }
+
+    /// The node at `path` with symbolic links followed on the way but not at its end; `None` where nothing is.
+    pub fn find(&self, path: &[u8]) -> Result<Option<InodeId>, TreeError> {
+        self.follow(path, false)
+    }
+
+    fn follow(&self, path: &[u8], last: bool) -> Result<Option<InodeId>, TreeError> {
+        let mut todo: Vec<&[u8]> = components(path).rev().collect();
+        let mut stack = vec![ROOT];
+        let mut links = 0;
+        while let Some(name) = todo.pop() {
+            if name == b".." {
+                if stack.len() > 1 {
+                    stack.pop();
+                }
+                continue;
+            }
+            let dir = stack.last().copied().unwrap_or(ROOT);
+            if !matches!(self.inode(dir).kind, Kind::Directory(_)) {
+                return Err(TreeError::NotDirectory { path: show(path), found: self.inode(dir).kind.name() });
+            }
+            let Some(id) = self.entry(dir, name) else { return Ok(None) };
+            match &self.inode(id).kind {
+                Kind::Symlink(target) if last || !todo.is_empty() => {
+                    links += 1;
+                    if links > MAX_SYMLINKS {
+                        return Err(TreeError::SymlinkLoop { path: show(path) });
+                    }
+                    if target.starts_with(b"/") {
+                        stack.truncate(1);
+                    }
+                    todo.extend(components(target).rev());
+                }
+                _ => stack.push(id),
+            }
+        }
+        Ok(stack.last().copied())
+    }
+}
+
+/// Everything before the last name of a path.
+pub(super) fn parent_of(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+    let start = path[..end].iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+    &path[..start]
+}
+
+/// An iterator over all names of a tree; see [`Tree::walk`].
+#[derive(Debug)]
+pub struct Walk<'a> {
+    tree: &'a Tree,
+    todo: Vec<(Vec<u8>, InodeId)>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(tree: &'a Tree) -> Self {
+        Self { tree, todo: vec![(Vec::new(), ROOT)] }
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    /// The absolute path (the root's is empty, all others start with a slash), the node's name and the node.
+    type Item = (Vec<u8>, InodeId, &'a Inode);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (path, id) = self.todo.pop()?;
+        let inode = self.tree.inode(id);
+        if let Kind::Directory(entries) = &inode.kind {
+            self.todo.extend(entries.iter().rev().map(|(name, id)| ([&path, &b"/"[..], name].concat(), *id)));
+        }
+        Some((path, id, inode))
+    }
+}

@@ -1,0 +1,2 @@
+//! Finishes a baked image on its first boot.
+fn main() {}
