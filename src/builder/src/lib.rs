@@ -1,1 +1,10 @@
 //! vmbake turns a Debian cloud image and a pinned manifest into a golden disk image.
+//!
+//! The modules stand in the order in which a byte passes them. Each stage takes only the result of the one before it:
+//! `Manifest -> Fetched -> Verified -> Staged -> Tree -> Volume -> Disk -> Written`.
+
+pub mod manifest;
+pub mod store;
+pub mod fetch;
+pub mod verify;
+pub mod publish;

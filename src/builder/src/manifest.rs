@@ -1,0 +1,212 @@
+//! The pinned manifest of an image: which artifacts it is made of, with their digests.
+//!
+//! What enters is the text of `manifests/<kind>.<os-name>.<arch>.json`; what leaves is a [`Manifest`] whose digests
+//! are well formed. Unknown keys are errors, so that a misspelt one is not silently ignored.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use digest::Digest;
+
+mod digest;
+
+/// Largest manifest that is read, in bytes: the largest known ones have 20 KB.
+const MAX_LEN: u64 = 4 << 20;
+
+/// Why a manifest cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ManifestError {
+    #[error("{path}: cannot read the manifest")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}: {len} bytes, more than the {MAX_LEN} a manifest may have")]
+    TooLarge { path: PathBuf, len: u64 },
+    #[error("{path}:{line}:{column}: not a valid manifest")]
+    Syntax { path: PathBuf, line: usize, column: usize, source: serde_json::Error },
+    #[error("{path}: is for {found}, not for {expected}")]
+    Mismatch { path: PathBuf, expected: String, found: String },
+}
+
+/// A manifest together with the exact bytes it was read from.
+#[derive(Clone, Debug)]
+pub struct Manifest {
+    content: Content,
+    text: Vec<u8>,
+    digest: Digest,
+}
+
+/// The file's only top-level key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    vmconfig: Content,
+}
+
+/// What a manifest says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Content {
+    /// Version of the image, `dev` until it is released.
+    pub version: String,
+    /// Kind of image: the name of its top layer.
+    pub kind: String,
+    /// The operating system that the image is based on.
+    pub os: Os,
+    /// Artifacts by name.
+    pub dependencies: BTreeMap<String, Dependency>,
+}
+
+/// The operating system of an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Os {
+    /// Name with release, such as `debian-13`.
+    pub name: String,
+    /// Architecture as Debian names it.
+    pub arch: String,
+    /// The base image, where the manifest pins one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Dependency>,
+}
+
+/// How an artifact is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ArtifactType {
+    /// A single program.
+    #[serde(rename = "binary")]
+    Binary,
+    /// A Debian package.
+    #[serde(rename = "deb")]
+    Deb,
+    /// A tar archive, compressed with gzip.
+    #[serde(rename = "tar.gz")]
+    TarGz,
+    /// A tar archive that is installed as it is, such as a container image.
+    #[serde(rename = "tar")]
+    Tar,
+    /// A disk image.
+    #[serde(rename = "qcow2")]
+    Qcow2,
+}
+
+/// One pinned artifact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dependency {
+    /// Upstream version.
+    pub version: String,
+    /// Where it can be fetched.
+    pub url: String,
+    /// How it is packed.
+    #[serde(rename = "type")]
+    pub kind: ArtifactType,
+    /// Digest of the file.
+    pub digest: Digest,
+    /// Length of the file in bytes.
+    pub size: u64,
+    /// The clouds that need it; absent means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<String>,
+}
+
+impl Manifest {
+    /// Reads the manifest at `path`.
+    pub fn load(path: &Path) -> Result<Self, ManifestError> {
+        let read = |source| ManifestError::Read { path: path.to_owned(), source };
+        let len = std::fs::metadata(path).map_err(read)?.len();
+        if len > MAX_LEN {
+            return Err(ManifestError::TooLarge { path: path.to_owned(), len });
+        }
+        Self::parse(path, std::fs::read(path).map_err(read)?)
+    }
+
+    /// Reads a manifest from its text; `path` is for messages.
+    pub fn parse(path: &Path, text: Vec<u8>) -> Result<Self, ManifestError> {
+        let document: Document = serde_json::from_slice(&text).map_err(|source| ManifestError::Syntax {
+            path: path.to_owned(),
+            line: source.line(),
+            column: source.column(),
+            source,
+        })?;
+        Ok(Self { content: document.vmconfig, digest: Digest::of(&text), text })
+    }
+
+    /// Fails unless the manifest is for this kind, operating system and architecture.
+    pub fn expect(&self, path: &Path, kind: &str, os: &str, arch: &str) -> Result<(), ManifestError> {
+        let (expected, found) = (format!("{kind}.{os}.{arch}"), self.name());
+        if expected == found {
+            return Ok(());
+        }
+        Err(ManifestError::Mismatch { path: path.to_owned(), expected, found })
+    }
+
+    /// What it says.
+    pub fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// The bytes it was read from.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// SHA-256 of those bytes: the identity of the image, from which UUIDs and seeds derive.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// `<kind>.<os-name>.<arch>`: the stem of the names of all outputs.
+    pub fn name(&self) -> String {
+        format!("{}.{}.{}", self.content.kind, self.content.os.name, self.content.os.arch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{
+  "vmconfig": {
+    "dependencies": {
+      "runc": {
+        "digest": "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "size": 0, "type": "deb", "url": "debian:pool/r.deb", "version": "1"
+      }
+    },
+    "kind": "node",
+    "os": { "arch": "amd64", "name": "debian-13" },
+    "version": "dev"
+  }
+}"#;
+
+    fn parse(text: &str) -> Result<Manifest, ManifestError> {
+        Manifest::parse(Path::new("m.json"), text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn reads_a_manifest_and_knows_its_name() {
+        let manifest = parse(TEXT).unwrap();
+        assert_eq!(manifest.name(), "node.debian-13.amd64");
+        assert_eq!(manifest.content().dependencies["runc"].digest, Digest::of(b""));
+        assert!(manifest.expect(Path::new("m.json"), "node", "debian-13", "amd64").is_ok());
+        let error = manifest.expect(Path::new("m.json"), "node", "debian-13", "arm64").unwrap_err();
+        assert_eq!(error.to_string(), "m.json: is for node.debian-13.amd64, not for node.debian-13.arm64");
+    }
+
+    #[test]
+    fn refuses_unknown_keys_and_bad_digests_with_their_line() {
+        for (from, to, line) in [
+            ("\"kind\": \"node\"", "\"kinds\": \"node\"", 9),
+            ("sha256:e3", "sha256:E3", 5),
+            ("sha256:e3", "md5:e3", 5),
+            ("\"size\": 0", "\"size\": -1", 6),
+        ] {
+            match parse(&TEXT.replace(from, to)).unwrap_err() {
+                ManifestError::Syntax { line: found, .. } => assert_eq!(found, line, "{to}"),
+                other => panic!("{other}"),
+            }
+        }
+    }
+}

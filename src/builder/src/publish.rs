@@ -1,0 +1,153 @@
+//! Outputs appear whole or not at all.
+//!
+//! A [`Pending`] file has no name while it is written, so neither an error nor a kill leaves anything behind. It is
+//! synced, linked and renamed into place when everything is done, and `SHA256SUMS` is renewed last.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+
+use crate::manifest::Digest;
+
+/// Name of the list of digests beside the outputs, in the format of `sha256sum`.
+const SUMS: &str = "SHA256SUMS";
+
+/// Why an output could not be published.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum PublishError {
+    #[error("{path}: already exists")]
+    Exists { path: PathBuf },
+    #[error("{path}: cannot create")]
+    Create { path: PathBuf, source: std::io::Error },
+    #[error("{path}: cannot write")]
+    Write { path: PathBuf, source: std::io::Error },
+    #[error("{path}: cannot rename into place")]
+    Rename { path: PathBuf, source: std::io::Error },
+}
+
+/// A file that is still being written and has no name yet.
+#[derive(Debug)]
+pub struct Pending {
+    file: File,
+    target: PathBuf,
+}
+
+impl Pending {
+    /// Starts the file that will be `target`. Its directory is made when missing; `target` itself must not exist
+    /// unless `force` is given.
+    pub fn create(target: &Path, force: bool) -> Result<Self, PublishError> {
+        if !force && target.symlink_metadata().is_ok() {
+            return Err(PublishError::Exists { path: target.to_owned() });
+        }
+        let create = |source: std::io::Error| PublishError::Create { path: target.to_owned(), source };
+        let dir = directory(target);
+        std::fs::create_dir_all(dir).map_err(create)?;
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = rustix::fs::open(dir, flags, Mode::from_raw_mode(0o666)).map_err(|e| create(e.into()))?;
+        Ok(Self { file: file.into(), target: target.to_owned() })
+    }
+
+    /// The file, open for reading and writing.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives the file its name, replacing what has it.
+    pub fn publish(self) -> Result<(), PublishError> {
+        let rename = |source: std::io::Error| PublishError::Rename { path: self.target.clone(), source };
+        self.file.sync_all().map_err(rename)?;
+        // linkat(2) cannot replace a file, so the file gets a name beside the target first.
+        let partial = directory(&self.target).join(format!(".{}.partial", file_name(&self.target)));
+        match std::fs::remove_file(&partial) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(rename(source)),
+            _ => {}
+        }
+        let fd = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        rustix::fs::linkat(CWD, fd, CWD, &partial, AtFlags::SYMLINK_FOLLOW).map_err(|e| rename(e.into()))?;
+        std::fs::rename(&partial, &self.target).map_err(rename)?;
+        File::open(directory(&self.target)).and_then(|dir| dir.sync_all()).map_err(rename)
+    }
+}
+
+/// Writes `content` as `target`, whole or not at all.
+pub fn write_file(target: &Path, content: &[u8], force: bool) -> Result<(), PublishError> {
+    let pending = Pending::create(target, force)?;
+    pending.file().write_all(content).map_err(|source| PublishError::Write { path: target.to_owned(), source })?;
+    pending.publish()
+}
+
+/// Takes the lines of these files out of `SHA256SUMS` of `dir`, before the files themselves change.
+pub fn forget_sums(dir: &Path, names: &[String]) -> Result<(), PublishError> {
+    let mut sums = read_sums(dir)?;
+    let before = sums.len();
+    sums.retain(|name, _| !names.contains(name));
+    if sums.len() == before { Ok(()) } else { write_sums(dir, &sums) }
+}
+
+/// Records digests of files in `SHA256SUMS` of `dir`; lines of other files stay.
+pub fn record_sums(dir: &Path, digests: &[(String, Digest)]) -> Result<(), PublishError> {
+    let mut sums = read_sums(dir)?;
+    sums.extend(digests.iter().map(|(name, digest)| (name.clone(), digest.hex())));
+    write_sums(dir, &sums)
+}
+
+fn read_sums(dir: &Path) -> Result<BTreeMap<String, String>, PublishError> {
+    let path = dir.join(SUMS);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Ok(text
+            .lines()
+            .filter_map(|line| line.split_once("  "))
+            .map(|(hex, name)| (name.to_owned(), hex.to_owned()))
+            .collect()),
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
+        Err(source) => Err(PublishError::Write { path, source }),
+    }
+}
+
+fn write_sums(dir: &Path, sums: &BTreeMap<String, String>) -> Result<(), PublishError> {
+    let text: String = sums.iter().map(|(name, hex)| format!("{hex}  {name}\n")).collect();
+    write_file(&dir.join(SUMS), text.as_bytes(), true)
+}
+
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_has_a_name_before_it_is_published() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("new/x.raw");
+        let pending = Pending::create(&target, false).unwrap();
+        pending.file().write_all(b"content").unwrap();
+        assert_eq!(std::fs::read_dir(dir.path().join("new")).unwrap().count(), 0);
+        pending.publish().unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"content");
+        assert!(matches!(Pending::create(&target, false), Err(PublishError::Exists { .. })));
+        write_file(&target, b"again", true).unwrap();
+        assert_eq!(std::fs::read(&target).unwrap(), b"again");
+    }
+
+    #[test]
+    fn sums_keep_the_lines_of_other_files() {
+        let dir = tempfile::tempdir().unwrap();
+        record_sums(dir.path(), &[("b".into(), Digest::of(b"b")), ("a".into(), Digest::of(b"a"))]).unwrap();
+        forget_sums(dir.path(), &["a".into()]).unwrap();
+        record_sums(dir.path(), &[("c".into(), Digest::of(b"c"))]).unwrap();
+        let text = std::fs::read_to_string(dir.path().join(SUMS)).unwrap();
+        let names: Vec<&str> = text.lines().map(|line| line.split_once("  ").unwrap().1).collect();
+        assert_eq!(names, ["b", "c"]);
+    }
+}
