@@ -198,7 +198,12 @@ impl Tree {
 
     /// Every name of the tree, the root first, each directory before its entries, entries sorted by bytes.
     pub fn walk(&self) -> Walk<'_> {
-        Walk::new(self)
+        Walk::from(self, ROOT)
+    }
+
+    /// Every name below `start`, as [`Tree::walk`], with paths counted from there.
+    pub fn walk_from(&self, start: InodeId) -> Walk<'_> {
+        Walk::from(self, start)
     }
 
     /// The whole content of the regular file at `path` (symbolic links are followed inside the tree), when it is at

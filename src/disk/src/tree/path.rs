@@ -94,8 +94,8 @@ pub struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(tree: &'a Tree) -> Self {
-        Self { tree, todo: vec![(Vec::new(), ROOT)] }
+    pub(super) fn from(tree: &'a Tree, start: InodeId) -> Self {
+        Self { tree, todo: vec![(Vec::new(), start)] }
     }
 }
 
