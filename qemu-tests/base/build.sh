@@ -1,0 +1,86 @@
+#!/bin/bash
+# build.sh [--kernel-filled] [--status]: builds a Debian 13 cloud image (amd64) from the Debian archive and prints its path;
+# with --status, the path of its dpkg status file. The disk is that of the official genericcloud image: BIOS and UEFI.
+#
+# As an ordinary user the root file system is written by vmbake's own author. --kernel-filled (root only) has trixie's
+# mke2fs make it and the kernel fill it, so that the readers are not only tested on what vmbake wrote.
+# Results are cached by the digest of the resolved package list and of these scripts.
+set -euo pipefail
+export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
+here=$(dirname "$(realpath "$0")")
+. "$here/layout.sh"
+variant=own want=image
+for argument; do
+    case $argument in
+        --kernel-filled) variant=kernel ;;
+        --status) want=status ;;
+        *) echo "usage: build.sh [--kernel-filled] [--status]" >&2; exit 2 ;;
+    esac
+done
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/vmbake/base
+mkdir -p "$cache"
+work=$(mktemp -d "$cache/work.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"
+
+# 1. The package list, and from it the name of the result.
+conf=$("$here/apt-root.sh" "$work/apt" amd64)
+mapfile -t packages <"$here/packages"
+APT_CONFIG=$conf apt-get -qq --print-uris install '?or(?essential,?priority(required))' apt "${packages[@]}" |
+    awk '{print $2, $4}' | sort >"$work/list"
+[ -s "$work/list" ] || { echo "apt resolved no package" >&2; exit 1; }
+key=$(cat "$work/list" "$here"/{packages,layout.sh,customize.sh,skeleton.py,build.sh} | sha256sum | cut -c1-16)
+result=$cache/$key
+mkdir -p "$result"
+
+# 2. The root file system, and what the disk needs outside of it.
+if [ ! -e "$result/rootfs.tar" ]; then
+    echo "building the root file system of $(wc -l <"$work/list") packages" >&2
+    include=$(IFS=,; echo "${packages[*]}")
+    mkdir -p "$work/boot"
+    chmod 777 "$work/boot"
+    mmdebstrap --quiet --variant=minbase --architectures=amd64 --include="$include" \
+        --aptopt='APT::Install-Recommends "false"' --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
+        --customize-hook="$here/customize.sh \"\$1\" '$work/boot'" trixie "$work/rootfs.tar" - <"$work/apt/sources.list" >&2
+    cp -r "$work/boot" "$result/boot.new"
+    rm -rf "$result/boot"
+    mv "$result/boot.new" "$result/boot"
+    mv "$work/rootfs.tar" "$result/rootfs.tar"
+fi
+if [ "$want" = status ]; then
+    echo "$result/boot/status"
+    exit
+fi
+
+# 3. A disk with everything but the root file system.
+image=$result/$variant.qcow2
+if [ ! -e "$image" ]; then
+    cp -r "$result/boot" "$work/disk"
+    truncate -s $((esp_sectors * 512)) "$work/disk/esp.img"
+    mkfs.vfat -F 16 -n EFI -i "${esp_serial/-/}" "$work/disk/esp.img" >/dev/null
+    export MTOOLS_SKIP_CHECK=1
+    mmd -i "$work/disk/esp.img" ::/EFI ::/EFI/BOOT ::/EFI/debian
+    mcopy -i "$work/disk/esp.img" "$work/disk/bootx64.efi" ::/EFI/BOOT/BOOTX64.EFI
+    mcopy -i "$work/disk/esp.img" "$work/disk/grubx64.efi" ::/EFI/BOOT/grubx64.efi
+    mcopy -i "$work/disk/esp.img" "$work/disk/grub.cfg" ::/EFI/debian/grub.cfg
+    mcopy -i "$work/disk/esp.img" "$work/disk/grub.cfg" ::/EFI/BOOT/grub.cfg
+    truncate -s "$disk_bytes" "$work/disk.raw"
+    sgdisk --disk-guid="$disk_guid" \
+        --set-alignment=1 \
+        --new=14:$boot_start:+$boot_sectors --typecode=14:EF02 --partition-guid=14:$boot_guid \
+        --new=15:$esp_start:+$esp_sectors --typecode=15:EF00 --partition-guid=15:$esp_guid \
+        --set-alignment=2048 \
+        --new=1:$root_start:0 --typecode=1:$root_type --partition-guid=1:$root_guid "$work/disk.raw" >/dev/null
+    python3 "$here/skeleton.py" "$work/disk.raw" "$work/disk" "$esp_start"
+
+    # 4. The root file system itself.
+    if [ "$variant" = own ]; then
+        (cd "$here/../.." && cargo run --quiet --release -p vmbake --example base-image -- \
+            "$work/disk.raw" "$result/rootfs.tar" "$root_uuid" "$work/image.qcow2" >&2)
+    else
+        "$here/fill.sh" "$work/disk.raw" "$result/rootfs.tar" "$work/mnt" >&2
+        qemu-img convert -c -O qcow2 "$work/disk.raw" "$work/image.qcow2"
+    fi
+    mv "$work/image.qcow2" "$image"
+fi
+echo "$image"

@@ -1,0 +1,57 @@
+#!/bin/bash
+# customize.sh ROOT BOOT: turns the plain root file system ROOT into that of a cloud image, and copies into BOOT what
+# the disk needs outside of it. A hook of mmdebstrap: ROOT can be entered with chroot.
+set -euo pipefail
+root=$1 boot=$2
+. "$(dirname "$0")/layout.sh"
+mkdir -p "$boot"
+
+lower() { tr '[:upper:]' '[:lower:]' <<<"$1"; }
+cat >"$root/etc/fstab" <<END
+PARTUUID=$(lower "$root_guid") / ext4 rw,discard,errors=remount-ro,x-systemd.growfs 0 1
+PARTUUID=$(lower "$esp_guid") /boot/efi vfat defaults 0 0
+END
+mkdir -p "$root/boot/efi"
+: >"$root/etc/machine-id"
+: >"$root/etc/hostname"
+chmod 0644 "$root/etc/hostname"
+rm -f "$root/var/lib/dbus/machine-id" "$root"/etc/ssh/ssh_host_*_key* "$root/etc/resolv.conf"
+ln -s ../run/systemd/resolve/stub-resolv.conf "$root/etc/resolv.conf"
+echo "LANG=C.UTF-8" >"$root/etc/default/locale"
+printf 'datasource_list: [ NoCloud, ConfigDrive, Ec2, GCE, None ]\n' >"$root/etc/cloud/cloud.cfg.d/90_datasources.cfg"
+
+kernel=$(basename "$root"/boot/vmlinuz-*)
+initrd=$(basename "$root"/boot/initrd.img-*)
+mkdir -p "$root/boot/grub/i386-pc"
+cp "$root"/usr/lib/grub/i386-pc/*.{mod,lst} "$root/boot/grub/i386-pc/"
+cat >"$root/boot/grub/grub.cfg" <<END
+set default=0
+set timeout=1
+serial --unit=0 --speed=115200
+terminal_input console serial
+terminal_output console serial
+menuentry 'Debian GNU/Linux' {
+	insmod part_gpt
+	insmod ext2
+	search --no-floppy --fs-uuid --set=root $root_uuid
+	linux /boot/$kernel root=PARTUUID=$(lower "$root_guid") ro console=tty0 console=ttyS0,115200
+	initrd /boot/$initrd
+}
+END
+
+printf 'search.fs_uuid %s root\nset prefix=($root)/boot/grub\n' "$root_uuid" >"$root/tmp/early.cfg"
+chroot "$root" grub-mkimage -O i386-pc -o /tmp/core.img -p /boot/grub -c /tmp/early.cfg \
+    biosdisk part_gpt ext2 search search_fs_uuid normal configfile
+mv "$root/tmp/core.img" "$boot/core.img"
+rm "$root/tmp/early.cfg"
+cp "$root/usr/lib/grub/i386-pc/boot.img" "$boot/boot.img"
+cp "$root/usr/lib/shim/shimx64.efi.signed" "$boot/bootx64.efi"
+cp "$root/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed" "$boot/grubx64.efi"
+cat >"$boot/grub.cfg" <<END
+search.fs_uuid $root_uuid root
+set prefix=(\$root)/boot/grub
+configfile \$prefix/grub.cfg
+END
+cp "$root/var/lib/dpkg/status" "$boot/status"
+# The clean-up of mmdebstrap keeps these two.
+rm -rf "$root"/var/log/*.log "$root"/var/log/apt/* "$root"/var/cache/debconf/*-old

@@ -1,0 +1,31 @@
+#!/bin/bash
+# Installs what a fresh Debian machine lacks: the Debian packages that the build and the tests call, and Rust's std for
+# the two musl targets of the first-boot program. Does nothing, and needs no root, when all of it is there.
+set -euo pipefail
+
+declare -A package=(
+    [mmdebstrap]=mmdebstrap [newuidmap]=uidmap [qemu-img]=qemu-utils [qemu-system-x86_64]=qemu-system-x86
+    [qemu-aarch64-static]=qemu-user-static [e2fsck]=e2fsprogs [sgdisk]=gdisk [mkfs.vfat]=dosfstools [mcopy]=mtools
+    [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [gcc]=gcc [python3]=python3 [make]=make [xz]=xz-utils
+    [zstd]=zstd [curl]=curl
+)
+missing=()
+export PATH=$PATH:/usr/sbin:/sbin
+for command in "${!package[@]}"; do
+    command -v "$command" >/dev/null || missing+=("${package[$command]}")
+done
+[ -e /usr/share/OVMF/OVMF_CODE.fd ] || [ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || missing+=(ovmf)
+[ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
+if [ "${#missing[@]}" -gt 0 ]; then
+    echo "installing Debian packages: ${missing[*]}" >&2
+    as_root=()
+    [ "$(id -u)" = 0 ] || as_root=(sudo)
+    "${as_root[@]}" apt-get -qq update
+    DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+command -v cargo >/dev/null || { echo "Rust is missing: install it with rustup (https://rustup.rs)" >&2; exit 1; }
+libraries=$(rustc --print sysroot)/lib/rustlib
+for target in x86_64-unknown-linux-musl aarch64-unknown-linux-musl; do
+    ls "$libraries/$target/lib/"libstd-*.rlib >/dev/null 2>&1 || rustup target add "$target" >&2
+done
