@@ -97,7 +97,7 @@ impl<'a> Qcow2Writer<'a> {
     /// Writes the tables and the header, syncs, and hashes the file.
     pub fn finish(mut self) -> Result<Written, WriteError> {
         self.flush_l2()?;
-        let l1_at = self.layout.clusters((self.l1.len() as u64 * 8).div_ceil(CLUSTER_LEN).max(1));
+        let l1_at = self.layout.clusters((self.l1.len() as u64 * 8).div_ceil(CLUSTER_LEN));
         self.write_words(&self.l1, l1_at)?;
         let refcounts = self.layout.finish();
         self.write(&refcounts.blocks, refcounts.blocks_at)?;
