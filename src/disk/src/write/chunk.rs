@@ -106,6 +106,8 @@ impl<'a> Worker<'a> {
         let Chunk { at, data, clusters, packed } = chunk;
         clusters.clear();
         packed.clear();
+        // Once and for all chunks: what is kept of each cluster is smaller than it, and one is being compressed.
+        packed.reserve_exact(data.len() + zstd::zstd_safe::compress_bound(CLUSTER));
         for (i, cluster) in data.chunks(CLUSTER).enumerate() {
             if is_zero(cluster) {
                 clusters.push(Cluster::Zero);
