@@ -1,0 +1,33 @@
+//! What the record says, as one line for people or as JSON.
+
+use serde_json::Value;
+
+/// The line that `configure` prints to the console and `status` to a terminal. An absent fact is `-`.
+pub fn line(record: &Value) -> String {
+    let fact = |pointer| plain(record.pointer(pointer).and_then(Value::as_str).unwrap_or("-"));
+    format!(
+        "vmbake-firstboot: configured {} {} host={} dev={} ipv4={}",
+        fact("/image/id"),
+        fact("/image/version"),
+        fact("/hostname"),
+        fact("/network/device"),
+        fact("/network/ipv4"),
+    )
+}
+
+/// A value that cannot break the line or drive a terminal.
+fn plain(value: &str) -> String {
+    value.chars().map(|c| if c.is_ascii_graphic() { c } else { '?' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn absent_facts_are_dashes_and_control_characters_are_replaced() {
+        assert_eq!(line(&json!({})), "vmbake-firstboot: configured - - host=- dev=- ipv4=-");
+        assert!(line(&json!({ "hostname": "a\u{1b}[2J\nb c" })).contains(" host=a?[2J?b?c "));
+    }
+}
