@@ -71,7 +71,13 @@ pub fn fsck(image: &Path) {
 }
 
 pub fn options(size: Size) -> VolumeOptions {
-    VolumeOptions { size, uuid: *b"vmbake-test-uuid", label: b"cloudimg".to_vec(), hash_seed: [7; 16], epoch: 1_700_000_000 }
+    VolumeOptions {
+        size,
+        uuid: *b"vmbake-test-uuid",
+        label: b"cloudimg".to_vec(),
+        hash_seed: [7; 16],
+        epoch: 1_700_000_000,
+    }
 }
 
 pub fn smallest() -> VolumeOptions {
@@ -194,7 +200,7 @@ fn any_xattrs() -> impl Strategy<Value = BTreeMap<Vec<u8>, Vec<u8>>> {
 }
 
 fn any_meta() -> impl Strategy<Value = Metadata> {
-    let times = -(1i64 << 31)..(3i64 << 32);
+    let times = -(1i64 << 31)..(3i64 << 32) - (1 << 31);
     (0u16..0o10000, any::<u32>(), any::<u32>(), times, 0u32..1_000_000_000, any_xattrs()).prop_map(
         |(mode, uid, gid, secs, nanos, xattrs)| Metadata { mode, uid, gid, mtime: Timestamp { secs, nanos }, xattrs },
     )
@@ -315,7 +321,8 @@ pub fn kernel_table(root: &Path) -> BTreeMap<String, Seen> {
         let mut content = Vec::new();
         let what = match stat.mode() >> 12 {
             0o04 => {
-                let mut names: Vec<_> = std::fs::read_dir(&at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+                let mut names: Vec<_> =
+                    std::fs::read_dir(&at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
                 names.sort();
                 for name in names {
                     let child = format!("{path}/{}", name.to_str().unwrap());

@@ -4,8 +4,8 @@ use crate::ext4::{BLOCK, BLOCKS_PER_GROUP};
 
 /// Without the feature `64bit` block numbers have 32 bits.
 pub(super) const MAX_BLOCKS: u64 = u32::MAX as u64 - 1;
-/// Smallest volume with a journal.
-const MIN_BLOCKS: u64 = 2048;
+/// Smallest volume: the smallest journal, 1024 blocks, may take a quarter of it.
+const MIN_BLOCKS: u64 = 4096;
 /// Groups whose metadata stands together (`s_log_groups_per_flex` of 4).
 const FLEX: u64 = 16;
 /// Inodes of 256 bytes in a block.

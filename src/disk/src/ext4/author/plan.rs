@@ -11,8 +11,9 @@ use crate::ext4::{BLOCK, BLOCK_LEN, LINK_MAX, LOST_FOUND, acl};
 use crate::source::{Map, SourceId};
 use crate::tree::{Inode, InodeId, Kind, Metadata, ROOT, Timestamp, Tree};
 
-/// Seconds that inodes can hold: 34 bits, from 1901 to 2446.
-const TIMES: std::ops::RangeInclusive<i64> = -(1 << 31)..=(3 << 32) + (1 << 31) - 1;
+/// Seconds that inodes can hold, but for the last of four epochs: e2fsck takes times in it, from 2310-04-04 on, for times
+/// before 1970 that an old kernel wrote wrongly, and moves them.
+const TIMES: std::ops::RangeInclusive<i64> = -(1 << 31)..=(3 << 32) - (1 << 31) - 1;
 /// Largest file: block numbers inside a file have 32 bits, and the last one is not used.
 const MAX_FILE: u64 = ((1 << 32) - 1) * BLOCK;
 /// Most data ranges of one file; an extent tree of two levels holds some more, for the splits that a layout adds.
@@ -34,7 +35,7 @@ pub enum Refusal {
     TargetLength { len: usize },
     #[error("mode {mode:#o} has more than permission bits")]
     Mode { mode: u16 },
-    #[error("its time, {secs} s and {nanos} ns, is not between 1901 and 2446")]
+    #[error("its time, {secs} s and {nanos} ns, is not between 1901 and 2310")]
     Time { secs: i64, nanos: u32 },
     #[error("device number {major}:{minor} is too large")]
     Device { major: u32, minor: u32 },
