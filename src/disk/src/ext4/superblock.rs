@@ -256,7 +256,7 @@ fn check_geometry(sb: &Superblock, source_len: u64) -> Result<(), ReadError> {
     let inodes_per_block = 4096 / u32::from(sb.inode_size);
     if sb.inodes_per_group == 0
         || u64::from(sb.inodes_per_group) > BLOCKS_PER_GROUP
-        || sb.inodes_per_group % inodes_per_block != 0
+        || !sb.inodes_per_group.is_multiple_of(inodes_per_block)
     {
         return corrupt(format!("{} inodes per group", sb.inodes_per_group));
     }
