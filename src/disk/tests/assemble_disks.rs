@@ -27,8 +27,14 @@ fn base(dir: &Path, len: u64, args: &[&str]) -> Vec<u8> {
 
 /// p14 BIOS boot, p15 ESP, p1 root, as Debian's cloud images have them.
 const DEBIAN: [&str; 8] = [
-    "--new=14:2048:8191", "--typecode=14:EF02", "--new=15:8192:24575", "--typecode=15:EF00",
-    "--new=1:24576:0", "--typecode=1:8304", "--change-name=15:esp", "--attributes=15:set:0",
+    "--new=14:2048:8191",
+    "--typecode=14:EF02",
+    "--new=15:8192:24575",
+    "--typecode=15:EF00",
+    "--new=1:24576:0",
+    "--typecode=1:8304",
+    "--change-name=15:esp",
+    "--attributes=15:set:0",
 ];
 
 /// A root file system of `len` bytes: data at both ends, a hole between.

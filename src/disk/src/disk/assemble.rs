@@ -29,7 +29,9 @@ pub enum AssembleError {
     NoRoot { found: usize },
     #[error("refused: partitions {a} and {b} both have the type of a root file system")]
     TwoRoots { a: u32, b: u32 },
-    #[error("refused: partition {other} stands behind the root partition {root}, which has to be the last to be resized")]
+    #[error(
+        "refused: partition {other} stands behind the root partition {root}, which has to be the last to be resized"
+    )]
     RootNotLast { root: u32, other: u32 },
     #[error("refused: a disk of {len} bytes is too small, at least {min} are needed")]
     DiskTooSmall { len: u64, min: u64 },
@@ -142,12 +144,7 @@ pub fn root_len(base: &BaseDisk, disk_len: u64) -> Result<u64, AssembleError> {
 
 /// Makes a disk of `disk_len` bytes: the base's with its root partition resized and filled with `root`, whose extents
 /// refer to `root_sources`. Partition numbers, GUIDs, types, names and attributes stay.
-pub fn assemble(
-    base: &BaseDisk,
-    disk_len: u64,
-    root: &Map,
-    root_sources: &Sources,
-) -> Result<Disk, AssembleError> {
+pub fn assemble(base: &BaseDisk, disk_len: u64, root: &Map, root_sources: &Sources) -> Result<Disk, AssembleError> {
     if !disk_len.is_multiple_of(gpt::SECTOR) {
         return Err(AssembleError::DiskUnaligned { len: disk_len });
     }

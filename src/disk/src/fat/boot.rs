@@ -54,7 +54,8 @@ impl Boot {
         let long = |at: usize| word(at) | word(at + 2) << 16;
         require("the signature", 510, word(510), |v| v == 0xAA55)?;
         require("the jump instruction", 0, byte(0), |v| v == 0xEB || v == 0xE9)?;
-        let sector_size = require("BPB_BytsPerSec", 11, word(11), |v| v.is_power_of_two() && (512..=4096).contains(&v))?;
+        let sector_size =
+            require("BPB_BytsPerSec", 11, word(11), |v| v.is_power_of_two() && (512..=4096).contains(&v))?;
         let per_cluster = require("BPB_SecPerClus", 13, byte(13), |v| v.is_power_of_two())?;
         let reserved = require("BPB_RsvdSecCnt", 14, word(14), |v| v > 0)?;
         let fats = require("BPB_NumFATs", 16, byte(16), |v| (1..=4).contains(&v))?;

@@ -23,7 +23,9 @@ impl Chains {
         let fat = read_bytes(source, boot.fat_offset, boot.fat_len)?;
         let (next, end) = match boot.kind {
             FatKind::Fat12 => (fat.chunks_exact(3).flat_map(pair_of_12_bits).collect(), 0xFF8),
-            FatKind::Fat16 => (fat.chunks_exact(2).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]]))).collect(), 0xFFF8),
+            FatKind::Fat16 => {
+                (fat.chunks_exact(2).map(|b| u32::from(u16::from_le_bytes([b[0], b[1]]))).collect(), 0xFFF8)
+            }
             FatKind::Fat32 => {
                 let long = |b: &[u8]| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) & 0x0FFF_FFFF;
                 (fat.chunks_exact(4).map(long).collect(), 0x0FFF_FFF8)
@@ -52,7 +54,11 @@ impl Chains {
         loop {
             chain.push(self.take(path, cluster)?);
             if chain.len() as u64 > self.directory_clusters {
-                return Err(FatError::Chain { path: path.to_owned(), cluster, what: "makes a directory of over 2 MiB" });
+                return Err(FatError::Chain {
+                    path: path.to_owned(),
+                    cluster,
+                    what: "makes a directory of over 2 MiB",
+                });
             }
             cluster = self.next[cluster as usize];
             if cluster >= self.end {

@@ -48,9 +48,7 @@ pub(super) fn read_header(source: &dyn ReadAt, lba: u64) -> Result<GPTHeader, Gp
     let size = u64::from(u32::from_le_bytes([sector[12], sector[13], sector[14], sector[15]]));
     let revision = u64::from(u32::from_le_bytes([sector[8], sector[9], sector[10], sector[11]]));
     let header = GPTHeader::read_from(&mut Cursor::new(&sector[..])).map_err(|error| match error {
-        gptman::Error::InvalidChecksum(found, expected) => {
-            GptError::Checksum { what: "header", lba, expected, found }
-        }
+        gptman::Error::InvalidChecksum(found, expected) => GptError::Checksum { what: "header", lba, expected, found },
         gptman::Error::InvalidRevision => {
             GptError::Unsupported { lba, what: "the revision", found: revision, expected: "1.0" }
         }
@@ -88,8 +86,7 @@ pub(super) fn read_entries(source: &dyn ReadAt, header: GPTHeader) -> Result<Cop
     let entries = array.windows(2 * ENTRY_LEN as usize).step_by(ENTRY_LEN as usize).take(count as usize);
     let entries = entries.map(|mut bytes| GPTPartitionEntry::read_from(&mut bytes)).collect::<Result<Vec<_>, _>>();
     let entries = entries.map_err(|_| GptError::Corrupt { lba, what: "the entry array", found: start })?;
-    let (expected, found) =
-        (header.partition_entry_array_crc32, header.generate_partition_entry_array_crc32(&entries));
+    let (expected, found) = (header.partition_entry_array_crc32, header.generate_partition_entry_array_crc32(&entries));
     if found != expected {
         return Err(GptError::Checksum { what: "entry array", lba: start, expected, found });
     }

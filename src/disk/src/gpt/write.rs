@@ -93,12 +93,7 @@ fn entry(partition: &Partition) -> GPTPartitionEntry {
 }
 
 /// Header and entries in a buffer that stands at sector `base` of the disk and is `sectors` long.
-fn encode(
-    header: &mut GPTHeader,
-    entries: &[GPTPartitionEntry],
-    base: u64,
-    sectors: u64,
-) -> Result<Vec<u8>, GptError> {
+fn encode(header: &mut GPTHeader, entries: &[GPTPartitionEntry], base: u64, sectors: u64) -> Result<Vec<u8>, GptError> {
     let len = usize::try_from(sectors * SECTOR).unwrap_or(usize::MAX);
     let mut buffer = Based { base: base * SECTOR, inner: Cursor::new(vec![0; len]) };
     let lba = header.primary_lba;
