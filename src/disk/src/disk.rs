@@ -1,4 +1,5 @@
-//! A whole disk as one map of ranges: what the writers write.
+//! A whole disk before it is written: what enters are partitions, tables and boot code as runs of sources, what leaves
+//! is bytes that can be read at any offset.
 
 mod assemble;
 
@@ -9,7 +10,7 @@ pub use assemble::{Arch, AssembleError, BaseDisk, assemble, open, root_len};
 
 use crate::source::{Map, ReadAt, Sources};
 
-/// The bytes of a disk, in ranges of the sources that they come from.
+/// A whole disk, ready to be written: runs of sources, holes elsewhere.
 #[derive(Clone, Debug)]
 pub struct Disk {
     map: Map,
@@ -17,17 +18,27 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// A disk that reads as `map`, whose extents refer to `sources`.
+    /// A disk as long as `map`, whose extents refer to `sources`.
     pub fn new(map: Map, sources: Sources) -> Self {
         Self { map, sources }
     }
 
-    /// Where its bytes come from.
+    /// Length in bytes, holes included.
+    pub fn len(&self) -> u64 {
+        self.map.len()
+    }
+
+    /// Whether the disk has no byte at all.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Which bytes stand where.
     pub fn map(&self) -> &Map {
         &self.map
     }
 
-    /// The sources of the map.
+    /// Where the bytes come from.
     pub fn sources(&self) -> &Sources {
         &self.sources
     }

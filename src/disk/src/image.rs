@@ -1,1 +1,152 @@
-//! (see the crate documentation)
+//! Opens disk images: what enters is a file that somebody else made, what leaves is its disk as a [`ReadAt`].
+//!
+//! A file that begins with qcow2's magic is read as qcow2, every other regular file as raw. Offsets are bytes, either
+//! of the file ("host") or of the disk inside it ("guest").
+
+mod file;
+mod qcow2;
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crate::source::{FileSource, ReadAt};
+use file::ImageFile;
+use qcow2::Qcow2;
+
+/// How a disk is stored in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// The disk byte by byte; zeros may be holes of the file.
+    Raw,
+    /// QEMU's copy-on-write format, version 2 or 3.
+    Qcow2,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Raw => "raw",
+            Self::Qcow2 => "qcow2",
+        })
+    }
+}
+
+/// A word that names no format.
+#[derive(Debug, thiserror::Error)]
+#[error("unknown image format {0:?}, expected raw or qcow2")]
+pub struct UnknownFormat(String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, UnknownFormat> {
+        match name {
+            "raw" => Ok(Self::Raw),
+            "qcow2" => Ok(Self::Qcow2),
+            _ => Err(UnknownFormat(name.to_owned())),
+        }
+    }
+}
+
+/// Why an image was not opened or not read. Offsets are those of the image file.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ImageError {
+    #[error("{}: cannot open the image", path.display())]
+    Open { path: PathBuf, source: io::Error },
+    #[error("{}: not a regular file", path.display())]
+    NotFile { path: PathBuf },
+    #[error("{}: cannot read {len} bytes at offset {offset:#x}", path.display())]
+    Read { path: PathBuf, offset: u64, len: usize, source: io::Error },
+    #[error("{}: corrupt qcow2 image: {what} at offset {offset:#x} is {found:#x}, expected {expected}", path.display())]
+    Corrupt { path: PathBuf, what: &'static str, offset: u64, found: u64, expected: String },
+    #[error("{}: corrupt qcow2 image: cannot decompress the cluster at offset {offset:#x}", path.display())]
+    Decompress { path: PathBuf, offset: u64, source: io::Error },
+    #[error("{}: qcow2 image with {feature}, which is not supported; {hint}", path.display())]
+    Unsupported { path: PathBuf, feature: String, hint: &'static str },
+}
+
+/// A disk image, opened for reading.
+pub struct Image {
+    inner: Inner,
+}
+
+enum Inner {
+    Raw(FileSource),
+    Qcow2(Box<Qcow2>),
+}
+
+impl Image {
+    /// Opens the image at `path` and reads its header; the rest is read when it is needed.
+    pub fn open(path: &Path) -> Result<Self, ImageError> {
+        let file = ImageFile::open(path)?;
+        let inner = match Qcow2::has_magic(&file)? {
+            true => Inner::Qcow2(Box::new(Qcow2::open(file)?)),
+            false => Inner::Raw(file.into_source()?),
+        };
+        Ok(Self { inner })
+    }
+
+    /// How the image is stored.
+    pub fn format(&self) -> Format {
+        match self.inner {
+            Inner::Raw(_) => Format::Raw,
+            Inner::Qcow2(_) => Format::Qcow2,
+        }
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image").field("format", &self.format()).field("len", &self.len()).finish()
+    }
+}
+
+/// Errors of the format arrive as `io::Error` of kind `InvalidData` that hold an [`ImageError`].
+impl ReadAt for Image {
+    fn len(&self) -> u64 {
+        match &self.inner {
+            Inner::Raw(file) => file.len(),
+            Inner::Qcow2(qcow2) => qcow2.len(),
+        }
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        match &self.inner {
+            Inner::Raw(file) => file.read_exact_at(buf, offset),
+            Inner::Qcow2(qcow2) => {
+                if offset.checked_add(buf.len() as u64).is_none_or(|end| end > qcow2.len()) {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                qcow2.read(buf, offset).map_err(as_io)
+            }
+        }
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        match &self.inner {
+            Inner::Raw(file) => file.next_data(offset),
+            Inner::Qcow2(qcow2) => qcow2.next_data(offset).map_err(as_io),
+        }
+    }
+}
+
+fn as_io(error: ImageError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn format_names_are_read_back() {
+        for format in [Format::Raw, Format::Qcow2] {
+            assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
+        }
+        assert!("vmdk".parse::<Format>().is_err());
+    }
+}

@@ -1,1 +1,150 @@
-//! (see the crate documentation)
+//! Writes a disk in one pass to one or several formats: what enters is a [`Disk`] and empty files, what leaves are
+//! complete, synced image files and their digests.
+//!
+//! The disk is cut into chunks. Worker threads read each chunk that holds data once, write the raw parts and compress
+//! the qcow2 clusters; the calling thread takes the chunks in the order of the disk, appends them and hashes. So the
+//! bytes of a file do not depend on the number of threads. At most [`MAX_IN_FLIGHT`] chunks are in memory.
+
+mod chunk;
+mod qcow2;
+mod raw;
+mod pipeline;
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+
+use crate::disk::Disk;
+use crate::image::Format;
+use qcow2::Qcow2Writer;
+use raw::RawWriter;
+
+/// A file to write.
+#[derive(Clone, Copy, Debug)]
+pub struct Output<'a> {
+    /// How the disk is stored.
+    pub format: Format,
+    /// An empty file, open for reading and writing.
+    pub file: &'a File,
+}
+
+/// A file that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// How the disk is stored.
+    pub format: Format,
+    /// Digest of the whole file.
+    pub sha256: [u8; 32],
+    /// Length of the file in bytes, holes included.
+    pub file_len: u64,
+}
+
+/// Why a disk was not written. Offsets are bytes of the disk, or of the output where a format is named.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum WriteError {
+    #[error("cannot read the disk at offset {offset:#x}")]
+    Read { offset: u64, source: io::Error },
+    #[error("the disk takes {needed:#x} bytes of a source at offset {offset:#x}, which has only {len:#x}")]
+    ShortSource { offset: u64, needed: u64, len: u64 },
+    #[error("a {format} image cannot hold a disk of {len} bytes: {reason}")]
+    Length { format: Format, len: u64, reason: &'static str },
+    #[error("the {format} output is not empty: it has {len} bytes")]
+    NotEmpty { format: Format, len: u64 },
+    #[error("cannot {operation} the {format} output at offset {offset:#x}")]
+    Output { format: Format, operation: &'static str, offset: u64, source: io::Error },
+    #[error("cannot compress the disk at offset {offset:#x}")]
+    Compress { offset: u64, source: io::Error },
+    #[error("cannot start a writer thread")]
+    Thread { source: io::Error },
+    #[error("a writer thread stopped before it was done")]
+    ThreadLost,
+}
+
+/// Chunks that are read, compressed or waiting at one time: with at most 2 MiB for each, 48 MiB.
+const MAX_IN_FLIGHT: usize = 24;
+
+/// Writes `disk` to each of `outputs` and syncs them; `progress` is told how many more bytes of the disk are done.
+///
+/// After an error the outputs hold something incomplete.
+pub fn write(
+    disk: &Disk,
+    outputs: &[Output<'_>],
+    threads: NonZeroUsize,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<Written>, WriteError> {
+    check_sources(disk)?;
+    let mut sinks = outputs.iter().map(|output| Sink::new(disk, *output)).collect::<Result<Vec<_>, _>>()?;
+    let job = chunk::Job {
+        disk,
+        raw: outputs.iter().filter(|output| output.format == Format::Raw).map(|output| output.file).collect(),
+        compress: outputs.iter().any(|output| output.format == Format::Qcow2),
+    };
+    let mut done = 0;
+    pipeline::run(&job, threads, |chunk| {
+        for sink in &mut sinks {
+            match sink {
+                Sink::Raw(raw) => raw.append(chunk),
+                Sink::Qcow2(qcow2) => qcow2.append(chunk)?,
+            }
+        }
+        progress(chunk.end() - done);
+        done = chunk.end();
+        Ok(())
+    })?;
+    let written = finish(sinks)?;
+    progress(disk.len() - done);
+    Ok(written)
+}
+
+enum Sink<'a> {
+    Raw(RawWriter<'a>),
+    Qcow2(Box<Qcow2Writer<'a>>),
+}
+
+impl<'a> Sink<'a> {
+    fn new(disk: &Disk, Output { format, file }: Output<'a>) -> Result<Self, WriteError> {
+        let found = file.metadata().map_err(|source| output_error(format, "examine", 0, source))?.len();
+        if found != 0 {
+            return Err(WriteError::NotEmpty { format, len: found });
+        }
+        Ok(match format {
+            Format::Raw => Self::Raw(RawWriter::new(file, disk.len())?),
+            Format::Qcow2 => Self::Qcow2(Box::new(Qcow2Writer::new(file, disk.len())?)),
+        })
+    }
+
+    fn finish(self) -> Result<Written, WriteError> {
+        match self {
+            Self::Raw(raw) => raw.finish(),
+            Self::Qcow2(qcow2) => qcow2.finish(),
+        }
+    }
+}
+
+/// Finishes all files at the same time: each of them is hashed and synced for some seconds.
+fn finish(sinks: Vec<Sink<'_>>) -> Result<Vec<Written>, WriteError> {
+    std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for sink in sinks {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, || sink.finish());
+            threads.push(thread.map_err(|source| WriteError::Thread { source })?);
+        }
+        threads.into_iter().map(|thread| thread.join().map_err(|_| WriteError::ThreadLost)?).collect()
+    })
+}
+
+/// A run that reaches past its source could read as a hole; then the image would be silently wrong.
+fn check_sources(disk: &Disk) -> Result<(), WriteError> {
+    for extent in disk.map().extents() {
+        let len = disk.sources().get(extent.source).len();
+        if extent.offset.checked_add(extent.len).is_none_or(|end| end > len) {
+            return Err(WriteError::ShortSource { offset: extent.offset, needed: extent.len, len });
+        }
+    }
+    Ok(())
+}
+
+fn output_error(format: Format, operation: &'static str, offset: u64, source: io::Error) -> WriteError {
+    WriteError::Output { format, operation, offset, source }
+}

@@ -1,0 +1,73 @@
+//! An image file: positioned reads that stay inside it, and errors that name it.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::ImageError;
+use crate::source::FileSource;
+
+/// An open regular file with its path and its length when it was opened.
+pub struct ImageFile {
+    file: File,
+    path: PathBuf,
+    len: u64,
+}
+
+impl ImageFile {
+    /// Opens a regular file.
+    pub fn open(path: &Path) -> Result<Self, ImageError> {
+        let fail = |source| ImageError::Open { path: path.to_owned(), source };
+        // Without O_NONBLOCK the opening of a named pipe would wait for its writer.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
+        let metadata = file.metadata().map_err(fail)?;
+        if !metadata.is_file() {
+            return Err(ImageError::NotFile { path: path.to_owned() });
+        }
+        Ok(Self { file, path: path.to_owned(), len: metadata.len() })
+    }
+
+    /// The file as a raw disk.
+    pub fn into_source(self) -> Result<FileSource, ImageError> {
+        let Self { file, path, .. } = self;
+        FileSource::new(file).map_err(|source| ImageError::Open { path, source })
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Fills `buf` from `offset`; `what` names the structure for the error when the file ends inside it.
+    pub fn read(&self, buf: &mut [u8], offset: u64, what: &'static str) -> Result<(), ImageError> {
+        let len = buf.len();
+        if offset.checked_add(len as u64).is_none_or(|end| end > self.len) {
+            let expected = format!("{len} bytes inside the file of {:#x} bytes", self.len);
+            return Err(self.corrupt(what, offset, offset, expected));
+        }
+        let fail = |source| ImageError::Read { path: self.path.clone(), offset, len, source };
+        self.file.read_exact_at(buf, offset).map_err(fail)
+    }
+
+    /// A value that the format does not allow.
+    pub fn corrupt(
+        &self,
+        what: &'static str,
+        offset: u64,
+        found: impl Into<u64>,
+        expected: impl Into<String>,
+    ) -> ImageError {
+        ImageError::Corrupt { path: self.path.clone(), what, offset, found: found.into(), expected: expected.into() }
+    }
+
+    /// Compressed data that does not decode to a whole cluster.
+    pub fn bad_cluster(&self, offset: u64, source: std::io::Error) -> ImageError {
+        ImageError::Decompress { path: self.path.clone(), offset, source }
+    }
+
+    /// A feature of the format that is not read here, and what to do about it.
+    pub fn unsupported(&self, feature: impl Into<String>, hint: &'static str) -> ImageError {
+        ImageError::Unsupported { path: self.path.clone(), feature: feature.into(), hint }
+    }
+}

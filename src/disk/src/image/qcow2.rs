@@ -1,0 +1,174 @@
+//! Reads qcow2 images, version 2 and 3, with plain, zlib, zstd and zero clusters of any size.
+//!
+//! Specification: `docs/interop/qcow2.rst` of QEMU. A guest offset is looked up in two steps: the L1 table (in memory)
+//! names L2 tables, whose entries name the clusters. L2 tables and decompressed clusters are loaded when they are
+//! needed and kept in bounded caches. Every offset of the file is checked against its length before it is used;
+//! nothing larger than the L1 table (at most 32 MiB, never more than the file) and a few clusters is allocated.
+
+mod cache;
+mod decode;
+mod header;
+mod table;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{ImageError, file::ImageFile};
+use cache::Cache;
+use decode::Decompressor;
+use header::Header;
+use table::{L2Table, Mapping, may_hold_data};
+
+/// Bytes of L2 tables that are kept: 128 GiB of disk with 64 KiB clusters.
+const L2_BUDGET: u64 = 16 << 20;
+/// Bytes of decompressed clusters that are kept: files of one directory often share clusters.
+const CLUSTER_BUDGET: u64 = 32 << 20;
+
+/// An opened qcow2 image.
+pub struct Qcow2 {
+    file: ImageFile,
+    header: Header,
+    l1: Vec<u64>,
+    /// By offset in the file.
+    l2: Cache<u64, L2Table>,
+    /// By offset and length in the file.
+    clusters: Cache<(u64, u64), Vec<u8>>,
+    decompressor: Decompressor,
+}
+
+impl Qcow2 {
+    /// Whether the file says that it is qcow2.
+    pub fn has_magic(file: &ImageFile) -> Result<bool, ImageError> {
+        let mut magic = [0; header::MAGIC.len()];
+        if file.len() < magic.len() as u64 {
+            return Ok(false);
+        }
+        file.read(&mut magic, 0, "magic")?;
+        Ok(magic == header::MAGIC)
+    }
+
+    /// Reads the header and the L1 table.
+    pub fn open(file: ImageFile) -> Result<Self, ImageError> {
+        let header = Header::read(&file)?;
+        let l1 = table::read_words(&file, header.l1_table_offset, header.l1_len, "L1 table")?;
+        let cluster_size = 1 << header.cluster_bits;
+        Ok(Self {
+            l1,
+            l2: Cache::new(L2_BUDGET, cluster_size),
+            clusters: Cache::new(CLUSTER_BUDGET, cluster_size),
+            decompressor: Decompressor::new(header.compression),
+            header,
+            file,
+        })
+    }
+
+    /// Length of the disk in bytes.
+    pub fn len(&self) -> u64 {
+        self.header.size
+    }
+
+    /// Fills `buf` from `offset`; the caller has checked that both are inside the disk.
+    pub fn read(&self, mut buf: &mut [u8], mut offset: u64) -> Result<(), ImageError> {
+        while !buf.is_empty() {
+            let (mapping, len) = self.run(offset, buf.len() as u64)?;
+            let (part, rest) = buf.split_at_mut(index(len).min(buf.len()));
+            let within = offset % self.cluster_size();
+            match mapping {
+                Mapping::Zero => part.fill(0),
+                Mapping::Plain(host) => self.file.read(part, host + within, "data cluster")?,
+                Mapping::Compressed { offset, len } => {
+                    let cluster = self.clusters.get((offset, len), || self.decompress(offset, len))?;
+                    let within = index(within);
+                    part.copy_from_slice(&cluster[within..within + part.len()]);
+                }
+            }
+            offset += part.len() as u64;
+            buf = rest;
+        }
+        Ok(())
+    }
+
+    /// The first range at or after `offset` that is not known to be zeros.
+    pub fn next_data(&self, mut offset: u64) -> Result<Option<Range<u64>>, ImageError> {
+        while offset < self.len() {
+            // The answer stays inside one L2 table, so that no call has to look at more than that.
+            let start = offset - offset % self.l2_reach();
+            let end = start.saturating_add(self.l2_reach()).min(self.len());
+            if let Some(table) = self.l2_table(offset)? {
+                let skipped = index((offset - start) / self.cluster_size());
+                let entries = &table.entries[skipped..];
+                if let Some(first) = entries.iter().position(|entry| may_hold_data(*entry)) {
+                    let count = entries[first..].iter().take_while(|entry| may_hold_data(**entry)).count();
+                    let from = start + (skipped + first) as u64 * self.cluster_size();
+                    let to = from.saturating_add(count as u64 * self.cluster_size()).min(end);
+                    if from < end {
+                        return Ok(Some(from.max(offset)..to));
+                    }
+                }
+            }
+            offset = end;
+        }
+        Ok(None)
+    }
+
+    /// Where the bytes at `offset` are, and for how many (at most `most`) the same goes on.
+    fn run(&self, offset: u64, most: u64) -> Result<(Mapping, u64), ImageError> {
+        let Some(table) = self.l2_table(offset)? else {
+            return Ok((Mapping::Zero, most.min(self.l2_reach() - offset % self.l2_reach())));
+        };
+        let mut at = index(offset % self.l2_reach() / self.cluster_size());
+        let first = table::mapping(&self.file, &self.header, &table, at)?;
+        let mut len = self.cluster_size() - offset % self.cluster_size();
+        let mut next = first;
+        while len < most && at + 1 < table.entries.len() {
+            at += 1;
+            next = match next {
+                Mapping::Zero => Mapping::Zero,
+                Mapping::Plain(host) => Mapping::Plain(host + self.cluster_size()),
+                Mapping::Compressed { .. } => break,
+            };
+            if table::mapping(&self.file, &self.header, &table, at)? != next {
+                break;
+            }
+            len += self.cluster_size();
+        }
+        Ok((first, len.min(most)))
+    }
+
+    /// The L2 table for `offset`, if there is one.
+    fn l2_table(&self, offset: u64) -> Result<Option<Arc<L2Table>>, ImageError> {
+        let i = offset / self.l2_reach();
+        // The L1 table has an entry for each byte of the disk.
+        let Some(entry) = self.l1.get(index(i)) else { return Ok(None) };
+        let at = self.header.l1_table_offset + i * 8;
+        let Some(offset) = table::l2_offset(&self.file, &self.header, *entry, at)? else { return Ok(None) };
+        let load = || {
+            let entries = table::read_words(&self.file, offset, index(self.cluster_size() / 8), "L2 table")?;
+            Ok(L2Table { offset, entries })
+        };
+        self.l2.get(offset, load).map(Some)
+    }
+
+    fn decompress(&self, offset: u64, len: u64) -> Result<Vec<u8>, ImageError> {
+        let mut data = vec![0; index(len)];
+        self.file.read(&mut data, offset, "compressed cluster")?;
+        let mut cluster = vec![0; index(self.cluster_size())];
+        let decompressed = self.decompressor.decompress(&data, &mut cluster);
+        decompressed.map_err(|source| self.file.bad_cluster(offset, source))?;
+        Ok(cluster)
+    }
+
+    fn cluster_size(&self) -> u64 {
+        1 << self.header.cluster_bits
+    }
+
+    /// Bytes of the disk that one L2 table describes.
+    fn l2_reach(&self) -> u64 {
+        self.cluster_size() * (self.cluster_size() / 8)
+    }
+}
+
+/// A length or position of something that is in memory.
+fn index(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,92 @@
+//! Entries of L1 and L2 tables. Big-endian 64-bit words; offsets are bytes of the image file.
+//!
+//! Stricter than QEMU: reserved bits that are set are corruption, as a feature that used them would have to announce
+//! itself by an incompatible feature bit.
+
+use super::header::Header;
+use super::{ImageError, ImageFile};
+
+/// Bits 9 to 55 of an L1 entry and of an L2 entry for a plain cluster.
+const OFFSET_MASK: u64 = 0x00ff_ffff_ffff_fe00;
+/// The reference count is exactly one. It says nothing that reading needs.
+const COPIED: u64 = 1 << 63;
+const COMPRESSED: u64 = 1 << 62;
+/// Version 3: the cluster reads as zeros, whether or not it has an offset.
+const ZERO: u64 = 1;
+
+/// One L2 table; its entries are as they are stored and checked when they are used.
+pub struct L2Table {
+    /// Position in the file.
+    pub offset: u64,
+    pub entries: Vec<u64>,
+}
+
+/// Where the bytes of a cluster are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// Nowhere: they are zeros.
+    Zero,
+    /// At this offset, as they are.
+    Plain(u64),
+    /// Compressed, in at most `len` bytes.
+    Compressed { offset: u64, len: u64 },
+}
+
+/// Reads `count` words at `offset`.
+pub fn read_words(file: &ImageFile, offset: u64, count: usize, what: &'static str) -> Result<Vec<u64>, ImageError> {
+    let mut bytes = vec![0; count * 8];
+    file.read(&mut bytes, offset, what)?;
+    let (words, _) = bytes.as_chunks::<8>();
+    Ok(words.iter().map(|word| u64::from_be_bytes(*word)).collect())
+}
+
+/// The offset of the L2 table that an L1 entry at `at` names, if any.
+pub fn l2_offset(file: &ImageFile, header: &Header, entry: u64, at: u64) -> Result<Option<u64>, ImageError> {
+    if entry & !(OFFSET_MASK | COPIED) != 0 {
+        return Err(file.corrupt("L1 entry", at, entry, "reserved bits clear"));
+    }
+    let offset = entry & OFFSET_MASK;
+    if !offset.is_multiple_of(1 << header.cluster_bits) {
+        return Err(file.corrupt("L1 entry", at, entry, "an L2 table at a multiple of the cluster size"));
+    }
+    Ok((offset != 0).then_some(offset))
+}
+
+/// What entry `i` of an L2 table says.
+pub fn mapping(file: &ImageFile, header: &Header, table: &L2Table, i: usize) -> Result<Mapping, ImageError> {
+    let (entry, at) = (table.entries[i], table.offset + i as u64 * 8);
+    let corrupt = |expected: &str| Err(file.corrupt("L2 entry", at, entry, expected));
+    if entry & COMPRESSED != 0 {
+        let (offset, len) = compressed_range(header, entry);
+        // The last sector may be cut off: the data ends before.
+        let Some(left) = file.len().checked_sub(offset).filter(|left| *left > 0) else {
+            return corrupt("compressed data inside the file");
+        };
+        return Ok(Mapping::Compressed { offset, len: len.min(left) });
+    }
+    if entry & !(OFFSET_MASK | COPIED | ZERO) != 0 {
+        return corrupt("reserved bits clear");
+    }
+    if entry & ZERO != 0 {
+        return if header.version >= 3 { Ok(Mapping::Zero) } else { corrupt("no zero flag, as this is version 2") };
+    }
+    let offset = entry & OFFSET_MASK;
+    if !offset.is_multiple_of(1 << header.cluster_bits) {
+        return corrupt("a cluster at a multiple of the cluster size");
+    }
+    Ok(if offset == 0 { Mapping::Zero } else { Mapping::Plain(offset) })
+}
+
+/// Whether an entry may stand for something other than zeros; what is wrong with it shows when it is read.
+pub fn may_hold_data(entry: u64) -> bool {
+    entry & COMPRESSED != 0 || (entry & ZERO == 0 && entry & !COPIED != 0)
+}
+
+/// Offset and most bytes of compressed data: the low bits are the offset, the bits above (up to 61) count the
+/// additional sectors of 512 bytes that it reaches into.
+fn compressed_range(header: &Header, entry: u64) -> (u64, u64) {
+    let offset_bits = 62 - (header.cluster_bits - 8);
+    let offset = entry & ((1 << offset_bits) - 1);
+    let sectors = (entry & (COMPRESSED - 1)) >> offset_bits;
+    (offset, (sectors + 1) * 512 - offset % 512)
+}

@@ -1,0 +1,111 @@
+//! Where things stand in a qcow2 file, and the reference count of each host cluster.
+
+use super::CLUSTER_LEN;
+
+/// Reference counts of 16 bits in one refcount block.
+const BLOCK_ENTRIES: u64 = CLUSTER_LEN / 2;
+/// Refcount blocks that one cluster of the refcount table names.
+const TABLE_ENTRIES: u64 = CLUSTER_LEN / 8;
+
+/// Hands out places in a file that grows.
+pub struct Layout {
+    /// By host cluster. 16 bits suffice: a compressed cluster has more than the 9 bytes of an empty zstd frame, so
+    /// less than 65536 of them touch one host cluster of 64 KiB.
+    refcounts: Vec<u16>,
+    /// Free bytes at the end of the last host cluster that took compressed data.
+    open: std::ops::Range<u64>,
+}
+
+/// The reference counts as they are stored.
+pub struct Refcounts {
+    /// All refcount blocks, one after the other.
+    pub blocks: Vec<u8>,
+    pub blocks_at: u64,
+    pub table: Vec<u64>,
+    pub table_at: u64,
+    pub table_clusters: u64,
+    /// All clusters of the file.
+    pub file_len: u64,
+}
+
+impl Layout {
+    /// A file whose first `reserved` clusters are taken.
+    pub fn new(reserved: usize) -> Self {
+        Self { refcounts: vec![1; reserved], open: 0..0 }
+    }
+
+    /// Offset of `count` new clusters.
+    pub fn clusters(&mut self, count: u64) -> u64 {
+        let at = self.end();
+        self.refcounts.extend((0..count).map(|_| 1));
+        at
+    }
+
+    /// Offset of `len` bytes (1 to a cluster's) of compressed data: after the last such data if there is room, or if
+    /// that reaches to the end of the file and can continue into a new cluster.
+    pub fn compressed(&mut self, len: u64) -> u64 {
+        if len > self.open.end - self.open.start {
+            let end = self.end();
+            if self.open.is_empty() || self.open.end != end {
+                self.open.start = end;
+            }
+            self.refcounts.push(0);
+            self.open.end = self.end();
+        }
+        let at = self.open.start;
+        self.open.start += len;
+        for cluster in at / CLUSTER_LEN..=(at + len - 1) / CLUSTER_LEN {
+            self.refcounts[super::index(cluster)] += 1;
+        }
+        at
+    }
+
+    /// Places the reference counts, which count themselves, at the end.
+    pub fn finish(&mut self) -> Refcounts {
+        let used = self.refcounts.len() as u64;
+        let (mut blocks, mut table_clusters) = (1, 1);
+        // More blocks need to be counted too; this ends as each of them counts many.
+        while blocks * BLOCK_ENTRIES < used + blocks + table_clusters {
+            blocks = (used + blocks + table_clusters).div_ceil(BLOCK_ENTRIES);
+            table_clusters = blocks.div_ceil(TABLE_ENTRIES);
+        }
+        let blocks_at = self.clusters(blocks);
+        let table_at = self.clusters(table_clusters);
+        let file_len = self.end();
+        let bytes = self.refcounts.iter().flat_map(|count| count.to_be_bytes()).collect();
+        let table = (0..blocks).map(|i| blocks_at + i * CLUSTER_LEN).collect();
+        Refcounts { blocks: bytes, blocks_at, table, table_at, table_clusters, file_len }
+    }
+
+    fn end(&self) -> u64 {
+        self.refcounts.len() as u64 * CLUSTER_LEN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compressed_data_is_packed_and_counted() {
+        let mut layout = Layout::new(1);
+        assert_eq!(layout.compressed(40_000), CLUSTER_LEN);
+        assert_eq!(layout.compressed(40_000), CLUSTER_LEN + 40_000, "crosses into the next cluster");
+        assert_eq!(layout.refcounts, [1, 2, 1]);
+        assert_eq!(layout.clusters(1), 3 * CLUSTER_LEN);
+        assert_eq!(layout.compressed(50_000), CLUSTER_LEN + 80_000, "there is room before the plain cluster");
+        assert_eq!(layout.compressed(50_000), 4 * CLUSTER_LEN, "the rest is too small");
+        assert_eq!(layout.refcounts, [1, 2, 2, 1, 1]);
+    }
+
+    #[test]
+    fn refcounts_count_themselves() {
+        for used in [1, 32_765, 32_766, 32_767, 32_768, 100_000] {
+            let refcounts = Layout::new(used).finish();
+            let clusters = refcounts.file_len / CLUSTER_LEN;
+            assert_eq!(refcounts.blocks.len() as u64, clusters * 2);
+            assert!(refcounts.table.len() as u64 * BLOCK_ENTRIES >= clusters);
+            assert_eq!(used as u64 + refcounts.table.len() as u64 + refcounts.table_clusters, clusters);
+        }
+    }
+}
