@@ -1,0 +1,180 @@
+//! The volume that comes out: a map over the tree's sources and one more source, the metadata.
+
+use std::io;
+use std::sync::Arc;
+
+use mkext4::RegionSink;
+use mkext4::spec::Superblock;
+
+use super::AuthorError;
+use super::plan::{Content, Plan};
+use super::seal::Sealed;
+use crate::ext4::{BLOCK, BLOCK_LEN};
+use crate::source::{Extent, Map, Sources};
+use crate::tree::Tree;
+
+/// How full a volume is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stats {
+    /// Blocks of 4096 bytes.
+    pub blocks: u64,
+    /// Blocks that hold nothing, reserved ones included.
+    pub free_blocks: u64,
+    /// Blocks that only root may use.
+    pub reserved_blocks: u64,
+    /// Inodes, reserved ones included.
+    pub inodes: u32,
+    /// Inodes that hold nothing.
+    pub free_inodes: u32,
+    /// Blocks of the journal.
+    pub journal_blocks: u32,
+    /// Where contents begin, in bytes; `None` when no file has content.
+    pub data_start: Option<u64>,
+    /// Bytes of metadata, which are held in memory.
+    pub metadata_bytes: u64,
+}
+
+/// An ext4 volume that is laid out but not written.
+#[derive(Clone, Debug)]
+pub struct Volume {
+    map: Map,
+    sources: Sources,
+    stats: Stats,
+}
+
+impl Volume {
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        self.map.len()
+    }
+
+    /// Whether there is no byte at all, which no volume is.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// Every byte of the volume; what nothing stands in is a hole.
+    pub fn map(&self) -> &Map {
+        &self.map
+    }
+
+    /// The sources that the map refers to: those of the tree under their names, and the metadata.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// How full it is.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    pub(super) fn emit(tree: &Tree, plan: &Plan<'_>, sealed: &Sealed, size: u64) -> Result<Self, AuthorError> {
+        let mut sink = Metadata::default();
+        drop(sealed.layout.writer(&mut sink)?);
+        let mut sources = tree.sources().clone();
+        let metadata_bytes = sink.bytes.len() as u64;
+        let sb = superblock(&sink.bytes)?;
+        let source = sources.add(Arc::new(sink.bytes));
+        let mut extents: Vec<Extent> = Vec::with_capacity(sink.runs.len() + plan.items.len());
+        extents.extend(sink.runs.iter().map(|run| Extent { at: run.at, len: run.len, source, offset: run.offset }));
+        for (item, handle) in plan.items.iter().zip(&sealed.handles[1..]) {
+            if let Content::File { map, data } = &item.content {
+                place(map, data, &sealed.layout.extents(*handle), &mut extents);
+            }
+        }
+        extents.sort_unstable_by_key(|extent| extent.at);
+        let mut map = Map::hole(size);
+        extents.into_iter().for_each(|extent| map.push(extent));
+        let stats = Stats {
+            blocks: sb.blocks_count,
+            free_blocks: sb.free_blocks_count,
+            reserved_blocks: sb.r_blocks_count,
+            inodes: sb.inodes_count,
+            free_inodes: sb.free_inodes_count,
+            journal_blocks: sealed.journal_blocks,
+            data_start: sealed.data_start().map(|block| block * BLOCK),
+            metadata_bytes,
+        };
+        Ok(Self { map, sources, stats })
+    }
+}
+
+/// Blocks in use of a volume that is only laid out to be measured.
+pub(super) fn used_blocks(sealed: &Sealed) -> Result<u64, AuthorError> {
+    let mut sink = Metadata { only_first: true, ..Metadata::default() };
+    drop(sealed.layout.writer(&mut sink)?);
+    let sb = superblock(&sink.bytes)?;
+    Ok(sb.blocks_count - sb.free_blocks_count)
+}
+
+/// The superblock, from the metadata in the order of the volume.
+fn superblock(bytes: &[u8]) -> Result<Superblock, AuthorError> {
+    Ok(Superblock::decode(bytes.get(1024..2048).unwrap_or_default())?)
+}
+
+/// Translates the extents of a file into those of the volume. `data` are the block ranges of the file that have blocks
+/// and `ranges` where these blocks stand, in the same order; both in bytes.
+fn place(map: &Map, data: &[std::ops::Range<u64>], ranges: &[(u64, u64)], out: &mut Vec<Extent>) {
+    let mut ranges = ranges.iter();
+    let mut extents = map.extents().iter().peekable();
+    for segment in data {
+        let mut at = segment.start;
+        while at < segment.end {
+            let Some((image, len)) = ranges.next() else { return };
+            while let Some(extent) = extents.peek().filter(|extent| extent.at < at + len) {
+                let (from, to) = (extent.at.max(at), extent.end().min(at + len));
+                out.push(Extent {
+                    at: image + (from - at),
+                    len: to - from,
+                    source: extent.source,
+                    offset: extent.offset + (from - extent.at),
+                });
+                if extent.end() > at + len {
+                    break;
+                }
+                extents.next();
+            }
+            at += len;
+        }
+    }
+}
+
+/// Collects the metadata, blocks of zeros left out.
+#[derive(Default)]
+struct Metadata {
+    bytes: Vec<u8>,
+    runs: Vec<Run>,
+    /// Whether all but the first block is thrown away.
+    only_first: bool,
+}
+
+/// Metadata at `at` of the volume that stands at `offset` of the collected bytes.
+struct Run {
+    at: u64,
+    len: u64,
+    offset: u64,
+}
+
+impl RegionSink for Metadata {
+    fn data(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        if self.only_first && offset > 0 {
+            return Ok(());
+        }
+        for (at, block) in (offset..).step_by(BLOCK_LEN).zip(bytes.chunks(BLOCK_LEN)) {
+            if block.iter().all(|byte| *byte == 0) {
+                continue;
+            }
+            let (len, offset) = (block.len() as u64, self.bytes.len() as u64);
+            self.bytes.extend_from_slice(block);
+            match self.runs.last_mut() {
+                Some(run) if run.at + run.len == at => run.len += len,
+                _ => self.runs.push(Run { at, len, offset }),
+            }
+        }
+        Ok(())
+    }
+
+    fn zeros(&mut self, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+}

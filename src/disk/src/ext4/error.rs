@@ -1,0 +1,73 @@
+//! Why a volume could not be read, and where.
+
+use std::fmt;
+
+/// What part of a volume an error speaks of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Place {
+    /// The superblock, at byte 1024.
+    Superblock,
+    /// A block group, counted from 0.
+    Group(u64),
+    /// An inode, counted from 1.
+    Inode(u32),
+    /// A metadata block of an inode, counted from the start of the volume.
+    Block { inode: u32, block: u64 },
+    /// A name in the tree.
+    Path { inode: u32, path: String },
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Superblock => f.write_str("superblock"),
+            Self::Group(group) => write!(f, "block group {group}"),
+            Self::Inode(inode) => write!(f, "inode {inode}"),
+            Self::Block { inode, block } => write!(f, "block {block} of inode {inode}"),
+            Self::Path { inode, path } => write!(f, "{path} (inode {inode})"),
+        }
+    }
+}
+
+/// Why a volume could not be read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ReadError {
+    #[error("cannot read {len} bytes at offset {offset} of the ext4 volume")]
+    Io { offset: u64, len: usize, source: std::io::Error },
+    #[error("not an ext4 volume: magic {found:#06x} at offset 1080, expected 0xef53")]
+    NotExt4 { found: u16 },
+    #[error("corrupt ext4 volume: {place}: {what}")]
+    Corrupt { place: Place, what: String },
+    #[error("unsupported ext4 volume: {place}: {feature}; {hint}")]
+    Unsupported { place: Place, feature: String, hint: &'static str },
+}
+
+impl ReadError {
+    pub(super) fn corrupt(place: Place, what: impl Into<String>) -> Self {
+        Self::Corrupt { place, what: what.into() }
+    }
+
+    pub(super) fn checksum(place: Place, found: u32, expected: u32) -> Self {
+        Self::corrupt(place, format!("checksum {found:#010x}, expected {expected:#010x}"))
+    }
+
+    pub(super) fn unsupported(place: Place, feature: impl Into<String>, hint: &'static str) -> Self {
+        Self::Unsupported { place, feature: feature.into(), hint }
+    }
+
+    /// An error of the library about the structure at `place`.
+    pub(super) fn library(place: Place, error: mkext4::Error) -> Self {
+        match error {
+            mkext4::Error::Unsupported(feature) => Self::unsupported(place, feature, REBUILD),
+            other => Self::corrupt(place, other.to_string()),
+        }
+    }
+}
+
+/// What to do about a feature that cannot be switched off.
+pub(super) const REBUILD: &str = "copy its files into a volume made without it";
+
+/// What to do about a volume that was not left clean.
+pub(super) const REPAIR: &str = "mount it once or run `e2fsck -p` on it, then try again";

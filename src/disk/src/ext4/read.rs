@@ -1,0 +1,238 @@
+//! From a volume to a tree: the metadata is read in passes that each go through the volume once, then joined.
+
+use std::sync::Arc;
+
+use mkext4::spec::file_type;
+use mkext4::spec::inode::FileType;
+
+use super::blocks::{self, Content, Contents};
+use super::directory::{Directory, Entry};
+use super::error::REBUILD;
+use super::extents::Run;
+use super::inodes::{self, Node, ROOT_INODE};
+use super::superblock::{FileSystem, Super};
+use super::{BLOCK, LOST_FOUND, Place, ReadError, groups};
+use crate::source::{Extent, Map, ReadAt, SourceId};
+use crate::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree};
+
+/// Longest path that a system call takes, its end included (`PATH_MAX`). It also bounds the depth of a tree.
+const PATH_MAX: usize = 4096;
+
+/// Reads a whole volume; all nodes get `origin`, and contents refer to ranges of `source`.
+pub fn read(source: Arc<dyn ReadAt>, origin: Origin) -> Result<(FileSystem, Tree), ReadError> {
+    let volume = Super::open(&*source)?;
+    let tables = groups::read(&volume)?;
+    let nodes = inodes::read(&volume, &tables)?;
+    let contents = blocks::read(&volume, &nodes)?;
+    let info = volume.info.clone();
+    let tree = Join::new(&nodes, &contents)?.tree(source.clone(), origin)?;
+    Ok((info, tree))
+}
+
+/// Follows the entries from the root and notes what was reached.
+struct Join<'a> {
+    nodes: &'a [Node],
+    contents: &'a Contents,
+    /// By position of the node: the inode in the tree once it was reached, and how many names were found.
+    reached: Vec<(Option<InodeId>, u32)>,
+}
+
+/// A directory whose entries are still to be placed.
+struct Pending {
+    index: usize,
+    id: InodeId,
+    path: Vec<u8>,
+}
+
+impl<'a> Join<'a> {
+    fn new(nodes: &'a [Node], contents: &'a Contents) -> Result<Self, ReadError> {
+        Ok(Self { nodes, contents, reached: vec![(None, 0); nodes.len()] })
+    }
+
+    fn tree(mut self, source: Arc<dyn ReadAt>, origin: Origin) -> Result<Tree, ReadError> {
+        let Some(root) = self.find(ROOT_INODE).filter(|root| self.nodes[*root].kind == FileType::Dir) else {
+            return Err(ReadError::corrupt(Place::Inode(ROOT_INODE), "no root directory"));
+        };
+        let mut tree = Tree::new(self.metadata(root)?, origin);
+        let made = Made { source: tree.sources_mut().add(source), origin: tree.inode(ROOT).origin };
+        self.reached[root] = (Some(ROOT), 1);
+        self.check_parent(root, ROOT_INODE, b"/")?;
+        let mut todo = vec![Pending { index: root, id: ROOT, path: Vec::new() }];
+        while let Some(dir) = todo.pop() {
+            let Content::Directory(directory) = &self.contents.of[dir.index] else { continue };
+            let mut subdirs = 0;
+            for entry in &directory.entries {
+                let path = [&dir.path, &b"/"[..], &entry.name].concat();
+                let index = self.child(&dir, entry, &path)?;
+                if self.nodes[index].kind == FileType::Dir {
+                    subdirs += 1;
+                    self.check_parent(index, self.nodes[dir.index].number, &path)?;
+                    if dir.id == ROOT && entry.name == LOST_FOUND && self.is_empty(index) {
+                        self.reached[index] = (Some(ROOT), 1);
+                        continue;
+                    }
+                }
+                if let Some(pending) = self.place(&mut tree, &made, &dir, entry, index, path)? {
+                    todo.push(pending);
+                }
+            }
+            self.check_subdirs(&dir, subdirs)?;
+        }
+        self.check_links()?;
+        Ok(tree)
+    }
+
+    fn find(&self, number: u32) -> Option<usize> {
+        self.nodes.binary_search_by_key(&number, |node| node.number).ok()
+    }
+
+    /// The node that an entry names.
+    fn child(&self, dir: &Pending, entry: &Entry, path: &[u8]) -> Result<usize, ReadError> {
+        let place = || at(entry.inode, path);
+        if path.len() >= PATH_MAX {
+            let feature = format!("path of {} bytes", path.len());
+            return Err(ReadError::unsupported(Place::Inode(entry.inode), feature, REBUILD));
+        }
+        let Some(index) = self.find(entry.inode) else {
+            let number = self.nodes[dir.index].number;
+            return Err(ReadError::corrupt(place(), format!("directory inode {number} names an unused inode")));
+        };
+        let expected = entry_type(self.nodes[index].kind);
+        if entry.file_type != expected {
+            let what = format!("entry of type {}, expected {expected}", entry.file_type);
+            return Err(ReadError::corrupt(place(), what));
+        }
+        Ok(index)
+    }
+
+    /// Gives the node its name in the tree. Directories come back, to be gone through later.
+    fn place(
+        &mut self,
+        tree: &mut Tree,
+        made: &Made,
+        dir: &Pending,
+        entry: &Entry,
+        index: usize,
+        path: Vec<u8>,
+    ) -> Result<Option<Pending>, ReadError> {
+        let node = &self.nodes[index];
+        let place = || at(node.number, &path);
+        let invalid = |error: crate::tree::TreeError| ReadError::corrupt(place(), error.to_string());
+        if tree.entry(dir.id, &entry.name).is_some() {
+            return Err(ReadError::corrupt(place(), "name exists twice"));
+        }
+        let is_dir = node.kind == FileType::Dir;
+        match self.reached[index].0 {
+            Some(_) if is_dir => return Err(ReadError::corrupt(place(), "directory has two names")),
+            Some(id) => tree.link(dir.id, &entry.name, id).map_err(invalid)?,
+            None => {
+                let inode = Inode { meta: self.metadata(index)?, kind: self.kind(index, made), origin: made.origin };
+                self.reached[index].0 = Some(tree.insert(dir.id, &entry.name, inode).map_err(invalid)?);
+            }
+        }
+        self.reached[index].1 += 1;
+        let id = self.reached[index].0.filter(|_| is_dir);
+        Ok(id.map(|id| Pending { index, id, path }))
+    }
+
+    fn metadata(&self, index: usize) -> Result<Metadata, ReadError> {
+        let node = &self.nodes[index];
+        let mut xattrs = node.xattrs.clone();
+        for (name, value) in self.contents.xattrs.get(&node.xattr_block).into_iter().flatten() {
+            if xattrs.insert(name.clone(), value.clone()).is_some() {
+                let what = format!("attribute {} twice", String::from_utf8_lossy(name));
+                return Err(ReadError::corrupt(Place::Inode(node.number), what));
+            }
+        }
+        Ok(Metadata { mode: node.mode, uid: node.uid, gid: node.gid, mtime: node.mtime, xattrs })
+    }
+
+    fn kind(&self, index: usize, made: &Made) -> Kind {
+        let node = &self.nodes[index];
+        let (major, minor) = node.device;
+        match (&self.contents.of[index], node.kind) {
+            (Content::Directory(_), _) => Kind::directory(),
+            (Content::File(runs), _) => Kind::File(map(runs, node.size, made.source)),
+            (Content::Symlink(target), _) => Kind::Symlink(target.clone()),
+            (Content::Special, FileType::CharDev) => Kind::CharDevice { major, minor },
+            (Content::Special, FileType::BlockDev) => Kind::BlockDevice { major, minor },
+            (Content::Special, FileType::Fifo) => Kind::Fifo,
+            (Content::Special, _) => Kind::Socket,
+        }
+    }
+
+    fn directory(&self, index: usize) -> Option<&Directory> {
+        match &self.contents.of[index] {
+            Content::Directory(directory) => Some(directory),
+            _ => None,
+        }
+    }
+
+    fn is_empty(&self, index: usize) -> bool {
+        self.directory(index).is_some_and(|directory| directory.entries.is_empty())
+    }
+
+    fn check_parent(&self, index: usize, expected: u32, path: &[u8]) -> Result<(), ReadError> {
+        let found = self.directory(index).map_or(0, |directory| directory.parent);
+        if found != expected {
+            let what = format!("entry .. names inode {found}, expected {expected}");
+            return Err(ReadError::corrupt(at(self.nodes[index].number, path), what));
+        }
+        Ok(())
+    }
+
+    /// A directory has a link for its name, for `.`, and for `..` of each subdirectory, or 1 when they are too many.
+    fn check_subdirs(&self, dir: &Pending, subdirs: u32) -> Result<(), ReadError> {
+        let node = &self.nodes[dir.index];
+        if node.links != 1 && node.links != subdirs + 2 {
+            let what = format!("{} links, but {subdirs} subdirectories", node.links);
+            return Err(ReadError::corrupt(at(node.number, &dir.path), what));
+        }
+        Ok(())
+    }
+
+    fn check_links(&self) -> Result<(), ReadError> {
+        for (node, (id, names)) in self.nodes.iter().zip(&self.reached) {
+            if node.kind != FileType::Dir && id.is_some() && node.links != *names {
+                let what = format!("{} links, but {names} names", node.links);
+                return Err(ReadError::corrupt(Place::Inode(node.number), what));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What all nodes of the tree share.
+struct Made {
+    source: SourceId,
+    origin: OriginId,
+}
+
+fn at(inode: u32, path: &[u8]) -> Place {
+    Place::Path { inode, path: String::from_utf8_lossy(path).into_owned() }
+}
+
+/// The ranges of the volume that a file's content stands in; what lies past its end is left out.
+fn map(runs: &[Run], size: u64, source: SourceId) -> Map {
+    let mut map = Map::hole(size);
+    for run in runs.iter().filter(|run| run.written) {
+        let at = run.logical * BLOCK;
+        let len = (run.len * BLOCK).min(size.saturating_sub(at));
+        map.push(Extent { at, len, source, offset: run.physical * BLOCK });
+    }
+    map
+}
+
+/// The type that an entry for such an inode must have.
+fn entry_type(kind: FileType) -> u8 {
+    match kind {
+        FileType::Regular => file_type::REG,
+        FileType::Dir => file_type::DIR,
+        FileType::Symlink => file_type::SYMLINK,
+        FileType::CharDev => file_type::CHR,
+        FileType::BlockDev => file_type::BLK,
+        FileType::Fifo => file_type::FIFO,
+        FileType::Socket => file_type::SOCK,
+        FileType::Unknown => 0,
+    }
+}

@@ -1,0 +1,225 @@
+//! Volumes that are refused, damaged or cut: a clear error, and never a panic.
+#![allow(missing_docs)]
+
+mod common;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use common::*;
+use proptest::prelude::*;
+use vmbake_disk::ext4::{Place, ReadError, author, probe, read};
+use vmbake_disk::source::{FileSource, MapReader};
+use vmbake_disk::tree::{Kind, Origin};
+
+fn parse(bytes: Vec<u8>) -> Result<usize, ReadError> {
+    read(Arc::new(bytes), Origin::default()).map(|(_, tree)| tree.walk().count())
+}
+
+fn parse_file(path: &Path) -> Result<usize, ReadError> {
+    let source = FileSource::new(std::fs::File::open(path).unwrap()).unwrap();
+    read(Arc::new(source), Origin::default()).map(|(_, tree)| tree.walk().count())
+}
+
+/// A small volume with a large directory, attribute blocks, long links and deep extents.
+fn sample() -> &'static Vec<u8> {
+    static SAMPLE: OnceLock<Vec<u8>> = OnceLock::new();
+    SAMPLE.get_or_init(|| {
+        let mut tree = empty_tree();
+        put(&mut tree, "/dir", Kind::directory());
+        for index in 0..300 {
+            put_file(&mut tree, &format!("/dir/quite-a-long-name-{index}"), b"x");
+        }
+        put(&mut tree, "/link", Kind::Symlink(vec![b'l'; 100]));
+        let acl = put_file(&mut tree, "/acl", b"content");
+        tree.meta_mut(acl).xattrs.insert(b"system.posix_acl_access".to_vec(), ACL.to_vec());
+        tree.meta_mut(acl).xattrs.insert(b"user.large".to_vec(), vec![5; 1000]);
+        let source = bytes(&mut tree, b"x");
+        let mut map = vmbake_disk::source::Map::hole(1 << 20);
+        for index in 0..6 {
+            map.push(vmbake_disk::source::Extent { at: index * 9000, len: 1, source, offset: 0 });
+        }
+        put(&mut tree, "/deep", Kind::File(map));
+        let volume = author(&tree, &smallest()).unwrap();
+        let mut image = Vec::new();
+        std::io::Read::read_to_end(&mut MapReader::new(volume.map(), volume.sources()), &mut image).unwrap();
+        image
+    })
+}
+
+/// The first blocks of file content and of the journal do not matter to a reader; all else that is not zero does.
+fn metadata_bytes() -> &'static Vec<usize> {
+    static BYTES: OnceLock<Vec<usize>> = OnceLock::new();
+    BYTES.get_or_init(|| (0..sample().len()).filter(|at| sample()[*at] != 0).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn flipped_bits_never_panic(flips in prop::collection::vec((any::<prop::sample::Index>(), 0u8..8), 1..4)) {
+        let mut image = sample().clone();
+        for (at, bit) in flips {
+            image[*at.get(metadata_bytes())] ^= 1 << bit;
+        }
+        drop(parse(image));
+    }
+
+    #[test]
+    fn mutations_with_good_checksums_never_panic(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        // Without the feature nothing is verified, so every structure is parsed with whatever stands in it.
+        let mut image = sample().clone();
+        image[1024 + 0x65] &= !4;
+        for (at, value) in changes {
+            let at = *at.get(metadata_bytes());
+            if at >= 2048 {
+                image[at] = value;
+            }
+        }
+        drop(parse(image));
+    }
+
+    #[test]
+    fn mutations_of_the_superblock_never_panic(changes in prop::collection::vec((0usize..0x3fc, any::<u8>()), 1..4)) {
+        let mut image = sample().clone();
+        for (at, value) in changes {
+            image[1024 + at] = value;
+        }
+        let sum = mkext4::csum::superblock(&image[1024..2048]).to_le_bytes();
+        image[2044..2048].copy_from_slice(&sum);
+        drop(parse(image));
+    }
+
+    #[test]
+    fn cut_volumes_are_errors(len in 0usize..(16 << 20)) {
+        prop_assert!(parse(sample()[..len].to_vec()).is_err());
+    }
+}
+
+#[test]
+fn a_flip_in_any_structure_is_reported_where_it_is() {
+    let image = sample();
+    assert_eq!(parse(image.clone()).unwrap(), 1 + 1 + 300 + 3);
+    let find = |needle: &[u8]| image.windows(needle.len()).position(|window| window == needle).unwrap();
+    let inode_table = {
+        let desc = &image[4096..4128];
+        4096 * u32::from_le_bytes(desc[8..12].try_into().unwrap()) as usize
+    };
+    let leaf = find(b"quite-a-long-name-7");
+    let attribute = find(&[5; 1000]);
+    let index = find(&[0x0a, 0xf3, 6, 0, 84, 1]);
+    // The root of the index of /dir: its info structure of 8 bytes, hash version 1.
+    let htree = find(b"..\0\0\0\0\0\0\x01\x08") + 8;
+    let cases: [(usize, fn(&Place) -> bool); 7] = [
+        (1024 + 0x68, |place| *place == Place::Superblock),
+        (4096 + 12, |place| *place == Place::Group(0)),
+        (inode_table + 256 + 8, |place| *place == Place::Inode(2)),
+        (leaf, |place| matches!(place, Place::Block { .. })),
+        (htree + 16, |place| matches!(place, Place::Block { .. })),
+        (attribute, |place| matches!(place, Place::Block { .. })),
+        (index + 20, |place| matches!(place, Place::Block { .. })),
+    ];
+    for (at, expected) in cases {
+        let mut damaged = image.clone();
+        damaged[at] ^= 0x10;
+        match parse(damaged) {
+            Err(ReadError::Corrupt { place, what }) => {
+                assert!(expected(&place) && what.contains("checksum"), "byte {at}: {place}: {what}");
+            }
+            other => panic!("byte {at}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn other_bytes_are_not_ext4() {
+    assert!(matches!(parse(vec![0; 1 << 20]), Err(ReadError::NotExt4 { found: 0 })));
+    assert!(matches!(parse(vec![]), Err(ReadError::Io { .. })));
+}
+
+/// Makes an image with mke2fs and reads it.
+fn made(dir: &Path, args: &[&str]) -> std::path::PathBuf {
+    let image = dir.join("image");
+    drop(std::fs::remove_file(&image));
+    let args = [&["-q", "-F", "-t", "ext4", "-b", "4096"], args, &[text(&image), "64M"]].concat();
+    run("mke2fs", &args);
+    image
+}
+
+fn unsupported(result: Result<usize, ReadError>, word: &str) {
+    match result {
+        Err(ReadError::Unsupported { feature, .. }) => assert!(feature.contains(word), "{feature:?}, not {word:?}"),
+        other => panic!("{word}: {other:?}"),
+    }
+}
+
+#[test]
+fn what_is_not_read_is_refused_by_name() {
+    if !have(&["mke2fs", "debugfs"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (args, word) in [
+        (&["-O", "inline_data"][..], "inline_data"),
+        (&["-O", "meta_bg,^resize_inode"], "meta_bg"),
+        (&["-b", "1024"], "block size 1024"),
+        (&["-O", "encrypt"], "encrypt"),
+        (&["-O", "casefold"], "casefold"),
+        (&["-O", "ea_inode"], "ea_inode"),
+        (&["-O", "bigalloc"], "bigalloc"),
+        (&["-O", "quota"], "quota"),
+        (&["-O", "project,quota"], "quota"),
+        (&["-O", "mmp"], "mmp"),
+        (&["-O", "large_dir"], "large_dir"),
+        (&["-O", "verity"], "verity"),
+        (&["-O", "^extents,^64bit"], "no feature extent"),
+    ] {
+        let image = made(dir.path(), args);
+        unsupported(parse_file(&image), word);
+        let source = FileSource::new(std::fs::File::open(&image).unwrap()).unwrap();
+        unsupported(probe(&source).map(|_| 0), word);
+    }
+    for (request, word) in [
+        ("feature needs_recovery", "needs_recovery"),
+        ("feature orphan_present", "orphan_present"),
+        ("ssv state 0", "not clean"),
+        ("ssv last_orphan 12", "inode 12"),
+        ("sif / flags 0x80010", "immutable"),
+        ("sif / flags 0x80020", "append-only"),
+        ("sif / flags 0x0", "without extents"),
+    ] {
+        let image = made(dir.path(), &["-O", "orphan_file"]);
+        run("debugfs", &["-w", "-R", request, text(&image)]);
+        unsupported(parse_file(&image), word);
+    }
+}
+
+#[test]
+fn damage_that_checksums_do_not_show_is_found() {
+    if !have(&["mke2fs", "debugfs"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for (requests, word) in [
+        (&["mkdir a", "mkdir a/b", "link a/b c"][..], ""),
+        (&["mkdir a", "link a a/loop"], ""),
+        (&["write /etc/hostname f", "sif f links_count 2"], "2 links, but 1 names"),
+        (&["write /etc/hostname f", "link f g"], "1 links, but 2 names"),
+        (&["mkdir a", "sif a links_count 7"], "7 links, but 0 subdirectories"),
+        (&["write /etc/hostname f", "clri f"], "names an unused inode"),
+        (&["mkdir a", "sif a size 4095"], "directory of 4095 bytes"),
+        (&["mkdir a", "sif a size 8192"], "hole at block 1"),
+        (&["write /etc/hostname f", "sif f mode 0120644"], ""),
+    ] {
+        let image = made(dir.path(), &[]);
+        for request in requests {
+            run("debugfs", &["-w", "-R", request, text(&image)]);
+        }
+        match parse_file(&image) {
+            Err(ReadError::Corrupt { what, .. }) => assert!(what.contains(word), "{requests:?}: {what}"),
+            other => panic!("{requests:?}: {other:?}"),
+        }
+    }
+}
