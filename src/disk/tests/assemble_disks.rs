@@ -1,4 +1,5 @@
 //! Disks assembled from a base disk and a new root file system, verified by sgdisk and compared byte by byte.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod tools;
 

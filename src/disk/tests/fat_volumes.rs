@@ -1,4 +1,5 @@
 //! FAT volumes: read what mkfs.vfat and mtools made, what another library made of random names, and survive damage.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod tools;
 
