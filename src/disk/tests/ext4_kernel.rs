@@ -1,5 +1,5 @@
 //! Volumes that mke2fs made and the kernel filled, read by our reader: as the mount shows them.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
 
 mod common;
 
@@ -54,6 +54,7 @@ fn fill(root: &Path) {
     drop(sparse);
     run("fallocate", &["-l", "5M", text(&at("unwritten"))]);
     std::fs::OpenOptions::new().write(true).open(at("unwritten")).unwrap().write_all_at(b"x", 9999).unwrap();
+    std::fs::write(at("kept"), "kept").unwrap();
     run("fallocate", &["-n", "-l", "1M", text(&at("kept"))]);
     for (name, time) in [("past", "1905-03-04 05:06:07.123456789"), ("future", "2400-01-01 00:00:00.5")] {
         run("touch", &["-m", "-d", time, text(&at(name))]);

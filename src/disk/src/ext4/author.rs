@@ -77,7 +77,7 @@ pub fn author(tree: &Tree, options: &VolumeOptions) -> Result<Volume, AuthorErro
         Size::Exact(size) => (size, exact(&maker, size)?),
         Size::Smallest { margin_bytes } => smallest(&maker, margin_bytes, true)?,
     };
-    let sealed = aligned(&maker, sealed);
+    let sealed = aligned(&maker, sealed)?;
     Volume::emit(tree, &plan, &sealed, size)
 }
 
@@ -117,19 +117,30 @@ fn smallest(maker: &seal::Maker<'_>, margin_bytes: u64, align: bool) -> Result<(
     }
 }
 
-/// Enlarges the journal until contents begin at the boundary, if there is room; otherwise the layout stays.
-fn aligned(maker: &seal::Maker<'_>, natural: Sealed) -> Sealed {
-    let Some(start) = natural.data_start() else { return natural };
+/// Enlarges the journal until contents begin at the boundary, if there is room; otherwise the layout stays. One layout
+/// is held at a time, as each holds all directories.
+fn aligned(maker: &seal::Maker<'_>, natural: Sealed) -> Result<Sealed, AuthorError> {
+    let Some(start) = natural.data_start() else { return Ok(natural) };
     let geometry = natural.geometry;
     let target = start.next_multiple_of(geometry.alignment());
+    if start == target {
+        return Ok(natural);
+    }
+    drop(natural);
     let grown = |by: u64| {
         let journal = u32::try_from(u64::from(geometry.journal_blocks) + by).ok()?;
         maker.seal(geometry, journal).ok().filter(|sealed| sealed.data_start() >= Some(target))
     };
-    let Some(first) = grown(target - start) else { return natural };
-    // A backup superblock on the way is jumped over: then a smaller journal reaches the boundary.
-    match first.data_start().map(|found| found - target) {
-        Some(over) if over > 0 && over <= target - start => grown(target - start - over).unwrap_or(first),
-        _ => first,
+    let by = target - start;
+    let first = grown(by);
+    // A backup superblock on the way is jumped over: then a smaller journal may reach the boundary itself.
+    let over = first.as_ref().and_then(Sealed::data_start).map_or(0, |found| found - target);
+    if over == 0 || over > by {
+        return first.map_or_else(|| maker.seal(geometry, geometry.journal_blocks), Ok);
+    }
+    drop(first);
+    match grown(by - over).or_else(|| grown(by)) {
+        Some(sealed) => Ok(sealed),
+        None => maker.seal(geometry, geometry.journal_blocks),
     }
 }

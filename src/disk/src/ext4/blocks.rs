@@ -88,7 +88,9 @@ fn content(
     match node.kind {
         FileType::Dir => {
             let blocks = node.size / BLOCK;
-            if node.size % BLOCK != 0 || blocks == 0 || blocks > volume.info.blocks.saturating_sub(wanted.len() as u64)
+            if !node.size.is_multiple_of(BLOCK)
+                || blocks == 0
+                || blocks > volume.info.blocks.saturating_sub(wanted.len() as u64)
             {
                 return Err(ReadError::corrupt(place, format!("directory of {} bytes", node.size)));
             }

@@ -58,9 +58,10 @@ impl Directory {
     }
 }
 
-/// Checks the checksum of a list of entries or of an index node. Index nodes look like blocks without entries to who
+/// Checks the checksum, if any, of a list of entries or of an index node. Index nodes look like blocks without entries to who
 /// does not know them, so the entries are found without the index.
 fn check_sum(node: &Node, logical: u64, bytes: &[u8], place: &Place) -> Result<(), ReadError> {
+    let Some(seed) = node.seed else { return Ok(()) };
     let library = |error| ReadError::library(place.clone(), error);
     let is_node = le32(bytes, 0) == 0 && usize::from(le16(bytes, 4)) == BLOCK_LEN;
     let index = if node.has_index && logical == 0 {
@@ -72,7 +73,6 @@ fn check_sum(node: &Node, logical: u64, bytes: &[u8], place: &Place) -> Result<(
     } else {
         None
     };
-    let Some(seed) = node.seed else { return Ok(()) };
     let (found, expected) = match index {
         Some((found, offset, count, limit)) => (found, csum::dx_block(seed, bytes, offset, count, limit)),
         None => match dirent::tail_checksum(bytes) {

@@ -256,12 +256,12 @@ fn check_geometry(sb: &Superblock, source_len: u64) -> Result<(), ReadError> {
     let inodes_per_block = 4096 / u32::from(sb.inode_size);
     if sb.inodes_per_group == 0
         || u64::from(sb.inodes_per_group) > BLOCKS_PER_GROUP
-        || sb.inodes_per_group % inodes_per_block != 0
+        || !sb.inodes_per_group.is_multiple_of(inodes_per_block)
     {
         return corrupt(format!("{} inodes per group", sb.inodes_per_group));
     }
     let groups = sb.blocks_count.div_ceil(BLOCKS_PER_GROUP);
-    if u64::from(sb.inodes_count) != groups * u64::from(sb.inodes_per_group) {
+    if u64::from(sb.inodes_count) != groups * u64::from(sb.inodes_per_group) || sb.inodes_count == u32::MAX {
         return corrupt(format!("{} inodes in {groups} groups of {}", sb.inodes_count, sb.inodes_per_group));
     }
     let desc_size_ok = if sb.feature_incompat & 0x80 != 0 { sb.desc_size == 64 } else { sb.desc_size <= 64 };

@@ -31,15 +31,18 @@ impl Sealed {
     }
 }
 
-impl From<mkext4::Error> for AuthorError {
-    fn from(error: mkext4::Error) -> Self {
-        Self::Layout { source: Box::new(error) }
-    }
+/// An error of the library, whose type stays inside.
+pub(super) fn library(error: mkext4::Error) -> AuthorError {
+    AuthorError::Layout { source: Box::new(error) }
 }
 
 impl Maker<'_> {
     /// Declares everything in a volume of this geometry. Fails when there is no room.
     pub(super) fn seal(&self, geometry: Geometry, journal_blocks: u32) -> Result<Sealed, AuthorError> {
+        self.try_seal(geometry, journal_blocks).map_err(library)
+    }
+
+    fn try_seal(&self, geometry: Geometry, journal_blocks: u32) -> mkext4::Result<Sealed> {
         let mut options = Options::new(geometry.blocks * BLOCK, self.options.uuid, self.options.epoch.into());
         options.hash_seed = mkext4::dirhash::seed_from_uuid(&self.options.hash_seed);
         options.label = (!self.label.is_empty()).then(|| self.label.to_owned());

@@ -8,7 +8,7 @@ use mkext4::spec::Superblock;
 
 use super::AuthorError;
 use super::plan::{Content, Plan};
-use super::seal::Sealed;
+use super::seal::{Sealed, library};
 use crate::ext4::{BLOCK, BLOCK_LEN};
 use crate::source::{Extent, Map, Sources};
 use crate::tree::Tree;
@@ -70,7 +70,7 @@ impl Volume {
 
     pub(super) fn emit(tree: &Tree, plan: &Plan<'_>, sealed: &Sealed, size: u64) -> Result<Self, AuthorError> {
         let mut sink = Metadata::default();
-        drop(sealed.layout.writer(&mut sink)?);
+        drop(sealed.layout.writer(&mut sink).map_err(library)?);
         let mut sources = tree.sources().clone();
         let metadata_bytes = sink.bytes.len() as u64;
         let sb = superblock(&sink.bytes)?;
@@ -102,14 +102,14 @@ impl Volume {
 /// Blocks in use of a volume that is only laid out to be measured.
 pub(super) fn used_blocks(sealed: &Sealed) -> Result<u64, AuthorError> {
     let mut sink = Metadata { only_first: true, ..Metadata::default() };
-    drop(sealed.layout.writer(&mut sink)?);
+    drop(sealed.layout.writer(&mut sink).map_err(library)?);
     let sb = superblock(&sink.bytes)?;
     Ok(sb.blocks_count - sb.free_blocks_count)
 }
 
 /// The superblock, from the metadata in the order of the volume.
 fn superblock(bytes: &[u8]) -> Result<Superblock, AuthorError> {
-    Ok(Superblock::decode(bytes.get(1024..2048).unwrap_or_default())?)
+    Superblock::decode(bytes.get(1024..2048).unwrap_or_default()).map_err(library)
 }
 
 /// Translates the extents of a file into those of the volume. `data` are the block ranges of the file that have blocks
