@@ -8,3 +8,5 @@ pub mod store;
 pub mod fetch;
 pub mod verify;
 pub mod publish;
+pub mod inspect;
+pub mod lint;

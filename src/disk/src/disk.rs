@@ -1,8 +1,12 @@
 //! A whole disk before it is written: what enters are partitions, tables and boot code as runs of sources, what leaves
 //! is bytes that can be read at any offset.
 
+mod assemble;
+
 use std::io;
 use std::ops::Range;
+
+pub use assemble::{Arch, AssembleError, BaseDisk, assemble, open, root_len};
 
 use crate::source::{Map, ReadAt, Sources};
 

@@ -1,1 +1,170 @@
-//! (see the crate documentation)
+//! FAT12, FAT16 and FAT32: a volume enters, its description and its [`Tree`] leave. Read only.
+//!
+//! Microsoft's FAT specification 1.03 and its long-name extension. Little endian; offsets in bytes from the start of
+//! the volume; clusters are numbered from 2. Contents are ranges of the volume, never copies.
+//!
+//! The kind is told as Linux tells it: FAT32 where the 16-bit FAT size is 0, else by the number of clusters. Stricter than
+//! the specification: no cluster may belong to two files, names may not repeat, and a file's chain must be as long as
+//! its size says. Names keep the case in which they are stored and are compared by it. Permissions are those of
+//! a mount by root; times, which carry no zone, are taken as UTC.
+
+mod boot;
+mod table;
+mod dir;
+
+use std::io;
+use std::sync::Arc;
+
+use crate::source::{Extent, Map, ReadAt, SourceId};
+use crate::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, ROOT, Timestamp, Tree, TreeError};
+use boot::Boot;
+use dir::Entry;
+use table::Chains;
+
+/// Most files and directories that are read. An ESP holds dozens.
+const MAX_ENTRIES: usize = 1 << 16;
+
+/// Why a volume cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum FatError {
+    #[error("cannot read {len} bytes at {offset} of the FAT volume")]
+    Read { offset: u64, len: u64, source: io::Error },
+    #[error("not a FAT volume: {what} at {offset} is {found:#x}")]
+    NotFat { what: &'static str, offset: u64, found: u64 },
+    #[error("corrupt FAT volume: {what} is {found}, {limit} at most")]
+    TooLarge { what: &'static str, found: u64, limit: u64 },
+    #[error("corrupt FAT volume: {path}: cluster {cluster} {what}")]
+    Chain { path: String, cluster: u32, what: &'static str },
+    #[error("corrupt FAT volume: {path}: {what}")]
+    Entry { path: String, what: &'static str },
+    #[error("unsupported FAT volume: {what} is {found}, {limit} at most")]
+    Unsupported { what: &'static str, found: u64, limit: u64 },
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+}
+
+/// What a volume says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FatInfo {
+    /// `FAT12`, `FAT16` or `FAT32`.
+    pub kind: &'static str,
+    /// Label, empty where there is none.
+    pub label: String,
+    /// Serial number, shown as `XXXX-XXXX`.
+    pub volume_id: u32,
+    /// Bytes of a cluster.
+    pub cluster_size: u32,
+    /// Clusters that files can take.
+    pub clusters: u32,
+    /// Those not taken.
+    pub free_clusters: u32,
+}
+
+/// Describes the volume.
+pub fn probe(source: &dyn ReadAt) -> Result<FatInfo, FatError> {
+    let boot = Boot::read(source)?;
+    let mut chains = Chains::read(source, &boot)?;
+    let free_clusters = chains.free();
+    let (_, label) = dir::parse("/", &root_bytes(source, &boot, &mut chains)?, boot.wide())?;
+    let label = label.or(boot.label).unwrap_or_default();
+    Ok(FatInfo {
+        kind: boot.kind.name(),
+        label: String::from_utf8_lossy(&label).into_owned(),
+        volume_id: boot.volume_id,
+        cluster_size: boot.cluster_size,
+        clusters: boot.clusters,
+        free_clusters,
+    })
+}
+
+/// Reads all files and directories of the volume.
+pub fn read(source: Arc<dyn ReadAt>, origin: Origin) -> Result<Tree, FatError> {
+    let boot = Boot::read(source.as_ref())?;
+    let chains = Chains::read(source.as_ref(), &boot)?;
+    let mut tree = Tree::new(Metadata::root(0o755, Timestamp::default()), origin.clone());
+    let origin = tree.add_origin(origin);
+    let id = tree.sources_mut().add(source.clone());
+    let mut reader = Reader { source: source.as_ref(), boot, chains, tree, id, origin, entries: 0 };
+    reader.read_all()?;
+    Ok(reader.tree)
+}
+
+struct Reader<'a> {
+    source: &'a dyn ReadAt,
+    boot: Boot,
+    chains: Chains,
+    tree: Tree,
+    id: SourceId,
+    origin: OriginId,
+    entries: usize,
+}
+
+impl Reader<'_> {
+    /// Walks all directories. Ends, as no cluster is taken twice.
+    fn read_all(&mut self) -> Result<(), FatError> {
+        let root = root_bytes(self.source, &self.boot, &mut self.chains)?;
+        let mut todo = vec![(ROOT, String::new(), root)];
+        while let Some((dir, path, bytes)) = todo.pop() {
+            let (entries, _) = dir::parse(&path, &bytes, self.boot.wide())?;
+            self.entries += entries.len();
+            if self.entries > MAX_ENTRIES {
+                let (found, limit) = (self.entries as u64, MAX_ENTRIES as u64);
+                return Err(FatError::Unsupported { what: "the number of files", found, limit });
+            }
+            for entry in entries {
+                let path = format!("{path}/{}", String::from_utf8_lossy(&entry.name));
+                if self.tree.entry(dir, &entry.name).is_some() {
+                    return Err(FatError::Entry { path, what: "stands twice in its directory" });
+                }
+                let (id, chain) = self.insert(dir, &path, &entry)?;
+                if entry.directory {
+                    let bytes = read_clusters(self.source, &self.boot, &chain)?;
+                    todo.push((id, path, bytes));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Places one entry and returns its clusters.
+    fn insert(&mut self, dir: InodeId, path: &str, entry: &Entry) -> Result<(InodeId, Vec<u32>), FatError> {
+        let chain = if entry.directory {
+            self.chains.directory(path, entry.first_cluster)?
+        } else {
+            let clusters = u64::from(entry.len).div_ceil(self.boot.cluster_size.into());
+            self.chains.file(path, entry.first_cluster, clusters)?
+        };
+        let kind = if entry.directory { Kind::directory() } else { Kind::File(self.map(entry.len, &chain)) };
+        let mode = if entry.read_only { 0o555 } else { 0o755 };
+        let inode = Inode { meta: Metadata::root(mode, entry.mtime), kind, origin: self.origin };
+        Ok((self.tree.insert(dir, &entry.name, inode)?, chain))
+    }
+
+    fn map(&self, len: u32, chain: &[u32]) -> Map {
+        let mut map = Map::hole(len.into());
+        let mut at = 0;
+        for cluster in chain {
+            let part = u64::from(self.boot.cluster_size).min(u64::from(len) - at);
+            map.push(Extent { at, len: part, source: self.id, offset: self.boot.offset_of(*cluster) });
+            at += part;
+        }
+        map
+    }
+}
+
+/// The root directory: a chain on FAT32, a region of its own before.
+fn root_bytes(source: &dyn ReadAt, boot: &Boot, chains: &mut Chains) -> Result<Vec<u8>, FatError> {
+    match boot.root_cluster {
+        Some(cluster) => read_clusters(source, boot, &chains.directory("/", cluster)?),
+        None => boot::read_bytes(source, boot.root_offset, boot.root_len),
+    }
+}
+
+fn read_clusters(source: &dyn ReadAt, boot: &Boot, chain: &[u32]) -> Result<Vec<u8>, FatError> {
+    let mut bytes = Vec::new();
+    for cluster in chain {
+        bytes.extend(boot::read_bytes(source, boot.offset_of(*cluster), boot.cluster_size.into())?);
+    }
+    Ok(bytes)
+}

@@ -1,1 +1,164 @@
-//! (see the crate documentation)
+//! GUID partition tables: a disk enters and its [`Table`] leaves; a [`Table`] enters and its sectors leave.
+//!
+//! UEFI 2.10, 5.3. Little endian; sectors of 512 bytes; what is public counts bytes from the start of the disk.
+//! Headers and entries are decoded and encoded by `gptman`, which keeps numbers, GUIDs and attributes; this module
+//! decides which copy is used and checks it first: both checksums, place, bounds, overlaps.
+//!
+//! Stricter than the specification: headers of 92 and entries of 128 bytes only, at most 1024 of them, and no GUID twice.
+
+mod guid;
+mod mbr;
+mod copy;
+mod write;
+
+use std::io;
+
+pub use guid::Guid;
+pub use mbr::Mbr;
+pub use write::{reserved_tail, write};
+
+use crate::source::ReadAt;
+
+/// Bytes of a sector.
+pub const SECTOR: u64 = SECTOR_LEN as u64;
+const SECTOR_LEN: usize = 512;
+/// The sector of the primary header.
+const PRIMARY_LBA: u64 = 1;
+
+type Sector = [u8; SECTOR_LEN];
+
+/// Why a table cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum GptError {
+    #[error("cannot read sector {lba} of the disk")]
+    Read { lba: u64, source: io::Error },
+    #[error("no GUID partition table: sector 0 has no protective MBR")]
+    NoProtectiveMbr,
+    #[error("no GUID partition table at sector {lba}: signature not found")]
+    NoSignature { lba: u64 },
+    #[error("corrupt partition table: {what} at sector {lba} has checksum {found:#010x}, expected {expected:#010x}")]
+    Checksum { what: &'static str, lba: u64, expected: u32, found: u32 },
+    #[error("corrupt partition table at sector {lba}: {what} is {found}")]
+    Corrupt { lba: u64, what: &'static str, found: u64 },
+    #[error("corrupt partition table: partition {number} (sectors {first} to {last}) is not inside {min} to {max}")]
+    OutOfBounds { number: u32, first: u64, last: u64, min: u64, max: u64 },
+    #[error("corrupt partition table: partitions {a} and {b} overlap")]
+    Overlap { a: u32, b: u32 },
+    #[error("corrupt partition table: partitions {a} and {b} have the same GUID {guid}")]
+    DuplicateGuid { a: u32, b: u32, guid: Guid },
+    #[error("unsupported partition table at sector {lba}: {what} is {found}, expected {expected}")]
+    Unsupported { lba: u64, what: &'static str, found: u64, expected: &'static str },
+    #[error("neither copy of the partition table is usable; primary: {primary}; backup: {backup}")]
+    BothUnusable { primary: Box<GptError>, backup: Box<GptError> },
+    #[error("refused: the MBR is hybrid (it lists partitions beside the protective one)")]
+    HybridMbr,
+    #[error("refused: a disk of {len} bytes; a multiple of 512 and at least {min} is needed")]
+    DiskLen { len: u64, min: u64 },
+    #[error("refused: partition {number} cannot be written: {what}")]
+    Unwritable { number: u32, what: &'static str },
+}
+
+/// One partition. Place and length are in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Partition {
+    /// Its number, from 1: `p14` stays `p14` wherever it stands on the disk.
+    pub number: u32,
+    /// What it holds.
+    pub type_guid: Guid,
+    /// Its own name for life (PARTUUID).
+    pub guid: Guid,
+    /// First byte.
+    pub start: u64,
+    /// Length.
+    pub len: u64,
+    /// Attribute bits as stored.
+    pub attributes: u64,
+    /// Label (PARTLABEL); what is not UTF-16 in it has been replaced by U+FFFD.
+    pub name: String,
+}
+
+impl Partition {
+    /// End (exclusive) in bytes.
+    pub fn end(&self) -> u64 {
+        self.start + self.len
+    }
+}
+
+/// A checked partition table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// GUID of the disk.
+    pub disk_guid: Guid,
+    /// Used entries by number.
+    pub partitions: Vec<Partition>,
+    /// First byte that a partition may take.
+    pub first_usable: u64,
+    /// Entries that the table has room for.
+    pub capacity: u32,
+    /// Sector 0.
+    pub mbr: Mbr,
+    /// Why the primary copy was not used, when the backup was.
+    pub used_backup: Option<String>,
+    /// Why the backup could not be used, when the primary was.
+    pub backup_damage: Option<String>,
+}
+
+impl Table {
+    /// The partition of that number.
+    pub fn partition(&self, number: u32) -> Option<&Partition> {
+        self.partitions.iter().find(|partition| partition.number == number)
+    }
+}
+
+/// Reads and checks the table of a disk; the backup takes the primary's place when that is damaged.
+///
+/// The backup is looked for where the primary says (a raw image may have been lengthened since), else in the last sector.
+pub fn read(source: &dyn ReadAt) -> Result<Table, GptError> {
+    let mbr = Mbr::parse(&read_sector(source, 0)?)?;
+    let last = (source.len() / SECTOR).saturating_sub(1);
+    let header = copy::read_header(source, PRIMARY_LBA);
+    let alternate = header.as_ref().ok().map(|header| header.backup_lba).filter(|lba| (2..=last).contains(lba));
+    let backup = copy::read(source, alternate.unwrap_or(last));
+    match (header.and_then(|header| copy::read_entries(source, header)), backup) {
+        (Ok(primary), backup) => {
+            let damage = match &backup {
+                Ok(backup) if !backup.same_content(&primary) => Some("it differs from the primary".to_owned()),
+                Ok(_) => None,
+                Err(error) => Some(error.to_string()),
+            };
+            Ok(Table { backup_damage: damage, ..primary.into_table(mbr) })
+        }
+        (Err(error), Ok(backup)) => Ok(Table { used_backup: Some(error.to_string()), ..backup.into_table(mbr) }),
+        (Err(primary), Err(backup)) => {
+            Err(GptError::BothUnusable { primary: Box::new(primary), backup: Box::new(backup) })
+        }
+    }
+}
+
+fn read_sector(source: &dyn ReadAt, lba: u64) -> Result<Sector, GptError> {
+    let mut sector = [0; SECTOR_LEN];
+    let offset = lba.checked_mul(SECTOR).ok_or(GptError::Corrupt { lba, what: "the sector number", found: lba })?;
+    source.read_exact_at(&mut sector, offset).map_err(|source| GptError::Read { lba, source })?;
+    Ok(sector)
+}
+
+/// Checks partitions against each other and against the usable sectors `min` to `max` (both inclusive).
+fn check_layout(partitions: &[Partition], min: u64, max: u64) -> Result<(), GptError> {
+    let mut by_start: Vec<&Partition> = partitions.iter().collect();
+    by_start.sort_by_key(|partition| partition.start);
+    for partition in &by_start {
+        let (first, last) = (partition.start / SECTOR, (partition.end() / SECTOR).saturating_sub(1));
+        if first < min || last > max {
+            return Err(GptError::OutOfBounds { number: partition.number, first, last, min, max });
+        }
+    }
+    if let Some(pair) = by_start.windows(2).find(|pair| pair[0].end() > pair[1].start) {
+        return Err(GptError::Overlap { a: pair[0].number, b: pair[1].number });
+    }
+    by_start.sort_by_key(|partition| (partition.guid, partition.number));
+    match by_start.windows(2).find(|pair| pair[0].guid == pair[1].guid) {
+        Some(pair) => Err(GptError::DuplicateGuid { a: pair[0].number, b: pair[1].number, guid: pair[0].guid }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,113 @@
+//! Image hygiene: a file tree enters, a [`Finding`] for each rule leaves. Nothing that belongs to one machine, person or
+//! build may be in a golden image. Evidence names files and accounts but never shows a secret.
+
+mod check;
+
+use vmbake_disk::tree::Tree;
+
+use check::{Check, Violation};
+
+/// How one rule stands, or one violation of it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Finding {
+    /// Short name of the rule.
+    pub rule: &'static str,
+    /// Path in the image; what the rule looks at when it holds.
+    pub path: String,
+    /// What was found there.
+    pub evidence: String,
+    /// Whether the rule holds.
+    pub ok: bool,
+}
+
+/// One rule of the table.
+struct Rule {
+    name: &'static str,
+    /// What to say when the rule holds.
+    good: &'static str,
+    check: Check,
+}
+
+/// All rules, in the order in which they are reported. `*` stands for any part of one name.
+const RULES: &[Rule] = &[
+    Rule { name: "machine-id", good: "empty", check: Check::Custom("/etc/machine-id", check::machine_id) },
+    Rule {
+        name: "dbus-machine-id",
+        good: "absent or a link to /etc/machine-id",
+        check: Check::Custom("/var/lib/dbus/machine-id", check::dbus_machine_id),
+    },
+    Rule { name: "ssh-host-keys", good: "absent", check: Check::Absent(&["/etc/ssh/ssh_host_*"]) },
+    Rule {
+        name: "random-seed",
+        good: "absent",
+        check: Check::Absent(&[
+            "/var/lib/systemd/random-seed",
+            "/var/lib/urandom/random-seed",
+            "/loader/random-seed",
+            "/efi/loader/random-seed",
+            "/boot/loader/random-seed",
+            "/boot/efi/loader/random-seed",
+        ]),
+    },
+    Rule { name: "credential-secret", good: "absent", check: Check::Absent(&["/var/lib/systemd/credential.secret"]) },
+    Rule { name: "logs", good: "no file with content", check: Check::NoContent(&["/var/log/*"]) },
+    Rule { name: "journal", good: "absent", check: Check::Absent(&["/var/log/journal/*", "/run/log/journal/*"]) },
+    Rule { name: "apt-lists", good: "empty", check: Check::Custom("/var/lib/apt/lists", check::apt_lists) },
+    Rule {
+        name: "apt-cache",
+        good: "absent",
+        check: Check::Absent(&[
+            "/var/cache/apt/*.bin",
+            "/var/cache/apt/archives/*.deb",
+            "/var/cache/apt/archives/partial/*",
+        ]),
+    },
+    Rule { name: "tmp", good: "empty", check: Check::Absent(&["/tmp/*", "/var/tmp/*"]) },
+    Rule { name: "shell-history", good: "absent", check: Check::Absent(&["/root/.*_history", "/home/*/.*_history"]) },
+    Rule {
+        name: "authorized-keys",
+        good: "absent",
+        check: Check::Absent(&["/root/.ssh/authorized_keys*", "/home/*/.ssh/authorized_keys*"]),
+    },
+    Rule {
+        name: "cloud-init-state",
+        good: "no file",
+        check: Check::NoFiles(&["/var/lib/cloud/instance*", "/var/lib/cloud/data", "/var/lib/cloud/sem"]),
+    },
+    Rule {
+        name: "dhcp-leases",
+        good: "absent",
+        check: Check::Absent(&[
+            "/var/lib/dhcp/*",
+            "/var/lib/dhcpcd/*.lease*",
+            "/var/lib/NetworkManager/*.lease",
+            "/var/lib/NetworkManager/timestamps",
+            "/run/dhclient*.leases",
+            "/run/systemd/netif/leases/*",
+        ]),
+    },
+    Rule {
+        name: "image-name",
+        good: "IMAGE_ID and IMAGE_VERSION are set",
+        check: Check::Custom("/etc/os-release", check::image_name),
+    },
+    Rule { name: "passwords", good: "no account has one", check: Check::Custom("/etc/shadow", check::passwords) },
+];
+
+/// Judges a root file system by every rule: one good finding for a rule that holds, else one for each violation.
+pub fn lint(tree: &Tree) -> Vec<Finding> {
+    RULES.iter().flat_map(|rule| findings(tree, rule)).collect()
+}
+
+fn findings(tree: &Tree, rule: &Rule) -> Vec<Finding> {
+    let violations = rule.check.run(tree);
+    if violations.is_empty() {
+        let (path, evidence) = (rule.check.subject(), rule.good.to_owned());
+        return vec![Finding { rule: rule.name, path, evidence, ok: true }];
+    }
+    let bad = |Violation { path, evidence }| Finding { rule: rule.name, path, evidence, ok: false };
+    violations.into_iter().map(bad).collect()
+}
+
+#[cfg(test)]
+mod tests;

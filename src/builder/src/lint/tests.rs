@@ -1,0 +1,149 @@
+use std::sync::Arc;
+
+use vmbake_disk::source::Map;
+use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
+
+use super::{Finding, RULES, lint};
+
+/// What a test puts at a path.
+enum Node {
+    File(&'static str),
+    Link(&'static str),
+    Dir,
+}
+use Node::{Dir, File, Link};
+
+fn put(tree: &mut Tree, path: &str, node: &Node) {
+    let meta = Metadata::root(0o755, Timestamp::default());
+    let origin = tree.add_origin(Origin::default());
+    let parent = path.rsplit_once('/').unwrap().0;
+    tree.make_dirs(parent.as_bytes(), &meta, origin).unwrap();
+    let kind = match node {
+        File(content) => {
+            let source = tree.sources_mut().add(Arc::new(content.as_bytes().to_vec()));
+            Kind::File(Map::whole(source, 0, content.len() as u64))
+        }
+        Link(target) => Kind::Symlink(target.as_bytes().to_vec()),
+        Dir => Kind::directory(),
+    };
+    tree.place(path.as_bytes(), Inode { meta, kind, origin }).unwrap();
+}
+
+/// A tree that keeps every rule, with what may be there although it looks alike.
+fn clean() -> Tree {
+    let mut tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
+    for (path, node) in [
+        ("/etc/machine-id", File("")),
+        ("/var/lib/dbus/machine-id", Link("/etc/machine-id")),
+        ("/etc/ssh/sshd_config", File("Port 22\n")),
+        ("/var/log/empty.log", File("")),
+        ("/var/log/journal", Dir),
+        ("/var/lib/apt/lists/lock", File("")),
+        ("/var/lib/apt/lists/partial", Dir),
+        ("/var/lib/apt/lists/auxfiles", Dir),
+        ("/var/cache/apt/archives/partial", Dir),
+        ("/var/cache/apt/archives/lock", File("")),
+        ("/tmp", Dir),
+        ("/var/tmp", Dir),
+        ("/root/.bashrc", File("x")),
+        ("/home/debian/.ssh", Dir),
+        ("/var/lib/cloud/instances", Dir),
+        ("/var/lib/cloud/seed/nocloud/meta-data", File("x")),
+        ("/var/lib/dhcp", Dir),
+        ("/usr/lib/os-release", File("NAME=Debian\nIMAGE_ID=\"node\"\nIMAGE_VERSION=1\n")),
+        ("/etc/os-release", Link("../usr/lib/os-release")),
+        ("/etc/shadow", File("root:*:19000:0:99999:7:::\ndaemon:!*:::\ndebian:!:\nsshd:!!:\n")),
+        ("/etc/passwd", File("root:x:0:0:root:/root:/bin/bash\n")),
+    ] {
+        put(&mut tree, path, &node);
+    }
+    tree
+}
+
+#[test]
+fn a_clean_tree_keeps_every_rule() {
+    let findings = lint(&clean());
+    assert!(findings.iter().all(|finding| finding.ok), "{findings:#?}");
+    let rules: Vec<_> = findings.iter().map(|finding| finding.rule).collect();
+    assert_eq!(rules, RULES.iter().map(|rule| rule.name).collect::<Vec<_>>());
+}
+
+#[test]
+fn every_violation_is_found_by_its_rule_alone() {
+    let hash = "root:$y$j9T$secret$hash:19000::::::\n";
+    let cases: &[(&str, &str, Node, &str)] = &[
+        ("machine-id", "/etc/machine-id", File("b08dfa6083e7567a1921a715000001fb\n"), "set, 33 bytes"),
+        ("dbus-machine-id", "/var/lib/dbus/machine-id", File(""), "regular file, 0 bytes"),
+        ("dbus-machine-id", "/var/lib/dbus/machine-id", Link("/etc/other"), "symbolic link to /etc/other"),
+        ("ssh-host-keys", "/etc/ssh/ssh_host_ed25519_key", File("k"), "regular file, 1 bytes"),
+        ("random-seed", "/var/lib/systemd/random-seed", File("r"), "regular file, 1 bytes"),
+        ("random-seed", "/var/lib/urandom/random-seed", File("r"), "regular file, 1 bytes"),
+        ("random-seed", "/loader/random-seed", File("r"), "regular file, 1 bytes"),
+        ("credential-secret", "/var/lib/systemd/credential.secret", File("s"), "regular file, 1 bytes"),
+        ("logs", "/var/log/apt/history.log", File("log"), "regular file, 3 bytes"),
+        ("journal", "/var/log/journal/0123", Dir, "directory, 0 entries"),
+        ("apt-lists", "/var/lib/apt/lists/deb_InRelease", File(""), "regular file, 0 bytes"),
+        ("apt-lists", "/var/lib/apt/lists/partial/x", File(""), "regular file, 0 bytes"),
+        ("apt-cache", "/var/cache/apt/pkgcache.bin", File("x"), "regular file, 1 bytes"),
+        ("apt-cache", "/var/cache/apt/archives/a_1_all.deb", File("x"), "regular file, 1 bytes"),
+        ("tmp", "/tmp/x", Link("y"), "symbolic link to y"),
+        ("tmp", "/var/tmp/.hidden", Dir, "directory, 0 entries"),
+        ("shell-history", "/root/.bash_history", File("ls"), "regular file, 2 bytes"),
+        ("shell-history", "/home/debian/.zsh_history", File(""), "regular file, 0 bytes"),
+        ("authorized-keys", "/root/.ssh/authorized_keys", File("ssh-rsa A"), "regular file, 9 bytes"),
+        ("authorized-keys", "/home/debian/.ssh/authorized_keys2", File("k"), "regular file, 1 bytes"),
+        ("cloud-init-state", "/var/lib/cloud/instance", Link("instances/i"), "symbolic link to instances/i"),
+        ("cloud-init-state", "/var/lib/cloud/data/result.json", File("{}"), "regular file, 2 bytes"),
+        ("cloud-init-state", "/var/lib/cloud/sem/once", File(""), "regular file, 0 bytes"),
+        ("dhcp-leases", "/var/lib/dhcp/dhclient.eth0.leases", File(""), "regular file, 0 bytes"),
+        ("dhcp-leases", "/var/lib/NetworkManager/a.lease", File(""), "regular file, 0 bytes"),
+        ("dhcp-leases", "/run/systemd/netif/leases/2", File(""), "regular file, 0 bytes"),
+        ("image-name", "/etc/os-release", File("IMAGE_ID=a\nIMAGE_VERSION=\n"), "IMAGE_VERSION not set"),
+        ("image-name", "/etc/os-release", File("#IMAGE_ID=a\n"), "IMAGE_ID and IMAGE_VERSION not set"),
+        ("passwords", "/etc/shadow", File(hash), "account root has a password hash"),
+        ("passwords", "/etc/shadow", File("a:*:1\nb:!$6$x$y:1\n"), "account b has a locked password hash"),
+        ("passwords", "/etc/shadow-", File("c::1::::::\n"), "account c needs no password"),
+        ("passwords", "/etc/passwd", File("d::0:0::/:/bin/sh\n"), "account d needs no password"),
+    ];
+    for (rule, path, node, evidence) in cases {
+        let mut tree = clean();
+        put(&mut tree, path, node);
+        let bad: Vec<_> = lint(&tree).into_iter().filter(|finding| !finding.ok).collect();
+        let expected = Finding { rule, path: (*path).to_owned(), evidence: (*evidence).to_owned(), ok: false };
+        assert_eq!(bad, [expected]);
+        assert!(!bad[0].evidence.contains('$'), "a secret is shown");
+    }
+    for (rule, ..) in cases.iter() {
+        assert!(RULES.iter().any(|known| known.name == *rule));
+    }
+    for rule in RULES {
+        assert!(cases.iter().any(|(name, ..)| *name == rule.name), "{} has no case", rule.name);
+    }
+}
+
+#[test]
+fn a_missing_or_odd_machine_id_is_told() {
+    let bad = |tree: &Tree| lint(tree).into_iter().find(|finding| !finding.ok);
+    let mut tree = clean();
+    put(&mut tree, "/etc/machine-id", &File("uninitialized\n"));
+    assert_eq!(bad(&tree), None);
+    tree.remove(b"/etc/machine-id").unwrap();
+    assert_eq!(bad(&tree).unwrap().evidence, "/etc/machine-id: no such file or directory");
+}
+
+#[test]
+fn directories_behind_links_are_looked_at() {
+    let mut tree = clean();
+    tree.remove(b"/var/log").unwrap();
+    put(&mut tree, "/data/log/syslog", &File("secret"));
+    put(&mut tree, "/var/log", &Link("../data/log"));
+    let bad: Vec<_> = lint(&tree).into_iter().filter(|finding| !finding.ok).map(|finding| finding.path).collect();
+    assert_eq!(bad, ["/var/log/syslog"]);
+}
+
+#[test]
+fn an_empty_tree_is_no_image() {
+    let tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
+    let bad: Vec<_> = lint(&tree).into_iter().filter(|finding| !finding.ok).map(|finding| finding.rule).collect();
+    assert_eq!(bad, ["machine-id", "image-name"]);
+}

@@ -1,0 +1,124 @@
+//! Reading one of the two copies of a table: header at `lba`, entries wherever it says.
+
+use std::io::Cursor;
+
+use gptman::{GPTHeader, GPTPartitionEntry};
+
+use super::{GptError, Guid, Mbr, Partition, SECTOR, SECTOR_LEN, Table, check_layout, read_sector};
+use crate::source::ReadAt;
+
+/// Bytes of an entry. Larger ones are allowed by the specification and made by nobody.
+pub(super) const ENTRY_LEN: u32 = 128;
+/// Most entries that are read; usual are 128. Bounds the memory that a hostile header can ask for.
+const MAX_ENTRIES: u32 = 1024;
+
+/// A copy whose checksums and ranges are right.
+pub(super) struct Copy {
+    header: GPTHeader,
+    partitions: Vec<Partition>,
+}
+
+impl Copy {
+    /// Whether both copies describe the same disk.
+    pub(super) fn same_content(&self, other: &Self) -> bool {
+        self.header.disk_guid == other.header.disk_guid
+            && self.header.partition_entry_array_crc32 == other.header.partition_entry_array_crc32
+    }
+
+    pub(super) fn into_table(self, mbr: Mbr) -> Table {
+        Table {
+            disk_guid: Guid(self.header.disk_guid),
+            partitions: self.partitions,
+            first_usable: self.header.first_usable_lba.saturating_mul(SECTOR),
+            capacity: self.header.number_of_partition_entries,
+            mbr,
+            used_backup: None,
+            backup_damage: None,
+        }
+    }
+}
+
+pub(super) fn read(source: &dyn ReadAt, lba: u64) -> Result<Copy, GptError> {
+    read_entries(source, read_header(source, lba)?)
+}
+
+/// Reads the header at `lba`; checks its signature, revision, size, checksum and place.
+pub(super) fn read_header(source: &dyn ReadAt, lba: u64) -> Result<GPTHeader, GptError> {
+    let sector = read_sector(source, lba)?;
+    let size = u64::from(u32::from_le_bytes([sector[12], sector[13], sector[14], sector[15]]));
+    let revision = u64::from(u32::from_le_bytes([sector[8], sector[9], sector[10], sector[11]]));
+    let header = GPTHeader::read_from(&mut Cursor::new(&sector[..])).map_err(|error| match error {
+        gptman::Error::InvalidChecksum(found, expected) => GptError::Checksum { what: "header", lba, expected, found },
+        gptman::Error::InvalidRevision => {
+            GptError::Unsupported { lba, what: "the revision", found: revision, expected: "1.0" }
+        }
+        gptman::Error::InvalidHeaderSize => {
+            GptError::Unsupported { lba, what: "the header size", found: size, expected: "92" }
+        }
+        _ => GptError::NoSignature { lba },
+    })?;
+    if header.primary_lba != lba {
+        return Err(GptError::Corrupt { lba, what: "the sector that the header claims", found: header.primary_lba });
+    }
+    Ok(header)
+}
+
+/// Reads and checks the entries of a checked header.
+pub(super) fn read_entries(source: &dyn ReadAt, header: GPTHeader) -> Result<Copy, GptError> {
+    let lba = header.primary_lba;
+    let entry_len = header.size_of_partition_entry;
+    if entry_len != ENTRY_LEN {
+        return Err(GptError::Unsupported { lba, what: "the entry size", found: entry_len.into(), expected: "128" });
+    }
+    let count = header.number_of_partition_entries;
+    if count == 0 || count > MAX_ENTRIES {
+        let found = count.into();
+        return Err(GptError::Unsupported { lba, what: "the number of entries", found, expected: "1 to 1024" });
+    }
+    let start = header.partition_entry_lba;
+    let mut array = Vec::new();
+    for index in 0..array_sectors(count) {
+        let at = start.checked_add(index).ok_or(GptError::Corrupt { lba, what: "the entry array", found: start })?;
+        array.extend(read_sector(source, at)?);
+    }
+    // gptman reads more bytes than it decodes (the size of its own struct), behind the last entry too.
+    array.resize(array.len() + SECTOR_LEN, 0);
+    let entries = array.windows(2 * ENTRY_LEN as usize).step_by(ENTRY_LEN as usize).take(count as usize);
+    let entries = entries.map(|mut bytes| GPTPartitionEntry::read_from(&mut bytes)).collect::<Result<Vec<_>, _>>();
+    let entries = entries.map_err(|_| GptError::Corrupt { lba, what: "the entry array", found: start })?;
+    let (expected, found) = (header.partition_entry_array_crc32, header.generate_partition_entry_array_crc32(&entries));
+    if found != expected {
+        return Err(GptError::Checksum { what: "entry array", lba: start, expected, found });
+    }
+    let partitions = (1..).zip(&entries).filter(|(_, entry)| entry.is_used());
+    let partitions = partitions.map(|(number, entry)| partition(lba, number, entry)).collect::<Result<Vec<_>, _>>()?;
+    let end = source.len() / SECTOR;
+    check_layout(&partitions, header.first_usable_lba, header.last_usable_lba.min(end.saturating_sub(1)))?;
+    Ok(Copy { header, partitions })
+}
+
+/// Sectors that an array of `count` entries takes.
+pub(super) fn array_sectors(count: u32) -> u64 {
+    (u64::from(count) * u64::from(ENTRY_LEN)).div_ceil(SECTOR)
+}
+
+fn partition(lba: u64, number: u32, entry: &GPTPartitionEntry) -> Result<Partition, GptError> {
+    let (first, last) = (entry.starting_lba, entry.ending_lba);
+    let bytes = |lba: u64| lba.checked_mul(SECTOR);
+    let end = last.checked_add(1).and_then(bytes);
+    let (Some(start), Some(end)) = (bytes(first), end) else {
+        return Err(GptError::Corrupt { lba, what: "the last sector of a partition", found: last });
+    };
+    if end <= start {
+        return Err(GptError::Corrupt { lba, what: "the last sector of a partition before its first", found: last });
+    }
+    Ok(Partition {
+        number,
+        type_guid: Guid(entry.partition_type_guid),
+        guid: Guid(entry.unique_partition_guid),
+        start,
+        len: end - start,
+        attributes: entry.attribute_bits,
+        name: entry.partition_name.as_str().to_owned(),
+    })
+}

@@ -1,0 +1,82 @@
+//! GUIDs as GPT stores them: 16 bytes, the first three fields little endian, the last two as they are written
+//! (UEFI 2.10, appendix A).
+
+use std::fmt;
+
+/// A GUID in its on-disk byte order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Guid(pub [u8; 16]);
+
+impl Guid {
+    /// An unused entry of the table.
+    pub const UNUSED: Self = Self([0; 16]);
+    /// Holds GRUB's core image on disks that boot by BIOS.
+    pub const BIOS_BOOT: Self = Self::new(0x2168_6148, 0x6449, 0x6E6F, *b"tNeedEFI");
+    /// EFI system partition.
+    pub const ESP: Self = Self::new(0xC12A_7328, 0xF81F, 0x11D2, [0xBA, 0x4B, 0x00, 0xA0, 0xC9, 0x3E, 0xC9, 0x3B]);
+    /// Root file system for x86-64 (Discoverable Partitions Specification).
+    pub const ROOT_X86_64: Self =
+        Self::new(0x4F68_BCE3, 0xE8CD, 0x4DB1, [0x96, 0xE7, 0xFB, 0xCA, 0xF9, 0x84, 0xB7, 0x09]);
+    /// Root file system for 64-bit ARM (Discoverable Partitions Specification).
+    pub const ROOT_ARM64: Self =
+        Self::new(0xB921_B045, 0x1DF0, 0x41C3, [0xAF, 0x44, 0x4C, 0x6F, 0x28, 0x0D, 0x3F, 0xAE]);
+    /// Any Linux file system.
+    pub const LINUX: Self = Self::new(0x0FC6_3DAF, 0x8483, 0x4772, [0x8E, 0x79, 0x3D, 0x69, 0xD8, 0x47, 0x7D, 0xE4]);
+    /// Linux swap.
+    pub const LINUX_SWAP: Self =
+        Self::new(0x0657_FD6D, 0xA4AB, 0x43C4, [0x84, 0xE5, 0x09, 0x33, 0xC8, 0x4B, 0x4F, 0x4F]);
+
+    /// Composes a GUID from its fields in the order in which they are written.
+    pub const fn new(a: u32, b: u16, c: u16, d: [u8; 8]) -> Self {
+        let (a, b, c) = (a.to_le_bytes(), b.to_le_bytes(), c.to_le_bytes());
+        Self([a[0], a[1], a[2], a[3], b[0], b[1], c[0], c[1], d[0], d[1], d[2], d[3], d[4], d[5], d[6], d[7]])
+    }
+
+    /// What a partition of this type holds, where the type is one of those above.
+    pub fn type_name(self) -> Option<&'static str> {
+        match self {
+            Self::BIOS_BOOT => Some("BIOS boot"),
+            Self::ESP => Some("EFI system"),
+            Self::ROOT_X86_64 => Some("Linux root (x86-64)"),
+            Self::ROOT_ARM64 => Some("Linux root (ARM64)"),
+            Self::LINUX => Some("Linux filesystem"),
+            Self::LINUX_SWAP => Some("Linux swap"),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, index) in [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15].into_iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                f.write_str("-")?;
+            }
+            write!(f, "{:02X}", self.0[index])?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_are_written_as_the_specifications_write_them() {
+        let cases = [
+            (Guid::BIOS_BOOT, "21686148-6449-6E6F-744E-656564454649"),
+            (Guid::ESP, "C12A7328-F81F-11D2-BA4B-00A0C93EC93B"),
+            (Guid::ROOT_X86_64, "4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709"),
+            (Guid::ROOT_ARM64, "B921B045-1DF0-41C3-AF44-4C6F280D3FAE"),
+            (Guid::LINUX, "0FC63DAF-8483-4772-8E79-3D69D8477DE4"),
+            (Guid::LINUX_SWAP, "0657FD6D-A4AB-43C4-84E5-0933C84B4F4F"),
+            (Guid::UNUSED, "00000000-0000-0000-0000-000000000000"),
+        ];
+        for (guid, text) in cases {
+            assert_eq!(guid.to_string(), text);
+        }
+        // BIOS boot reads as text on disk, which proves the byte order.
+        assert_eq!(&Guid::BIOS_BOOT.0, b"Hah!IdontNeedEFI");
+    }
+}
