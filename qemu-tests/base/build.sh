@@ -1,6 +1,6 @@
 #!/bin/bash
-# build.sh [--kernel-filled] [--status]: builds a Debian 13 cloud image (amd64) from the Debian archive and prints its path;
-# with --status, the path of its dpkg status file. The disk is that of the official genericcloud image: BIOS and UEFI.
+# build.sh [--kernel-filled]: builds a Debian 13 cloud image (amd64) from the Debian archive and prints its path. The disk
+# is that of the official genericcloud image: BIOS and UEFI.
 #
 # As an ordinary user the root file system is written by vmbake's own author. --kernel-filled (root only) has trixie's
 # mke2fs make it and the kernel fill it, so that the readers are not only tested on what vmbake wrote.
@@ -9,12 +9,11 @@ set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
 here=$(dirname "$(realpath "$0")")
 . "$here/layout.sh"
-variant=own want=image
+variant=own
 for argument; do
     case $argument in
         --kernel-filled) variant=kernel ;;
-        --status) want=status ;;
-        *) echo "usage: build.sh [--kernel-filled] [--status]" >&2; exit 2 ;;
+        *) echo "usage: build.sh [--kernel-filled]" >&2; exit 2 ;;
     esac
 done
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vmbake/base
@@ -47,11 +46,6 @@ if [ ! -e "$result/rootfs.tar" ]; then
     mv "$result/boot.new" "$result/boot"
     mv "$work/rootfs.tar" "$result/rootfs.tar"
 fi
-if [ "$want" = status ]; then
-    echo "$result/boot/status"
-    exit
-fi
-
 # 3. A disk with everything but the root file system.
 image=$result/$variant.qcow2
 if [ ! -e "$image" ]; then

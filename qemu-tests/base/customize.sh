@@ -52,6 +52,5 @@ search.fs_uuid $root_uuid root
 set prefix=(\$root)/boot/grub
 configfile \$prefix/grub.cfg
 END
-cp "$root/var/lib/dpkg/status" "$boot/status"
 # The clean-up of mmdebstrap keeps these two.
 rm -rf "$root"/var/log/*.log "$root"/var/log/apt/* "$root"/var/cache/debconf/*-old

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""node-artifacts.py APT_CONF STATUS MANIFEST [BASE]: writes the manifest of kind node and fills the store.
+"""node-artifacts.py APT_CONF MANIFEST BASE: writes the manifest of kind node and fills the store.
 
-The Debian packages that containerd, runc and the CNI plugins need beyond those installed in STATUS (the base's dpkg
-status) are resolved, downloaded and verified by apt. The container image that is baked in is made here, from
-busybox-static, with the same bytes on every run. BASE is pinned too when it is given. Everything goes into the store
+The Debian packages that containerd, runc and the CNI plugins need beyond those installed in the base image are resolved, downloaded and verified by apt. The container image that is baked in is made here, from
+busybox-static, with the same bytes on every run. The base image is pinned too. Everything goes into the store
 ($STORE, by default the user's own) under its SHA-256.
 """
 
@@ -102,7 +101,7 @@ def add(tar, name, content, mode=0o644):
     tar.addfile(info, io.BytesIO(content or b""))
 
 
-def main(conf, status, manifest, base=None):
+def main(conf, manifest, base):
     dependencies = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in closure(conf):
@@ -111,10 +110,8 @@ def main(conf, status, manifest, base=None):
         deb, _, version = download(conf, "busybox-static", folder)
         image = busybox_image(deb, folder)
         dependencies["busybox-image"] = {**keep(image), "type": "tar", "url": "build:busybox-image", "version": version}
-    system = {"arch": ARCH, "name": "debian-13"}
-    if base:
-        digest = f"sha256:{sha256(base)}"
-        system["image"] = {"digest": digest, "size": os.path.getsize(base), "type": "qcow2", "url": "build:base", "version": "local"}
+    image = {"digest": f"sha256:{sha256(base)}", "size": os.path.getsize(base), "type": "qcow2", "url": "build:base", "version": "local"}
+    system = {"arch": ARCH, "image": image, "name": "debian-13"}
     document = {"vmconfig": {"dependencies": dependencies, "kind": "node", "os": system, "version": "dev"}}
     text = json.dumps(document, indent=2, sort_keys=True) + "\n"
     partial = f"{manifest}.partial"

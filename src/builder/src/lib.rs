@@ -7,6 +7,15 @@ pub mod manifest;
 pub mod store;
 pub mod fetch;
 pub mod verify;
+pub mod layer;
+pub mod stage;
+pub mod merge;
 pub mod publish;
+pub mod bake;
+
+pub mod cli;
+pub mod embedded;
+pub mod hint;
 pub mod inspect;
 pub mod lint;
+pub mod progress;

@@ -20,6 +20,13 @@ pub struct Finding {
     pub ok: bool,
 }
 
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verdict = if self.ok { "ok" } else { "FAIL" };
+        write!(f, "{verdict:<4}  {:<17}  {}: {}", self.rule, self.path, self.evidence)
+    }
+}
+
 /// One rule of the table.
 struct Rule {
     name: &'static str,

@@ -1,2 +1,25 @@
-//! The command line of vmbake.
-fn main() {}
+//! The command line of vmbake: runs a command, prints the chain of causes of an error and a hint.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use vmbake::cli::{Cli, Outcome};
+
+fn main() -> ExitCode {
+    match Cli::parse().run() {
+        Ok(Outcome::Clean) => ExitCode::SUCCESS,
+        Ok(Outcome::Findings) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error}");
+            let mut cause = error.source();
+            while let Some(error) = cause {
+                eprintln!("  caused by: {error}");
+                cause = error.source();
+            }
+            if let Some(hint) = vmbake::hint::hint(&*error) {
+                eprintln!("hint: {hint}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

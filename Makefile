@@ -1,0 +1,62 @@
+# Thin: every recipe calls cargo, vmbake or a script below qemu-tests.
+
+KIND ?= node
+OS   ?= debian-13
+ARCH ?= amd64
+OUT  ?= dist
+# A cloud image of your own: make bake BASE=debian-13-genericcloud-amd64.qcow2
+BASE ?=
+
+name     := $(KIND).$(OS).$(ARCH)
+cache    := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vmbake
+vmbake   := target/release/vmbake
+manifest := manifests/$(name).json
+
+.PHONY: help setup firstboot builder base manifest bake check test judge repro refuse qemu-test bench ci
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+setup: ## Install the missing Debian packages and Rust targets
+	@qemu-tests/setup.sh
+
+firstboot: setup ## Build the static first-boot program for both architectures
+	@qemu-tests/firstboot.sh
+
+builder: firstboot ## Build vmbake
+	cargo build --quiet --release -p vmbake
+
+base: builder ## Build a Debian base image, unless BASE names one
+	@mkdir -p $(cache) && { test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh; } > $(cache)/base-path
+
+manifest: base ## Resolve and download the artifacts of kind node
+	@qemu-tests/base/manifest.sh "$$(cat $(cache)/base-path)" $(manifest)
+
+bake: manifest ## Set up what is missing and bake KIND into OUT
+	$(vmbake) bake $(KIND) --os $(OS) --arch $(ARCH) --base "$$(cat $(cache)/base-path)" --out $(OUT) --force
+
+check: firstboot ## rustfmt, clippy, unit tests
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	cargo test --quiet --workspace --lib --bins
+
+test: check bake ## All tests
+	cargo test --quiet --workspace
+	$(MAKE) --no-print-directory judge repro refuse qemu-test
+
+judge: bake ## Ask e2fsck, sgdisk, fsck.vfat and qemu-img about the baked image
+	qemu-tests/checks/judge.sh $(OUT)/$(name)
+
+repro: bake ## Bake twice under different conditions and compare every byte
+	qemu-tests/checks/repro.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
+
+refuse: bake ## Bake from bad inputs: each must fail cleanly
+	qemu-tests/checks/refuse.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
+
+qemu-test: bake ## Boot the baked image under SeaBIOS and OVMF
+	qemu-tests/boot-node.sh $(OUT)/$(name).qcow2
+
+bench: bake ## Compare a bake with qemu-img and cp on the same data
+	qemu-tests/bench.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
+
+ci: test ## What continuous integration runs

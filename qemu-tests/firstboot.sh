@@ -1,0 +1,16 @@
+#!/bin/bash
+# Builds the first-boot program for both architectures into target/firstboot/<arch>/firstboot. A result that did not change
+# keeps its file, so that the builder, which embeds it, is not built again. Paths of this machine are mapped away: the
+# same source gives the same bytes in any folder.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+remap="--remap-path-prefix=$PWD=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo"
+for pair in amd64:x86_64 arm64:aarch64; do
+    arch=${pair%:*} target=${pair#*:}-unknown-linux-musl
+    variable=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_RUSTFLAGS
+    env "$variable=$remap ${!variable:-}" \
+        cargo build --quiet --locked --profile firstboot -p vmbake-firstboot --target "$target"
+    built=target/$target/firstboot/firstboot kept=target/firstboot/$arch/firstboot
+    mkdir -p "$(dirname "$kept")"
+    cmp -s "$built" "$kept" || { cp "$built" "$kept.new" && mv "$kept.new" "$kept"; }
+done

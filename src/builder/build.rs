@@ -1,0 +1,68 @@
+//! Embeds what `vmbake` ships inside its own file: the layers, and the first-boot programs where they have been built.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+/// Architecture as Debian names it, and `e_machine` of its ELF files.
+const ARCHES: [(&str, u8); 2] = [("amd64", 62), ("arm64", 183)];
+
+fn main() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut code = String::new();
+    embed_layers(&workspace.join("layers"), &mut code);
+    println!("cargo::rerun-if-env-changed=VMBAKE_FIRSTBOOT_DIR");
+    let programs = std::env::var_os("VMBAKE_FIRSTBOOT_DIR").map(PathBuf::from);
+    embed_programs(&programs.unwrap_or_else(|| workspace.join("target/firstboot")), &mut code);
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    std::fs::write(out.join("embedded.rs"), code).expect("cannot write embedded.rs");
+}
+
+fn embed_layers(root: &Path, code: &mut String) {
+    let mut files = Vec::new();
+    let mut todo = vec![root.to_owned()];
+    while let Some(dir) = todo.pop() {
+        println!("cargo::rerun-if-changed={}", dir.display());
+        for entry in std::fs::read_dir(&dir).expect("cannot read the layers") {
+            let path = entry.expect("cannot read the layers").path();
+            if path.is_dir() { todo.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    code.push_str("/// The files below `layers/`, by path relative to it, sorted.\n");
+    code.push_str("pub static LAYERS: &[(&str, &[u8])] = &[\n");
+    for file in files {
+        println!("cargo::rerun-if-changed={}", file.display());
+        let name = file.strip_prefix(root).expect("found below the root").display().to_string();
+        let file = file.canonicalize().expect("was just listed");
+        writeln!(code, "    ({name:?}, include_bytes!({file:?})),").expect("writing to a string");
+    }
+    code.push_str("];\n");
+}
+
+fn embed_programs(root: &Path, code: &mut String) {
+    code.push_str("/// Architecture, SHA-256 and content of each first-boot program that was there at build time.\n");
+    code.push_str("pub static PROGRAMS: &[(&str, &str, &[u8])] = &[\n");
+    for (arch, machine) in ARCHES {
+        let path = root.join(arch).join("firstboot");
+        println!("cargo::rerun-if-changed={}", path.display());
+        let Ok(bytes) = std::fs::read(&path) else { continue };
+        assert!(is_static_elf(&bytes, machine), "{} is not a static ELF program for {arch}", path.display());
+        let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = path.canonicalize().expect("was just read");
+        writeln!(code, "    ({arch:?}, {digest:?}, include_bytes!({path:?})),").expect("writing to a string");
+    }
+    code.push_str("];\n");
+}
+
+/// Whether this is a 64-bit little-endian ELF file of that machine without an interpreter (ELF gABI 4, `PT_INTERP`).
+fn is_static_elf(bytes: &[u8], machine: u8) -> bool {
+    const PT_INTERP: [u8; 4] = [3, 0, 0, 0];
+    if bytes.len() < 64 || bytes[..6] != *b"\x7fELF\x02\x01" || bytes[18..20] != [machine, 0] {
+        return false;
+    }
+    let number = |at: usize, len: usize| bytes[at..at + len].iter().rev().fold(0usize, |n, b| n << 8 | usize::from(*b));
+    let (table, size, count) = (number(32, 8), number(54, 2), number(56, 2));
+    (0..count).all(|i| bytes.get(table + i * size..).is_some_and(|header| !header.starts_with(&PT_INTERP)))
+}

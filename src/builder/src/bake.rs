@@ -1,0 +1,263 @@
+//! The whole path of an image, as numbered steps.
+
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk, Disk};
+use vmbake_disk::ext4::{self, AuthorError, ReadError, VolumeOptions};
+use vmbake_disk::image::{Format, Image, ImageError};
+use vmbake_disk::source::ReadAt;
+use vmbake_disk::tree::{Origin, Timestamp, Tree};
+use vmbake_disk::write::{Output, WriteError, Written};
+
+use crate::fetch::{FetchError, fetch};
+use crate::layer::{LayerError, Layers};
+use crate::lint::{Finding, lint};
+use crate::manifest::{Digest, Manifest, ManifestError};
+use crate::merge::{MergeError, merge};
+use crate::progress::{Progress, human_bytes};
+use crate::publish::{Pending, PublishError, forget_sums, record_sums, write_file};
+use crate::stage::{StageError, stage};
+use crate::store::Store;
+use crate::verify::{VerifyError, check_file, verify};
+
+/// Why a bake stopped.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum BakeError {
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    #[error("{path}: cannot open the base image")]
+    OpenBase { path: PathBuf, source: std::io::Error },
+    #[error("{path}: the base image is unusable")]
+    Image { path: PathBuf, source: ImageError },
+    #[error("{path}: the base image's partitions are unusable")]
+    Partitions { path: PathBuf, source: AssembleError },
+    #[error("{path}: the root file system is unusable")]
+    Root { path: PathBuf, source: ReadError },
+    #[error("{path}: is an image for {found}, not for {expected}")]
+    Arch { path: PathBuf, expected: String, found: String },
+    #[error(transparent)]
+    Layer(#[from] LayerError),
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    #[error(transparent)]
+    Merge(#[from] MergeError),
+    #[error("the image would not be clean: {0}")]
+    Unclean(Box<Finding>),
+    #[error("cannot author the root file system")]
+    Author(#[from] AuthorError),
+    #[error("cannot assemble the disk")]
+    Assemble(#[source] AssembleError),
+    #[error("SOURCE_DATE_EPOCH={value:?} is not a number of seconds since 1970")]
+    Epoch { value: String },
+    #[error("cannot write the disk")]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+}
+
+/// What to bake, from what, and where to.
+#[derive(Debug)]
+pub struct Request {
+    /// Kind of image: the name of its top layer.
+    pub kind: String,
+    /// Operating system, such as `debian-13`.
+    pub os: String,
+    /// Architecture as Debian names it.
+    pub arch: String,
+    /// The manifest's file.
+    pub manifest: PathBuf,
+    /// The base disk image.
+    pub base: PathBuf,
+    /// Layers in a directory, instead of the built-in ones.
+    pub layers: Option<PathBuf>,
+    /// Where the artifacts are.
+    pub store: Store,
+    /// Length of the disk in bytes; `None` keeps the base's.
+    pub size: Option<u64>,
+    /// Formats to write, without repetition.
+    pub formats: Vec<Format>,
+    /// Output directory.
+    pub out: PathBuf,
+    /// Whether existing outputs are replaced.
+    pub force: bool,
+    /// Threads for hashing, copying and compressing.
+    pub threads: NonZeroUsize,
+}
+
+/// What a bake made.
+#[derive(Debug, Serialize)]
+pub struct Baked {
+    /// `<kind>.<os-name>.<arch>`.
+    pub name: String,
+    /// SHA-256 of the manifest.
+    pub manifest: Digest,
+    /// The written images.
+    pub outputs: Vec<BakedFile>,
+}
+
+/// One written image.
+#[derive(Debug, Serialize)]
+pub struct BakedFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// `raw` or `qcow2`.
+    pub format: String,
+    /// Length of the file in bytes.
+    pub size: u64,
+    /// Digest of the file.
+    pub digest: Digest,
+}
+
+/// Bakes an image.
+pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> {
+    // 1. The outputs get their place first: a bake that could not be published must not run.
+    let manifest = Manifest::load(&request.manifest)?;
+    manifest.expect(&request.manifest, &request.kind, &request.os, &request.arch)?;
+    let pending = request.outputs(&manifest.name())?;
+
+    // 2. Every input is proven before any of it is used.
+    let verified = verify(fetch(&manifest, &request.store)?, request.threads)?;
+    let bytes: u64 = verified.artifacts().iter().map(|artifact| artifact.dependency().size).sum();
+    progress.step("verified", &format!("{} artifacts, {}", verified.artifacts().len(), human_bytes(bytes)));
+    let (base, base_len) = open_base(request, &manifest)?;
+    let (file_system, base_tree) = read_root(request, &base)?;
+    progress.step("read", &format!("{}: {} files", request.base.display(), base_tree.walk().count()));
+
+    // 3. The layers are staged and merged into one tree.
+    let epoch = epoch(&base_tree)?;
+    let layers = Layers::load(request.layers.as_deref())?.resolve(&request.kind, &request.os)?;
+    let names: Vec<&str> = layers.iter().map(|layer| layer.schema.name.as_str()).collect();
+    progress.step("layers", &names.join(", "));
+    let staged = stage(layers, &verified, &manifest)?;
+    let tree = merge(base_tree, staged, &manifest, epoch)?;
+    if let Some(finding) = lint(&tree).into_iter().find(|finding| !finding.ok) {
+        return Err(BakeError::Unclean(Box::new(finding)));
+    }
+    progress.step("merged", &format!("{} files", tree.walk().count()));
+
+    // 4. The tree becomes a file system, the file system a disk.
+    let disk_len = request.size.unwrap_or(base_len);
+    let options = VolumeOptions {
+        size: ext4::Size::Exact(disk::root_len(&base, disk_len).map_err(BakeError::Assemble)?),
+        uuid: file_system.uuid,
+        label: file_system.label,
+        hash_seed: seed(&manifest),
+        epoch: u32::try_from(epoch.secs).unwrap_or(u32::MAX),
+    };
+    let volume = ext4::author(&tree, &options)?;
+    let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
+    progress.step("authored", &format!("{} of {}", human_bytes(disk.map().data_len()), human_bytes(disk_len)));
+
+    // 5. Each byte is read once, and written, compressed and hashed on the way.
+    let written = request.write(&disk, &pending, progress)?;
+    request.publish(&manifest, pending, written, progress)
+}
+
+/// The hash seed of the file system's directories: 16 bytes of the manifest's digest.
+fn seed(manifest: &Manifest) -> [u8; 16] {
+    let mut seed = [0; 16];
+    if let Digest::Sha256(bytes) = manifest.digest() {
+        seed.copy_from_slice(&bytes[..16]);
+    }
+    seed
+}
+
+/// Opens the base image, proven against the manifest where that pins it; tells its length too.
+fn open_base(request: &Request, manifest: &Manifest) -> Result<(BaseDisk, u64), BakeError> {
+    let path = &request.base;
+    if let Some(pinned) = &manifest.content().os.image {
+        let open = |source| BakeError::OpenBase { path: path.clone(), source };
+        check_file("the base image", path, &mut File::open(path).map_err(open)?, pinned)?;
+    }
+    let image = Image::open(path).map_err(|source| BakeError::Image { path: path.clone(), source })?;
+    let len = image.len();
+    let base = disk::open(Arc::new(image)).map_err(|source| BakeError::Partitions { path: path.clone(), source })?;
+    // A disk whose root partition is of the plain Linux type does not tell; its packages will.
+    match base.arch().map(Arch::name) {
+        Some(found) if found != request.arch => {
+            let expected = request.arch.clone();
+            Err(BakeError::Arch { path: path.clone(), expected, found: found.to_owned() })
+        }
+        _ => Ok((base, len)),
+    }
+}
+
+fn read_root(request: &Request, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), BakeError> {
+    let path = || request.base.clone();
+    let source = base.partition_source(base.root().number);
+    let source = source.map_err(|source| BakeError::Partitions { path: path(), source })?;
+    let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
+    ext4::read(source, origin).map_err(|source| BakeError::Root { path: path(), source })
+}
+
+/// The time of everything that a bake makes: `SOURCE_DATE_EPOCH`, else that of the base's newest file.
+fn epoch(base: &Tree) -> Result<Timestamp, BakeError> {
+    match std::env::var("SOURCE_DATE_EPOCH") {
+        Ok(value) => match value.parse::<u32>() {
+            Ok(secs) => Ok(Timestamp { secs: secs.into(), nanos: 0 }),
+            Err(_) => Err(BakeError::Epoch { value }),
+        },
+        Err(_) => {
+            let newest = base.walk().map(|(.., inode)| inode.meta.mtime.secs).max().unwrap_or(0);
+            Ok(Timestamp { secs: newest.clamp(0, u32::MAX.into()), nanos: 0 })
+        }
+    }
+}
+
+impl Request {
+    fn outputs(&self, name: &str) -> Result<Vec<(Format, Pending)>, PublishError> {
+        let target = |format: &Format| self.out.join(format!("{name}.{format}"));
+        let create = |format: &Format| Ok((*format, Pending::create(&target(format), self.force)?));
+        self.formats.iter().map(create).collect()
+    }
+
+    fn write(
+        &self,
+        disk: &Disk,
+        pending: &[(Format, Pending)],
+        progress: &Progress,
+    ) -> Result<Vec<Written>, BakeError> {
+        let bar = progress.bar("writing", disk.len());
+        let outputs: Vec<Output<'_>> =
+            pending.iter().map(|(format, pending)| Output { format: *format, file: pending.file() }).collect();
+        let written = vmbake_disk::write::write(disk, &outputs, self.threads, &|bytes| bar.inc(bytes));
+        bar.finish_and_clear();
+        Ok(written?)
+    }
+
+    /// Gives the outputs their names: the digests of old files go first and those of the new ones come last, so that
+    /// `SHA256SUMS` never speaks of a file that is not there.
+    fn publish(
+        &self,
+        manifest: &Manifest,
+        pending: Vec<(Format, Pending)>,
+        written: Vec<Written>,
+        progress: &Progress,
+    ) -> Result<Baked, BakeError> {
+        let name = manifest.name();
+        let manifest_name = format!("{name}.json");
+        let mut digests = vec![(manifest_name.clone(), manifest.digest())];
+        digests.extend(written.iter().map(|file| (format!("{name}.{}", file.format), Digest::Sha256(file.sha256))));
+        forget_sums(&self.out, &digests.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
+        write_file(&self.out.join(manifest_name), manifest.text(), true)?;
+        let mut outputs = Vec::new();
+        for ((format, pending), written) in pending.into_iter().zip(written) {
+            pending.publish()?;
+            let path: &Path = &self.out.join(format!("{name}.{format}"));
+            progress.step("wrote", &format!("{}, {}", path.display(), human_bytes(written.file_len)));
+            let digest = Digest::Sha256(written.sha256);
+            outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, digest });
+        }
+        record_sums(&self.out, &digests)?;
+        Ok(Baked { name, manifest: manifest.digest(), outputs })
+    }
+}

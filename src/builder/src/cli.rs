@@ -1,0 +1,148 @@
+//! The command line: thin wrappers that turn arguments into operations and results into text or JSON.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+mod bake;
+mod files;
+mod image;
+mod size;
+
+pub use size::parse_size;
+
+/// Turns a Debian cloud image and a pinned manifest into a golden disk image, without root.
+#[derive(Debug, Parser)]
+#[command(name = "vmbake", version, max_term_width = 100, after_help = EXIT_CODES)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused or failed (the reason is on stderr); 2 wrong usage.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Bake the image of a kind
+    Bake(BakeArgs),
+    /// Show what a disk image holds: partitions, file systems, system, kernel, usage
+    Inspect(InspectArgs),
+    /// Check a disk image for what no golden image may carry: identities, secrets, logs, caches
+    Lint(InspectArgs),
+    /// List files of a disk image
+    Ls(LsArgs),
+    /// Print a file of a disk image
+    Cat(CatArgs),
+}
+
+#[derive(Debug, Args)]
+struct BakeArgs {
+    /// Kind of image: the name of its top layer
+    kind: String,
+    /// Operating system of the base image
+    #[arg(long, default_value = "debian-13")]
+    os: String,
+    /// Architecture, as Debian names it
+    #[arg(long, default_value = "amd64", value_parser = ["amd64", "arm64"])]
+    arch: String,
+    /// Base disk image, qcow2 or raw
+    #[arg(long, value_name = "FILE")]
+    base: PathBuf,
+    /// Manifest [default: manifests/<KIND>.<OS>.<ARCH>.json]
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Directory of layers to use instead of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    layers: Option<PathBuf>,
+    /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Size of the disk: bytes, or with K, M, G, T (binary) [default: the base's size]
+    #[arg(long, value_parser = parse_size)]
+    size: Option<u64>,
+    /// Output formats
+    #[arg(long, value_delimiter = ',', default_value = "raw,qcow2")]
+    format: Vec<Format>,
+    /// Output directory
+    #[arg(long, value_name = "DIR", default_value = "dist")]
+    out: PathBuf,
+    /// Replace existing outputs
+    #[arg(long)]
+    force: bool,
+    /// Print the result as JSON, and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Format {
+    Raw,
+    Qcow2,
+}
+
+#[derive(Debug, Args)]
+struct InspectArgs {
+    /// Disk image, qcow2 or raw
+    image: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct LsArgs {
+    /// Disk image, qcow2 or raw
+    image: PathBuf,
+    /// File or directory
+    #[arg(default_value = "/")]
+    path: PathBuf,
+    /// Partition number [default: the root partition]
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
+    /// Descend into directories
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct CatArgs {
+    /// Disk image, qcow2 or raw
+    image: PathBuf,
+    /// Regular file; symbolic links are followed inside the image
+    path: PathBuf,
+    /// Partition number [default: the root partition]
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
+}
+
+/// Why a command failed, whatever it was.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Whether a command found what it was asked to check in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Done, and nothing to complain about.
+    Clean,
+    /// Done, with findings that were printed.
+    Findings,
+}
+
+impl Cli {
+    /// Runs the command that the arguments name.
+    pub fn run(self) -> Result<Outcome, Failure> {
+        match self.command {
+            Command::Bake(args) => bake::run(args),
+            Command::Inspect(args) => image::inspect(&args),
+            Command::Lint(args) => image::lint(&args),
+            Command::Ls(args) => files::ls(&args),
+            Command::Cat(args) => files::cat(&args),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! `vmbake bake`: arguments to a request, and its result to text or JSON.
+
+use std::path::PathBuf;
+
+use super::{BakeArgs, Failure, Format, Outcome};
+use crate::bake::{Request, bake};
+use crate::progress::Progress;
+use crate::store::Store;
+
+pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
+    let store = Store::open(args.store).ok_or("neither HOME nor XDG_CACHE_HOME is set: --store names the store")?;
+    let default = || PathBuf::from(format!("manifests/{}.{}.{}.json", args.kind, args.os, args.arch));
+    let manifest = args.manifest.unwrap_or_else(default);
+    let mut formats = args.format;
+    formats.sort_unstable();
+    formats.dedup();
+    let request = Request {
+        kind: args.kind,
+        os: args.os,
+        arch: args.arch,
+        manifest,
+        base: args.base,
+        layers: args.layers,
+        store,
+        size: args.size,
+        formats: formats.into_iter().map(Into::into).collect(),
+        out: args.out,
+        force: args.force,
+        threads: match args.jobs {
+            Some(jobs) => jobs,
+            None => std::thread::available_parallelism()?,
+        },
+    };
+    let baked = bake(&request, &Progress::new(args.json))?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&baked)?);
+    } else {
+        baked.outputs.iter().for_each(|output| println!("{}  {}", output.digest, output.path.display()));
+    }
+    Ok(Outcome::Clean)
+}
+
+impl From<Format> for vmbake_disk::image::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Raw => Self::Raw,
+            Format::Qcow2 => Self::Qcow2,
+        }
+    }
+}

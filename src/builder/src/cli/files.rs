@@ -1,0 +1,175 @@
+//! `vmbake ls` and `vmbake cat`: the files of an image, without mounting it.
+
+use std::io::{self, BufWriter, Write};
+use std::os::unix::ffi::OsStrExt;
+
+use serde::Serialize;
+use vmbake_disk::source::MapReader;
+use vmbake_disk::tree::{Inode, InodeId, Kind, Timestamp, Tree, TreeError, components};
+
+use super::{CatArgs, Failure, LsArgs, Outcome};
+use crate::inspect::open_tree;
+
+pub(super) fn cat(args: &CatArgs) -> Result<Outcome, Failure> {
+    let tree = open_tree(&args.image, args.partition)?;
+    let inode = tree.inode(tree.resolve(args.path.as_os_str().as_bytes())?);
+    let Kind::File(map) = &inode.kind else {
+        let path = args.path.display().to_string();
+        return Err(TreeError::NotFile { path, found: inode.kind.name() }.into());
+    };
+    finish(io::copy(&mut MapReader::new(map, tree.sources()), &mut io::stdout().lock()).map(|_| ()))
+}
+
+pub(super) fn ls(args: &LsArgs) -> Result<Outcome, Failure> {
+    let tree = open_tree(&args.image, args.partition)?;
+    let start = args.path.as_os_str().as_bytes();
+    let names = list(&tree, start, args.recursive)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let written = names.iter().try_for_each(|(path, id)| {
+        let inode = tree.inode(*id);
+        if args.json {
+            serde_json::to_writer(&mut out, &Entry::new(path, inode))?;
+            out.write_all(b"\n")
+        } else {
+            write_line(&mut out, path, inode)
+        }
+    });
+    finish(written.and_then(|()| out.flush()))
+}
+
+/// A reader that has seen enough closes the pipe: that is no failure of ours.
+fn finish(written: io::Result<()>) -> Result<Outcome, Failure> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(Outcome::Clean),
+    }
+}
+
+/// What to list: the entries of a directory, or the one name that `path` is.
+fn list(tree: &Tree, path: &[u8], recursive: bool) -> Result<Vec<(Vec<u8>, InodeId)>, TreeError> {
+    let shown: Vec<u8> = components(path).flat_map(|name| [b"/", name].concat()).collect();
+    let dir = tree.resolve(path)?;
+    let Kind::Directory(entries) = &tree.inode(dir).kind else {
+        return Ok(vec![(shown, dir)]);
+    };
+    if !recursive {
+        return Ok(entries.iter().map(|(name, id)| ([&shown[..], b"/", name].concat(), *id)).collect());
+    }
+    let below = tree.walk_from(dir).map(|(path, id, _)| ([&shown[..], &path].concat(), id));
+    Ok(below.filter(|(path, _)| !path.is_empty()).collect())
+}
+
+fn write_line(out: &mut impl Write, path: &[u8], inode: &Inode) -> io::Result<()> {
+    let meta = &inode.meta;
+    let size = match &inode.kind {
+        Kind::File(map) => map.len().to_string(),
+        Kind::CharDevice { major, minor } | Kind::BlockDevice { major, minor } => format!("{major},{minor}"),
+        _ => "-".to_owned(),
+    };
+    let (mode, time) = (mode_string(inode), time_string(meta.mtime));
+    write!(out, "{mode} {:>5} {:>5} {size:>12} {time} ", meta.uid, meta.gid)?;
+    out.write_all(path)?;
+    if let Kind::Symlink(target) = &inode.kind {
+        out.write_all(b" -> ")?;
+        out.write_all(target)?;
+    }
+    out.write_all(b"\n")
+}
+
+/// Type and permissions as `ls -l` shows them.
+fn mode_string(inode: &Inode) -> String {
+    let kind = match inode.kind {
+        Kind::Directory(_) => 'd',
+        Kind::File(_) => '-',
+        Kind::Symlink(_) => 'l',
+        Kind::CharDevice { .. } => 'c',
+        Kind::BlockDevice { .. } => 'b',
+        Kind::Fifo => 'p',
+        Kind::Socket => 's',
+    };
+    let mode = inode.meta.mode;
+    let mut text = String::from(kind);
+    for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
+        let bits = mode >> shift;
+        text.push(if bits & 4 != 0 { 'r' } else { '-' });
+        text.push(if bits & 2 != 0 { 'w' } else { '-' });
+        text.push(match (mode & special != 0, bits & 1 != 0) {
+            (true, true) => letter,
+            (true, false) => letter.to_ascii_uppercase(),
+            (false, true) => 'x',
+            (false, false) => '-',
+        });
+    }
+    text
+}
+
+/// `YYYY-MM-DDThh:mm:ssZ` of the proleptic Gregorian calendar.
+fn time_string(time: Timestamp) -> String {
+    let (days, rest) = (time.secs.div_euclid(86_400), time.secs.rem_euclid(86_400));
+    // Years start in March here, so that the leap day is the last one of its year.
+    let from_0000_03_01 = days + 719_468;
+    let (era, day_of_era) = (from_0000_03_01.div_euclid(146_097), from_0000_03_01.rem_euclid(146_097));
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
+/// One line of `ls --json`. Bytes that are no UTF-8 are replaced in names and targets.
+#[derive(Serialize)]
+struct Entry {
+    path: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    mode: String,
+    uid: u32,
+    gid: u32,
+    mtime: i64,
+    mtime_nanos: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    xattrs: Vec<String>,
+}
+
+impl Entry {
+    fn new(path: &[u8], inode: &Inode) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let meta = &inode.meta;
+        Self {
+            path: text(path),
+            kind: inode.kind.name(),
+            mode: format!("{:04o}", meta.mode),
+            uid: meta.uid,
+            gid: meta.gid,
+            mtime: meta.mtime.secs,
+            mtime_nanos: meta.mtime.nanos,
+            size: if let Kind::File(map) = &inode.kind { Some(map.len()) } else { None },
+            target: if let Kind::Symlink(target) = &inode.kind { Some(text(target)) } else { None },
+            xattrs: meta.xattrs.keys().map(|name| text(name)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_civil_dates() {
+        for (secs, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (-1, "1969-12-31T23:59:59Z"),
+            (951_827_696, "2000-02-29T12:34:56Z"),
+            (1_763_683_200, "2025-11-21T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(time_string(Timestamp { secs, nanos: 0 }), text);
+        }
+    }
+}

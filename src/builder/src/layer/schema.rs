@@ -1,0 +1,189 @@
+//! The format of `layer.json`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Deserializer, de};
+
+/// One layer: its description and its files.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// What `layer.json` says.
+    pub schema: Schema,
+    /// The files below `files/`, by absolute path in the image.
+    pub files: BTreeMap<String, LayerFile>,
+}
+
+/// A file that a layer brings itself.
+#[derive(Clone, Debug)]
+pub struct LayerFile {
+    /// Its bytes.
+    pub content: Vec<u8>,
+}
+
+/// The content of `layer.json`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schema {
+    /// Name, equal to the layer's folder.
+    pub name: String,
+    /// Version; changes whenever the layer does.
+    pub version: String,
+    /// What it is for, in one sentence.
+    pub description: String,
+    /// Operating systems it supports, such as `debian-13`.
+    pub os: BTreeSet<String>,
+    /// Layers that must come before it.
+    #[serde(default)]
+    pub requires: Vec<String>,
+    /// How artifacts of the manifest are installed, by their names there.
+    #[serde(default)]
+    pub artifacts: BTreeMap<String, Install>,
+    /// Maintainer scripts that somebody read, and what they do.
+    #[serde(default)]
+    pub scripts: Vec<AuditedScript>,
+    /// Groups by name, with their ids.
+    #[serde(default)]
+    pub groups: BTreeMap<String, u32>,
+    /// Users by name; each has a group of its own with the same id.
+    #[serde(default)]
+    pub users: BTreeMap<String, Account>,
+    /// Directories by absolute path.
+    #[serde(default)]
+    pub directories: BTreeMap<String, Ownership>,
+    /// Modes and owners that differ from the default (0644, below a bin directory 0755, root).
+    #[serde(default)]
+    pub files: BTreeMap<String, Ownership>,
+    /// Symbolic links: absolute path to target.
+    #[serde(default)]
+    pub symlinks: BTreeMap<String, String>,
+    /// Units of systemd.
+    #[serde(default)]
+    pub units: Units,
+    /// Paths that are deleted with everything below; a last component of `*` deletes what is in a directory, one like
+    /// `prefix*` or `*suffix` what matches there.
+    #[serde(default)]
+    pub remove: Vec<String>,
+    /// Files that are made empty, or created empty.
+    #[serde(default)]
+    pub empty: Vec<String>,
+    /// Keys of `os-release` that are set; `{kind}` and `{version}` are replaced.
+    #[serde(default)]
+    pub os_release: BTreeMap<String, String>,
+}
+
+/// How an artifact gets into the tree.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Install {
+    /// A Debian package, as dpkg would install it.
+    Deb,
+    /// The artifact itself becomes one file.
+    File {
+        /// Absolute path in the image.
+        path: String,
+        /// Permissions, octal.
+        #[serde(deserialize_with = "octal")]
+        mode: u16,
+    },
+    /// Regular files of a tar archive.
+    Tar {
+        /// Absolute path of the directory they go to.
+        path: String,
+        /// Leading components of member names that are dropped.
+        #[serde(default)]
+        strip: usize,
+        /// The members to install, all when empty.
+        #[serde(default)]
+        members: Vec<String>,
+    },
+}
+
+/// A maintainer script whose whole effect on a new installation is listed here.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AuditedScript {
+    /// Package.
+    pub package: String,
+    /// `preinst` or `postinst`.
+    pub script: String,
+    /// SHA-256 of the script, hexadecimal.
+    pub sha256: String,
+    /// Alternatives that it installs.
+    #[serde(default)]
+    pub alternatives: Vec<Alternative>,
+}
+
+/// One choice of an alternative, as `update-alternatives --install` takes it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alternative {
+    /// The generic name that users call.
+    pub link: String,
+    /// Name of the group.
+    pub name: String,
+    /// What the choice points to.
+    pub path: String,
+    /// The highest priority wins.
+    pub priority: i32,
+    /// Slave links: name to generic name and path.
+    #[serde(default)]
+    pub slaves: BTreeMap<String, (String, String)>,
+}
+
+/// A user with a fixed id.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// User id, and the id of the group of the same name.
+    pub id: u32,
+    /// Home directory, made with the user.
+    pub home: String,
+    /// Login shell.
+    pub shell: String,
+    /// Secondary groups.
+    #[serde(default)]
+    pub groups: Vec<String>,
+}
+
+/// Mode and owner of a path.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ownership {
+    /// Permissions, octal.
+    #[serde(deserialize_with = "octal")]
+    pub mode: u16,
+    /// User, by name.
+    #[serde(default = "root")]
+    pub owner: String,
+    /// Group, by name.
+    #[serde(default = "root")]
+    pub group: String,
+}
+
+/// What happens to units.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Units {
+    /// Units that get the links of their `[Install]` section.
+    #[serde(default)]
+    pub enable: Vec<String>,
+    /// Units that lose every link to them below `/etc/systemd/system`.
+    #[serde(default)]
+    pub disable: Vec<String>,
+    /// Units that are linked to `/dev/null`.
+    #[serde(default)]
+    pub mask: Vec<String>,
+}
+
+fn root() -> String {
+    "root".to_owned()
+}
+
+/// Permissions written as an octal text, as in `chmod 0755`: JSON has no octal numbers.
+fn octal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match u16::from_str_radix(&text, 8) {
+        Ok(mode) if mode <= 0o7777 && text.len() == 4 => Ok(mode),
+        _ => Err(de::Error::custom(format!("mode {text:?} is not four octal digits, such as \"0755\""))),
+    }
+}

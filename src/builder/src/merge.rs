@@ -1,0 +1,166 @@
+//! Applies layers to the base's tree, one after the other: [`Staged`] in, [`Tree`] out.
+//!
+//! A later layer wins over an earlier one. Two artifacts that write one path are a conflict.
+
+mod accounts;
+mod alternatives;
+mod dpkg;
+mod place;
+mod relations;
+mod scripts;
+mod units;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vmbake_disk::source::ReadAt;
+use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree, TreeError};
+
+use crate::layer::Layer;
+use crate::manifest::Manifest;
+use crate::stage::{Content, Entry, Staged};
+use place::Target;
+
+/// Where the manifest is recorded in every image.
+const RECORD: &str = "/opt/podplane/share/vmconfig-installed.json";
+
+/// Largest text file that is read to be changed, in bytes: dpkg's status file is the largest, with 1 to 10 MB.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// Why layers cannot be merged.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum MergeError {
+    #[error("layer {layer}")]
+    Tree { layer: String, source: TreeError },
+    #[error("{path}: written by both {first} and {second}")]
+    Conflict { path: String, first: String, second: String },
+    #[error("{path}: a {found} stands where {artifact} needs a {wanted}")]
+    Occupied { path: String, artifact: String, found: &'static str, wanted: &'static str },
+    #[error("{package}: needs {relation}, which neither the base nor the layers have")]
+    Depends { package: String, relation: String },
+    #[error("{package}: conflicts with {relation}, which is installed as {found}")]
+    Conflicts { package: String, relation: String, found: String },
+    #[error("{package}: already installed in version {found}; packages of the base are not replaced")]
+    Installed { package: String, found: String },
+    #[error(
+        "{package}: its {script} (sha256 {sha256}) does what vmbake does not know: {reason}\n--- {script}\n{text}\n---"
+    )]
+    Script { package: String, script: String, sha256: String, reason: String, text: String },
+    #[error("{path}: {reason}")]
+    Content { path: String, reason: String },
+    #[error("layer {layer}: unit {unit} {reason}")]
+    Unit { layer: String, unit: String, reason: String },
+    #[error("layer {layer}: {what} {name} is unknown")]
+    UnknownAccount { layer: String, what: &'static str, name: String },
+    #[error("layer {layer}: {what} {name} with id {id} collides with {found}")]
+    Account { layer: String, what: &'static str, name: String, id: u32, found: String },
+}
+
+/// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
+pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) -> Result<Tree, MergeError> {
+    let Staged { layers, artifacts } = staged;
+    let mut target = Target::new(base, epoch);
+    relations::check(&target, &artifacts)?;
+    let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
+    let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
+    for (index, layer) in layers.iter().enumerate() {
+        let name = &layer.schema.name;
+        target.enter(Origin { layer: name.clone(), ..Origin::default() });
+        accounts::create(&mut target, &layer.schema)?;
+        let mut mine: Vec<_> =
+            artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index)).collect();
+        // Packages first, then archives, then single files: later ones may replace what a package brought.
+        mine.sort_by_key(|artifact| match artifact.content {
+            Content::Deb(_) => 0,
+            Content::Members(_) => 1,
+            Content::File { .. } => 2,
+        });
+        for artifact in mine {
+            target.enter(Origin {
+                layer: name.clone(),
+                artifact: Some(artifact.name.clone()),
+                digest: Some(artifact.digest.clone()),
+            });
+            let source = target.tree.sources_mut().add(artifact.source);
+            match &artifact.content {
+                Content::File { path, mode, len } => target.artifact_file(path, *mode, source, *len)?,
+                Content::Members(entries) => target.entries(entries, source, true)?,
+                Content::Deb(deb) => dpkg::install(&mut target, deb, source, &audited)?,
+            }
+        }
+        target.enter(Origin { layer: name.clone(), ..Origin::default() });
+        apply(&mut target, layer, manifest)?;
+    }
+    Ok(target.tree)
+}
+
+/// A tree of nothing but the members of one archive, whose contents are ranges of `source`.
+pub fn unpack(entries: &[Entry], source: Arc<dyn ReadAt>, origin: Origin) -> Result<Tree, MergeError> {
+    let root = Metadata::root(0o755, Timestamp::default());
+    let mut target = Target::new(Tree::new(root, origin.clone()), Timestamp::default());
+    target.enter(origin);
+    let source = target.tree.sources_mut().add(source);
+    target.entries(entries, source, false)?;
+    Ok(target.tree)
+}
+
+/// What a layer says beside its artifacts, in the order of its documentation.
+fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), MergeError> {
+    let schema = &layer.schema;
+    for (path, owner) in &schema.directories {
+        let meta = accounts::metadata(target, schema, owner)?;
+        target.directory(path, meta)?;
+    }
+    for (path, file) in &layer.files {
+        let meta = match schema.files.get(path) {
+            Some(owner) => accounts::metadata(target, schema, owner)?,
+            None => target.meta(default_mode(path)),
+        };
+        target.file(path, meta, file.content.clone())?;
+    }
+    for (path, to) in &schema.symlinks {
+        target.symlink(path, to)?;
+    }
+    if schema.artifacts.contains_key("firstboot") {
+        let meta = target.meta(0o644);
+        target.file(RECORD, meta, manifest.text().to_vec())?;
+    }
+    units::apply(target, schema)?;
+    for path in &schema.remove {
+        target.remove(path)?;
+    }
+    for path in &schema.empty {
+        target.empty(path)?;
+    }
+    os_release(target, &schema.os_release, manifest)
+}
+
+/// 0755 for what stands in a directory of programs, else 0644.
+fn default_mode(path: &str) -> u16 {
+    let program = path.rsplit('/').nth(1).is_some_and(|parent| matches!(parent, "bin" | "sbin"));
+    if program { 0o755 } else { 0o644 }
+}
+
+/// Sets keys of os-release(5), each in place where it exists, else at the end.
+fn os_release(target: &mut Target, keys: &BTreeMap<String, String>, manifest: &Manifest) -> Result<(), MergeError> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let path = "/usr/lib/os-release";
+    let mut lines: Vec<String> = target.text(path)?.lines().map(str::to_owned).collect();
+    for (key, value) in keys {
+        let content = manifest.content();
+        let value = value.replace("{kind}", &content.kind).replace("{version}", &content.version);
+        if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
+            let reason = format!("{key}={value:?} is not made of letters, digits, dash, dot and underscore");
+            return Err(MergeError::Content { path: path.to_owned(), reason });
+        }
+        let line = format!("{key}={value}");
+        match lines.iter_mut().find(|line| line.starts_with(&format!("{key}="))) {
+            Some(found) => *found = line,
+            None => lines.push(line),
+        }
+    }
+    target.set_text(path, &(lines.join("\n") + "\n"))
+}

@@ -1,0 +1,107 @@
+//! Units of systemd: the links that `systemctl enable`, `disable` and `mask` make, and the records of Debian's
+//! deb-systemd-helper(1p) about them.
+
+use super::MergeError;
+use super::place::Target;
+use crate::layer::Schema;
+
+const ETC: &str = "/etc/systemd/system";
+const UNIT_DIRS: [&str; 3] = [ETC, "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
+const HELPER: &str = "/var/lib/systemd/deb-systemd-helper-enabled";
+
+/// Does what a layer says about units.
+pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeError> {
+    for unit in &schema.units.enable {
+        let links = links(target, unit)?;
+        if links.is_empty() {
+            let reason = "has no [Install] section that would enable it".to_owned();
+            return Err(MergeError::Unit { layer: schema.name.clone(), unit: unit.clone(), reason });
+        }
+        for link in links {
+            target.symlink(&link.path, &link.target)?;
+        }
+    }
+    for unit in &schema.units.disable {
+        for link in links(target, unit)? {
+            target.remove(&link.path)?;
+        }
+    }
+    for unit in &schema.units.mask {
+        target.symlink(&format!("{ETC}/{unit}"), "/dev/null")?;
+    }
+    Ok(())
+}
+
+/// Enables a unit as a package's postinst does: links and their record.
+pub(super) fn helper_enable(target: &mut Target, unit: &str) -> Result<(), MergeError> {
+    for link in links(target, unit)? {
+        target.symlink(&link.path, &link.target)?;
+        let inside = link.path.strip_prefix(ETC).unwrap_or(&link.path).to_owned();
+        target.empty(&format!("{HELPER}{inside}"))?;
+    }
+    helper_record(target, unit)
+}
+
+/// Records which links enabling the unit makes, so that purging the package removes them.
+pub(super) fn helper_record(target: &mut Target, unit: &str) -> Result<(), MergeError> {
+    let paths: String = links(target, unit)?.into_iter().map(|link| link.path + "\n").collect();
+    target.set_text(&format!("{HELPER}/{unit}.dsh-also"), &paths)
+}
+
+struct Link {
+    path: String,
+    target: String,
+}
+
+/// The links of a unit's `[Install]` section (systemd.unit(5)): `Alias`, `WantedBy`, `RequiredBy`, and those of the
+/// units that it names in `Also`.
+fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
+    let mut links = Vec::new();
+    let mut todo = vec![unit.to_owned()];
+    let mut done = Vec::new();
+    while let Some(unit) = todo.pop() {
+        if done.contains(&unit) {
+            continue;
+        }
+        let (file, text) = find(target, &unit)?;
+        for (key, value) in install_section(&text) {
+            for word in value.split_whitespace() {
+                let path = match key {
+                    "Alias" => format!("{ETC}/{word}"),
+                    "WantedBy" => format!("{ETC}/{word}.wants/{unit}"),
+                    "RequiredBy" => format!("{ETC}/{word}.requires/{unit}"),
+                    "Also" => {
+                        todo.push(word.to_owned());
+                        continue;
+                    }
+                    _ => continue,
+                };
+                links.push(Link { path, target: file.clone() });
+            }
+        }
+        done.push(unit);
+    }
+    Ok(links)
+}
+
+/// A unit's file: where it is, and its text.
+fn find(target: &Target, unit: &str) -> Result<(String, String), MergeError> {
+    let unknown =
+        |reason: &str| MergeError::Unit { layer: String::new(), unit: unit.to_owned(), reason: reason.to_owned() };
+    if unit.contains('/') || unit.contains('@') {
+        return Err(unknown("is a template or a path; name a unit"));
+    }
+    for dir in UNIT_DIRS {
+        let path = format!("{dir}/{unit}");
+        if matches!(target.tree.find(path.as_bytes()), Ok(Some(_))) {
+            let text = target.text(&path)?;
+            return Ok((path, text));
+        }
+    }
+    Err(unknown("is not in the tree"))
+}
+
+fn install_section(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().map(str::trim).skip_while(|line| *line != "[Install]").skip(1);
+    lines.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once('=')).map(|(k, v)| (k.trim(), v))
+}

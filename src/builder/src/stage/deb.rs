@@ -1,0 +1,209 @@
+//! Debian binary packages (deb(5), format 2.0): what enters is a package, what leaves are its control files and the
+//! entries of its data, whose contents are ranges of the decompressed data archive.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use super::archive::{self, ArchiveError, Entry, EntryKind, Limits};
+use super::compress::spool_stream;
+
+/// Largest control archive, in bytes: the largest of Debian has 2 MB, in its list of symbols.
+const MAX_CONTROL: u64 = 32 << 20;
+
+/// Why a package is refused.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum DebError {
+    #[error("cannot read")]
+    Read { source: std::io::Error },
+    #[error("expected member {expected}, found {found}")]
+    Member { expected: &'static str, found: String },
+    #[error("format version {found:?} is not 2.0")]
+    Version { found: String },
+    #[error("archive {member}")]
+    Archive { member: String, source: ArchiveError },
+    #[error("control file: {reason}")]
+    Control { reason: String },
+    #[error("is for {found}, the image is for {expected}")]
+    Arch { expected: String, found: String },
+    #[error("has a {name}, which only debconf could serve")]
+    Debconf { name: String },
+}
+
+/// The fields of a control file, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    fields: Vec<(String, String)>,
+}
+
+impl Control {
+    /// Parses one stanza (deb822(5)): continuation lines stay part of the value, with their leading space.
+    pub fn parse(text: &str) -> Result<Self, DebError> {
+        let mut fields: Vec<(String, String)> = Vec::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            if line.starts_with([' ', '\t']) {
+                let (_, value) = fields
+                    .last_mut()
+                    .ok_or_else(|| DebError::Control { reason: "starts with a continuation line".to_owned() })?;
+                value.push('\n');
+                value.push_str(line);
+            } else if let Some((name, value)) = line.split_once(':') {
+                fields.push((name.to_owned(), value.trim().to_owned()));
+            } else if !line.trim().is_empty() {
+                return Err(DebError::Control { reason: format!("line {line:?} is no field") });
+            }
+        }
+        Ok(Self { fields })
+    }
+
+    /// The value of a field, whose name is compared without case.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// All fields in order.
+    pub fn fields(&self) -> &[(String, String)] {
+        &self.fields
+    }
+
+    fn required(&self, name: &'static str) -> Result<&str, DebError> {
+        self.get(name).ok_or_else(|| DebError::Control { reason: format!("has no field {name}") })
+    }
+}
+
+/// A package, with the names that dpkg gives its files.
+#[derive(Clone, Debug)]
+pub struct Deb {
+    /// The control file.
+    pub control: Control,
+    /// Control files beside it, by name: scripts, `conffiles`, `md5sums`, `triggers`, ...
+    pub info: BTreeMap<String, Vec<u8>>,
+    /// What the package installs, in its order.
+    pub entries: Vec<Entry>,
+    name: String,
+    version: String,
+    arch: String,
+}
+
+impl Deb {
+    /// Name of the package.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Version of the package.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Stem of its files below `/var/lib/dpkg/info`: with the architecture where several may be installed.
+    pub fn info_stem(&self) -> String {
+        match self.control.get("Multi-Arch") {
+            Some("same") => format!("{}:{}", self.name, self.arch),
+            _ => self.name.clone(),
+        }
+    }
+
+    /// Absolute paths of its configuration files.
+    pub fn conffiles(&self) -> Vec<String> {
+        let text = self.info.get("conffiles").map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        text.unwrap_or_default()
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with('/'))
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+/// Reads the package in `file` for an image of `arch`; returns the decompressed data archive beside it.
+pub(super) fn read(file: &File, arch: &str) -> Result<(File, Deb), DebError> {
+    let read = |source| DebError::Read { source };
+    let mut input = file.try_clone().map_err(read)?;
+    input.seek(SeekFrom::Start(0)).map_err(read)?;
+    let mut members = ar::Archive::new(input);
+
+    let mut version = String::new();
+    member(&mut members, "debian-binary", |entry, _| {
+        entry.take(64).read_to_string(&mut version).map(|_| ()).map_err(read)
+    })?;
+    if version != "2.0\n" {
+        return Err(DebError::Version { found: version });
+    }
+    let plain = member(&mut members, "control.tar", |entry, name| {
+        let limits = Limits { floor: MAX_CONTROL, ratio: 0, ..Limits::ARTIFACT };
+        unpack(entry, name, &limits)
+    })?;
+    let (control, info) = control_files(&plain)?;
+    let (data, entries) = member(&mut members, "data.tar", |entry, name| {
+        let data = unpack(entry, name, &Limits::ARTIFACT)?;
+        let entries = archive::read(&data, &Limits::ARTIFACT)
+            .map_err(|source| DebError::Archive { member: name.to_owned(), source })?;
+        Ok((data, entries))
+    })?;
+    let [name, version, found] =
+        ["Package", "Version", "Architecture"].map(|field| control.required(field).map(str::to_owned));
+    let deb = Deb { name: name?, version: version?, arch: found?, control, info, entries };
+    check(&deb, arch)?;
+    Ok((data, deb))
+}
+
+/// The next member, whose name must be `expected`, or start with it and a dot.
+fn member<T>(
+    members: &mut ar::Archive<File>,
+    expected: &'static str,
+    read: impl FnOnce(&mut ar::Entry<'_, File>, &str) -> Result<T, DebError>,
+) -> Result<T, DebError> {
+    match members.next_entry() {
+        None => Err(DebError::Member { expected, found: "the end".to_owned() }),
+        Some(Err(source)) => Err(DebError::Read { source }),
+        Some(Ok(mut entry)) => {
+            let name = String::from_utf8_lossy(entry.header().identifier()).into_owned();
+            let name = name.trim_end_matches('/');
+            let rest = name.strip_prefix(expected);
+            if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+                return Err(DebError::Member { expected, found: name.to_owned() });
+            }
+            read(&mut entry, name)
+        }
+    }
+}
+
+fn unpack(entry: &mut ar::Entry<'_, File>, name: &str, limits: &Limits) -> Result<File, DebError> {
+    let format = name.split_once(".tar").map_or("", |(_, rest)| rest.trim_start_matches('.')).to_owned();
+    let len = entry.header().size();
+    spool_stream(entry, &format, len, limits).map_err(|source| DebError::Archive { member: name.to_owned(), source })
+}
+
+fn control_files(plain: &File) -> Result<(Control, BTreeMap<String, Vec<u8>>), DebError> {
+    let failed = |source| DebError::Archive { member: "control.tar".to_owned(), source };
+    let mut info = BTreeMap::new();
+    for entry in archive::read(plain, &Limits::ARTIFACT).map_err(failed)? {
+        if let EntryKind::File { offset, len } = entry.kind {
+            let mut bytes = Vec::new();
+            let mut input = plain;
+            input.seek(SeekFrom::Start(offset)).map_err(|source| DebError::Read { source })?;
+            input.take(len).read_to_end(&mut bytes).map_err(|source| DebError::Read { source })?;
+            info.insert(String::from_utf8_lossy(&entry.path).into_owned(), bytes);
+        }
+    }
+    let text = info.remove("control").ok_or_else(|| DebError::Control { reason: "is missing".to_owned() })?;
+    let text = String::from_utf8(text).map_err(|_| DebError::Control { reason: "is not UTF-8".to_owned() })?;
+    Ok((Control::parse(&text)?, info))
+}
+
+fn check(deb: &Deb, arch: &str) -> Result<(), DebError> {
+    if deb.arch != arch && deb.arch != "all" {
+        return Err(DebError::Arch { expected: arch.to_owned(), found: deb.arch.clone() });
+    }
+    // The name becomes a file name, and both become part of a stanza.
+    let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.~:_".contains(&b));
+    if deb.name.is_empty() || !plain(&deb.name) || deb.name.contains(':') || !plain(&deb.version) {
+        return Err(DebError::Control { reason: format!("package {:?} {:?} is misnamed", deb.name, deb.version) });
+    }
+    match deb.info.keys().find(|name| matches!(name.as_str(), "config" | "templates")) {
+        Some(name) => Err(DebError::Debconf { name: name.clone() }),
+        None => Ok(()),
+    }
+}
