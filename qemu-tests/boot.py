@@ -29,7 +29,7 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 OVMF = [("OVMF_CODE_4M.fd", "OVMF_VARS_4M.fd"), ("OVMF_CODE.fd", "OVMF_VARS.fd")]
 REPORT = re.compile(r"VMBAKE-TEST (\S+) (ok|FAIL)\b(.*)")
-DONE = re.compile(r"VMBAKE-TEST done (\d+)\r?\n")
+DONE = re.compile(r"VMBAKE-TEST done (\d+)\r*\n")
 PANIC = re.compile(r"Kernel panic|end Kernel panic|You are in emergency mode|grub rescue>")
 # What a reader of the log wants to know the time of.
 MILESTONES = {

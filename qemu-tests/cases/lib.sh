@@ -4,7 +4,7 @@ count=0
 # The kernel writes no more to the console: its lines would cut ours in two.
 dmesg -n 1
 
-say() { printf '\r\nVMBAKE-TEST %s\r\n' "$*" >/dev/console; }
+say() { printf '\nVMBAKE-TEST %s\n' "$*" >/dev/console; }
 
 # check NAME COMMAND…: asserts that COMMAND succeeds.
 check() {
