@@ -142,12 +142,13 @@ fn default_mode(path: &str) -> u16 {
     if program { 0o755 } else { 0o644 }
 }
 
-/// Sets keys of os-release(5), each in place where it exists, else at the end.
+/// Sets keys of os-release(5). The file of the distribution belongs to a package, whose digests must go on to match; so
+/// `/etc/os-release`, which is a link to it and wins over it, becomes a file of its own.
 fn os_release(target: &mut Target, keys: &BTreeMap<String, String>, manifest: &Manifest) -> Result<(), MergeError> {
     if keys.is_empty() {
         return Ok(());
     }
-    let path = "/usr/lib/os-release";
+    let path = "/etc/os-release";
     let mut lines: Vec<String> = target.text(path)?.lines().map(str::to_owned).collect();
     for (key, value) in keys {
         let content = manifest.content();
@@ -156,11 +157,9 @@ fn os_release(target: &mut Target, keys: &BTreeMap<String, String>, manifest: &M
             let reason = format!("{key}={value:?} is not made of letters, digits, dash, dot and underscore");
             return Err(MergeError::Content { path: path.to_owned(), reason });
         }
-        let line = format!("{key}={value}");
-        match lines.iter_mut().find(|line| line.starts_with(&format!("{key}="))) {
-            Some(found) => *found = line,
-            None => lines.push(line),
-        }
+        lines.retain(|line| !line.starts_with(&format!("{key}=")));
+        lines.push(format!("{key}={value}"));
     }
-    target.set_text(path, &(lines.join("\n") + "\n"))
+    let meta = target.meta(0o644);
+    target.file(path, meta, (lines.join("\n") + "\n").into_bytes())
 }

@@ -59,14 +59,13 @@ pub struct Schema {
     /// Units of systemd.
     #[serde(default)]
     pub units: Units,
-    /// Paths that are deleted with everything below; a last component of `*` deletes what is in a directory, one like
-    /// `prefix*` or `*suffix` what matches there.
+    /// Paths that are deleted with everything below; `*` in the last component stands for any bytes.
     #[serde(default)]
     pub remove: Vec<String>,
     /// Files that are made empty, or created empty.
     #[serde(default)]
     pub empty: Vec<String>,
-    /// Keys of `os-release` that are set; `{kind}` and `{version}` are replaced.
+    /// Keys of `/etc/os-release` that are set; `{kind}` and `{version}` are replaced.
     #[serde(default)]
     pub os_release: BTreeMap<String, String>,
 }

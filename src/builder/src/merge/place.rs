@@ -197,24 +197,50 @@ impl Target {
         self.set_text(path, "")
     }
 
-    /// Deletes what a path or a pattern in its last component names.
+    /// Deletes what a path, or a pattern with `*` in its last component, names.
     pub(super) fn remove(&mut self, pattern: &str) -> Result<(), MergeError> {
         let (dir, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
-        let Some((prefix, suffix)) = last.split_once('*') else {
+        if !last.contains('*') {
             let removed = self.tree.remove(pattern.as_bytes());
             return self.wrap(removed).map(|_| ());
-        };
+        }
         let found = self.wrap(self.tree.find(dir.as_bytes()))?;
         let Some(Kind::Directory(entries)) = found.map(|id| &self.tree.inode(id).kind) else { return Ok(()) };
-        let matches = |name: &&Vec<u8>| {
-            name.len() >= prefix.len() + suffix.len()
-                && name.starts_with(prefix.as_bytes())
-                && name.ends_with(suffix.as_bytes())
-        };
-        for name in entries.keys().filter(matches).cloned().collect::<Vec<_>>() {
+        for name in entries.keys().filter(|name| matches(last.as_bytes(), name)).cloned().collect::<Vec<_>>() {
             let removed = self.tree.remove(&[dir.as_bytes(), &name].join(&b'/'));
             self.wrap(removed)?;
         }
         Ok(())
+    }
+}
+
+/// Whether a name fits a pattern, in which `*` stands for any bytes.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    match (pattern.split_first(), name.split_first()) {
+        (None, None) => true,
+        (Some((b'*', rest)), _) if matches(rest, name) => true,
+        (Some((b'*', _)), Some((_, name))) => matches(pattern, name),
+        (Some((wanted, pattern)), Some((found, name))) => wanted == found && matches(pattern, name),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns() {
+        for (pattern, name, expected) in [
+            ("*", "x", true),
+            ("a*", "abc", true),
+            ("*_*", "deb_main", true),
+            ("*_*", "lock", false),
+            ("*.log", "a.log.1", false),
+            ("a*b*c", "axxbxxc", true),
+            ("a*b*c", "axxcxxb", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
     }
 }
