@@ -12,7 +12,7 @@ cache    := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vmbake
 vmbake   := target/release/vmbake
 manifest := manifests/$(name).json
 
-.PHONY: help setup firstboot builder base manifest bake check test judge repro refuse qemu-test bench ci
+.PHONY: help setup firstboot builder base manifest bake check test judge mounts repro refuse qemu-test bench ci
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -42,10 +42,13 @@ check: firstboot ## rustfmt, clippy, unit tests
 
 test: check bake ## All tests
 	cargo test --quiet --workspace
-	$(MAKE) --no-print-directory judge repro refuse qemu-test
+	$(MAKE) --no-print-directory judge mounts repro refuse qemu-test
 
 judge: bake ## Ask e2fsck, sgdisk, fsck.vfat and qemu-img about the baked image
 	qemu-tests/checks/judge.sh $(OUT)/$(name)
+
+mounts: builder ## Compare what the kernel sees in a base that it filled and in the image baked from it
+	qemu-tests/checks/mounts.sh $(vmbake)
 
 repro: bake ## Bake twice under different conditions and compare every byte
 	qemu-tests/checks/repro.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)

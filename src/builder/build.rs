@@ -1,5 +1,6 @@
 //! Embeds what `vmbake` ships inside its own file: the layers, and the first-boot programs where they have been built.
 
+use std::error::Error;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -8,24 +9,25 @@ use sha2::{Digest, Sha256};
 /// Architecture as Debian names it, and `e_machine` of its ELF files.
 const ARCHES: [(&str, u8); 2] = [("amd64", 62), ("arm64", 183)];
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut code = String::new();
-    embed_layers(&workspace.join("layers"), &mut code);
+    embed_layers(&workspace.join("layers"), &mut code)?;
     println!("cargo::rerun-if-env-changed=VMBAKE_FIRSTBOOT_DIR");
     let programs = std::env::var_os("VMBAKE_FIRSTBOOT_DIR").map(PathBuf::from);
-    embed_programs(&programs.unwrap_or_else(|| workspace.join("target/firstboot")), &mut code);
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    std::fs::write(out.join("embedded.rs"), code).expect("cannot write embedded.rs");
+    embed_programs(&programs.unwrap_or_else(|| workspace.join("target/firstboot")), &mut code)?;
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
+    Ok(std::fs::write(out.join("embedded.rs"), code)?)
 }
 
-fn embed_layers(root: &Path, code: &mut String) {
+fn embed_layers(root: &Path, code: &mut String) -> Result<(), Box<dyn Error>> {
     let mut files = Vec::new();
-    let mut todo = vec![root.to_owned()];
+    let mut todo = vec![root.canonicalize()?];
+    let root = todo[0].clone();
     while let Some(dir) = todo.pop() {
         println!("cargo::rerun-if-changed={}", dir.display());
-        for entry in std::fs::read_dir(&dir).expect("cannot read the layers") {
-            let path = entry.expect("cannot read the layers").path();
+        for entry in std::fs::read_dir(&dir)? {
+            let path = entry?.path();
             if path.is_dir() { todo.push(path) } else { files.push(path) }
         }
     }
@@ -34,26 +36,31 @@ fn embed_layers(root: &Path, code: &mut String) {
     code.push_str("pub static LAYERS: &[(&str, &[u8])] = &[\n");
     for file in files {
         println!("cargo::rerun-if-changed={}", file.display());
-        let name = file.strip_prefix(root).expect("found below the root").display().to_string();
-        let file = file.canonicalize().expect("was just listed");
-        writeln!(code, "    ({name:?}, include_bytes!({file:?})),").expect("writing to a string");
+        writeln!(code, "    ({:?}, include_bytes!({file:?})),", file.strip_prefix(&root)?)?;
     }
     code.push_str("];\n");
+    Ok(())
 }
 
-fn embed_programs(root: &Path, code: &mut String) {
+fn embed_programs(root: &Path, code: &mut String) -> Result<(), Box<dyn Error>> {
     code.push_str("/// Architecture, SHA-256 and content of each first-boot program that was there at build time.\n");
     code.push_str("pub static PROGRAMS: &[(&str, &str, &[u8])] = &[\n");
     for (arch, machine) in ARCHES {
-        let path = root.join(arch).join("firstboot");
-        println!("cargo::rerun-if-changed={}", path.display());
+        let dir = root.join(arch);
+        // A path that does not exist would make cargo run this program on every build, so the directory is watched.
+        std::fs::create_dir_all(&dir)?;
+        let dir = dir.canonicalize()?;
+        println!("cargo::rerun-if-changed={}", dir.display());
+        let path = dir.join("firstboot");
         let Ok(bytes) = std::fs::read(&path) else { continue };
-        assert!(is_static_elf(&bytes, machine), "{} is not a static ELF program for {arch}", path.display());
+        if !is_static_elf(&bytes, machine) {
+            return Err(format!("{} is not a static ELF program for {arch}", path.display()).into());
+        }
         let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = path.canonicalize().expect("was just read");
-        writeln!(code, "    ({arch:?}, {digest:?}, include_bytes!({path:?})),").expect("writing to a string");
+        writeln!(code, "    ({arch:?}, {digest:?}, include_bytes!({path:?})),")?;
     }
     code.push_str("];\n");
+    Ok(())
 }
 
 /// Whether this is a 64-bit little-endian ELF file of that machine without an interpreter (ELF gABI 4, `PT_INTERP`).

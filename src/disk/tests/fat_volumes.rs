@@ -34,8 +34,11 @@ fn files() -> BTreeMap<String, Vec<u8>> {
     .collect()
 }
 
+/// Contents by path.
+type Files = BTreeMap<String, Vec<u8>>;
+
 /// A volume of `kib` KiB with the files above and 300 more in one directory.
-fn volume(dir: &Path, bits: &str, kib: &str, cluster: &str) -> Option<(Vec<u8>, BTreeMap<String, Vec<u8>>)> {
+fn volume(dir: &Path, bits: &str, kib: &str, cluster: &str) -> Option<(Vec<u8>, Files)> {
     if !have("mkfs.vfat") || !have("mcopy") || !have("fsck.vfat") {
         return None;
     }
