@@ -9,6 +9,7 @@ use vmbake_disk::gpt::{self, GptError, Guid, Table};
 use vmbake_disk::source::ReadAt;
 
 const MIB: u64 = 1 << 20;
+const MIB_LEN: usize = 1 << 20;
 
 /// A small disk laid out as Debian's cloud images are: p14 BIOS boot, p15 ESP, p1 root at the end.
 fn debian_disk(dir: &tempfile::TempDir) -> Option<Vec<u8>> {
@@ -287,9 +288,9 @@ proptest! {
     /// Damage anywhere in the metadata: an error or a table whose partitions are inside the disk, never a panic.
     #[test]
     fn random_damage_never_panics(
-        flips in prop::collection::vec((prop_oneof![0usize..1024 + 15 * 128, (MIB as usize - 33 * 512)..MIB as usize], 0u8..8), 0..6),
+        flips in prop::collection::vec((prop_oneof![0usize..1024 + 15 * 128, (MIB_LEN - 33 * 512)..MIB_LEN], 0u8..8), 0..6),
         fix in any::<bool>(),
-        cut in prop::option::of(0usize..MIB as usize),
+        cut in prop::option::of(0usize..MIB_LEN),
     ) {
         let mut disk = small_disk();
         for (at, bit) in flips {
