@@ -1,8 +1,13 @@
 //! What to do about an error: the `hint:` line below it.
 
 use std::error::Error;
+use std::io::ErrorKind;
 
+use vmbake_disk::ext4::AuthorError;
+
+use crate::embedded::MissingProgram;
 use crate::fetch::FetchError;
+use crate::merge::MergeError;
 use crate::publish::PublishError;
 use crate::verify::VerifyError;
 
@@ -19,25 +24,45 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
 }
 
 fn of_one(error: &(dyn Error + 'static)) -> Option<String> {
+    of_input(error).or_else(|| of_image(error)).or_else(|| of_io(error))
+}
+
+fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(FetchError::Missing { .. }) = error.downcast_ref() {
         return Some("`make manifest` downloads the artifacts of kind node; --store names another store".to_owned());
     }
     if let Some(VerifyError::Digest { path, .. } | VerifyError::Size { path, .. }) = error.downcast_ref() {
         return Some(format!("remove {} and fetch it again, or correct the manifest", path.display()));
     }
+    if let Some(MissingProgram { .. }) = error.downcast_ref() {
+        return Some("run `make firstboot` and build vmbake again".to_owned());
+    }
+    match error.downcast_ref::<MergeError>() {
+        Some(MergeError::Script { package, script, sha256, .. }) => Some(format!(
+            "read the script; if its effect can be said as data, add to `scripts` of the layer that installs {package}: \
+             {{\"package\": \"{package}\", \"script\": \"{script}\", \"sha256\": \"{sha256}\"}}"
+        )),
+        Some(MergeError::Depends { package, .. }) => {
+            Some(format!("add the missing package to the manifest and to the layer that installs {package}"))
+        }
+        _ => None,
+    }
+}
+
+fn of_image(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(AuthorError::TooSmall { .. }) = error.downcast_ref() {
+        return Some("--size makes the disk larger".to_owned());
+    }
     if let Some(PublishError::Exists { .. }) = error.downcast_ref() {
         return Some("--force replaces it".to_owned());
     }
-    if let Some(io) = error.downcast_ref::<std::io::Error>() {
-        return match io.kind() {
-            std::io::ErrorKind::StorageFull => {
-                Some("the file system is full: --out names another directory".to_owned())
-            }
-            std::io::ErrorKind::PermissionDenied => {
-                Some("vmbake needs no root, but it must read its inputs".to_owned())
-            }
-            _ => None,
-        };
-    }
     None
+}
+
+fn of_io(error: &(dyn Error + 'static)) -> Option<String> {
+    match error.downcast_ref::<std::io::Error>()?.kind() {
+        ErrorKind::StorageFull => Some("the file system is full: --out names another directory".to_owned()),
+        ErrorKind::PermissionDenied => Some("vmbake needs no root, but it must read its inputs".to_owned()),
+        _ => None,
+    }
 }
