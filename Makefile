@@ -38,10 +38,10 @@ bake: manifest ## Set up what is missing and bake KIND into OUT
 check: firstboot ## rustfmt, clippy, unit tests
 	cargo fmt --all --check
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
-	cargo test --quiet --workspace --lib --bins
+	cargo test --quiet --release --workspace --lib --bins
 
 test: check bake ## All tests
-	cargo test --quiet --workspace
+	cargo test --quiet --release --workspace
 	$(MAKE) --no-print-directory judge mounts repro refuse qemu-test
 
 judge: bake ## Ask e2fsck, sgdisk, fsck.vfat and qemu-img about the baked image
