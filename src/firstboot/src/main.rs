@@ -77,7 +77,7 @@ fn run(command: Command) -> Result<u8, Error> {
         Command::Configure { root, dry_run } => {
             let record = facts::gather(&root)?;
             if dry_run {
-                state::read_record(&root)?;
+                state::check_directories(&root)?;
             } else {
                 state::write_record(&root, &record)?;
             }

@@ -42,8 +42,11 @@ pub fn write_record(root: &Path, record: &Value) -> Result<bool, Error> {
         _ => {}
     }
     let path = directory.join(RECORD);
-    if read_object(&path)?.as_ref() == Some(record) {
-        return Ok(false);
+    match read_object(&path) {
+        Ok(Some(found)) if found == *record => return Ok(false),
+        // A record that a power cut damaged is replaced; what is not a record at all is not touched.
+        Ok(_) | Err(Error::Corrupt { .. }) => {}
+        Err(error) => return Err(error),
     }
     let mut file = OpenOptions::new()
         .write(true)

@@ -1,0 +1,153 @@
+//! The program as a user runs it, below a root of its own: it converges, changes nothing needlessly and refuses what is
+//! not safe to use.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+const PLAN: &str = r#"{"vmconfig": {"version": "1.2", "kind": "node", "os": {"name": "debian-13", "arch": "amd64"}}}"#;
+
+fn root() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), "opt/podplane/share/vmconfig-installed.json", PLAN.as_bytes());
+    write(root.path(), "proc/sys/kernel/hostname", b"vm-7\n");
+    root
+}
+
+fn write(root: &Path, path: &str, content: &[u8]) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+fn command(root: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_firstboot"));
+    command.args(arguments).arg("--root").arg(root);
+    command
+}
+
+fn run(root: &Path, arguments: &[&str]) -> Output {
+    command(root, arguments).output().unwrap()
+}
+
+fn record(root: &Path) -> PathBuf {
+    root.join("var/lib/vmbake/firstboot.json")
+}
+
+fn parsed(root: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(record(root)).unwrap()).unwrap()
+}
+
+fn names(root: &Path) -> Vec<String> {
+    let entries = fs::read_dir(root.join("var/lib/vmbake")).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn configure_records_once_and_says_so() {
+    let root = root();
+    let before = run(root.path(), &["status"]);
+    assert_eq!(before.status.code(), Some(3));
+    let dry = run(root.path(), &["configure", "--dry-run"]);
+    assert!(dry.status.success() && !root.path().join("var").exists(), "a dry run changes nothing");
+
+    let line = "vmbake-firstboot: configured node.debian-13.amd64 1.2 host=vm-7 dev=- ipv4=-\n";
+    let first = run(root.path(), &["configure"]);
+    assert_eq!((first.status.code(), String::from_utf8(first.stdout).unwrap().as_str()), (Some(0), line));
+    let found = fs::metadata(record(root.path())).unwrap();
+    assert_eq!(found.mode() & 0o7777, 0o600);
+    assert!(run(root.path(), &["configure"]).status.success());
+    let again = fs::metadata(record(root.path())).unwrap();
+    assert_eq!(
+        (again.ino(), again.mtime_nsec()),
+        (found.ino(), found.mtime_nsec()),
+        "an equal record is not rewritten"
+    );
+    assert_eq!(String::from_utf8(run(root.path(), &["status"]).stdout).unwrap(), line);
+
+    write(root.path(), "proc/sys/kernel/hostname", b"vm-8\n");
+    assert!(run(root.path(), &["configure"]).status.success());
+    assert_eq!(parsed(root.path())["hostname"], "vm-8");
+}
+
+#[test]
+fn a_killed_run_is_made_good_by_the_next() {
+    let root = root();
+    for attempt in 0..60 {
+        write(root.path(), "proc/sys/kernel/hostname", format!("vm-{attempt}\n").as_bytes());
+        let mut child = command(root.path(), &["configure"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_micros(100 * attempt));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if record(root.path()).exists() {
+            parsed(root.path());
+        }
+    }
+    assert!(run(root.path(), &["configure"]).status.success());
+    assert_eq!(parsed(root.path())["hostname"], "vm-59");
+    assert_eq!(names(root.path()), ["firstboot.json"], "no temporary file remains");
+}
+
+#[test]
+fn runs_at_the_same_time_leave_one_record() {
+    let root = root();
+    let runs: Vec<_> = (0..8).map(|_| command(root.path(), &["configure"]).spawn().unwrap()).collect();
+    for mut run in runs {
+        assert!(run.wait().unwrap().success());
+    }
+    assert_eq!(parsed(root.path())["image"]["version"], "1.2");
+    assert_eq!(names(root.path()), ["firstboot.json"]);
+}
+
+#[test]
+fn a_damaged_record_is_replaced() {
+    let root = root();
+    for damage in [&b""[..], b"{\"schema\"", b"\xff\xfe", b"[]"] {
+        write(root.path(), "var/lib/vmbake/firstboot.json", damage);
+        assert_eq!(run(root.path(), &["status"]).status.code(), Some(1));
+        assert!(run(root.path(), &["configure"]).status.success());
+        assert_eq!(parsed(root.path())["schema"], 1);
+    }
+}
+
+#[test]
+fn what_is_not_safe_to_use_is_refused() {
+    let huge = vec![b' '; (1 << 20) + 1];
+    for (plan, expected) in [(&b"{"[..], "JSON"), (b"\xff", "UTF-8"), (b"[]", "object"), (&huge[..], "at most 1 MiB")] {
+        let root = root();
+        write(root.path(), "opt/podplane/share/vmconfig-installed.json", plan);
+        refused(root.path(), expected);
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    let linked = root();
+    fs::create_dir_all(linked.path().join("var/lib")).unwrap();
+    symlink(elsewhere.path(), linked.path().join("var/lib/vmbake")).unwrap();
+    refused(linked.path(), "found a symbolic link");
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    let file = root();
+    write(file.path(), "var/lib/vmbake", b"");
+    refused(file.path(), "expected a directory");
+    let pointed = root();
+    fs::create_dir_all(pointed.path().join("var/lib/vmbake")).unwrap();
+    symlink("/etc/passwd", record(pointed.path())).unwrap();
+    refused(pointed.path(), "found a symbolic link");
+}
+
+fn refused(root: &Path, expected: &str) {
+    let output = run(root, &["configure"]);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.starts_with("error: ") && message.contains(expected), "{message}");
+}
+
+#[test]
+fn wrong_usage_is_told_apart_from_failure() {
+    for arguments in [&[][..], &["frobnicate"], &["configure", "--json"], &["status", "--dry-run"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_firstboot")).args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+    let help = Command::new(env!("CARGO_BIN_EXE_firstboot")).arg("--help").output().unwrap();
+    assert!(help.status.success() && String::from_utf8(help.stdout).unwrap().contains("Exit codes"));
+}
