@@ -1,5 +1,6 @@
 //! The program as a user runs it, below a root of its own: it converges, changes nothing needlessly and refuses what is
 //! not safe to use.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are not #[test] functions, which may unwrap")]
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
