@@ -12,7 +12,9 @@ cache    := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vmbake
 vmbake   := target/release/vmbake
 manifest := manifests/$(name).json
 
-.PHONY: help setup firstboot builder base manifest bake check test judge mounts repro refuse qemu-test bench ci
+# In the order of the prerequisites: most recipes use both cores themselves.
+.NOTPARALLEL:
+.PHONY: help setup firstboot builder base manifest bake check test integration judge dpkg mounts repro refuse qemu-test bench ci
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -40,12 +42,17 @@ check: firstboot ## rustfmt, clippy, unit tests
 	cargo clippy --quiet --workspace --all-targets -- -D warnings
 	cargo test --quiet --release --workspace --lib --bins
 
-test: check bake ## All tests
+test: check integration judge dpkg mounts repro refuse qemu-test ## All tests
+
+integration: firstboot ## Tests of the crates against real tools
 	cargo test --quiet --release --workspace
-	$(MAKE) --no-print-directory judge mounts repro refuse qemu-test
+	qemu-tests/checks/firstboot.sh
 
 judge: bake ## Ask e2fsck, sgdisk, fsck.vfat and qemu-img about the baked image
 	qemu-tests/checks/judge.sh $(OUT)/$(name)
+
+dpkg: bake ## Compare the baked packages with what the real dpkg installs
+	qemu-tests/checks/dpkg.sh "$$(dirname "$$(cat $(cache)/base-path)")/rootfs.tar" $(manifest) $(OUT)/$(name).raw
 
 mounts: builder ## Compare what the kernel sees in a base that it filled and in the image baked from it
 	qemu-tests/checks/mounts.sh $(vmbake)

@@ -3,24 +3,14 @@
 # boot: expect vmbake-test login:
 # boot: expect vmbake-firstboot: configured node
 
-check booted booted
-check failed-units failed_units
-check grown grown
-check hostname [ "$(hostname)" = vmbake-test ]
-check machine-id grep -qE '^[0-9a-f]{32}$' /etc/machine-id
-check cloud-init cloud-init status
-check address sh -c 'ip -4 -brief address show scope global | grep -q 10.0.2.15'
-check esp mountpoint /boot/efi
+machine
 check os-release grep -qx 'IMAGE_ID="\?node"\?' /etc/os-release
 
 # The first-boot program ran once, left its record, and said so (its line is an `expect` above).
 check firstboot-unit [ "$(systemctl show -P Result -P ActiveState vmbake-firstboot.service | tr '\n' ' ')" = "success active " ]
 check firstboot-again systemctl restart vmbake-firstboot.service
 
-# The package manager sees packages that it could have installed itself.
-check dpkg-audit silent dpkg --audit
-check dpkg-verify silent dpkg --verify
-check apt-check apt-get check
+# The packages are installed, as the package manager sees it.
 for package in containerd runc containernetworking-plugins iptables; do
     check "installed-$package" [ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$package")" = "ii " ]
 done
