@@ -64,6 +64,22 @@ pub enum BakeError {
     Publish(#[from] PublishError),
 }
 
+impl BakeError {
+    /// The stage's own error, where this one only passes it on and so does not name it as its source.
+    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Manifest(error) => Some(error),
+            Self::Fetch(error) => Some(error),
+            Self::Verify(error) => Some(error),
+            Self::Layer(error) => Some(error),
+            Self::Stage(error) => error.inner().or(Some(error)),
+            Self::Merge(error) => Some(error),
+            Self::Publish(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// What to bake, from what, and where to.
 #[derive(Debug)]
 pub struct Request {

@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 
 use vmbake_disk::ext4::AuthorError;
 
+use crate::bake::BakeError;
 use crate::embedded::MissingProgram;
 use crate::fetch::FetchError;
 use crate::merge::MergeError;
@@ -13,7 +14,7 @@ use crate::verify::VerifyError;
 
 /// The first advice that any error of the chain has.
 pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
-    let mut next = Some(error);
+    let mut next = error.downcast_ref::<BakeError>().and_then(BakeError::inner).or(Some(error));
     while let Some(error) = next {
         if let Some(hint) = of_one(error) {
             return Some(hint);
@@ -64,5 +65,22 @@ fn of_io(error: &(dyn Error + 'static)) -> Option<String> {
         ErrorKind::StorageFull => Some("the file system is full: --out names another directory".to_owned()),
         ErrorKind::PermissionDenied => Some("vmbake needs no root, but it must read its inputs".to_owned()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_is_passed_on_keeps_its_hint() {
+        let exists = PublishError::Exists { path: "dist/x.raw".into() };
+        let passed: Box<dyn Error> = Box::new(BakeError::from(exists));
+        assert_eq!(hint(&*passed).as_deref(), Some("--force replaces it"));
+        let missing = crate::stage::StageError::from(MissingProgram { arch: "arm64".to_owned() });
+        let passed: Box<dyn Error> = Box::new(BakeError::from(missing));
+        assert!(hint(&*passed).is_some_and(|hint| hint.contains("make firstboot")));
+        let full = std::io::Error::from(ErrorKind::StorageFull);
+        assert!(hint(&full).is_some_and(|hint| hint.contains("--out")));
     }
 }

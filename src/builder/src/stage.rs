@@ -44,6 +44,16 @@ pub enum StageError {
     Program(#[from] MissingProgram),
 }
 
+impl StageError {
+    /// The error that this one only passes on.
+    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Program(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// What an artifact puts into the tree.
 pub(crate) enum Content {
     /// One file.
