@@ -1,0 +1,122 @@
+//! Archives: what is taken and what is refused.
+
+use vmbake::stage::{EntryKind, Limits, archive};
+
+use super::parts::{self, bake, chain, compress, dir, file, member, pax, program, tar, temporary, text};
+
+fn read(bytes: &[u8], limits: &Limits) -> Result<Vec<archive::Entry>, String> {
+    archive::read(&temporary(bytes), limits).map_err(|error| chain(&error))
+}
+
+#[test]
+fn hostile_archives_are_refused() {
+    let link = |target: &[u8]| member(b'1', b"link", target, b"");
+    let whole = tar(&[file("a", &"x".repeat(1000))]);
+    let long_name = [member(b'L', b"././@LongLink", b"", b"/abs\0"), file("a", "x")].concat();
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
+        ("parent", tar(&[file("../x", "x")]), "\"../x\": name has `..`"),
+        ("parent inside", tar(&[file("a/../../x", "x")]), "name has `..`"),
+        ("absolute", tar(&[file("/etc/shadow", "x")]), "\"/etc/shadow\": name is absolute"),
+        ("absolute long name", tar(&[long_name]), "\"/abs\": name is absolute"),
+        ("pax parent", tar(&[pax("path", b"../x"), file("a", "x")]), "\"../x\": name has `..`"),
+        ("pax NUL", tar(&[pax("path", b"a\0b"), file("a", "x")]), "a NUL byte"),
+        (
+            "through its link",
+            tar(&[member(b'2', b"d", b"/etc", b""), file("d/passwd", "x")]),
+            "\"d/passwd\": would be placed through the archive's symbolic link \"d\"",
+        ),
+        ("hard link out", tar(&[link(b"../../etc/shadow")]), "\"../../etc/shadow\": name has `..`"),
+        ("hard link to an absolute path", tar(&[link(b"/etc/shadow")]), "\"/etc/shadow\": name is absolute"),
+        ("hard link to nothing", tar(&[link(b"none")]), "is a hard link to \"none\", which is no earlier file"),
+        ("hard link to a later file", tar(&[link(b"a"), file("a", "x")]), "which is no earlier file"),
+        ("hard link to a link", tar(&[member(b'2', b"s", b"/x", b""), link(b"s")]), "which is no earlier file"),
+        ("hard link without target", tar(&[link(b"")]), "link without target"),
+        ("character device", tar(&[member(b'3', b"null", b"", b"")]), "devices and pipes have no place"),
+        ("block device", tar(&[member(b'4', b"sda", b"", b"")]), "devices and pipes have no place"),
+        ("pipe", tar(&[member(b'6', b"pipe", b"", b"")]), "devices and pipes have no place"),
+        ("twice", tar(&[file("a", "x"), file("./a", "y")]), "\"a\": comes twice"),
+        ("file, then directory", tar(&[file("a", "x"), dir("a/")]), "\"a\": comes twice"),
+        ("directory, then link", tar(&[dir("a/"), member(b'2', b"a", b"b", b"")]), "\"a\": comes twice"),
+        ("GNU sparse", tar(&[member(b'S', b"s", b"", b"")]), "sparse members are not supported"),
+        ("pax sparse", tar(&[pax("GNU.sparse.major", b"1"), file("a", "x")]), "sparse members are not supported"),
+        ("unknown type", tar(&[member(b'Z', b"z", b"", b"")]), "unknown type 'Z'"),
+        ("owner out of range", tar(&[pax("uid", b"4294967296"), file("a", "x")]), "out of range"),
+        ("bad time", tar(&[pax("mtime", b"1.x"), file("a", "x")]), "bad mtime record"),
+        ("ends in a member", whole[..512 + 300].to_vec(), "ends at byte 812, inside member \"a\""),
+        ("ends in a header", whole[..300].to_vec(), "cannot read at byte 0"),
+        ("ends in a later header", whole[..1536].iter().chain(&whole[..100]).copied().collect(), "cannot read at byte"),
+        ("no archive", vec![b'x'; 2048], "cannot read at byte 0"),
+    ];
+    for (label, bytes, expected) in cases {
+        let error = read(&bytes, &Limits::ARTIFACT).expect_err(label);
+        assert!(error.contains(expected), "{label}: {error}");
+    }
+}
+
+#[test]
+fn members_and_devices_are_limited() {
+    let bytes = tar(&[file("a", ""), file("b", ""), member(b'6', b"pipe", b"", b"")]);
+    let limits = Limits { members: 2, ..Limits::ROOT };
+    assert_eq!(read(&bytes, &limits).unwrap_err(), "more than 2 members");
+    let entries = read(&bytes, &Limits::ROOT).unwrap();
+    assert_eq!(entries[2].kind, EntryKind::Fifo);
+}
+
+#[test]
+fn bombs_are_refused() {
+    let zeros = tar(&[member(b'0', b"zeros", b"", &vec![0; 100 << 20])]);
+    let control = compress("xz", &tar(&[file("control", &parts::control("p", ""))]));
+    for format in ["gz", "xz", "zst"] {
+        let bomb = compress(format, &zeros);
+        let expected = format!("{} bytes become more than {}: refused as a decompression bomb", bomb.len(), 64 << 20);
+        let data = format!("data.tar.{format}");
+        let deb = parts::ar(&[("debian-binary", b"2.0\n"), ("control.tar.xz", &control), (&data, &bomb)]);
+        for part in [parts::archive("a", bomb), parts::package("a", deb)] {
+            let error = bake(&[part]).unwrap_err();
+            assert!(error.starts_with("a: not a usable") && error.ends_with(&expected), "{format}: {error}");
+        }
+    }
+}
+
+#[test]
+fn every_compression_gives_the_same_files() {
+    let plain = tar(&[
+        pax("mtime", b"1600000000.25"),
+        file("./bin/tool", "#!/bin/sh\n"),
+        member(b'1', b"./bin/same", b"./bin/tool", b""),
+    ]);
+    for bytes in [plain.clone(), compress("gz", &plain), compress("xz", &plain), compress("zst", &plain)] {
+        let tree = bake(&[parts::archive("tools", bytes)]).unwrap();
+        assert_eq!(text(&tree, "/opt/bin/tool"), "#!/bin/sh\n");
+        let inode = tree.inode(tree.lookup(b"/opt/bin/tool").unwrap());
+        assert_eq!((inode.meta.mtime.secs, inode.meta.mtime.nanos), (1_600_000_000, 250_000_000));
+        assert_eq!(tree.origin(inode.origin).artifact.as_deref(), Some("tools"));
+    }
+    let cut = compress("gz", &plain);
+    let error = bake(&[parts::archive("tools", cut[..cut.len() - 9].to_vec())]).unwrap_err();
+    assert!(error.starts_with("tools: not a usable archive: cannot decompress after"), "{error}");
+}
+
+#[test]
+fn two_artifacts_do_not_write_one_path() {
+    let packed = || parts::archive("packed", tar(&[file("x", "x")]));
+    let package = |path: &str| parts::package("deb", parts::deb(&parts::control("p", ""), &[], &[file(path, "x")]));
+    let cases = [
+        ("one path", [program("a", "/usr/bin/x"), program("b", "/usr/bin/x")], "/usr/bin/x: written by both a and b"),
+        ("a linked directory", [program("a", "/lib/x"), program("b", "/usr/lib/x")], "written by both a and b"),
+        ("the link last", [program("a", "/usr/lib/x"), program("b", "/lib/x")], "/lib/x: written by both a and b"),
+        ("archive and file", [packed(), program("b", "/opt/x")], "/opt/x: written by both packed and b"),
+        ("package and archive", [package("./opt/x"), packed()], "opt/x: written by both deb and packed"),
+        ("package and file", [package("./lib/x"), program("b", "/usr/lib/x")], "written by both deb and b"),
+        ("over a directory", [program("a", "/etc"), packed()], "/etc: a directory stands where a needs a regular file"),
+        ("below a file", [program("a", "/etc/passwd/x"), packed()], "regular file stands where a directory is needed"),
+        ("directory over a file", [package("./etc"), packed()], "etc: a directory stands where deb needs a regular"),
+    ];
+    for (label, parts, expected) in cases {
+        let error = bake(&parts).expect_err(label);
+        assert!(error.contains(expected), "{label}: {error}");
+    }
+    let package = parts::deb(&parts::control("p", ""), &[], &[dir("./etc/"), dir("./etc/passwd/")]);
+    let error = bake(&[parts::package("deb", package)]).unwrap_err();
+    assert_eq!(error, "etc/passwd: a regular file stands where deb needs a directory");
+}
