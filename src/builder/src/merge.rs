@@ -70,7 +70,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
         accounts::create(&mut target, &layer.schema)?;
         let mut mine: Vec<_> =
             artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index)).collect();
-        // Packages first, then archives, then single files: later ones may replace what a package brought.
+        // Packages first, so that archives and files meet the directories and links that packages bring.
         mine.sort_by_key(|artifact| match artifact.content {
             Content::Deb(_) => 0,
             Content::Members(_) => 1,
