@@ -19,6 +19,8 @@ pub enum DebError {
     Read { source: std::io::Error },
     #[error("expected member {expected}, found {found}")]
     Member { expected: &'static str, found: String },
+    #[error("member {member} at byte {at} ends after the file's {len} bytes")]
+    Truncated { member: String, at: u64, len: u64 },
     #[error("format version {found:?} is not 2.0")]
     Version { found: String },
     #[error("archive {member}")]
@@ -121,6 +123,7 @@ impl Deb {
 pub(super) fn read(file: &File, arch: &str) -> Result<(File, Deb), DebError> {
     let read = |source| DebError::Read { source };
     let mut input = file.try_clone().map_err(read)?;
+    check_members(&mut input)?;
     input.seek(SeekFrom::Start(0)).map_err(read)?;
     let mut members = ar::Archive::new(input);
 
@@ -147,6 +150,34 @@ pub(super) fn read(file: &File, arch: &str) -> Result<(File, Deb), DebError> {
     let deb = Deb { name: name?, version: version?, arch: found?, control, info, entries };
     check(&deb, arch)?;
     Ok((data, deb))
+}
+
+/// Walks the headers of the archive (60 bytes each, after 8 bytes of magic; members start at even offsets) before the
+/// library does: it takes the lengths of long-name members at their word and allocates that much.
+fn check_members(input: &mut File) -> Result<(), DebError> {
+    let read = |source| DebError::Read { source };
+    let len = input.metadata().map_err(read)?.len();
+    let mut magic = [0; 8];
+    input.seek(SeekFrom::Start(0)).map_err(read)?;
+    input.read_exact(&mut magic).map_err(read)?;
+    // The library names a wrong magic itself.
+    let mut at = if magic == *b"!<arch>\n" { 8 } else { len };
+    while at < len {
+        let mut header = [0; 60];
+        input.seek(SeekFrom::Start(at)).map_err(read)?;
+        input.read_exact(&mut header).map_err(read)?;
+        let name = String::from_utf8_lossy(&header[..16]).trim().to_owned();
+        let size = std::str::from_utf8(&header[48..58]).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        let end = size.and_then(|size| at.checked_add(60)?.checked_add(size)).filter(|end| *end <= len);
+        match end {
+            _ if name.starts_with('/') || name.starts_with("#1/") => {
+                return Err(DebError::Member { expected: "with a short name", found: name });
+            }
+            Some(end) => at = end + end % 2,
+            None => return Err(DebError::Truncated { member: name, at, len }),
+        }
+    }
+    Ok(())
 }
 
 /// The next member, whose name must be `expected`, or start with it and a dot.
