@@ -39,7 +39,7 @@ bake: manifest ## Set up what is missing and bake KIND into OUT
 
 check: firstboot ## rustfmt, clippy, unit tests
 	cargo fmt --all --check
-	cargo clippy --quiet --workspace --all-targets -- -D warnings
+	cargo clippy --quiet --release --workspace --all-targets -- -D warnings
 	cargo test --quiet --release --workspace --lib --bins
 
 test: check integration judge dpkg mounts repro refuse qemu-test ## All tests

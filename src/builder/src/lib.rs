@@ -7,6 +7,7 @@ pub mod manifest;
 pub mod store;
 pub mod fetch;
 pub mod verify;
+pub mod proof;
 pub mod layer;
 pub mod stage;
 pub mod merge;

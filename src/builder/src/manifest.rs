@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use digest::Digest;
+pub use proof::{Proof, Signed};
 
 mod digest;
+mod proof;
 
 /// Largest manifest that is read, in bytes: the largest known ones have 20 KB.
 const MAX_LEN: u64 = 4 << 20;

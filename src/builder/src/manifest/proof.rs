@@ -1,0 +1,55 @@
+//! How the digest of an artifact was proven when it was pinned.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Digest;
+
+/// What ties a pinned digest to somebody who answers for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Proof {
+    /// Made on this machine by the user.
+    Local,
+    /// Nobody but the server that the artifact was downloaded from.
+    FirstUse,
+    /// A checksum file, fetched from beside the artifact.
+    Checksum {
+        /// Where the file was fetched.
+        url: String,
+    },
+    /// The signed index of an apt repository.
+    Apt {
+        /// Name of the archive in `sources.json`.
+        archive: String,
+        /// Codename or suite of its `InRelease`.
+        suite: String,
+        /// `Date` of that `InRelease`.
+        date: Timestamp,
+        /// Fingerprints of the trusted keys that signed it, upper-case hexadecimal, sorted.
+        signers: Vec<String>,
+    },
+    /// A bundle of sigstore.
+    Sigstore(Signed),
+    /// `.sig` and `.cert` of cosign.
+    Cosign(Signed),
+}
+
+/// A signature with a short-lived certificate of sigstore's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Signed {
+    /// Who signed: the certificate's subject alternative name.
+    pub identity: String,
+    /// Who vouched for that identity: the OIDC issuer.
+    pub issuer: String,
+    /// Index of the entry in the transparency log, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_index: Option<u64>,
+    /// When the log or a timestamp authority saw the signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Timestamp>,
+    /// The bundle that proves it, in the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Digest>,
+}

@@ -1,0 +1,1 @@
+//! The chain of an apt repository: InRelease, Packages, deb.

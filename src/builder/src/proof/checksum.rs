@@ -1,0 +1,1 @@
+//! Checksum files beside artifacts, as `sha256sum` and `sha512sum` write them.

@@ -1,0 +1,1 @@
+//! Keyless signatures of cosign in two files: `.sig` and `.cert`.

@@ -1,0 +1,1 @@
+//! OCI images: index, platform manifest, config and layers by their digests.

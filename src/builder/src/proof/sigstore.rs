@@ -1,0 +1,1 @@
+//! Sigstore bundles, checked offline against a pinned trusted root.
