@@ -4,7 +4,9 @@
 //! `Manifest -> Fetched -> Verified -> Staged -> Tree -> Volume -> Disk -> Written`.
 
 pub mod manifest;
+pub mod http;
 pub mod store;
+pub mod download;
 pub mod fetch;
 pub mod verify;
 pub mod proof;
@@ -19,4 +21,5 @@ pub mod embedded;
 pub mod hint;
 pub mod inspect;
 pub mod lint;
+pub mod parallel;
 pub mod progress;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use digest::Digest;
+pub use digest::{Digest, Hasher, InvalidDigest};
 pub use proof::{Proof, Signed};
 
 mod digest;
