@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Seek};
 
 use crate::http::{ATTEMPTS, Answer, Client, HttpError, pause};
 use crate::manifest::{Digest, Hasher};
@@ -71,13 +71,18 @@ pub struct Downloaded {
     pub file: File,
 }
 
-/// Downloads `wanted` into `store`; `progress` is told of every byte that arrives.
-pub fn download(
+/// Finds `wanted` in `store`, or downloads it; `progress` is told of every byte that arrives.
+///
+/// A blob that is there already is hashed, and replaced when it is damaged.
+pub fn obtain(
     client: &Client,
     store: &Store,
     wanted: &Wanted,
     progress: &dyn Fn(u64),
 ) -> Result<Downloaded, DownloadError> {
+    if let Some(found) = intact(store, wanted)? {
+        return Ok(found);
+    }
     let mut result = Err(HttpError::Invalid { url: String::new() }.into());
     for url in &wanted.urls {
         result = from_url(client, store, wanted, url, progress);
@@ -87,6 +92,17 @@ pub fn download(
         }
     }
     result
+}
+
+/// The wanted blob, if it is in the store and is what its name says.
+fn intact(store: &Store, wanted: &Wanted) -> Result<Option<Downloaded>, StoreError> {
+    let Some(digest) = wanted.digest else { return Ok(None) };
+    let Some(mut file) = store.blob(&digest)? else { return Ok(None) };
+    let read = |source| StoreError::Read { path: store.path(&digest), source };
+    let (found, size) = digest.of_stream(&mut file).map_err(read)?;
+    file.rewind().map_err(read)?;
+    let is_wanted = found == digest && wanted.size.is_none_or(|wanted| wanted == size);
+    Ok(is_wanted.then_some(Downloaded { digest, size, file }))
 }
 
 fn from_url(
@@ -105,7 +121,10 @@ fn from_url(
             partial
         }
     };
-    // Another process may have finished it while this one waited for the lock; the caller looked before that.
+    // Another process may have finished it while this one waited for the lock.
+    if let Some(found) = intact(store, wanted)? {
+        return Ok(found);
+    }
     let resumed = !partial.is_empty();
     receive(client, wanted, url, &mut partial, progress)?;
     match check(wanted, url, &partial) {

@@ -3,6 +3,7 @@
 //! The modules stand in the order in which a byte passes them. Each stage takes only the result of the one before it:
 //! `Manifest -> Fetched -> Verified -> Staged -> Tree -> Volume -> Disk -> Written`.
 
+pub mod sources;
 pub mod manifest;
 pub mod http;
 pub mod store;
