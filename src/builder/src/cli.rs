@@ -9,6 +9,7 @@ mod bake;
 mod files;
 mod image;
 mod size;
+mod verify;
 
 pub use size::parse_size;
 
@@ -34,6 +35,9 @@ enum Command {
     Ls(LsArgs),
     /// Print a file of a disk image
     Cat(CatArgs),
+    /// Check one link of the chain of trust by hand
+    #[command(subcommand)]
+    Verify(verify::Verify),
 }
 
 #[derive(Debug, Args)]
@@ -143,6 +147,7 @@ impl Cli {
             Command::Lint(args) => image::lint(&args),
             Command::Ls(args) => files::ls(&args),
             Command::Cat(args) => files::cat(&args),
+            Command::Verify(what) => verify::run(what),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Nothing here opens a socket, reads a clock or knows where a file came from: bytes, trust anchors and the time of the
 //! check enter, and what was proven leaves, or the reason why not.
 
+pub mod openpgp;
 pub mod apt;
 pub mod checksum;
 pub mod sigstore;

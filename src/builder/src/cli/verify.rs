@@ -1,0 +1,45 @@
+//! `vmbake verify`: each chain of verification by hand, for those who look into one that does not hold.
+
+use clap::Subcommand;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{Failure, Outcome};
+
+mod apt;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Verify {
+    /// Prove a package of a local apt repository: InRelease, Packages, deb
+    Apt(apt::Args),
+}
+
+pub(super) fn run(verify: Verify) -> Result<Outcome, Failure> {
+    match verify {
+        Verify::Apt(args) => apt::run(&args),
+    }
+}
+
+/// A time on the command line: RFC 3339.
+fn time(text: &str) -> Result<Timestamp, jiff::Error> {
+    text.parse()
+}
+
+/// Prints what was proven: one `key value` a line, lists with spaces, or a JSON object.
+fn print(facts: &[(&str, Value)], json: bool) -> Result<(), Failure> {
+    if json {
+        let object: Map<_, _> = facts.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
+        println!("{}", serde_json::to_string_pretty(&object)?);
+    } else {
+        facts.iter().for_each(|(key, value)| println!("{key} {}", plain(value)));
+    }
+    Ok(())
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(plain).collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}

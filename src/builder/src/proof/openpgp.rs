@@ -1,0 +1,37 @@
+//! OpenPGP (RFC 9580): a keyring and a clearsigned message enter, the signed text and its signers leave.
+//!
+//! Stricter than the specification and than gpg: nothing may stand outside the signed block, every key must be alive
+//! and unrevoked at the time of the check (not only when it signed), and a signature of a known key that does not
+//! hold condemns the message even where another one holds. Signatures of unknown keys say nothing, good or bad.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+use sequoia_openpgp::policy::StandardPolicy;
+
+pub use clearsigned::{Clearsigned, OpenPgpError};
+pub use keyring::{Key, KeyState, Keyring, KeyringError};
+
+mod clearsigned;
+mod keyring;
+
+/// Seconds of 2026-01-01: what counts as weak is judged at least as of then. An older time of the check must not bring
+/// MD5, SHA-1 and short keys back.
+const WEAKNESS_AS_OF: i64 = 1_767_225_600;
+
+/// How far the clock of a signer may be ahead of ours.
+pub const CLOCK_SKEW: jiff::SignedDuration = jiff::SignedDuration::from_mins(10);
+
+/// Which algorithms are strong enough at `now`.
+fn policy(now: Timestamp) -> StandardPolicy<'static> {
+    StandardPolicy::at(seconds(now.as_second().max(WEAKNESS_AS_OF)))
+}
+
+fn system_time(time: Timestamp) -> SystemTime {
+    seconds(time.as_second())
+}
+
+/// Times before 1970 become 1970: no key is that old.
+fn seconds(unix: i64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(u64::try_from(unix).unwrap_or(0))
+}
