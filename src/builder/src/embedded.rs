@@ -1,4 +1,7 @@
-//! What is part of the program itself: the layers and the first-boot programs.
+//! What is part of the program itself: the layers, the sources and the first-boot programs.
+
+/// `manifests/sources.json`.
+pub static SOURCES: &[u8] = include_bytes!("../../../manifests/sources.json");
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 

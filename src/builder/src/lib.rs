@@ -3,8 +3,11 @@
 //! The modules stand in the order in which a byte passes them. Each stage takes only the result of the one before it:
 //! `Manifest -> Fetched -> Verified -> Staged -> Tree -> Volume -> Disk -> Written`.
 
+pub mod sources;
 pub mod manifest;
+pub mod http;
 pub mod store;
+pub mod download;
 pub mod fetch;
 pub mod verify;
 pub mod proof;
@@ -19,4 +22,5 @@ pub mod embedded;
 pub mod hint;
 pub mod inspect;
 pub mod lint;
+pub mod parallel;
 pub mod progress;

@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
-pub use digest::Digest;
+pub use digest::{Digest, Hasher, InvalidDigest};
 pub use proof::{Proof, Signed};
 
 mod digest;
@@ -57,7 +57,11 @@ pub struct Content {
     /// The operating system that the image is based on.
     pub os: Os,
     /// Artifacts by name.
+    #[serde(default, deserialize_with = "without_stub")]
     pub dependencies: BTreeMap<String, Dependency>,
+    /// Container images for the runtime.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ContainerImage>,
 }
 
 /// The operating system of an image.
@@ -71,6 +75,52 @@ pub struct Os {
     /// The base image, where the manifest pins one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Dependency>,
+    /// How that image boots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<Boot>,
+}
+
+/// What the first entry of the base image's boot menu starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Boot {
+    /// Command line of the kernel.
+    pub cmdline: String,
+    /// The kernel.
+    pub kernel: BootFile,
+    /// The initial RAM disk.
+    pub initrd: BootFile,
+}
+
+/// A file of the base image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BootFile {
+    /// Number of its partition, from 1.
+    pub partition: u32,
+    /// Absolute path in that partition's file system.
+    pub path: String,
+    /// SHA-256 of its content.
+    pub digest: Digest,
+}
+
+/// A pinned container image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContainerImage {
+    /// Reference with its tag, such as `registry.k8s.io/pause:3.10`.
+    pub image: String,
+    /// Digest of the platform's manifest.
+    pub digest: Digest,
+    /// Length of that manifest in bytes, as in a descriptor of the OCI image specification.
+    pub size: u64,
+    /// `linux/<arch>`.
+    pub platform: String,
+    /// Digest of the index that lists the platform's manifest.
+    pub index: Digest,
+    /// How the index was proven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
 }
 
 /// How an artifact is packed.
@@ -111,6 +161,59 @@ pub struct Dependency {
     /// The clouds that need it; absent means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<String>,
+    /// How the digest was proven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+}
+
+/// Name of the entry that stands for the configuration itself; it has no address or digest until it is released.
+const STUB: &str = "vmconfig";
+
+/// The dependencies without that stub, of which nothing can be fetched or checked.
+fn without_stub<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Dependency>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Entry {
+        Pinned(Dependency),
+        Stub { url: String, digest: String },
+    }
+    struct Entries;
+    impl<'de> de::Visitor<'de> for Entries {
+        type Value = BTreeMap<String, Dependency>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object of dependencies")
+        }
+
+        fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = BTreeMap::new();
+            while let Some(name) = map.next_key::<String>()? {
+                let dependency = if name != STUB {
+                    map.next_value()?
+                } else {
+                    match map.next_value()? {
+                        Entry::Pinned(dependency) => dependency,
+                        Entry::Stub { url, digest } if url.is_empty() && digest.is_empty() => continue,
+                        Entry::Stub { .. } => return Err(de::Error::custom("vmconfig is neither pinned nor empty")),
+                    }
+                };
+                if found.insert(name.clone(), dependency).is_some() {
+                    return Err(de::Error::custom(format!("dependency {name} is listed twice")));
+                }
+            }
+            Ok(found)
+        }
+    }
+    deserializer.deserialize_map(Entries)
+}
+
+impl Content {
+    /// The manifest as text: keys sorted, two spaces a level, one newline at the end.
+    pub fn to_text(&self) -> Result<String, serde_json::Error> {
+        // A value's objects are sorted, which those of the struct are not.
+        let value = serde_json::to_value(Document { vmconfig: self.clone() })?;
+        Ok(serde_json::to_string_pretty(&value)? + "\n")
+    }
 }
 
 impl Manifest {
@@ -185,6 +288,18 @@ mod tests {
 
     fn parse(text: &str) -> Result<Manifest, ManifestError> {
         Manifest::parse(Path::new("m.json"), text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn a_stub_is_left_out_and_the_text_is_stable() {
+        let stub = r#""dependencies": { "vmconfig": {"url": "", "digest": "", "version": "dev"}, "#;
+        let manifest = parse(&TEXT.replace(r#""dependencies": {"#, stub)).unwrap();
+        assert_eq!(manifest.content(), parse(TEXT).unwrap().content());
+        let text = manifest.content().to_text().unwrap();
+        assert_eq!(parse(&text).unwrap().content().to_text().unwrap(), text);
+        assert!(text.starts_with("{\n  \"vmconfig\": {\n    \"dependencies\": {") && text.ends_with("}\n"), "{text}");
+        let half = stub.replace(r#""digest": """#, r#""digest": "sha256:00""#);
+        assert!(parse(&TEXT.replace(r#""dependencies": {"#, &half)).is_err());
     }
 
     #[test]

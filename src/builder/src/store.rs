@@ -1,8 +1,32 @@
 //! The content-addressed store of artifacts: `blobs/<algorithm>/<hex>`, as in an OCI image layout.
+//!
+//! A blob gets its name only after its digest was computed while it was written, and is never changed. Whoever reads one
+//! computes the digest again: disks forget. Any number of processes may share a store: a download in progress is a
+//! locked file below `partial/`, and only garbage collection keeps others out.
 
+use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::manifest::Digest;
+use crate::manifest::{Digest, Hasher};
+
+pub use maintain::{Corrupt, Garbage};
+pub use partial::Partial;
+
+mod maintain;
+mod partial;
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum StoreError {
+    #[error("neither HOME nor XDG_CACHE_HOME is set")]
+    NoHome,
+    #[error("{path}: cannot read the store")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}: cannot write to the store")]
+    Write { path: PathBuf, source: std::io::Error },
+}
 
 /// A store in a directory.
 #[derive(Clone, Debug)]
@@ -10,16 +34,19 @@ pub struct Store {
     root: PathBuf,
 }
 
+/// Keeps garbage collection away while it lives.
+#[derive(Debug)]
+pub struct Shared(#[allow(dead_code, reason = "held for its lock")] File);
+
 impl Store {
     /// The store at `root`, or the user's own: `$XDG_CACHE_HOME/vmbake/store`, by default below `~/.cache`.
-    /// `None` when neither that variable nor `HOME` is set.
-    pub fn open(root: Option<PathBuf>) -> Option<Self> {
+    pub fn open(root: Option<PathBuf>) -> Result<Self, StoreError> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let default = || {
             let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
             Some(cache.join("vmbake/store"))
         };
-        root.or_else(default).map(|root| Self { root })
+        root.or_else(default).map(|root| Self { root }).ok_or(StoreError::NoHome)
     }
 
     /// Where the blob of that digest stands, or would stand.
@@ -30,5 +57,75 @@ impl Store {
     /// The store's directory.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The blob of that digest, opened but not checked; `None` where it is missing.
+    pub fn blob(&self, digest: &Digest) -> Result<Option<File>, StoreError> {
+        let path = self.path(digest);
+        match File::open(&path) {
+            Ok(file) => Ok(Some(file)),
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StoreError::Read { path, source }),
+        }
+    }
+
+    /// Keeps a small document; returns its SHA-256.
+    pub fn insert(&self, content: &[u8]) -> Result<Digest, StoreError> {
+        let digest = Digest::of(content);
+        let mut partial = self.partial(&digest.hex(), digest.hasher())?;
+        partial.reset()?;
+        partial.write(content)?;
+        partial.publish()?;
+        Ok(digest)
+    }
+
+    /// Takes a blob out whose content is not what its name says.
+    pub fn discard(&self, digest: &Digest) -> Result<(), StoreError> {
+        remove(&self.path(digest))
+    }
+
+    /// Starts or continues a blob; `key` names it among those in progress. Waits while another process writes it.
+    pub fn partial(&self, key: &str, hasher: Hasher) -> Result<Partial, StoreError> {
+        Partial::open(self, key, hasher)
+    }
+
+    /// Keeps garbage collection away as long as the result lives.
+    pub fn share(&self) -> Result<Shared, StoreError> {
+        let file = self.lock_file()?;
+        file.lock_shared().map_err(|source| StoreError::Write { path: self.root.join("lock"), source })?;
+        Ok(Shared(file))
+    }
+
+    /// Hashes every blob and removes those that are not what their names say; `threads` at a time.
+    pub fn verify(&self, threads: std::num::NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
+        maintain::verify(self, threads)
+    }
+
+    /// Removes everything but the blobs in `keep`, or only tells what it would remove.
+    pub fn collect_garbage(&self, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<Garbage, StoreError> {
+        let file = self.lock_file()?;
+        file.lock().map_err(|source| StoreError::Write { path: self.root.join("lock"), source })?;
+        maintain::collect(self, keep, dry_run)
+    }
+
+    fn lock_file(&self) -> Result<File, StoreError> {
+        let path = self.root.join("lock");
+        create_dir(&self.root)?;
+        let mut options = File::options();
+        let file = options.create(true).append(true).open(&path);
+        file.map_err(|source| StoreError::Write { path, source })
+    }
+}
+
+fn create_dir(path: &Path) -> Result<(), StoreError> {
+    std::fs::create_dir_all(path).map_err(|source| StoreError::Write { path: path.to_owned(), source })
+}
+
+fn remove(path: &Path) -> Result<(), StoreError> {
+    match std::fs::remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(StoreError::Write { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::store::Store;
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
-    let store = Store::open(args.store).ok_or("neither HOME nor XDG_CACHE_HOME is set: --store names the store")?;
+    let store = Store::open(args.store)?;
     let default = || PathBuf::from(format!("manifests/{}.{}.{}.json", args.kind, args.os, args.arch));
     let manifest = args.manifest.unwrap_or_else(default);
     let mut formats = args.format;

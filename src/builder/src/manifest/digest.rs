@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
 
 /// A digest of a file's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Digest {
     /// SHA-256, 32 bytes.
@@ -29,17 +29,27 @@ impl Digest {
     }
 
     /// Digest with the same algorithm as this one, and the length, of everything that `input` has to give.
-    pub fn of_stream(self, input: impl Read) -> io::Result<(Self, u64)> {
-        Ok(match self {
-            Self::Sha256(_) => {
-                let (digest, len) = stream::<Sha256>(input)?;
-                (Self::Sha256(digest.into()), len)
+    pub fn of_stream(self, mut input: impl Read) -> io::Result<(Self, u64)> {
+        let mut hasher = self.hasher();
+        let mut buffer = vec![0; 256 << 10];
+        let mut total = 0;
+        loop {
+            match input.read(&mut buffer)? {
+                0 => return Ok((hasher.finish(), total)),
+                len => {
+                    hasher.update(&buffer[..len]);
+                    total += len as u64;
+                }
             }
-            Self::Sha512(_) => {
-                let (digest, len) = stream::<Sha512>(input)?;
-                (Self::Sha512(digest.into()), len)
-            }
-        })
+        }
+    }
+
+    /// A hasher with the same algorithm as this digest.
+    pub fn hasher(&self) -> Hasher {
+        match self {
+            Self::Sha256(_) => Hasher::Sha256(Sha256::new()),
+            Self::Sha512(_) => Hasher::Sha512(Sha512::new()),
+        }
     }
 
     /// Name of the algorithm, as in a store's `blobs/<algorithm>/`.
@@ -60,17 +70,34 @@ impl Digest {
     }
 }
 
-fn stream<D: sha2::Digest>(mut input: impl Read) -> io::Result<(sha2::digest::Output<D>, u64)> {
-    let mut hasher = D::new();
-    let mut buffer = vec![0; 256 << 10];
-    let mut total = 0;
-    loop {
-        match input.read(&mut buffer)? {
-            0 => return Ok((hasher.finalize(), total)),
-            len => {
-                hasher.update(&buffer[..len]);
-                total += len as u64;
-            }
+/// A digest that is being computed.
+#[derive(Clone, Debug)]
+pub enum Hasher {
+    /// SHA-256.
+    Sha256(Sha256),
+    /// SHA-512.
+    Sha512(Sha512),
+}
+
+impl Hasher {
+    /// SHA-256, for content whose digest nobody has stated yet.
+    pub fn sha256() -> Self {
+        Self::Sha256(Sha256::new())
+    }
+
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Sha256(hasher) => hasher.update(bytes),
+            Self::Sha512(hasher) => hasher.update(bytes),
+        }
+    }
+
+    /// The digest of all bytes.
+    pub fn finish(self) -> Digest {
+        match self {
+            Self::Sha256(hasher) => Digest::Sha256(hasher.finalize().into()),
+            Self::Sha512(hasher) => Digest::Sha512(hasher.finalize().into()),
         }
     }
 }

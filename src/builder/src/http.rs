@@ -1,0 +1,294 @@
+//! HTTP for everything that vmbake downloads: mirrors, proxies, bounded redirects, retries.
+//!
+//! A URL enters, a bounded document or a stream leaves. Nothing that leaves is trusted: the caller proves it. Proxies come
+//! from the environment (`https_proxy`, `no_proxy`, …) and the roots of TLS from the operating system, or from
+//! `SSL_CERT_FILE`. Retries wait with a growing pause, or as long as `Retry-After` (RFC 9110, section 10.2.3) asks.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
+use ureq::tls::{RootCerts, TlsConfig};
+
+pub use mirror::{InvalidMirror, Mirror, Mirrors};
+
+mod mirror;
+
+/// Redirects that are followed for one request. Release sites need two.
+const MAX_REDIRECTS: usize = 5;
+/// How often a request is made before its failure is final.
+pub const ATTEMPTS: u32 = 5;
+/// Pause after the first failure; it doubles with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause that a server may ask for. One that wants more will not answer soon.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// A server that is silent for this long is gone.
+const SILENCE: Duration = Duration::from_secs(30);
+/// Host of the API that takes `GITHUB_TOKEN`, whose limit for anonymous requests is 60 an hour.
+const GITHUB_API: &str = "api.github.com";
+
+/// Why something could not be downloaded.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum HttpError {
+    #[error("{url}: not an http or https address")]
+    Invalid { url: String },
+    #[error("{url}: no answer")]
+    Transport { url: String, source: Box<ureq::Error> },
+    #[error("{url}: the connection broke after {received} bytes")]
+    Broken { url: String, received: u64, source: std::io::Error },
+    #[error("{url}: the server answers {status}")]
+    Status { url: String, status: u16, retry_after: Option<Duration> },
+    #[error("{url}: more than {MAX_REDIRECTS} redirects")]
+    Redirects { url: String },
+    #[error("{url}: redirects from https to {target}")]
+    Downgrade { url: String, target: String },
+    #[error("{url}: more than {limit} bytes")]
+    TooLarge { url: String, limit: u64 },
+}
+
+impl HttpError {
+    /// Whether the same request may succeed a little later.
+    pub fn is_temporary(&self) -> bool {
+        match self {
+            Self::Transport { source, .. } => !matches!(**source, ureq::Error::Tls(_) | ureq::Error::Rustls(_)),
+            Self::Broken { .. } => true,
+            Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504),
+            _ => false,
+        }
+    }
+
+    /// Whether the server says that there is nothing at that address.
+    pub fn is_absent(&self) -> bool {
+        matches!(self, Self::Status { status: 404 | 410, .. })
+    }
+}
+
+/// An HTTP client; cheap to share between threads.
+#[derive(Debug)]
+pub struct Client {
+    agent: Agent,
+    mirrors: Mirrors,
+    github_token: Option<String>,
+}
+
+/// The start of an answer whose body is still to be read.
+#[derive(Debug)]
+pub struct Answer {
+    /// Where it came from, after mirrors and redirects.
+    pub url: String,
+    /// Its status; 2xx always.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    body: ureq::Body,
+}
+
+impl Answer {
+    /// The body, without limit: the reader counts.
+    pub fn into_reader(self) -> impl Read {
+        self.body.into_with_config().limit(u64::MAX).reader()
+    }
+
+    /// The whole body, if it has at most `limit` bytes.
+    pub fn read(self, limit: u64) -> Result<Vec<u8>, HttpError> {
+        let url = self.url.clone();
+        let mut content = Vec::new();
+        let result = self.into_reader().take(limit.saturating_add(1)).read_to_end(&mut content);
+        let received = content.len() as u64;
+        match result {
+            Ok(_) if received > limit => Err(HttpError::TooLarge { url, limit }),
+            Ok(_) => Ok(content),
+            Err(source) => Err(HttpError::Broken { url, received, source }),
+        }
+    }
+
+    /// A header as text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+impl Client {
+    /// A client that asks `mirrors` in place of the addresses they stand for.
+    pub fn new(mirrors: Mirrors) -> Self {
+        let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+        let agent = Agent::config_builder()
+            .tls_config(tls)
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(SILENCE))
+            .timeout_recv_response(Some(SILENCE))
+            .timeout_per_read(Some(SILENCE))
+            .user_agent(concat!("vmbake/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .new_agent();
+        Self { agent, mirrors, github_token: std::env::var("GITHUB_TOKEN").ok().filter(|token| !token.is_empty()) }
+    }
+
+    /// The document at `url`, of at most `limit` bytes; asks again when that may help.
+    pub fn get(&self, url: &str, limit: u64) -> Result<Vec<u8>, HttpError> {
+        retry(|| self.open(url, &BTreeMap::new())?.read(limit))
+    }
+
+    /// The answer to a JSON document posted to `url`.
+    pub fn post_json(&self, url: &str, body: &str, limit: u64) -> Result<Vec<u8>, HttpError> {
+        let headers = BTreeMap::from([(header::CONTENT_TYPE.as_str(), "application/json".to_owned())]);
+        retry(|| self.send(&Method::POST, url, &headers, body)?.read(limit))
+    }
+
+    /// The start of the answer from `url`, asked once.
+    pub fn open(&self, url: &str, headers: &BTreeMap<&str, String>) -> Result<Answer, HttpError> {
+        self.send(&Method::GET, url, headers, "")
+    }
+
+    /// Makes one request and follows its redirects. `Authorization` goes to the first host only.
+    fn send(
+        &self,
+        method: &Method,
+        url: &str,
+        headers: &BTreeMap<&str, String>,
+        body: &str,
+    ) -> Result<Answer, HttpError> {
+        let mut next = self.mirrors.map(url);
+        let first_host = parse(&next)?.authority().cloned();
+        for _ in 0..=MAX_REDIRECTS {
+            let uri = parse(&next)?;
+            let same_host = uri.authority().cloned() == first_host;
+            let mut request = Request::builder().method(method).uri(uri.clone());
+            for (name, value) in headers.iter().filter(|(name, _)| same_host || **name != "authorization") {
+                request = request.header(*name, value);
+            }
+            if let Some(token) = self.github_token.as_ref().filter(|_| is_github_api(&uri)) {
+                request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+            }
+            let invalid = |_| HttpError::Invalid { url: next.clone() };
+            let request = request.body(body.to_owned()).map_err(invalid)?;
+            let transport = |source| HttpError::Transport { url: next.clone(), source: Box::new(source) };
+            let response = self.agent.run(request).map_err(transport)?;
+            match redirect_target(&uri, &response) {
+                Some(target) => next = self.mirrors.map(&target?),
+                None => return answer(next, response),
+            }
+        }
+        Err(HttpError::Redirects { url: url.to_owned() })
+    }
+}
+
+fn parse(url: &str) -> Result<Uri, HttpError> {
+    let uri: Uri = url.parse().map_err(|_| HttpError::Invalid { url: url.to_owned() })?;
+    match uri.scheme_str() {
+        Some("http" | "https") => Ok(uri),
+        _ => Err(HttpError::Invalid { url: url.to_owned() }),
+    }
+}
+
+fn is_github_api(uri: &Uri) -> bool {
+    uri.scheme_str() == Some("https") && uri.host() == Some(GITHUB_API)
+}
+
+/// Where a 3xx answer points to (RFC 9110, section 15.4); `None` for every other answer.
+fn redirect_target(from: &Uri, response: &Response<ureq::Body>) -> Option<Result<String, HttpError>> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let target = response.headers().get(header::LOCATION)?.to_str().ok()?;
+    let url = from.to_string();
+    if from.scheme_str() == Some("https") && target.starts_with("http://") {
+        return Some(Err(HttpError::Downgrade { url, target: target.to_owned() }));
+    }
+    let absolute = if let Some(rest) = target.strip_prefix("//") {
+        format!("{}://{rest}", from.scheme_str()?)
+    } else if target.starts_with('/') {
+        format!("{}://{}{target}", from.scheme_str()?, from.authority()?)
+    } else if target.contains("://") {
+        target.to_owned()
+    } else {
+        let folder = from.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+        format!("{}://{}{folder}/{target}", from.scheme_str()?, from.authority()?)
+    };
+    Some(Ok(absolute))
+}
+
+fn answer(url: String, response: Response<ureq::Body>) -> Result<Answer, HttpError> {
+    let (head, body) = response.into_parts();
+    if !head.status.is_success() {
+        let seconds = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let retry_after = seconds.map(Duration::from_secs);
+        return Err(HttpError::Status { url, status: head.status.as_u16(), retry_after });
+    }
+    Ok(Answer { url, status: head.status, headers: head.headers, body })
+}
+
+/// Runs `request` again after temporary failures, up to [`ATTEMPTS`] times in all.
+pub fn retry<T>(mut request: impl FnMut() -> Result<T, HttpError>) -> Result<T, HttpError> {
+    let mut failures = 0;
+    loop {
+        match request() {
+            Err(error) if error.is_temporary() && failures + 1 < ATTEMPTS => {
+                failures += 1;
+                pause(&error, failures);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Waits before the next attempt; `failures` counts from one.
+pub fn pause(error: &HttpError, failures: u32) {
+    let asked = match error {
+        HttpError::Status { retry_after, .. } => *retry_after,
+        _ => None,
+    };
+    let growing = FIRST_PAUSE * 2u32.saturating_pow(failures.saturating_sub(1).min(6));
+    std::thread::sleep(asked.unwrap_or(growing).min(MAX_PAUSE));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirects_are_resolved_against_the_address_they_come_from() {
+        let from: Uri = "https://a.example/x/y?z".parse().unwrap();
+        let target = |location: &str| {
+            let response = Response::builder().status(302).header("location", location);
+            redirect_target(&from, &response.body(ureq::Body::builder().data("")).unwrap()).unwrap()
+        };
+        assert_eq!(target("https://b.example/q").unwrap(), "https://b.example/q");
+        assert_eq!(target("/q").unwrap(), "https://a.example/q");
+        assert_eq!(target("q").unwrap(), "https://a.example/x/q");
+        assert_eq!(target("//b.example/q").unwrap(), "https://b.example/q");
+        assert!(matches!(target("http://b.example/q"), Err(HttpError::Downgrade { .. })));
+    }
+
+    #[test]
+    fn only_failures_that_may_pass_are_tried_again() {
+        let mut calls = 0;
+        let status = |status| HttpError::Status { url: "u".into(), status, retry_after: Some(Duration::ZERO) };
+        let result = retry(|| {
+            calls += 1;
+            if calls < 3 { Err(status(503)) } else { Ok(calls) }
+        });
+        assert_eq!(result.unwrap(), 3);
+        let mut calls = 0;
+        let absent = retry(|| -> Result<(), _> {
+            calls += 1;
+            Err(status(404))
+        });
+        assert!(absent.unwrap_err().is_absent());
+        assert_eq!(calls, 1);
+        let mut calls = 0;
+        assert!(
+            retry(|| -> Result<(), _> {
+                calls += 1;
+                Err(status(429))
+            })
+            .is_err()
+        );
+        assert_eq!(calls, ATTEMPTS);
+    }
+}

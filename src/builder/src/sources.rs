@@ -1,0 +1,279 @@
+//! The blueprint of manifests: where each upstream lives, where its versions come from and what must prove it.
+//!
+//! What enters is `manifests/sources.json`; what leaves is [`Sources`], in which every name that is used is there.
+//! Another upstream is another entry there, never code.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub use schema::{Archive, Demand, ImageSource, Schema, Source, System, TrustSource, Upstream, VersionSource};
+pub use template::{InvalidTemplate, Template, Undefined};
+
+mod schema;
+mod template;
+
+/// Why the sources cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum SourcesError {
+    #[error("{path}: cannot read")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}:{line}:{column}: {message}")]
+    Syntax { path: PathBuf, line: usize, column: usize, message: String },
+    #[error("{path}: {place}: {message}")]
+    Invalid { path: PathBuf, place: String, message: String },
+    #[error("no kind {kind} for {os} on {arch}: known are {known}")]
+    Unknown { kind: String, os: String, arch: String, known: String },
+}
+
+/// Checked sources.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    schema: Schema,
+}
+
+/// What one manifest is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// Kind of image.
+    pub kind: String,
+    /// Operating system.
+    pub os: String,
+    /// Architecture as Debian names it.
+    pub arch: String,
+}
+
+impl Target {
+    /// `<kind>.<os>.<arch>`.
+    pub fn name(&self) -> String {
+        format!("{}.{}.{}", self.kind, self.os, self.arch)
+    }
+}
+
+impl Sources {
+    /// Reads the sources at `path`, or the built-in ones.
+    pub fn load(path: Option<&Path>) -> Result<Self, SourcesError> {
+        match path {
+            Some(path) => {
+                let text =
+                    std::fs::read(path).map_err(|source| SourcesError::Read { path: path.to_owned(), source })?;
+                Self::parse(path, &text)
+            }
+            None => Self::parse(Path::new("manifests/sources.json"), crate::embedded::SOURCES),
+        }
+    }
+
+    fn parse(path: &Path, text: &[u8]) -> Result<Self, SourcesError> {
+        let schema: Schema = serde_json::from_slice(text).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            // serde_json ends its message with the position, which already stands in front of ours.
+            let message = error.to_string();
+            let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message).to_owned();
+            SourcesError::Syntax { path: path.to_owned(), line, column, message }
+        })?;
+        match faults(&schema).into_iter().next() {
+            Some((place, message)) => Err(SourcesError::Invalid { path: path.to_owned(), place, message }),
+            None => Ok(Self { schema }),
+        }
+    }
+
+    /// What they say.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The system of a target, if images of that kind are made of it.
+    pub fn system(&self, target: &Target) -> Result<&System, SourcesError> {
+        let makes = |system: &&System| system.kinds.contains(&target.kind) && system.arches.contains(&target.arch);
+        self.schema.systems.get(&target.os).filter(makes).ok_or_else(|| SourcesError::Unknown {
+            kind: target.kind.clone(),
+            os: target.os.clone(),
+            arch: target.arch.clone(),
+            known: self.targets().iter().map(Target::name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Everything that manifests can be made for.
+    pub fn targets(&self) -> Vec<Target> {
+        let mut targets = Vec::new();
+        for (os, system) in &self.schema.systems {
+            for kind in &system.kinds {
+                let target = |arch: &String| Target { kind: kind.clone(), os: os.clone(), arch: arch.clone() };
+                targets.extend(system.arches.iter().map(target));
+            }
+        }
+        targets.sort();
+        targets
+    }
+
+    /// The artifacts of a target.
+    pub fn dependencies(&self, target: &Target) -> impl Iterator<Item = &Source> {
+        self.schema.dependencies.iter().filter(move |source| source.serves(target))
+    }
+
+    /// The container images of a target.
+    pub fn images(&self, target: &Target) -> impl Iterator<Item = &ImageSource> {
+        self.schema.images.iter().filter(move |image| image.kinds.contains(&target.kind))
+    }
+}
+
+impl Source {
+    fn serves(&self, target: &Target) -> bool {
+        self.kinds.contains(&target.kind)
+            && self.systems.as_ref().is_none_or(|systems| systems.contains(&target.os))
+            && self.arches.as_ref().is_none_or(|arches| arches.contains(&target.arch))
+    }
+}
+
+impl VersionSource {
+    /// The artifact whose version must be known first.
+    pub fn needs(&self) -> Option<&str> {
+        match self {
+            Self::SameAs(name) => Some(name),
+            Self::Json { url, .. } | Self::Text { url, .. } => url.versions_of().next(),
+            _ => None,
+        }
+    }
+}
+
+/// Everything that is wrong beyond the form: where, and what.
+fn faults(schema: &Schema) -> Vec<(String, String)> {
+    let mut faults = Vec::new();
+    for (name, archive) in &schema.archives {
+        let place = format!("archives.{name}");
+        if !archive.url.start().starts_with("https://") {
+            faults.push((place.clone(), "url is not https".to_owned()));
+        }
+        if archive.keyring.is_empty() || archive.keyring.contains('/') {
+            faults.push((place, format!("keyring {:?} is not the name of a file in trust/", archive.keyring)));
+        }
+    }
+    for (name, system) in &schema.systems {
+        upstream_faults(schema, &format!("systems.{name}.image"), &system.image, &mut faults);
+    }
+    for (index, source) in schema.dependencies.iter().enumerate() {
+        let place = format!("dependencies[{index}] ({})", source.name);
+        upstream_faults(schema, &place, &source.upstream, &mut faults);
+        version_faults(schema, &place, &source.upstream.version, &mut faults);
+    }
+    for (index, image) in schema.images.iter().enumerate() {
+        version_faults(schema, &format!("images[{index}] ({})", image.image), &image.tag, &mut faults);
+    }
+    faults.extend(repeated(schema));
+    faults
+}
+
+fn upstream_faults(schema: &Schema, place: &str, upstream: &Upstream, faults: &mut Vec<(String, String)>) {
+    let mut fault = |message: &str| faults.push((place.to_owned(), message.to_owned()));
+    let from_archive = match &upstream.version {
+        VersionSource::Apt { archive, .. } => {
+            if !schema.archives.contains_key(archive) {
+                fault(&format!("archive {archive} is not listed"));
+            }
+            true
+        }
+        _ => false,
+    };
+    let templates = [&upstream.url, &upstream.checksums];
+    if templates.into_iter().flatten().any(|url| !url.start().starts_with("https://") && url.start() != "") {
+        fault("an address is not https");
+    }
+    match &upstream.proof {
+        Demand::Apt if !from_archive => fault("proof apt needs a version from an archive"),
+        Demand::Apt => {}
+        _ if from_archive => fault("what comes from an archive has proof apt"),
+        _ if upstream.url.is_none() => fault("url is missing"),
+        Demand::FirstUse => {}
+        // A signature is over the whole file, so the digest could be had without; the statement of both must agree.
+        _ if upstream.checksums.is_none() => fault("checksums is missing"),
+        _ => {}
+    }
+}
+
+fn version_faults(schema: &Schema, place: &str, version: &VersionSource, faults: &mut Vec<(String, String)>) {
+    let Some(needed) = version.needs() else { return };
+    let mut found = schema.dependencies.iter().filter(|source| source.name == needed).peekable();
+    if found.peek().is_none() {
+        faults.push((place.to_owned(), format!("needs the version of {needed}, which is not listed")));
+    } else if found.any(|source| source.upstream.version.needs().is_some()) {
+        faults.push((place.to_owned(), format!("needs the version of {needed}, which needs another one")));
+    }
+}
+
+/// Entries that would give one manifest two artifacts of a name.
+fn repeated(schema: &Schema) -> Vec<(String, String)> {
+    let sources = Sources { schema: schema.clone() };
+    let mut faults = Vec::new();
+    for target in sources.targets() {
+        let mut seen = BTreeMap::new();
+        for source in sources.dependencies(&target) {
+            if seen.insert(&source.name, ()).is_some() {
+                faults
+                    .push(("dependencies".to_owned(), format!("{} is there twice for {}", source.name, target.name())));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{
+  "archives": {"debian": {"url": "https://d.example/debian", "suite": "{codename}", "component": "main", "keyring": "d.asc"}},
+  "systems": {"debian-13": {"codename": "trixie", "kinds": ["a", "b"], "arches": ["amd64", "arm64"],
+    "image": {"type": "qcow2", "version": {"pinned": "1"}, "url": "https://i.example/{version}", "proof": "first-use"}}},
+  "dependencies": [
+    {"name": "x", "kinds": ["a"],
+      "upstream": {"type": "deb", "version": {"apt": {"archive": "debian", "package": "x"}}, "proof": "apt"}},
+    {"name": "x", "kinds": ["b"],
+      "upstream": {"type": "binary", "version": {"github": "o/x"}, 
+      "url": "https://g.example/v{version}/x", "checksums": "{url}.sha256", "proof": "checksum"}},
+    {"name": "y", "kinds": ["b"], "arches": ["arm64"],
+      "upstream": {"type": "binary", "version": {"same-as": "x"}, "url": "https://g.example/{version}", "proof": "first-use"}}
+  ]
+}"#;
+
+    fn parse(text: &str) -> Result<Sources, SourcesError> {
+        Sources::parse(Path::new("s.json"), text.as_bytes())
+    }
+
+    fn target(kind: &str, arch: &str) -> Target {
+        Target { kind: kind.to_owned(), os: "debian-13".to_owned(), arch: arch.to_owned() }
+    }
+
+    #[test]
+    fn artifacts_are_chosen_by_target() {
+        let sources = parse(TEXT).unwrap();
+        assert_eq!(sources.targets().len(), 4);
+        let names = |target| sources.dependencies(&target).map(|source| source.name.as_str()).collect::<Vec<_>>();
+        assert_eq!(names(target("a", "amd64")), ["x"]);
+        assert_eq!(names(target("b", "amd64")), ["x"]);
+        assert_eq!(names(target("b", "arm64")), ["x", "y"]);
+        assert!(matches!(sources.system(&target("c", "amd64")), Err(SourcesError::Unknown { .. })));
+    }
+
+    #[test]
+    fn faults_are_named_with_their_place() {
+        for (from, to, expected) in [
+            ("\"suite\"", "\"suit\"", "s.json:2:67: unknown field `suit`"),
+            ("[\"b\"], \"arches\"", "[\"b\"], \"archs\"", "unknown field `archs`"),
+            ("https://d.example", "http://d.example", "archives.debian: url is not https"),
+            ("{\"archive\": \"debian\"", "{\"archive\": \"ubuntu\"", "archive ubuntu is not listed"),
+            (", \"checksums\": \"{url}.sha256\"", "", "dependencies[1] (x): checksums is missing"),
+            ("{\"same-as\": \"x\"}", "{\"same-as\": \"z\"}", "needs the version of z, which is not listed"),
+            ("\"x\", \"kinds\": [\"a\"]", "\"x\", \"kinds\": [\"a\", \"b\"]", "x is there twice for b.debian-13.amd64"),
+            ("/v{version}/x", "/v{verison}/x", "{verison} is none of version"),
+        ] {
+            let error = parse(&TEXT.replace(from, to)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_built_in_sources_are_valid() {
+        let sources = Sources::load(None).unwrap();
+        assert!(sources.targets().iter().any(|target| target.kind == "node"));
+    }
+}

@@ -1,0 +1,197 @@
+//! The format of `sources.json`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+
+use super::template::Template;
+use crate::manifest::ArtifactType;
+
+/// Where upstreams live, and what each must prove.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schema {
+    /// Archives of Debian packages by name.
+    pub archives: BTreeMap<String, Archive>,
+    /// Operating systems by name, such as `debian-13`.
+    pub systems: BTreeMap<String, System>,
+    /// Artifacts. A name may be there more than once, for different kinds or systems.
+    pub dependencies: Vec<Source>,
+    /// Container images.
+    #[serde(default)]
+    pub images: Vec<ImageSource>,
+    /// Where the files of `trust/` come from.
+    #[serde(default)]
+    pub trust: BTreeMap<String, TrustSource>,
+}
+
+/// An apt repository.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Archive {
+    /// Address of the directory with `dists`.
+    pub url: Template,
+    /// Suite or codename below `dists`.
+    pub suite: Template,
+    /// Component.
+    pub component: String,
+    /// File of `trust/` with the keys that may sign it.
+    pub keyring: String,
+    /// `Origin` and `Label` of the repository: a mirror of it that the host's apt uses is asked by default.
+    #[serde(default)]
+    pub origin: Option<String>,
+    /// Directory with a copy of the archive for every time, for files that left the pool.
+    #[serde(default)]
+    pub snapshot: Option<String>,
+}
+
+/// An operating system that images are based on.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct System {
+    /// Codename of the release.
+    pub codename: String,
+    /// Kinds of image that are made of it.
+    pub kinds: BTreeSet<String>,
+    /// Architectures, as Debian names them.
+    pub arches: BTreeSet<String>,
+    /// The published disk image.
+    pub image: Upstream,
+}
+
+/// An artifact that some kinds of image are made of.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// Its name in manifests.
+    pub name: String,
+    /// Kinds of image that need it.
+    pub kinds: BTreeSet<String>,
+    /// Operating systems that need it; absent means all.
+    #[serde(default)]
+    pub systems: Option<BTreeSet<String>>,
+    /// Architectures that need it; absent means all.
+    #[serde(default)]
+    pub arches: Option<BTreeSet<String>>,
+    /// Clouds that need it; absent means all.
+    #[serde(default)]
+    pub providers: Vec<String>,
+    /// Where it is and what proves it.
+    pub upstream: Upstream,
+}
+
+/// Where an artifact is, which version is taken, and what proves it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Upstream {
+    /// How it is packed.
+    #[serde(rename = "type")]
+    pub kind: ArtifactType,
+    /// Where the version comes from.
+    pub version: VersionSource,
+    /// Its address; absent for packages of an archive, whose index tells.
+    #[serde(default)]
+    pub url: Option<Template>,
+    /// Address of a checksum file that lists it.
+    #[serde(default)]
+    pub checksums: Option<Template>,
+    /// The proof that is demanded.
+    pub proof: Demand,
+}
+
+/// Where the newest version comes from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum VersionSource {
+    /// The newest release of a repository on GitHub, `owner/name`; a leading `v` of its tag is dropped.
+    Github(String),
+    /// A value in a JSON document.
+    Json {
+        /// Address of the document.
+        url: Template,
+        /// Where the value is (RFC 6901).
+        pointer: String,
+    },
+    /// What stands between two texts in a document.
+    Text {
+        /// Address of the document.
+        url: Template,
+        /// What stands before the version; absent means the beginning.
+        #[serde(default)]
+        after: String,
+        /// What stands behind it; absent means the end of the line.
+        #[serde(default)]
+        before: Option<String>,
+    },
+    /// The index of an archive.
+    Apt {
+        /// Name of the archive.
+        archive: String,
+        /// Name of the package there.
+        package: String,
+    },
+    /// The version that another artifact of the same manifest has.
+    SameAs(String),
+    /// This version, until somebody changes it here.
+    Pinned(String),
+}
+
+/// The least that must be proven of a digest.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Demand {
+    /// Nothing: the digest of the first download is kept.
+    FirstUse,
+    /// A checksum file from beside the artifact.
+    Checksum,
+    /// The signed index of the archive.
+    Apt,
+    /// A sigstore bundle of that signer.
+    Sigstore {
+        /// Address of the bundle, or of several, one a line.
+        bundle: Template,
+        /// Subject alternative name of the certificate.
+        identity: Template,
+        /// Issuer of that identity.
+        issuer: String,
+        /// Type of the predicate of an attestation.
+        #[serde(default)]
+        predicate_type: Option<String>,
+    },
+    /// `.sig` and `.cert` of that signer.
+    Cosign {
+        /// Address of the signature.
+        signature: Template,
+        /// Address of the certificate.
+        certificate: Template,
+        /// Subject alternative name of the certificate.
+        identity: Template,
+        /// Issuer of that identity.
+        issuer: String,
+        /// Address of the transparency log.
+        log: String,
+        /// Whether a signature that is not in the log is enough.
+        #[serde(default)]
+        without_log: bool,
+    },
+}
+
+/// A container image that some kinds of image hold.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImageSource {
+    /// Reference without a tag, such as `registry.k8s.io/pause`.
+    pub image: String,
+    /// Kinds of image that need it.
+    pub kinds: BTreeSet<String>,
+    /// Where the tag comes from.
+    pub tag: VersionSource,
+}
+
+/// Where a file of `trust/` comes from.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrustSource {
+    /// Addresses whose content, one after the other, is the file.
+    pub urls: Vec<String>,
+}

@@ -1,0 +1,110 @@
+//! Texts with `{names}` in them, such as `https://a.example/v{version}/tool-{arch}`.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A text in which names in braces stand for values.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    Name(String),
+}
+
+/// Names that every template may use. `{url}` and `{file}` are the artifact's address and the name at its end;
+/// `{version:NAME}` is the version of another artifact of the same manifest.
+const NAMES: [&str; 7] = ["version", "arch", "os", "codename", "url", "file", "kind"];
+/// Prefix of the name that stands for another artifact's version.
+const VERSION_OF: &str = "version:";
+
+/// A text that is no template.
+#[derive(Debug, thiserror::Error)]
+#[error("{text:?}: {{{name}}} is none of {}, version:NAME", NAMES.join(", "))]
+pub struct InvalidTemplate {
+    text: String,
+    name: String,
+}
+
+/// A name that has no value.
+#[derive(Debug, thiserror::Error)]
+#[error("{{{name}}} has no value here")]
+pub struct Undefined {
+    /// The name.
+    pub name: String,
+}
+
+impl Template {
+    /// The text, with a value for every name.
+    pub fn render(&self, values: &BTreeMap<String, String>) -> Result<String, Undefined> {
+        self.parts.iter().try_fold(String::new(), |text, part| match part {
+            Part::Text(part) => Ok(text + part),
+            Part::Name(name) => match values.get(name) {
+                Some(value) => Ok(text + value),
+                None => Err(Undefined { name: name.clone() }),
+            },
+        })
+    }
+
+    /// Artifacts whose versions are in it.
+    pub fn versions_of(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Name(name) => name.strip_prefix(VERSION_OF),
+            Part::Text(_) => None,
+        })
+    }
+
+    /// What stands before the first name.
+    pub fn start(&self) -> &str {
+        match self.parts.first() {
+            Some(Part::Text(text)) => text,
+            _ => "",
+        }
+    }
+}
+
+impl TryFrom<String> for Template {
+    type Error = InvalidTemplate;
+
+    fn try_from(text: String) -> Result<Self, InvalidTemplate> {
+        let mut parts = Vec::new();
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once('{') {
+            let Some((name, behind)) = after.split_once('}') else {
+                return Err(InvalidTemplate { name: after.to_owned(), text });
+            };
+            if !NAMES.contains(&name) && !name.starts_with(VERSION_OF) {
+                return Err(InvalidTemplate { name: name.to_owned(), text });
+            }
+            parts.extend((!before.is_empty()).then(|| Part::Text(before.to_owned())));
+            parts.push(Part::Name(name.to_owned()));
+            rest = behind;
+        }
+        parts.extend((!rest.is_empty()).then(|| Part::Text(rest.to_owned())));
+        Ok(Self { parts })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_replaced_and_unknown_ones_refused() {
+        let template = Template::try_from("https://a/v{version}/{arch}/{version:containerd}".to_owned()).unwrap();
+        assert_eq!(template.start(), "https://a/v");
+        assert_eq!(template.versions_of().collect::<Vec<_>>(), ["containerd"]);
+        let mut values = BTreeMap::from([("version", "1"), ("arch", "x")].map(|(k, v)| (k.to_owned(), v.to_owned())));
+        assert_eq!(template.render(&values).unwrap_err().name, "version:containerd");
+        values.insert("version:containerd".to_owned(), "2".to_owned());
+        assert_eq!(template.render(&values).unwrap(), "https://a/v1/x/2");
+        for wrong in ["{vers}", "{", "a{version", "{}"] {
+            assert!(Template::try_from(wrong.to_owned()).is_err(), "{wrong}");
+        }
+    }
+}
