@@ -1,4 +1,5 @@
-//! What is part of the program itself: the layers, the sources and the first-boot programs.
+//! What is part of the program itself: the layers, the sources, the trust anchors and the
+//! first-boot programs.
 
 /// `manifests/sources.json`.
 pub static SOURCES: &[u8] = include_bytes!("../../../manifests/sources.json");
