@@ -12,6 +12,7 @@ use super::{Failure, Outcome};
 
 mod apt;
 mod checksum;
+mod oci;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verify {
@@ -19,12 +20,15 @@ pub(super) enum Verify {
     Apt(apt::Args),
     /// Prove a file by a checksum file
     Checksum(checksum::Args),
+    /// Prove a container image of an OCI layout: index, manifest, config, layers
+    Oci(oci::Args),
 }
 
 pub(super) fn run(verify: Verify) -> Result<Outcome, Failure> {
     match verify {
         Verify::Apt(args) => apt::run(&args),
         Verify::Checksum(args) => checksum::run(&args),
+        Verify::Oci(args) => oci::run(&args),
     }
 }
 
