@@ -13,6 +13,7 @@ mod manifest;
 mod network;
 mod size;
 mod store;
+mod trust;
 mod update;
 mod verify;
 
@@ -48,6 +49,9 @@ enum Command {
     Ls(LsArgs),
     /// Print a file of a disk image
     Cat(CatArgs),
+    /// Show and renew what is trusted
+    #[command(subcommand)]
+    Trust(trust::Trust),
     /// Check one link of the chain of trust by hand
     #[command(subcommand)]
     Verify(verify::Verify),
@@ -166,6 +170,7 @@ impl Cli {
             Command::Lint(args) => image::lint(&args),
             Command::Ls(args) => files::ls(&args),
             Command::Cat(args) => files::cat(&args),
+            Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),
         }
     }

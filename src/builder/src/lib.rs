@@ -13,6 +13,7 @@ pub mod fetch;
 pub mod verify;
 pub mod boot;
 pub mod proof;
+pub mod trust;
 pub mod registry;
 pub mod resolve;
 pub mod policy;
