@@ -118,7 +118,7 @@ pub fn fetch_base(manifest: &Manifest, origin: &Origin<'_>, progress: &Progress)
 
 /// Every blob that a manifest needs, as far as the store knows: artifacts, the base image, evidence, and what the indexes
 /// of container images lead to.
-pub fn blobs(manifest: &Manifest, store: &Store) -> Result<Vec<Digest>, StoreError> {
+pub fn blobs(manifest: &Manifest, store: &Store) -> Vec<Digest> {
     let content = manifest.content();
     let mut blobs = Vec::new();
     for entry in content.dependencies.values().chain(&content.os.image) {
@@ -129,9 +129,9 @@ pub fn blobs(manifest: &Manifest, store: &Store) -> Result<Vec<Digest>, StoreErr
     }
     for image in &content.images {
         blobs.push(image.index);
-        blobs.extend(registry::blobs(store, image)?);
+        blobs.extend(registry::blobs(store, image));
     }
-    Ok(blobs)
+    blobs
 }
 
 fn summary(name: &str, dependency: &Dependency) -> String {

@@ -80,7 +80,7 @@ fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> R
     let mut keep = BTreeSet::new();
     for path in manifests {
         for manifest in load_all(path)? {
-            keep.extend(crate::fetch::blobs(&manifest, store)?);
+            keep.extend(crate::fetch::blobs(&manifest, store));
         }
     }
     let garbage = store.collect_garbage(&keep, dry_run)?;

@@ -11,9 +11,10 @@ use std::io::Read;
 
 use crate::manifest::Digest;
 
+pub(crate) use document::ACCEPT;
 pub use document::{Descriptor, MediaType};
 pub use layer::check_layer;
-pub use platform::Platform;
+pub use platform::{InvalidPlatform, Platform};
 
 use document::{Config, Document};
 
@@ -32,6 +33,8 @@ const MAX_DEPTH: usize = 4;
 pub enum OciError {
     #[error("{digest}: cannot read the blob")]
     Blob { digest: Box<Digest>, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("{digest}: is missing")]
+    Absent { digest: Box<Digest> },
     #[error("{digest}: has digest {found}")]
     Digest { digest: Box<Digest>, found: Box<Digest> },
     #[error("{digest}: has {found} bytes, its descriptor says {expected}")]
