@@ -50,7 +50,7 @@ pub enum ResolveError {
     #[error("{url}: does not prove the artifact")]
     Checksum { url: String, source: ChecksumError },
     #[error("{url}: not a trustworthy archive")]
-    Archive { url: String, source: AptError },
+    Archive { url: String, source: Box<AptError> },
     #[error("{file}: not a usable keyring")]
     Keyring { file: String, source: KeyringError },
     #[error(transparent)]
@@ -102,8 +102,11 @@ pub struct Cache {
 
 /// Values that are made once each, by whichever thread comes first.
 struct Memo<T> {
-    slots: Mutex<BTreeMap<String, Arc<Mutex<Option<Arc<T>>>>>>,
+    slots: Mutex<BTreeMap<String, Arc<Slot<T>>>>,
 }
+
+/// A value that is there, or that the thread which has the lock is making.
+type Slot<T> = Mutex<Option<Arc<T>>>;
 
 impl<T> Default for Memo<T> {
     fn default() -> Self {
