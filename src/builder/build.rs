@@ -1,4 +1,5 @@
-//! Embeds what `vmbake` ships inside its own file: the layers, and the first-boot programs where they have been built.
+//! Embeds what `vmbake` ships inside its own file: the layers, the anchors of trust, and the first-boot programs where they
+//! have been built.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -12,7 +13,8 @@ const ARCHES: [(&str, u8); 2] = [("amd64", 62), ("arm64", 183)];
 fn main() -> Result<(), Box<dyn Error>> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut code = String::new();
-    embed_layers(&workspace.join("layers"), &mut code)?;
+    embed_files(&workspace.join("layers"), "LAYERS", &mut code)?;
+    embed_files(&workspace.join("trust"), "TRUST", &mut code)?;
     println!("cargo::rerun-if-env-changed=VMBAKE_FIRSTBOOT_DIR");
     let programs = std::env::var_os("VMBAKE_FIRSTBOOT_DIR").map(PathBuf::from);
     embed_programs(&programs.unwrap_or_else(|| workspace.join("target/firstboot")), &mut code)?;
@@ -20,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(std::fs::write(out.join("embedded.rs"), code)?)
 }
 
-fn embed_layers(root: &Path, code: &mut String) -> Result<(), Box<dyn Error>> {
+fn embed_files(root: &Path, name: &str, code: &mut String) -> Result<(), Box<dyn Error>> {
     let mut files = Vec::new();
     let mut todo = vec![root.canonicalize()?];
     let root = todo[0].clone();
@@ -32,8 +34,8 @@ fn embed_layers(root: &Path, code: &mut String) -> Result<(), Box<dyn Error>> {
         }
     }
     files.sort();
-    code.push_str("/// The files below `layers/`, by path relative to it, sorted.\n");
-    code.push_str("pub static LAYERS: &[(&str, &[u8])] = &[\n");
+    writeln!(code, "/// The files below `{}/`, by path relative to it, sorted.", name.to_lowercase())?;
+    writeln!(code, "pub static {name}: &[(&str, &[u8])] = &[")?;
     for file in files {
         println!("cargo::rerun-if-changed={}", file.display());
         writeln!(code, "    ({:?}, include_bytes!({file:?})),", file.strip_prefix(&root)?)?;
