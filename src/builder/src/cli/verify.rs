@@ -7,16 +7,24 @@ use serde_json::{Map, Value};
 use super::{Failure, Outcome};
 
 mod apt;
+mod cosign;
+mod sigstore;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verify {
     /// Prove a package of a local apt repository: InRelease, Packages, deb
     Apt(apt::Args),
+    /// Prove a file with a sigstore bundle, or one of several in a .jsonl
+    Sigstore(sigstore::Args),
+    /// Prove a file with the .sig and .cert of cosign
+    Cosign(cosign::Args),
 }
 
 pub(super) fn run(verify: Verify) -> Result<Outcome, Failure> {
     match verify {
         Verify::Apt(args) => apt::run(&args),
+        Verify::Sigstore(args) => sigstore::run(&args),
+        Verify::Cosign(args) => cosign::run(&args),
     }
 }
 
