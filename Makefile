@@ -10,11 +10,12 @@ BASE ?=
 name     := $(KIND).$(OS).$(ARCH)
 cache    := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vmbake
 vmbake   := target/release/vmbake
-manifest := manifests/$(name).json
+manifest := target/manifests/$(name).json
+anchored := --sources manifests/sources.json
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake check test integration judge dpkg mounts repro refuse qemu-test bench ci
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration judge dpkg mounts repro refuse qemu-test bench ci
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,11 +32,18 @@ builder: firstboot ## Build vmbake
 base: builder ## Build a Debian base image, unless BASE names one
 	@mkdir -p $(cache) && { test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh; } > $(cache)/base-path
 
-manifest: base ## Resolve and download the artifacts of kind node
-	@qemu-tests/base/manifest.sh "$$(cat $(cache)/base-path)" $(manifest)
+manifest: base ## Pin and prove the artifacts of KIND, on that base image
+	$(vmbake) update $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --trust trust --manifests $(dir $(manifest)) --image "$$(cat $(cache)/base-path)"
 
 bake: manifest ## Set up what is missing and bake KIND into OUT
-	$(vmbake) bake $(KIND) --os $(OS) --arch $(ARCH) --base "$$(cat $(cache)/base-path)" --out $(OUT) --force
+	$(vmbake) fetch $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --manifest $(manifest)
+	$(vmbake) bake $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --manifest $(manifest) --base "$$(cat $(cache)/base-path)" --out $(OUT) --offline --force
+
+update-manifests: builder ## Pin and prove what upstreams publish now, for every kind, system and architecture
+	$(vmbake) update $(anchored) --trust trust
+
+update-trust: builder ## Fetch the trust anchors again; asks before it replaces one
+	$(vmbake) trust update --trust trust
 
 check: firstboot ## rustfmt, clippy, unit tests
 	cargo fmt --all --check

@@ -26,8 +26,8 @@ check libraries linked
 check iptables iptables --version
 
 container() {
-    ctr image import /usr/share/vmbake/images/busybox.tar || return 1
-    said=$(ctr run --rm docker.io/library/busybox:baked t /bin/busybox echo hello-from-container 2>&1)
+    install -D /bin/busybox /run/vmbake-test/bin/busybox || return 1
+    said=$(ctr run --rm --rootfs /run/vmbake-test t /bin/busybox echo hello-from-container 2>&1)
     echo "$said"
     [ "$said" = hello-from-container ]
 }

@@ -1,5 +1,4 @@
-//! Embeds what `vmbake` ships inside its own file: the layers, the anchors of trust, and the first-boot programs where they
-//! have been built.
+//! Embeds what `vmbake` ships inside its own file: the layers, the trust anchors, and the first-boot programs where they have been built.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -13,8 +12,10 @@ const ARCHES: [(&str, u8); 2] = [("amd64", 62), ("arm64", 183)];
 fn main() -> Result<(), Box<dyn Error>> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut code = String::new();
-    embed_files(&workspace.join("layers"), "LAYERS", &mut code)?;
-    embed_files(&workspace.join("trust"), "TRUST", &mut code)?;
+    code.push_str("/// The files below `layers/`, by path relative to it, sorted.\n");
+    embed_folder("LAYERS", &workspace.join("layers"), &mut code)?;
+    code.push_str("/// The files of `trust/`, by name, sorted.\n");
+    embed_folder("TRUST", &workspace.join("trust"), &mut code)?;
     println!("cargo::rerun-if-env-changed=VMBAKE_FIRSTBOOT_DIR");
     let programs = std::env::var_os("VMBAKE_FIRSTBOOT_DIR").map(PathBuf::from);
     embed_programs(&programs.unwrap_or_else(|| workspace.join("target/firstboot")), &mut code)?;
@@ -22,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(std::fs::write(out.join("embedded.rs"), code)?)
 }
 
-fn embed_files(root: &Path, name: &str, code: &mut String) -> Result<(), Box<dyn Error>> {
+fn embed_folder(name: &str, root: &Path, code: &mut String) -> Result<(), Box<dyn Error>> {
     let mut files = Vec::new();
     let mut todo = vec![root.canonicalize()?];
     let root = todo[0].clone();
@@ -34,7 +35,6 @@ fn embed_files(root: &Path, name: &str, code: &mut String) -> Result<(), Box<dyn
         }
     }
     files.sort();
-    writeln!(code, "/// The files below `{}/`, by path relative to it, sorted.", name.to_lowercase())?;
     writeln!(code, "pub static {name}: &[(&str, &[u8])] = &[")?;
     for file in files {
         println!("cargo::rerun-if-changed={}", file.display());

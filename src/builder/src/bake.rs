@@ -10,16 +10,18 @@ use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk, Disk};
 use vmbake_disk::ext4::{self, AuthorError, ReadError, VolumeOptions};
 use vmbake_disk::image::{Format, Image, ImageError};
 use vmbake_disk::source::ReadAt;
-use vmbake_disk::tree::{Origin, Timestamp, Tree};
+use vmbake_disk::tree::{self, Timestamp, Tree};
 use vmbake_disk::write::{Output, WriteError, Written};
 
-use crate::fetch::{FetchError, fetch};
+use crate::fetch::{FetchError, Origin, fetch, fetch_base};
+use crate::http::Client;
 use crate::layer::{LayerError, Layers};
 use crate::lint::{Finding, lint};
 use crate::manifest::{Digest, Manifest, ManifestError};
 use crate::merge::{MergeError, merge};
 use crate::progress::{Progress, human_bytes};
 use crate::publish::{Pending, PublishError, forget_sums, record_sums, write_file};
+use crate::sources::Sources;
 use crate::stage::{StageError, stage};
 use crate::store::Store;
 use crate::verify::{VerifyError, check_file, verify};
@@ -69,7 +71,7 @@ impl BakeError {
     pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Manifest(error) => Some(error),
-            Self::Fetch(error) => Some(error),
+            Self::Fetch(error) => error.inner().or(Some(error)),
             Self::Verify(error) => Some(error),
             Self::Layer(error) => Some(error),
             Self::Stage(error) => error.inner().or(Some(error)),
@@ -91,12 +93,16 @@ pub struct Request {
     pub arch: String,
     /// The manifest's file.
     pub manifest: PathBuf,
-    /// The base disk image.
-    pub base: PathBuf,
+    /// The base disk image; `None` takes the one that the manifest pins, from the store.
+    pub base: Option<PathBuf>,
     /// Layers in a directory, instead of the built-in ones.
     pub layers: Option<PathBuf>,
     /// Where the artifacts are.
     pub store: Store,
+    /// What proof the artifacts must have.
+    pub sources: Sources,
+    /// Downloads what is missing in the store; `None` offline.
+    pub client: Option<Client>,
     /// Length of the disk in bytes; `None` keeps the base's.
     pub size: Option<u64>,
     /// Formats to write, without repetition.
@@ -141,12 +147,14 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     let pending = request.outputs(&manifest.name())?;
 
     // 2. Every input is proven before any of it is used.
-    let verified = verify(fetch(&manifest, &request.store)?, request.threads)?;
+    let origin = request.origin();
+    let verified = verify(fetch(&manifest, &origin, progress)?, request.threads)?;
     let bytes: u64 = verified.artifacts().iter().map(|artifact| artifact.dependency().size).sum();
     progress.step("verified", &format!("{} artifacts, {}", verified.artifacts().len(), human_bytes(bytes)));
-    let (base, base_len) = open_base(request, &manifest)?;
-    let (file_system, base_tree) = read_root(request, &base)?;
-    progress.step("read", &format!("{}: {} files", request.base.display(), base_tree.walk().count()));
+    let path = base_path(request, &manifest, &origin, progress)?;
+    let (base, base_len) = open_base(&path, &request.arch)?;
+    let (file_system, base_tree) = read_root(&path, &base)?;
+    progress.step("read", &format!("{}: {} files", path.display(), base_tree.walk().count()));
 
     // 3. The layers are staged and merged into one tree.
     let epoch = epoch(&base_tree)?;
@@ -187,31 +195,47 @@ fn seed(manifest: &Manifest) -> [u8; 16] {
     seed
 }
 
-/// Opens the base image, proven against the manifest where that pins it; tells its length too.
-fn open_base(request: &Request, manifest: &Manifest) -> Result<(BaseDisk, u64), BakeError> {
-    let path = &request.base;
-    if let Some(pinned) = &manifest.content().os.image {
+/// Where the base image is, proven against the manifest where that pins it.
+fn base_path(
+    request: &Request,
+    manifest: &Manifest,
+    origin: &Origin<'_>,
+    progress: &Progress,
+) -> Result<PathBuf, BakeError> {
+    let (path, hashed) = match &request.base {
+        Some(path) => (path.clone(), false),
+        None => {
+            let base = fetch_base(manifest, origin, progress)?;
+            (base.path, base.hashed)
+        }
+    };
+    if let Some(pinned) = manifest.content().os.image.as_ref().filter(|_| !hashed) {
         let open = |source| BakeError::OpenBase { path: path.clone(), source };
-        check_file("the base image", path, &mut File::open(path).map_err(open)?, pinned)?;
+        check_file("the base image", &path, &mut File::open(&path).map_err(open)?, pinned)?;
     }
-    let image = Image::open(path).map_err(|source| BakeError::Image { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// Opens the base image; tells its length too.
+fn open_base(path: &Path, arch: &str) -> Result<(BaseDisk, u64), BakeError> {
+    let path = || path.to_owned();
+    let image = Image::open(&path()).map_err(|source| BakeError::Image { path: path(), source })?;
     let len = image.len();
-    let base = disk::open(Arc::new(image)).map_err(|source| BakeError::Partitions { path: path.clone(), source })?;
+    let base = disk::open(Arc::new(image)).map_err(|source| BakeError::Partitions { path: path(), source })?;
     // A disk whose root partition is of the plain Linux type does not tell; its packages will.
     match base.arch().map(Arch::name) {
-        Some(found) if found != request.arch => {
-            let expected = request.arch.clone();
-            Err(BakeError::Arch { path: path.clone(), expected, found: found.to_owned() })
+        Some(found) if found != arch => {
+            Err(BakeError::Arch { path: path(), expected: arch.to_owned(), found: found.to_owned() })
         }
         _ => Ok((base, len)),
     }
 }
 
-fn read_root(request: &Request, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), BakeError> {
-    let path = || request.base.clone();
+fn read_root(path: &Path, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), BakeError> {
+    let path = || path.to_owned();
     let source = base.partition_source(base.root().number);
     let source = source.map_err(|source| BakeError::Partitions { path: path(), source })?;
-    let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
+    let origin = tree::Origin { layer: "base".to_owned(), ..tree::Origin::default() };
     ext4::read(source, origin).map_err(|source| BakeError::Root { path: path(), source })
 }
 
@@ -230,6 +254,10 @@ fn epoch(base: &Tree) -> Result<Timestamp, BakeError> {
 }
 
 impl Request {
+    fn origin(&self) -> Origin<'_> {
+        Origin { store: &self.store, sources: &self.sources, client: self.client.as_ref(), threads: self.threads }
+    }
+
     fn outputs(&self, name: &str) -> Result<Vec<(Format, Pending)>, PublishError> {
         let target = |format: &Format| self.out.join(format!("{name}.{format}"));
         let create = |format: &Format| Ok((*format, Pending::create(&target(format), self.force)?));

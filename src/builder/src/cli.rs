@@ -6,9 +6,15 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod bake;
+mod fetch;
 mod files;
 mod image;
+mod manifest;
+mod network;
 mod size;
+mod store;
+mod trust;
+mod update;
 mod verify;
 
 pub use size::parse_size;
@@ -25,6 +31,14 @@ const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused or failed (the reason is
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Bring manifests up to date: resolve and prove what is missing
+    Update(update::UpdateArgs),
+    /// Show manifests
+    Manifest(manifest::ManifestArgs),
+    /// Download everything that a manifest pins
+    Fetch(fetch::FetchArgs),
+    /// Look after the store of artifacts
+    Store(store::StoreArgs),
     /// Bake the image of a kind
     Bake(BakeArgs),
     /// Show what a disk image holds: partitions, file systems, system, kernel, usage
@@ -35,6 +49,9 @@ enum Command {
     Ls(LsArgs),
     /// Print a file of a disk image
     Cat(CatArgs),
+    /// Show and renew what is trusted
+    #[command(subcommand)]
+    Trust(trust::Trust),
     /// Check one link of the chain of trust by hand
     #[command(subcommand)]
     Verify(verify::Verify),
@@ -50,18 +67,18 @@ struct BakeArgs {
     /// Architecture, as Debian names it
     #[arg(long, default_value = "amd64", value_parser = ["amd64", "arm64"])]
     arch: String,
-    /// Base disk image, qcow2 or raw
+    /// Base disk image, qcow2 or raw [default: the one that the manifest pins, from the store]
     #[arg(long, value_name = "FILE")]
-    base: PathBuf,
+    base: Option<PathBuf>,
     /// Manifest [default: manifests/<KIND>.<OS>.<ARCH>.json]
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// Directory of layers to use instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     layers: Option<PathBuf>,
-    /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
-    #[arg(long, value_name = "DIR")]
-    store: Option<PathBuf>,
+    /// Open no socket: everything must be in the store
+    #[arg(long)]
+    offline: bool,
     /// Size of the disk: bytes, or with K, M, G, T (binary) [default: the base's size]
     #[arg(long, value_parser = parse_size)]
     size: Option<u64>,
@@ -80,6 +97,8 @@ struct BakeArgs {
     /// Threads [default: all cores]
     #[arg(short = 'j', long = "jobs", value_name = "N")]
     jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    network: network::NetworkArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -142,11 +161,16 @@ impl Cli {
     /// Runs the command that the arguments name.
     pub fn run(self) -> Result<Outcome, Failure> {
         match self.command {
+            Command::Update(args) => update::run(args),
+            Command::Manifest(args) => manifest::run(args),
+            Command::Fetch(args) => fetch::run(args),
+            Command::Store(args) => store::run(args),
             Command::Bake(args) => bake::run(args),
             Command::Inspect(args) => image::inspect(&args),
             Command::Lint(args) => image::lint(&args),
             Command::Ls(args) => files::ls(&args),
             Command::Cat(args) => files::cat(&args),
+            Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),
         }
     }

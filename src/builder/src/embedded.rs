@@ -1,14 +1,10 @@
-//! What is part of the program itself: the layers, the sources, the anchors of trust and the first-boot programs.
+//! What is part of the program itself: the layers, the sources, the trust anchors and the
+//! first-boot programs.
 
 /// `manifests/sources.json`.
 pub static SOURCES: &[u8] = include_bytes!("../../../manifests/sources.json");
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
-
-/// An anchor of trust by its name in `trust/`.
-pub fn trust(name: &str) -> Option<&'static [u8]> {
-    TRUST.iter().find(|(found, _)| *found == name).map(|(_, bytes)| *bytes)
-}
 
 /// The builder was made without the first-boot program of an architecture.
 #[derive(Debug, thiserror::Error)]

@@ -1,12 +1,26 @@
-//! Finds every artifact of a manifest in the store: [`Manifest`] in, [`Fetched`] out.
+//! Brings every artifact of a manifest into the store: [`Manifest`] in, [`Fetched`] out.
 //!
-//! Nothing is downloaded: an artifact that is not in the store stops the bake with its name and its address.
+//! What is in the store already is not downloaded again, unless it is damaged. Offline nothing is downloaded at all, and an
+//! artifact that is not in the store stops the bake with its name and its address.
 
 use std::fs::File;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use crate::manifest::{Dependency, Manifest};
-use crate::store::Store;
+use jiff::tz::TimeZone;
+
+use crate::download::{DownloadError, Wanted, obtain};
+use crate::http::Client;
+use crate::manifest::{Dependency, Digest, Manifest, Proof};
+use crate::parallel::for_each;
+use crate::policy::{self, LOCAL, PolicyError};
+use crate::progress::{Progress, human_bytes};
+use crate::registry;
+use crate::sources::Sources;
+use crate::store::{Store, StoreError};
+
+/// Name of the base image in messages.
+const BASE: &str = "the base image";
 
 /// Why the artifacts are not complete.
 #[derive(Debug, thiserror::Error)]
@@ -14,40 +28,166 @@ use crate::store::Store;
 pub enum FetchError {
     #[error("{name} {version} is not in the store: {path} is missing (from {url})")]
     Missing { name: String, version: String, url: String, path: PathBuf },
-    #[error("{path}: cannot open artifact {name}")]
-    Open { name: String, path: PathBuf, source: std::io::Error },
+    #[error("the manifest pins no base image")]
+    NoBase,
+    #[error("{name}: cannot be downloaded")]
+    Download { name: String, source: DownloadError },
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
 }
 
-/// An artifact in the store that nobody has checked yet.
+impl FetchError {
+    /// The error that this one only passes on.
+    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Policy(error) => Some(error),
+            Self::Store(error) => Some(error),
+            Self::Download { source, .. } => source.inner().or(Some(source)),
+            _ => None,
+        }
+    }
+}
+
+/// Where artifacts come from, and what must prove them.
+pub struct Origin<'a> {
+    /// Where they are kept.
+    pub store: &'a Store,
+    /// What proof each must have, and where copies of what has left its place are.
+    pub sources: &'a Sources,
+    /// Downloads them; `None` offline.
+    pub client: Option<&'a Client>,
+    /// Downloads at the same time.
+    pub threads: NonZeroUsize,
+}
+
+/// An artifact in the store.
 #[derive(Debug)]
 pub(crate) struct FetchedArtifact {
     pub(crate) name: String,
     pub(crate) dependency: Dependency,
     pub(crate) path: PathBuf,
     pub(crate) file: File,
+    /// Whether this process has hashed it: then nobody has to do so again.
+    pub(crate) hashed: bool,
 }
 
-/// All artifacts of a manifest, opened but not verified; made only by [`fetch`].
+/// All artifacts of a manifest, open; made only by [`fetch`].
 #[derive(Debug)]
 pub struct Fetched {
     pub(crate) artifacts: Vec<FetchedArtifact>,
 }
 
-/// Opens every artifact of `manifest` in `store`.
-pub fn fetch(manifest: &Manifest, store: &Store) -> Result<Fetched, FetchError> {
-    let open = |(name, dependency): (&String, &Dependency)| {
-        let path = store.path(&dependency.digest);
-        match File::open(&path) {
-            Ok(file) => Ok(FetchedArtifact { name: name.clone(), dependency: dependency.clone(), path, file }),
-            Err(source) if source.kind() == std::io::ErrorKind::NotFound => Err(FetchError::Missing {
-                name: name.clone(),
+/// Opens every artifact of `manifest`, downloaded where that is needed and possible.
+pub fn fetch(manifest: &Manifest, origin: &Origin<'_>, progress: &Progress) -> Result<Fetched, FetchError> {
+    policy::check(origin.sources, manifest.content())?;
+    let dependencies: Vec<_> = manifest.content().dependencies.iter().collect();
+    let bar = progress.bar("fetching", dependencies.iter().map(|(_, dependency)| dependency.size).sum());
+    let results = for_each(dependencies, origin.threads, |(name, dependency)| {
+        let fetched = one(name, dependency, origin, &|bytes| bar.inc(bytes));
+        if let Ok(fetched) = &fetched
+            && origin.client.is_some()
+        {
+            bar.suspend(|| progress.step("fetched", &summary(name, &fetched.dependency)));
+        }
+        fetched
+    });
+    bar.finish_and_clear();
+    Ok(Fetched { artifacts: results.into_iter().collect::<Result<_, _>>()? })
+}
+
+/// The base image in the store.
+#[derive(Debug)]
+pub struct FetchedBase {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether this process has hashed it: then nobody has to do so again.
+    pub hashed: bool,
+}
+
+/// Finds the base image that `manifest` pins, downloaded where that is needed and possible.
+pub fn fetch_base(manifest: &Manifest, origin: &Origin<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
+    let Some(image) = &manifest.content().os.image else { return Err(FetchError::NoBase) };
+    let bar = progress.bar("fetching", image.size);
+    let fetched = one(BASE, image, origin, &|bytes| bar.inc(bytes));
+    bar.finish_and_clear();
+    let FetchedArtifact { path, hashed, .. } = fetched?;
+    Ok(FetchedBase { path, hashed })
+}
+
+/// Every blob that a manifest needs, as far as the store knows: artifacts, the base image, evidence, and what the indexes
+/// of container images lead to.
+pub fn blobs(manifest: &Manifest, store: &Store) -> Vec<Digest> {
+    let content = manifest.content();
+    let mut blobs = Vec::new();
+    for entry in content.dependencies.values().chain(&content.os.image) {
+        blobs.push(entry.digest);
+        if let Some(Proof::Sigstore(signed) | Proof::Cosign(signed)) = &entry.proof {
+            blobs.extend(signed.evidence);
+        }
+    }
+    for image in &content.images {
+        blobs.push(image.index);
+        blobs.extend(registry::blobs(store, image));
+    }
+    blobs
+}
+
+fn summary(name: &str, dependency: &Dependency) -> String {
+    format!("{name} {}, {}", dependency.version, human_bytes(dependency.size))
+}
+
+fn one(
+    name: &str,
+    dependency: &Dependency,
+    origin: &Origin<'_>,
+    progress: &dyn Fn(u64),
+) -> Result<FetchedArtifact, FetchError> {
+    let path = origin.store.path(&dependency.digest);
+    let fetched = |file, hashed| FetchedArtifact {
+        name: name.to_owned(),
+        dependency: dependency.clone(),
+        path: path.clone(),
+        file,
+        hashed,
+    };
+    match origin.client.filter(|_| !dependency.url.starts_with(LOCAL)) {
+        Some(client) => {
+            let wanted = Wanted {
+                urls: urls(dependency, origin.sources),
+                digest: Some(dependency.digest),
+                size: Some(dependency.size),
+                limit: dependency.size,
+                ..Wanted::default()
+            };
+            let found = obtain(client, origin.store, &wanted, progress);
+            let found = found.map_err(|source| FetchError::Download { name: name.to_owned(), source })?;
+            Ok(fetched(found.file, true))
+        }
+        None => match origin.store.blob(&dependency.digest)? {
+            Some(file) => Ok(fetched(file, false)),
+            None => Err(FetchError::Missing {
+                name: name.to_owned(),
                 version: dependency.version.clone(),
                 url: dependency.url.clone(),
                 path,
             }),
-            Err(source) => Err(FetchError::Open { name: name.clone(), path, source }),
-        }
-    };
-    let artifacts = manifest.content().dependencies.iter().map(open).collect::<Result<_, _>>()?;
-    Ok(Fetched { artifacts })
+        },
+    }
+}
+
+/// The artifact's address, and that of a copy: a package leaves its archive when a newer one comes, and is found in the
+/// state that the archive had when the package was pinned.
+fn urls(dependency: &Dependency, sources: &Sources) -> Vec<String> {
+    let mut urls = vec![dependency.url.clone()];
+    if let Some(Proof::Apt { archive, date, .. }) = &dependency.proof
+        && let Some(archive) = sources.schema().archives.get(archive)
+        && let Some(snapshot) = &archive.snapshot
+        && let Some(path) = dependency.url.strip_prefix(archive.url.start())
+    {
+        let time = date.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ");
+        urls.push(format!("{}/{time}/{}", snapshot.trim_end_matches('/'), path.trim_start_matches('/')));
+    }
+    urls
 }

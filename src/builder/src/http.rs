@@ -40,7 +40,7 @@ pub enum HttpError {
     #[error("{url}: the connection broke after {received} bytes")]
     Broken { url: String, received: u64, source: std::io::Error },
     #[error("{url}: the server answers {status}")]
-    Status { url: String, status: u16, retry_after: Option<Duration> },
+    Status { url: String, status: u16, retry_after: Option<Duration>, challenge: Option<String> },
     #[error("{url}: more than {MAX_REDIRECTS} redirects")]
     Redirects { url: String },
     #[error("{url}: redirects from https to {target}")]
@@ -216,9 +216,10 @@ fn redirect_target(from: &Uri, response: &Response<ureq::Body>) -> Option<Result
 fn answer(url: String, response: Response<ureq::Body>) -> Result<Answer, HttpError> {
     let (head, body) = response.into_parts();
     if !head.status.is_success() {
-        let seconds = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let retry_after = seconds.map(Duration::from_secs);
-        return Err(HttpError::Status { url, status: head.status.as_u16(), retry_after });
+        let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
+        let retry_after = text(header::RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
+        let challenge = text(header::WWW_AUTHENTICATE).map(str::to_owned);
+        return Err(HttpError::Status { url, status: head.status.as_u16(), retry_after, challenge });
     }
     Ok(Answer { url, status: head.status, headers: head.headers, body })
 }
@@ -268,7 +269,8 @@ mod tests {
     #[test]
     fn only_failures_that_may_pass_are_tried_again() {
         let mut calls = 0;
-        let status = |status| HttpError::Status { url: "u".into(), status, retry_after: Some(Duration::ZERO) };
+        let status =
+            |status| HttpError::Status { url: "u".into(), status, retry_after: Some(Duration::ZERO), challenge: None };
         let result = retry(|| {
             calls += 1;
             if calls < 3 { Err(status(503)) } else { Ok(calls) }

@@ -84,17 +84,20 @@ pub fn inspect(path: &Path) -> Result<Report, InspectError> {
     })
 }
 
+/// Opens the root file system of the image at `path`; tells the number of its partition too.
+pub fn open_root(path: &Path) -> Result<(Tree, u32), InspectError> {
+    let source: Arc<dyn ReadAt> = Arc::new(Image::open(path)?);
+    let root = disk::open(source.clone())?.root().clone();
+    Ok((read_partition(&source, &root)?, root.number))
+}
+
 /// Opens the file tree of a partition of the image at `path`, by default that of the root file system.
 pub fn open_tree(path: &Path, partition: Option<u32>) -> Result<Tree, InspectError> {
+    let Some(number) = partition else { return Ok(open_root(path)?.0) };
     let source: Arc<dyn ReadAt> = Arc::new(Image::open(path)?);
-    let partition = match partition {
-        None => disk::open(source.clone())?.root().clone(),
-        Some(number) => {
-            let table = gpt::read(source.as_ref())?;
-            let missing = || InspectError::NoPartition { number, found: numbers(&table) };
-            table.partition(number).cloned().ok_or_else(missing)?
-        }
-    };
+    let table = gpt::read(source.as_ref())?;
+    let missing = || InspectError::NoPartition { number, found: numbers(&table) };
+    let partition = table.partition(number).cloned().ok_or_else(missing)?;
     read_partition(&source, &partition)
 }
 

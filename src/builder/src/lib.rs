@@ -3,6 +3,7 @@
 //! The modules stand in the order in which a byte passes them. Each stage takes only the result of the one before it:
 //! `Manifest -> Fetched -> Verified -> Staged -> Tree -> Volume -> Disk -> Written`.
 
+pub mod anchors;
 pub mod sources;
 pub mod manifest;
 pub mod http;
@@ -10,7 +11,13 @@ pub mod store;
 pub mod download;
 pub mod fetch;
 pub mod verify;
+pub mod boot;
 pub mod proof;
+pub mod trust;
+pub mod registry;
+pub mod resolve;
+pub mod policy;
+pub mod update;
 pub mod layer;
 pub mod stage;
 pub mod merge;

@@ -23,6 +23,17 @@ impl Progress {
         }
     }
 
+    /// Says what failed, with the chain of causes, while other things go on.
+    pub fn failure(&self, name: &str, error: &dyn std::error::Error) {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        eprintln!("{:>9}  {name}: {text}", "failed");
+    }
+
     /// A bar over `total` bytes; invisible unless stderr is a terminal.
     pub fn bar(&self, name: &'static str, total: u64) -> ProgressBar {
         let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };

@@ -125,6 +125,13 @@ impl Source {
     }
 }
 
+impl ImageSource {
+    /// The tag of a reference to this image.
+    pub fn tag_of<'a>(&self, reference: &'a str) -> Option<&'a str> {
+        reference.strip_prefix(&self.image)?.strip_prefix(':')
+    }
+}
+
 impl VersionSource {
     /// The artifact whose version must be known first.
     pub fn needs(&self) -> Option<&str> {

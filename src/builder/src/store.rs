@@ -9,10 +9,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::manifest::{Digest, Hasher};
+use crate::proof::oci::Descriptor;
 
 pub use maintain::{Corrupt, Garbage};
 pub use partial::Partial;
 
+mod layout;
 mod maintain;
 mod partial;
 
@@ -105,7 +107,15 @@ impl Store {
     pub fn collect_garbage(&self, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<Garbage, StoreError> {
         let file = self.lock_file()?;
         file.lock().map_err(|source| StoreError::Write { path: self.root.join("lock"), source })?;
+        if !dry_run {
+            layout::retain(self, keep)?;
+        }
         maintain::collect(self, keep, dry_run)
+    }
+
+    /// Lists an image that was pulled in the store's `index.json`.
+    pub fn list_image(&self, reference: &str, root: &Descriptor) -> Result<(), StoreError> {
+        layout::list(self, reference, root)
     }
 
     fn lock_file(&self) -> Result<File, StoreError> {

@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use crate::fetch::{Fetched, FetchedArtifact};
 use crate::manifest::{Dependency, Digest};
+use crate::parallel::for_each;
 
 /// Why an artifact is refused.
 #[derive(Debug, thiserror::Error)]
@@ -61,34 +61,18 @@ impl Verified {
     }
 }
 
-/// Hashes all artifacts on up to `threads` threads. The first refusal by name is returned, whichever thread met it.
+/// Hashes all artifacts that fetching has not hashed, on up to `threads` threads. The first refusal by name is returned,
+/// whichever thread met it.
 pub fn verify(fetched: Fetched, threads: NonZeroUsize) -> Result<Verified, VerifyError> {
-    let count = fetched.artifacts.len();
-    let todo = Mutex::new(fetched.artifacts.into_iter().enumerate());
-    let done = Mutex::new(Vec::with_capacity(count));
-    std::thread::scope(|scope| {
-        for _ in 0..threads.get().min(count) {
-            scope.spawn(|| {
-                while let Some((index, artifact)) = locked(&todo).next() {
-                    let result = check(artifact);
-                    locked(&done).push((index, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(index, _)| *index);
-    let artifacts = done.into_iter().map(|(_, result)| result).collect::<Result<_, _>>()?;
+    let artifacts = for_each(fetched.artifacts, threads, check).into_iter().collect::<Result<_, _>>()?;
     Ok(Verified { artifacts })
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 fn check(artifact: FetchedArtifact) -> Result<Artifact, VerifyError> {
-    let FetchedArtifact { name, dependency, path, mut file } = artifact;
-    check_file(&name, &path, &mut file, &dependency)?;
+    let FetchedArtifact { name, dependency, path, mut file, hashed } = artifact;
+    if !hashed {
+        check_file(&name, &path, &mut file, &dependency)?;
+    }
     Ok(Artifact { name, dependency, file })
 }
 
@@ -115,7 +99,10 @@ pub fn check_file(name: &str, path: &Path, file: &mut File, pinned: &Dependency)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fetch::{Origin, fetch};
     use crate::manifest::Manifest;
+    use crate::progress::Progress;
+    use crate::sources::Sources;
     use crate::store::Store;
 
     fn pinned(content: &[u8], size: usize, store: &Path) -> Result<Verified, VerifyError> {
@@ -128,7 +115,9 @@ mod tests {
         std::fs::create_dir_all(store.path(&digest).parent().unwrap()).unwrap();
         std::fs::write(store.path(&digest), content).unwrap();
         let manifest = Manifest::parse(Path::new("m"), text.into_bytes()).unwrap();
-        verify(crate::fetch::fetch(&manifest, &store).unwrap(), NonZeroUsize::MIN)
+        let (sources, threads) = (Sources::load(None).unwrap(), NonZeroUsize::MIN);
+        let origin = Origin { store: &store, sources: &sources, client: None, threads };
+        verify(fetch(&manifest, &origin, &Progress::new(true)).unwrap(), threads)
     }
 
     #[test]

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use super::{BakeArgs, Failure, Format, Outcome};
 use crate::bake::{Request, bake};
 use crate::progress::Progress;
-use crate::store::Store;
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
-    let store = Store::open(args.store)?;
+    let sources = args.network.sources()?;
+    let client = if args.offline { None } else { Some(args.network.client(&sources)?) };
     let default = || PathBuf::from(format!("manifests/{}.{}.{}.json", args.kind, args.os, args.arch));
     let manifest = args.manifest.unwrap_or_else(default);
     let mut formats = args.format;
@@ -21,7 +21,9 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         manifest,
         base: args.base,
         layers: args.layers,
-        store,
+        store: args.network.store()?,
+        sources,
+        client,
         size: args.size,
         formats: formats.into_iter().map(Into::into).collect(),
         out: args.out,

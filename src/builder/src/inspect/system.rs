@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use vmbake_disk::tree::{Kind, Tree, TreeError};
 
 use super::System;
+use crate::boot::first_entry;
 
 /// Largest text file that is read for a report. Debian's grub.cfg has some 10 KiB.
 const MAX_TEXT: u64 = 1 << 20;
@@ -16,7 +17,7 @@ pub(super) fn read(tree: &Tree) -> Result<System, TreeError> {
         image_id: os_release.remove("IMAGE_ID"),
         image_version: os_release.remove("IMAGE_VERSION"),
         kernels: kernels(tree),
-        command_line: text(tree, b"/boot/grub/grub.cfg")?.as_deref().and_then(command_line),
+        command_line: text(tree, b"/boot/grub/grub.cfg")?.as_deref().and_then(first_entry).map(|entry| entry.cmdline),
     })
 }
 
@@ -56,21 +57,6 @@ fn kernels(tree: &Tree) -> Vec<String> {
     versions.map(|version| String::from_utf8_lossy(version).into_owned()).collect()
 }
 
-/// Arguments of the first `linux` command in the first menu entry of a grub.cfg, without the kernel's path.
-fn command_line(config: &str) -> Option<String> {
-    let entry = config.lines().map(str::trim).skip_while(|line| !line.starts_with("menuentry"));
-    let mut words = entry.map(str::split_whitespace).find_map(|mut words| match words.next() {
-        Some("linux" | "linux16" | "linuxefi") => Some(words.skip(1)),
-        _ => None,
-    })?;
-    let mut arguments = words.next().map(str::to_owned)?;
-    for word in words {
-        arguments.push(' ');
-        arguments.push_str(word);
-    }
-    Some(arguments)
-}
-
 /// The text at `path`; `None` where no file is. What cannot be read is an error.
 fn text(tree: &Tree, path: &[u8]) -> Result<Option<String>, TreeError> {
     match tree.read(path, MAX_TEXT) {
@@ -97,15 +83,5 @@ mod tests {
         for (value, expected) in cases {
             assert_eq!(unquote(value), expected, "{value}");
         }
-    }
-
-    #[test]
-    fn the_first_entry_gives_the_command_line() {
-        let config = "linux /ignored before\nmenuentry 'Debian' --class gnu {\n\tinsmod ext2\n\
-            \tlinux\t/boot/vmlinuz-6.12 root=PARTUUID=x ro  quiet\n\tinitrd /boot/initrd\n}\n\
-            menuentry 'other' {\n\tlinux /boot/other single\n}\n";
-        assert_eq!(command_line(config).as_deref(), Some("root=PARTUUID=x ro quiet"));
-        assert_eq!(command_line("menuentry 'x' {\n linux /vmlinuz\n}"), None);
-        assert_eq!(command_line("set default=0\n"), None);
     }
 }

@@ -1,5 +1,7 @@
 //! How the digest of an artifact was proven when it was pinned.
 
+use std::fmt;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -52,4 +54,32 @@ pub struct Signed {
     /// The bundle that proves it, in the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Digest>,
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local => f.write_str("a local file"),
+            Self::FirstUse => f.write_str("the first download"),
+            Self::Checksum { url } => write!(f, "checksum file {url}"),
+            Self::Apt { archive, suite, date, signers } => {
+                write!(f, "archive {archive}, {suite} of {date}, signed by {}", signers.join(", "))
+            }
+            Self::Sigstore(signed) => write!(f, "sigstore bundle by {signed}"),
+            Self::Cosign(signed) => write!(f, "cosign signature by {signed}"),
+        }
+    }
+}
+
+impl fmt::Display for Signed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.identity, self.issuer)?;
+        if let Some(index) = self.log_index {
+            write!(f, ", log index {index}")?;
+        }
+        match self.signed {
+            Some(signed) => write!(f, ", {signed}"),
+            None => Ok(()),
+        }
+    }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::super::{Failure, Outcome};
-use super::sigstore::{Common, MAX_FILE, read};
+use super::read;
+use super::sigstore::{Common, MAX_FILE};
 use crate::proof::cosign::{Detached, Policy};
 
 #[derive(Debug, clap::Args)]

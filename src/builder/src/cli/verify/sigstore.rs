@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use jiff::Timestamp;
@@ -10,7 +10,8 @@ use serde_json::Value;
 use sha2::Sha512;
 
 use super::super::{Failure, Outcome};
-use crate::embedded;
+use super::read;
+use crate::anchors::Anchors;
 use crate::manifest::{Digest, Hasher};
 use crate::proof::sigstore::{self, MAX_BUNDLES, Policy, Proven, PublicKey, Root, Signer};
 
@@ -62,15 +63,12 @@ pub(super) struct Common {
     artifact: PathBuf,
 }
 
-/// Why a file was not even looked at.
+/// The artifact cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum InputError {
-    #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}: longer than the {limit} bytes that are read of such a file")]
-    TooLong { path: PathBuf, limit: u64 },
-    #[error("this vmbake was built without a trusted root: name one with --trusted-root")]
-    NoRoot,
+#[error("{path}: cannot read")]
+pub(super) struct ReadError {
+    path: PathBuf,
+    source: std::io::Error,
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
@@ -96,13 +94,13 @@ impl Common {
     pub(super) fn root(&self) -> Result<Root, Failure> {
         Ok(match &self.trusted_root {
             Some(path) => Root::parse(&read(path, MAX_FILE)?)?,
-            None => Root::parse(embedded::trust("sigstore-root.json").ok_or(InputError::NoRoot)?)?,
+            None => Root::parse(&Anchors::default().read("sigstore-root.json")?)?,
         })
     }
 
     /// Both digests in one pass: a statement may know the file by either.
-    pub(super) fn digests(&self) -> Result<[Digest; 2], InputError> {
-        let failed = |source| InputError::Read { path: self.artifact.clone(), source };
+    pub(super) fn digests(&self) -> Result<[Digest; 2], ReadError> {
+        let failed = |source| ReadError { path: self.artifact.clone(), source };
         let mut file = File::open(&self.artifact).map_err(failed)?;
         let (mut sha256, mut sha512) = (Hasher::sha256(), Hasher::Sha512(Sha512::default()));
         let mut buffer = vec![0; 256 << 10];
@@ -130,16 +128,4 @@ impl Common {
         super::print(&facts, self.json)?;
         Ok(Outcome::Clean)
     }
-}
-
-/// The whole file, if it is not longer than such a file can be.
-pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, InputError> {
-    let failed = |source| InputError::Read { path: path.to_owned(), source };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(limit + 1).read_to_end(&mut bytes).map_err(failed)?;
-    if u64::try_from(bytes.len()).is_ok_and(|len| len > limit) {
-        return Err(InputError::TooLong { path: path.to_owned(), limit });
-    }
-    Ok(bytes)
 }

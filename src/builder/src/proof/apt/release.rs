@@ -129,10 +129,10 @@ impl Release {
 
     /// The forms of the index of packages of a component and an architecture, the preferred one first; never empty.
     pub fn indexes(&self, component: &str, arch: &str) -> Result<Vec<Index>, AptError> {
-        let dir = format!("{component}/binary-{arch}");
-        if fields::relative(&dir).is_none_or(|path| path != dir) {
-            return Err(AptError::Path { file: FILE.to_owned(), path: dir });
+        if let Some(path) = [component, arch].into_iter().find(|part| fields::relative(part) != Some(part)) {
+            return Err(AptError::Path { file: FILE.to_owned(), path: path.to_owned() });
         }
+        let dir = format!("{component}/binary-{arch}");
         let plain = format!("{dir}/Packages");
         let content_size = self.files.get(&plain).map(|listed| listed.size);
         let index = |compression: Compression| {

@@ -62,6 +62,8 @@ pub struct Key {
     pub fingerprint: String,
     /// The primary user ID, or the first one.
     pub user_id: String,
+    /// When it was made.
+    pub created: Timestamp,
     /// When it expires, if ever.
     pub expires: Option<Timestamp>,
     /// What it is worth.
@@ -104,18 +106,16 @@ impl Keyring {
         self.certs.iter().map(|cert| describe(cert, now)).collect()
     }
 
-    /// The keyring as one armored block for each certificate, sorted by fingerprint: equal keyrings give equal bytes.
-    pub fn armored(&self) -> Result<Vec<u8>, KeyringError> {
-        let mut out = Vec::new();
-        for (index, cert) in self.certs.iter().enumerate() {
-            let certificate = |source: sequoia_openpgp::anyhow::Error| KeyringError::Certificate {
+    /// Each certificate as one armored block, sorted by fingerprint: equal keyrings give equal bytes.
+    pub fn armored(&self) -> Result<Vec<Vec<u8>>, KeyringError> {
+        let armor = |(index, cert): (usize, &Cert)| {
+            cert.armored().to_vec().map_err(|source| KeyringError::Certificate {
                 block: index + 1,
                 certificate: 1,
                 source: source.into(),
-            };
-            out.extend(cert.armored().to_vec().map_err(certificate)?);
-        }
-        Ok(out)
+            })
+        };
+        self.certs.iter().enumerate().map(armor).collect()
     }
 
     /// The certificates that hold any of these keys.
@@ -196,6 +196,7 @@ fn describe(cert: &Cert, now: Timestamp) -> Key {
     Key {
         fingerprint: cert.fingerprint().to_hex(),
         user_id: user_id.map(|id| String::from_utf8_lossy(id.value()).into_owned()).unwrap_or_default(),
+        created: Timestamp::try_from(cert.primary_key().key().creation_time()).unwrap_or(Timestamp::UNIX_EPOCH),
         expires: valid.as_ref().and_then(expiry),
         state,
         signing: signing.iter().map(Fingerprint::to_hex).collect(),

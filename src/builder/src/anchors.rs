@@ -1,0 +1,51 @@
+//! Trust anchors: the keys and authorities in `trust/`, built in or in a directory of the user's.
+
+use std::path::PathBuf;
+
+use crate::embedded::TRUST;
+
+/// Largest anchor that is read; the known ones have less than 100 KB.
+const MAX_LEN: u64 = 4 << 20;
+
+/// Why a trust anchor cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum AnchorError {
+    #[error("{path}: cannot read the trust anchor")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}: {len} bytes, more than the {MAX_LEN} a trust anchor may have")]
+    TooLarge { path: PathBuf, len: u64 },
+    #[error("no trust anchor {name} is built in")]
+    Missing { name: String },
+}
+
+/// Where trust anchors are.
+#[derive(Clone, Debug, Default)]
+pub struct Anchors {
+    folder: Option<PathBuf>,
+}
+
+impl Anchors {
+    /// The anchors in `folder`, or those that are built in.
+    pub fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder }
+    }
+
+    /// The content of the anchor of that file name.
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, AnchorError> {
+        let Some(folder) = &self.folder else {
+            let found = TRUST.iter().find(|(path, _)| *path == name);
+            return match found {
+                Some((_, content)) => Ok(content.to_vec()),
+                None => Err(AnchorError::Missing { name: name.to_owned() }),
+            };
+        };
+        let path = folder.join(name);
+        let read = |source| AnchorError::Read { path: path.clone(), source };
+        let len = std::fs::metadata(&path).map_err(read)?.len();
+        if len > MAX_LEN {
+            return Err(AnchorError::TooLarge { path, len });
+        }
+        std::fs::read(&path).map_err(read)
+    }
+}

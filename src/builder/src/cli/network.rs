@@ -1,0 +1,129 @@
+//! Options of all commands that reach upstreams: mirrors, sources, trust anchors, the store.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use serde::Deserialize;
+
+use super::Failure;
+use crate::anchors::Anchors;
+use crate::http::{Client, Mirror, Mirrors};
+use crate::sources::Sources;
+use crate::store::Store;
+
+/// Mirrors from the environment, separated by blanks.
+const VARIABLE: &str = "VMBAKE_MIRRORS";
+
+#[derive(Debug, Args)]
+pub(super) struct NetworkArgs {
+    /// Ask URL for everything below PREFIX; may be repeated, and comes before $VMBAKE_MIRRORS and the configuration file
+    #[arg(long = "mirror", value_name = "PREFIX=URL")]
+    mirrors: Vec<Mirror>,
+    /// Where upstreams live and what proves them, instead of what is built in
+    #[arg(long, value_name = "FILE")]
+    sources: Option<PathBuf>,
+    /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TrustArgs {
+    /// Directory of trust anchors, instead of those that are built in
+    #[arg(long, value_name = "DIR")]
+    trust: Option<PathBuf>,
+}
+
+/// The configuration file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    #[serde(default)]
+    mirrors: BTreeMap<String, String>,
+}
+
+impl TrustArgs {
+    pub(super) fn anchors(&self) -> Anchors {
+        Anchors::new(self.trust.clone())
+    }
+}
+
+impl NetworkArgs {
+    pub(super) fn store(&self) -> Result<Store, Failure> {
+        Ok(Store::open(self.store.clone())?)
+    }
+
+    pub(super) fn sources(&self) -> Result<Sources, Failure> {
+        Ok(Sources::load(self.sources.as_deref())?)
+    }
+
+    /// A client with all mirrors: those of the command line before those of the environment, of the configuration file
+    /// and of the host's apt.
+    pub(super) fn client(&self, sources: &Sources) -> Result<Client, Failure> {
+        let mut mirrors = Mirrors::default();
+        for mirror in config_mirrors()? {
+            mirrors.insert(mirror);
+        }
+        for text in std::env::var(VARIABLE).unwrap_or_default().split_whitespace() {
+            mirrors.insert(text.parse().map_err(|error| format!("{VARIABLE}: {error}"))?);
+        }
+        for mirror in &self.mirrors {
+            mirrors.insert(mirror.clone());
+        }
+        for archive in sources.schema().archives.values() {
+            let Some(origin) = &archive.origin else { continue };
+            if let Some(mirror) = host_mirror(origin).and_then(|url| Mirror::new(archive.url.start(), &url).ok()) {
+                mirrors.insert_default(mirror);
+            }
+        }
+        Ok(Client::new(mirrors))
+    }
+}
+
+/// `$XDG_CONFIG_HOME/vmbake/config.json`, by default below `~/.config`.
+fn config_mirrors() -> Result<Vec<Mirror>, Failure> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let Some(folder) = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config"))) else {
+        return Ok(Vec::new());
+    };
+    let path = folder.join("vmbake/config.json");
+    match std::fs::read(&path) {
+        Ok(text) => parse_config(&path, &text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(format!("{}: {error}", path.display()).into()),
+    }
+}
+
+fn parse_config(path: &Path, text: &[u8]) -> Result<Vec<Mirror>, Failure> {
+    let at = |error: String| format!("{}: {error}", path.display());
+    let config: Config = serde_json::from_slice(text).map_err(|error| at(error.to_string()))?;
+    let mirrors = config.mirrors.iter().map(|(prefix, target)| Mirror::new(prefix, target));
+    Ok(mirrors.collect::<Result<_, _>>().map_err(|error| at(error.to_string()))?)
+}
+
+/// Where the host's apt gets the archive of that origin and label from; `None` on other systems.
+fn host_mirror(origin: &str) -> Option<String> {
+    let format = "$(ORIGIN) $(LABEL) $(REPO_URI)";
+    let output = Command::new("apt-get").args(["indextargets", "--format", format]).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.lines().find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
+        [found, label, uri] if found == origin && label == origin && uri.starts_with("http") => Some(uri.to_owned()),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_configuration_file_is_strict() {
+        let parse = |text: &str| parse_config(Path::new("c.json"), text.as_bytes());
+        assert_eq!(parse(r#"{"mirrors": {"https://a.example": "http://m"}}"#).unwrap().len(), 1);
+        for wrong in [r#"{"mirror": {}}"#, r#"{"mirrors": {"a": "b"}}"#, "x"] {
+            assert!(parse(wrong).unwrap_err().to_string().starts_with("c.json: "), "{wrong}");
+        }
+    }
+}

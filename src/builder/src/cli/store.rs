@@ -1,0 +1,112 @@
+//! `vmbake store`: look after the store.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use super::{Failure, Outcome};
+use crate::manifest::{Digest, Manifest};
+use crate::progress::human_bytes;
+use crate::store::Store;
+
+#[derive(Debug, Args)]
+pub(super) struct StoreArgs {
+    #[command(subcommand)]
+    command: StoreCommand,
+    /// The store [default: $XDG_CACHE_HOME/vmbake/store]
+    #[arg(long, value_name = "DIR", global = true)]
+    store: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum StoreCommand {
+    /// Hash every blob; remove those that are damaged, and exit 1 if there were any
+    Verify,
+    /// Remove what no manifest pins
+    Gc {
+        /// Directories of manifests, or single ones, whose artifacts stay
+        #[arg(long, value_name = "PATH", default_value = "manifests")]
+        manifests: Vec<PathBuf>,
+        /// Only tell what would be removed
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Print the path of a blob, or of the store
+    Path {
+        /// `sha256:<hex>` or `sha512:<hex>`
+        digest: Option<Digest>,
+    },
+}
+
+pub(super) fn run(args: StoreArgs) -> Result<Outcome, Failure> {
+    let store = Store::open(args.store)?;
+    match args.command {
+        StoreCommand::Verify => verify(&store, args.json),
+        StoreCommand::Gc { manifests, dry_run } => collect(&store, &manifests, dry_run, args.json),
+        StoreCommand::Path { digest: None } => {
+            println!("{}", store.root().display());
+            Ok(Outcome::Clean)
+        }
+        StoreCommand::Path { digest: Some(digest) } => {
+            let path = store.path(&digest);
+            if !path.exists() {
+                return Err(format!("{digest} is not in the store").into());
+            }
+            println!("{}", path.display());
+            Ok(Outcome::Clean)
+        }
+    }
+}
+
+fn verify(store: &Store, json: bool) -> Result<Outcome, Failure> {
+    let (count, corrupt) = store.verify(std::thread::available_parallelism()?)?;
+    if json {
+        println!("{}", serde_json::json!({ "blobs": count, "removed": corrupt }));
+    } else {
+        for blob in &corrupt {
+            let found = blob.found.map_or_else(|| "not named by a digest".to_owned(), |found| format!("holds {found}"));
+            println!("{}: {found}; removed", blob.path.display());
+        }
+        eprintln!("{count} blobs, {} of them damaged", corrupt.len());
+    }
+    Ok(if corrupt.is_empty() { Outcome::Clean } else { Outcome::Findings })
+}
+
+fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> Result<Outcome, Failure> {
+    let mut keep = BTreeSet::new();
+    for path in manifests {
+        for manifest in load_all(path)? {
+            keep.extend(crate::fetch::blobs(&manifest, store));
+        }
+    }
+    let garbage = store.collect_garbage(&keep, dry_run)?;
+    if json {
+        println!("{}", serde_json::to_string(&garbage)?);
+        return Ok(Outcome::Clean);
+    }
+    garbage.files.iter().for_each(|path| println!("{}", path.display()));
+    let verb = if dry_run { "would be removed" } else { "removed" };
+    eprintln!("{} files, {} {verb}", garbage.files.len(), human_bytes(garbage.bytes));
+    Ok(Outcome::Clean)
+}
+
+/// The manifest at `path`, or all that are in that directory.
+fn load_all(path: &Path) -> Result<Vec<Manifest>, Failure> {
+    if !path.is_dir() {
+        return Ok(vec![Manifest::load(path)?]);
+    }
+    let mut manifests = Vec::new();
+    for entry in std::fs::read_dir(path)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // <kind>.<os>.<arch>.json: other documents of that directory have fewer dots.
+        if name.ends_with(".json") && name.split('.').count() == 4 {
+            manifests.push(Manifest::load(&path)?);
+        }
+    }
+    Ok(manifests)
+}

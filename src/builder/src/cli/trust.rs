@@ -1,0 +1,171 @@
+//! `vmbake trust`: what is trusted, and how it is renewed.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use jiff::Timestamp;
+
+use super::network::NetworkArgs;
+use super::{Failure, Outcome};
+use crate::anchors::{AnchorError, Anchors};
+use crate::publish::write_file;
+use crate::sources::Sources;
+use crate::trust::{Anchor, Proposal, renew_readme, table};
+
+/// Largest document that is fetched: the known ones have less than 20 KB.
+const MAX_LEN: u64 = 4 << 20;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Trust {
+    /// Print the keys and authorities that are trusted, as Markdown
+    Show(ShowArgs),
+    /// Fetch the trust anchors again, show what changes, and ask before anything is replaced
+    Update(UpdateArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ShowArgs {
+    /// Directory of trust anchors, instead of those that are built in
+    #[arg(long, value_name = "DIR")]
+    trust: Option<PathBuf>,
+    /// Where they come from, instead of what is built in
+    #[arg(long, value_name = "FILE")]
+    sources: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct UpdateArgs {
+    /// Directory of trust anchors
+    #[arg(long, value_name = "DIR", default_value = "trust")]
+    trust: PathBuf,
+    /// Replace without asking
+    #[arg(long)]
+    yes: bool,
+    /// Only this file of the directory
+    #[arg(long, value_name = "FILE")]
+    only: Option<String>,
+    #[command(flatten)]
+    network: NetworkArgs,
+}
+
+/// Why nothing was replaced.
+#[derive(Debug, thiserror::Error)]
+enum UpdateError {
+    #[error("sources.json has no trust anchor {name}")]
+    Unknown { name: String },
+    #[error("{name} would change, but nobody can be asked here: nothing was replaced (--yes accepts)")]
+    Unattended { name: String },
+}
+
+pub(super) fn run(trust: Trust) -> Result<Outcome, Failure> {
+    match trust {
+        Trust::Show(args) => show(&args),
+        Trust::Update(args) => update(&args),
+    }
+}
+
+fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
+    let sources = Sources::load(args.sources.as_deref())?;
+    print!("{}", tables(&sources, &Anchors::new(args.trust.clone()))?);
+    Ok(Outcome::Clean)
+}
+
+/// All anchors as Markdown. Those that expired or were revoked are named on stderr.
+fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
+    let now = Timestamp::now();
+    let mut texts = Vec::new();
+    for (name, source) in &sources.schema().trust {
+        let bytes = match anchors.read(name) {
+            Err(error) if is_absent(&error) => {
+                eprintln!("{name}: not here");
+                continue;
+            }
+            bytes => bytes?,
+        };
+        let items = Anchor::parse(name, bytes)?.items(now)?;
+        texts.push(table(name, &source.urls, &items));
+        for item in items {
+            if let Some(fault) = &item.fault {
+                eprintln!("{name}: {fault}: {item}");
+            }
+        }
+    }
+    Ok(texts.join("\n"))
+}
+
+fn is_absent(error: &AnchorError) -> bool {
+    match error {
+        AnchorError::Missing { .. } => true,
+        AnchorError::Read { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+        AnchorError::TooLarge { .. } => false,
+    }
+}
+
+fn update(args: &UpdateArgs) -> Result<Outcome, Failure> {
+    let sources = args.network.sources()?;
+    let client = args.network.client(&sources)?;
+    let fetch = |url: &str| client.get(url, MAX_LEN);
+    let now = Timestamp::now();
+    let wanted = |name: &str| args.only.as_ref().is_none_or(|only| only == name);
+    let mut proposals = Vec::new();
+    for (name, source) in sources.schema().trust.iter().filter(|(name, _)| wanted(name)) {
+        proposals.push(Proposal::fetch(&args.trust, name, &source.urls, &fetch, now)?);
+    }
+    if let (Some(name), true) = (&args.only, proposals.is_empty()) {
+        return Err(UpdateError::Unknown { name: name.clone() }.into());
+    }
+    proposals.iter().for_each(print_change);
+    for proposal in proposals.iter().filter(|proposal| proposal.is_new()) {
+        if args.yes || ask(proposal.name())? {
+            proposal.accept()?;
+            println!("{}: replaced", proposal.name());
+        } else {
+            println!("{}: kept as it was", proposal.name());
+        }
+    }
+    write_readme(&args.trust, &sources)?;
+    Ok(Outcome::Clean)
+}
+
+fn print_change(proposal: &Proposal) {
+    let name = proposal.name();
+    if !proposal.is_new() {
+        println!("{name}: unchanged");
+    }
+    let change = proposal.change();
+    for (what, items) in [("added", &change.added), ("removed", &change.removed), ("changed", &change.changed)] {
+        items.iter().for_each(|item| println!("{name}: {what}: {item}"));
+    }
+    if proposal.is_new() && *change == crate::trust::Change::default() {
+        println!("{name}: the same keys and authorities, but other bytes");
+    }
+    for item in proposal.faults() {
+        println!("{name}: {}: {item}", item.fault.as_deref().unwrap_or_default());
+    }
+}
+
+/// Asks on the terminal. Silence is no consent.
+fn ask(name: &str) -> Result<bool, Failure> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(UpdateError::Unattended { name: name.to_owned() }.into());
+    }
+    let mut stderr = std::io::stderr();
+    write!(stderr, "Trust this and replace {name}? [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    stdin.read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Brings the tables in the README of the directory up to date, where it has a place for them.
+fn write_readme(dir: &Path, sources: &Sources) -> Result<(), Failure> {
+    let path = dir.join("README.md");
+    let Ok(readme) = std::fs::read_to_string(&path) else { return Ok(()) };
+    let tables = tables(sources, &Anchors::new(Some(dir.to_owned())))?;
+    if let Some(renewed) = renew_readme(&readme, &tables).filter(|renewed| *renewed != readme) {
+        write_file(&path, renewed.as_bytes(), true)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! `vmbake update`: arguments to a request, and newer versions to a table or JSON.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::network::{NetworkArgs, TrustArgs};
+use super::{Failure, Outcome};
+use crate::progress::Progress;
+use crate::resolve::{Cache, Resolver};
+use crate::sources::{Sources, Target};
+use crate::update::{Newer, Request, newer, seen, update};
+
+#[derive(Debug, Args)]
+pub(super) struct UpdateArgs {
+    /// Kinds [default: all that the sources know for the systems and architectures]
+    kinds: Vec<String>,
+    /// Operating systems [default: all]
+    #[arg(long, value_delimiter = ',')]
+    os: Vec<String>,
+    /// Architectures, as Debian names them [default: all]
+    #[arg(long, value_delimiter = ',')]
+    arch: Vec<String>,
+    /// Resolve this entry again, and no other; may be repeated; the base image is os.image
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Resolve every entry again, not only those that are missing
+    #[arg(long)]
+    refresh: bool,
+    /// Change nothing; exit 1 and print what has a newer version or none
+    #[arg(long)]
+    check: bool,
+    /// Pin this disk image as base, in place of the published one
+    #[arg(long, value_name = "FILE")]
+    image: Option<PathBuf>,
+    /// Directory of the manifests
+    #[arg(long, value_name = "DIR", default_value = "manifests")]
+    manifests: PathBuf,
+    /// Print newer versions as JSON
+    #[arg(long, requires = "check")]
+    json: bool,
+    /// Entries resolved at the same time
+    #[arg(short = 'j', long = "jobs", value_name = "N", default_value = "4")]
+    jobs: NonZeroUsize,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
+}
+
+pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
+    let sources = args.network.sources()?;
+    let targets = targets(&args, &sources)?;
+    if args.image.is_some() && targets.iter().any(|target| target.arch != targets[0].arch) {
+        return Err("--image is of one architecture: choose it with --arch".into());
+    }
+    let (store, client, anchors) = (args.network.store()?, args.network.client(&sources)?, args.trust.anchors());
+    let _shared = store.share()?;
+    let resolver = Resolver {
+        client: &client,
+        store: &store,
+        sources: &sources,
+        anchors: &anchors,
+        now: Timestamp::now(),
+        seen: seen(&sources, &args.manifests),
+        image: args.image,
+        cache: Cache::default(),
+    };
+    let request = Request {
+        targets,
+        folder: args.manifests,
+        only: args.only.into_iter().collect::<BTreeSet<_>>(),
+        refresh: args.refresh,
+        threads: args.jobs,
+    };
+    let progress = Progress::new(args.json);
+    if !args.check {
+        update(&request, &resolver, &progress)?;
+        return Ok(Outcome::Clean);
+    }
+    let found = newer(&request, &resolver, &progress)?;
+    print(&found, args.json)?;
+    Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// The targets that fit the arguments; every argument must fit some.
+fn targets(args: &UpdateArgs, sources: &Sources) -> Result<Vec<Target>, Failure> {
+    let fits = |wanted: &[String], found: &String| wanted.is_empty() || wanted.contains(found);
+    let all = sources.targets();
+    let mut targets = all.clone();
+    targets.retain(|target| {
+        fits(&args.kinds, &target.kind) && fits(&args.os, &target.os) && fits(&args.arch, &target.arch)
+    });
+    let unknown = |wanted: &[String], of: fn(&Target) -> &String| {
+        wanted.iter().find(|wanted| !targets.iter().any(|target| of(target) == *wanted)).cloned()
+    };
+    let unknown = unknown(&args.kinds, |target| &target.kind)
+        .or_else(|| unknown(&args.os, |target| &target.os))
+        .or_else(|| unknown(&args.arch, |target| &target.arch));
+    match unknown {
+        Some(name) => {
+            let known = all.iter().map(Target::name).collect::<Vec<_>>().join(", ");
+            Err(format!("nothing fits {name}: known are {known}").into())
+        }
+        None => Ok(targets),
+    }
+}
+
+fn print(found: &[Newer], json: bool) -> Result<(), Failure> {
+    if json {
+        println!("{}", serde_json::to_string_pretty(found)?);
+        return Ok(());
+    }
+    let width = |text: fn(&Newer) -> &str| found.iter().map(|newer| text(newer).len()).max().unwrap_or(0);
+    let (manifests, names) = (width(|newer| &newer.manifest), width(|newer| &newer.name));
+    let pinned = |newer: &Newer| newer.pinned.clone().unwrap_or_else(|| "-".to_owned());
+    let versions = found.iter().map(|newer| pinned(newer).len()).max().unwrap_or(0);
+    for newer in found {
+        let (manifest, name, newest) = (&newer.manifest, &newer.name, &newer.newest);
+        println!("{manifest:manifests$}  {name:names$}  {:versions$} -> {newest}", pinned(newer));
+    }
+    Ok(())
+}

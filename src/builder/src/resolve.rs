@@ -1,0 +1,216 @@
+//! Turns entries of `sources.json` into pinned and proven entries of a manifest: [`Sources`] in, [`Dependency`] out.
+//!
+//! The version is looked up, the checksum file read, the artifact downloaded into the store, and the proof that the entry
+//! demands checked over its digest. Documents that several entries need are fetched once.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+
+use crate::boot::BootError;
+use crate::download::{DownloadError, Downloaded, Wanted, obtain};
+use crate::http::{Client, HttpError};
+use crate::manifest::{Dependency, Digest, Proof};
+use crate::parallel::locked;
+use crate::proof::apt::AptError;
+use crate::proof::checksum::{self, ChecksumError};
+use crate::proof::openpgp::KeyringError;
+
+use crate::anchors::{AnchorError, Anchors};
+use crate::registry::RegistryError;
+use crate::sources::{Demand, Source, Sources, System, Target, Undefined, Upstream, VersionSource};
+use crate::store::{Store, StoreError};
+
+mod apt;
+mod image;
+mod signature;
+mod version;
+
+/// Largest document that is read into memory: release descriptions, checksum files, signatures, bundles.
+const MAX_DOCUMENT: u64 = 16 << 20;
+/// Largest artifact whose length nobody states beforehand.
+const MAX_ARTIFACT: u64 = 8 << 30;
+
+/// Why an entry was not resolved.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum ResolveError {
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    #[error("{place}: {source}")]
+    Template { place: &'static str, source: Undefined },
+    #[error("{url}: is no JSON document with {expected}")]
+    Document { url: String, expected: String },
+    #[error("{url}: {found:?} is no version")]
+    Version { url: String, found: String },
+    #[error("needs the version of {name}, which is not in the manifest")]
+    Needs { name: String },
+    #[error("{url}: does not prove the artifact")]
+    Checksum { url: String, source: ChecksumError },
+    #[error("{url}: not a trustworthy archive")]
+    Archive { url: String, source: AptError },
+    #[error("{file}: not a usable keyring")]
+    Keyring { file: String, source: KeyringError },
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    #[error(transparent)]
+    Trust(#[from] AnchorError),
+    #[error(transparent)]
+    Boot(#[from] BootError),
+}
+
+impl From<HttpError> for ResolveError {
+    fn from(error: HttpError) -> Self {
+        Self::Download(error.into())
+    }
+}
+
+impl From<StoreError> for ResolveError {
+    fn from(error: StoreError) -> Self {
+        Self::Download(error.into())
+    }
+}
+
+/// Everything that resolving needs; shared by all threads.
+pub struct Resolver<'a> {
+    /// Asks the upstreams.
+    pub client: &'a Client,
+    /// Keeps what is downloaded.
+    pub store: &'a Store,
+    /// Says where the upstreams are.
+    pub sources: &'a Sources,
+    /// Says whom to trust.
+    pub anchors: &'a Anchors,
+    /// The time of the checks.
+    pub now: Timestamp,
+    /// The newest `Date` of each archive and suite that manifests record: an older one is a replay.
+    pub seen: BTreeMap<(String, String), Timestamp>,
+    /// A base image of the user's own, in place of the published one.
+    pub image: Option<PathBuf>,
+    /// Documents and indexes that were fetched already.
+    pub cache: Cache,
+}
+
+/// What was fetched once in this run, by address.
+#[derive(Default)]
+pub struct Cache {
+    documents: Memo<Vec<u8>>,
+    indexes: Memo<apt::Index>,
+}
+
+/// Values that are made once each, by whichever thread comes first.
+struct Memo<T> {
+    slots: Mutex<BTreeMap<String, Arc<Mutex<Option<Arc<T>>>>>>,
+}
+
+impl<T> Default for Memo<T> {
+    fn default() -> Self {
+        Self { slots: Mutex::new(BTreeMap::new()) }
+    }
+}
+
+impl<T> Memo<T> {
+    fn get<E>(&self, key: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
+        let slot = locked(&self.slots).entry(key.to_owned()).or_default().clone();
+        let mut slot = locked(&slot);
+        if let Some(value) = &*slot {
+            return Ok(value.clone());
+        }
+        let value = Arc::new(make()?);
+        *slot = Some(value.clone());
+        Ok(value)
+    }
+}
+
+/// The manifest that an entry is resolved for.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// What the manifest is for.
+    pub target: &'a Target,
+    /// Its operating system.
+    pub system: &'a System,
+    /// Versions of the entries that it has already, by name.
+    pub versions: &'a BTreeMap<String, String>,
+}
+
+impl Place<'_> {
+    fn values(&self) -> BTreeMap<String, String> {
+        let mut values: BTreeMap<String, String> =
+            self.versions.iter().map(|(name, version)| (format!("version:{name}"), version.clone())).collect();
+        for (name, value) in [
+            ("kind", &self.target.kind),
+            ("os", &self.target.os),
+            ("arch", &self.target.arch),
+            ("codename", &self.system.codename),
+        ] {
+            values.insert(name.to_owned(), value.clone());
+        }
+        values
+    }
+}
+
+impl Resolver<'_> {
+    /// The version that an artifact would have now.
+    pub fn version(&self, place: Place<'_>, source: &VersionSource) -> Result<String, ResolveError> {
+        match source {
+            VersionSource::Apt { archive, package } => Ok(self.package(place, archive, package)?.1.version.to_string()),
+            other => version::find(self, place, other),
+        }
+    }
+
+    /// Resolves an artifact.
+    pub fn dependency(&self, place: Place<'_>, source: &Source) -> Result<Dependency, ResolveError> {
+        let mut dependency = match &source.upstream.version {
+            VersionSource::Apt { archive, package } => self.deb(place, archive, package)?,
+            _ => self.file(place, &source.upstream)?.0,
+        };
+        dependency.providers = source.providers.clone();
+        Ok(dependency)
+    }
+
+    /// Resolves a file that stands by itself; returns it open too.
+    fn file(&self, place: Place<'_>, upstream: &Upstream) -> Result<(Dependency, Downloaded), ResolveError> {
+        let mut values = place.values();
+        let version = self.version(place, &upstream.version)?;
+        values.insert("version".to_owned(), version.clone());
+        let url = match &upstream.url {
+            Some(url) => url.render(&values).map_err(|source| ResolveError::Template { place: "url", source })?,
+            None => String::new(),
+        };
+        let file = url.rsplit('/').next().unwrap_or_default().to_owned();
+        values.extend([("url".to_owned(), url.clone()), ("file".to_owned(), file.clone())]);
+
+        let mut checksums = None;
+        if let Some(template) = &upstream.checksums {
+            let place = "checksums";
+            let from = template.render(&values).map_err(|source| ResolveError::Template { place, source })?;
+            let text = self.document(&from)?;
+            let digest = checksum::find(&text, &file, None);
+            let digest = digest.map_err(|source| ResolveError::Checksum { url: from.clone(), source })?;
+            checksums = Some((from, digest));
+        }
+        let digest = checksums.as_ref().map(|(_, digest)| *digest);
+        let downloaded = self.obtain(vec![url.clone()], digest, None)?;
+        let proof = match &upstream.proof {
+            Demand::Sigstore { .. } | Demand::Cosign { .. } => {
+                self.signed(&upstream.proof, &values, &downloaded, &file)?
+            }
+            _ => checksums.map_or(Proof::FirstUse, |(url, _)| Proof::Checksum { url }),
+        };
+        let (digest, size, kind) = (downloaded.digest, downloaded.size, upstream.kind);
+        let providers = Vec::new();
+        Ok((Dependency { version, url, kind, digest, size, providers, proof: Some(proof) }, downloaded))
+    }
+
+    fn obtain(&self, urls: Vec<String>, digest: Option<Digest>, size: Option<u64>) -> Result<Downloaded, ResolveError> {
+        let wanted = Wanted { urls, digest, size, limit: MAX_ARTIFACT, ..Wanted::default() };
+        Ok(obtain(self.client, self.store, &wanted, &|_| {})?)
+    }
+
+    /// A small document, fetched once a run.
+    fn document(&self, url: &str) -> Result<Arc<Vec<u8>>, ResolveError> {
+        Ok(self.cache.documents.get(url, || self.client.get(url, MAX_DOCUMENT))?)
+    }
+}

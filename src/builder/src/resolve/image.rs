@@ -1,0 +1,23 @@
+//! The base image, and container images.
+
+use super::{Place, ResolveError, Resolver};
+use crate::boot;
+use crate::manifest::{Boot, ContainerImage, Dependency};
+use crate::sources::ImageSource;
+
+impl Resolver<'_> {
+    /// Resolves the published base image, and reads how it boots.
+    pub fn os_image(&self, place: Place<'_>) -> Result<(Dependency, Boot), ResolveError> {
+        let (image, downloaded) = self.file(place, &place.system.image)?;
+        let boot = boot::read(&self.store.path(&downloaded.digest))?;
+        Ok((image, boot))
+    }
+
+    /// Resolves a container image.
+    pub fn container(&self, place: Place<'_>, source: &ImageSource) -> Result<ContainerImage, ResolveError> {
+        let tag = self.version(place, &source.tag)?;
+        let reference = format!("{}:{tag}", source.image);
+        let platform = format!("linux/{}", place.target.arch);
+        Ok(crate::registry::pull_tag(self.client, self.store, &reference, &platform)?)
+    }
+}

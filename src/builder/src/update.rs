@@ -1,0 +1,276 @@
+//! Keeps manifests up to date: sources and what is pinned already enter, files that are complete and proven leave.
+//!
+//! Only what is missing is resolved, and what is asked for by name. A file is rewritten after each entry, whole or not at
+//! all, so that an interrupted update loses nothing; when nothing changed, no byte of it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::manifest::{ArtifactType, Dependency, Digest, Manifest, ManifestError, Proof};
+use crate::parallel::for_each;
+use crate::policy::LOCAL;
+use crate::progress::{Progress, human_bytes};
+use crate::publish::PublishError;
+use crate::resolve::{ResolveError, Resolver};
+use crate::sources::{Sources, SourcesError, Target};
+
+use open::{Entry, Open, path};
+
+mod open;
+
+/// Name of the entry of the base image in `--only` and in reports.
+pub const OS_IMAGE: &str = "os.image";
+
+/// Why manifests could not be brought up to date.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum UpdateError {
+    #[error(transparent)]
+    Sources(#[from] SourcesError),
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error("nothing is called {name} in the sources of {targets}")]
+    UnknownName { name: String, targets: String },
+    #[error("{failed} of {total} entries were not resolved")]
+    Incomplete { failed: usize, total: usize },
+}
+
+/// Why one entry was not resolved or not kept.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+enum EntryError {
+    Resolve(#[from] ResolveError),
+    Publish(#[from] PublishError),
+    Text(#[from] serde_json::Error),
+    #[error("{path}: cannot read the base image")]
+    Image {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+}
+
+/// What is to be updated.
+#[derive(Debug)]
+pub struct Request {
+    /// The manifests.
+    pub targets: Vec<Target>,
+    /// Their directory.
+    pub folder: PathBuf,
+    /// Entries that are resolved even if they are pinned already; nothing else is when there are any.
+    pub only: BTreeSet<String>,
+    /// Whether all entries are resolved again.
+    pub refresh: bool,
+    /// Entries that are resolved at the same time.
+    pub threads: NonZeroUsize,
+}
+
+/// One entry of a manifest that has a newer version upstream, or none pinned.
+#[derive(Clone, Debug, Serialize)]
+pub struct Newer {
+    /// The manifest.
+    pub manifest: String,
+    /// The entry.
+    pub name: String,
+    /// The pinned version.
+    pub pinned: Option<String>,
+    /// The newest one.
+    pub newest: String,
+}
+
+type Job<'a> = (&'a Open<'a>, Entry<'a>);
+
+/// The newest `Date` of each archive and suite that the manifests of a directory record.
+pub fn seen(sources: &Sources, folder: &Path) -> BTreeMap<(String, String), Timestamp> {
+    let mut seen = BTreeMap::new();
+    for target in sources.targets() {
+        let Ok(manifest) = Manifest::load(&path(folder, &target)) else { continue };
+        for dependency in manifest.content().dependencies.values() {
+            if let Some(Proof::Apt { archive, suite, date, .. }) = &dependency.proof {
+                let newest = seen.entry((archive.clone(), suite.clone())).or_insert(*date);
+                *newest = (*newest).max(*date);
+            }
+        }
+    }
+    seen
+}
+
+/// Brings manifests up to date. What could not be resolved is reported and left out; the rest is kept.
+pub fn update(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
+    let open = request.open(resolver.sources)?;
+    request.check_names(resolver.sources)?;
+    // Entries that need the version of another one come after it.
+    let jobs: Vec<Job<'_>> = open.iter().flat_map(|open| request.jobs(open, resolver)).collect();
+    let total = jobs.len();
+    let (second, first): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|(_, entry)| entry.needs().is_some());
+    let mut failed = 0;
+    for jobs in [first, second] {
+        let results = for_each(jobs, request.threads, |(open, entry)| {
+            let result = resolve(resolver, open, entry);
+            let name = format!("{} {}", open.target.name(), entry.name());
+            match &result {
+                Ok(detail) => progress.step("pinned", &format!("{name} {detail}")),
+                Err(error) => progress.failure(&name, error),
+            }
+            result.is_ok()
+        });
+        failed += results.into_iter().filter(|ok| !ok).count();
+    }
+    match failed {
+        0 => Ok(()),
+        failed => Err(UpdateError::Incomplete { failed, total }),
+    }
+}
+
+/// Entries whose newest version is not the pinned one.
+pub fn newer(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<Vec<Newer>, UpdateError> {
+    let open = request.open(resolver.sources)?;
+    request.check_names(resolver.sources)?;
+    let all = open.iter().flat_map(|open| open.entries(resolver.sources).map(move |entry| (open, entry)));
+    let jobs: Vec<Job<'_>> = all.filter(|(_, entry)| request.asks_for(entry.name())).collect();
+    let total = jobs.len();
+    let results = for_each(jobs, request.threads, |(open, entry)| {
+        let result = newest(resolver, open, entry);
+        if let Err(error) = &result {
+            progress.failure(&format!("{} {}", open.target.name(), entry.name()), error);
+        }
+        result
+    });
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    if failed > 0 {
+        return Err(UpdateError::Incomplete { failed, total });
+    }
+    Ok(results.into_iter().filter_map(Result::ok).flatten().collect())
+}
+
+fn newest(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<Option<Newer>, ResolveError> {
+    let versions = open.versions();
+    let place = open.place(&versions);
+    let newest = match entry {
+        Entry::OsImage if open.is_local() => return Ok(None),
+        Entry::OsImage => resolver.version(place, &open.system.image.version)?,
+        Entry::Dependency(source) => resolver.version(place, &source.upstream.version)?,
+        Entry::Container(image) => resolver.version(place, &image.tag)?,
+    };
+    let pinned = open.pinned(entry);
+    let (manifest, name) = (open.target.name(), entry.name().to_owned());
+    Ok((pinned.as_ref() != Some(&newest)).then_some(Newer { manifest, name, pinned, newest }))
+}
+
+/// Resolves one entry and writes its manifest; tells what is pinned now.
+fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<String, EntryError> {
+    let versions = open.versions();
+    let place = open.place(&versions);
+    match entry {
+        Entry::Dependency(source) => {
+            let found = resolver.dependency(place, source)?;
+            let detail = format!("{}, {}", found.version, human_bytes(found.size));
+            open.change(|content| keep(content.dependencies.entry(source.name.clone()), found))?;
+            Ok(detail)
+        }
+        Entry::OsImage => {
+            let (image, boot) = match &resolver.image {
+                Some(path) => (local_image(path)?, crate::boot::read(path).map_err(ResolveError::from)?),
+                None => resolver.os_image(place)?,
+            };
+            let detail = format!("{}, {}", image.version, human_bytes(image.size));
+            open.change(|content| {
+                content.os.boot = Some(boot);
+                match &mut content.os.image {
+                    Some(old) if is_same(old, &image) => {}
+                    slot => *slot = Some(image),
+                }
+            })?;
+            Ok(detail)
+        }
+        Entry::Container(source) => {
+            let image = resolver.container(place, source)?;
+            let detail = format!("{}, {}", image.image, image.digest);
+            open.change(|content| {
+                content.images.retain(|old| !source.tag_of(&old.image).is_some());
+                content.images.push(image);
+                content.images.sort_by(|a, b| a.image.cmp(&b.image));
+            })?;
+            Ok(detail)
+        }
+    }
+}
+
+/// An entry that has not changed keeps the proof it was pinned with, whose date is older.
+fn keep(slot: std::collections::btree_map::Entry<'_, String, Dependency>, found: Dependency) {
+    slot.and_modify(|old| {
+        if !is_same(old, &found) {
+            *old = found.clone();
+        }
+    })
+    .or_insert(found);
+}
+
+fn is_same(old: &Dependency, new: &Dependency) -> bool {
+    let same_kind_of_proof = match (&old.proof, &new.proof) {
+        (Some(old), Some(new)) => std::mem::discriminant(old) == std::mem::discriminant(new),
+        (old, new) => old == new,
+    };
+    let rest = |entry: &Dependency| Dependency { proof: None, ..entry.clone() };
+    same_kind_of_proof && rest(old) == rest(new)
+}
+
+fn local_image(path: &Path) -> Result<Dependency, EntryError> {
+    let read = |source| EntryError::Image { path: path.to_owned(), source };
+    let (digest, size) = Digest::of(b"").of_stream(File::open(path).map_err(read)?).map_err(read)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    Ok(Dependency {
+        version: "local".to_owned(),
+        url: format!("{LOCAL}{name}"),
+        kind: ArtifactType::Qcow2,
+        digest,
+        size,
+        providers: Vec::new(),
+        proof: Some(Proof::Local),
+    })
+}
+
+impl Request {
+    fn open<'a>(&'a self, sources: &'a Sources) -> Result<Vec<Open<'a>>, UpdateError> {
+        let open = |target: &'a Target| {
+            let system = sources.system(target)?;
+            Ok(Open::load(path(&self.folder, target), target, system)?)
+        };
+        self.targets.iter().map(open).collect()
+    }
+
+    fn check_names(&self, sources: &Sources) -> Result<(), UpdateError> {
+        let known = |name: &String| {
+            let of_target = |target: &Target| {
+                sources.dependencies(target).any(|source| source.name == *name)
+                    || sources.images(target).any(|source| source.image == *name)
+            };
+            name == OS_IMAGE || self.targets.iter().any(of_target)
+        };
+        match self.only.iter().find(|name| !known(name)) {
+            Some(name) => {
+                let targets = self.targets.iter().map(Target::name).collect::<Vec<_>>().join(", ");
+                Err(UpdateError::UnknownName { name: name.clone(), targets })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn asks_for(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.contains(name)
+    }
+
+    /// The entries of a manifest that have to be resolved.
+    fn jobs<'a>(&self, open: &'a Open<'a>, resolver: &Resolver<'a>) -> Vec<Job<'a>> {
+        let wanted = |entry: &Entry<'_>| {
+            let own_image = matches!(entry, Entry::OsImage) && resolver.image.is_some();
+            let again = self.refresh || !self.only.is_empty() || own_image;
+            self.asks_for(entry.name()) && (again || !open.is_proven(*entry))
+        };
+        open.entries(resolver.sources).filter(wanted).map(|entry| (open, entry)).collect()
+    }
+}

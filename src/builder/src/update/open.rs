@@ -1,0 +1,136 @@
+//! A manifest that is being updated, and its entries.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use super::{EntryError, OS_IMAGE};
+use crate::manifest::{Content, Manifest, ManifestError, Os};
+use crate::parallel::locked;
+use crate::policy::{self, LOCAL};
+use crate::publish::write_file;
+use crate::resolve::Place;
+use crate::sources::{ImageSource, Source, Sources, System, Target};
+
+/// A manifest that is being updated.
+pub(super) struct Open<'a> {
+    pub(super) target: &'a Target,
+    pub(super) system: &'a System,
+    path: PathBuf,
+    content: Mutex<Content>,
+}
+
+/// Something to resolve.
+#[derive(Clone, Copy)]
+pub(super) enum Entry<'a> {
+    OsImage,
+    Dependency(&'a Source),
+    Container(&'a ImageSource),
+}
+
+/// Where the manifest of a target is.
+pub(super) fn path(folder: &Path, target: &Target) -> PathBuf {
+    folder.join(format!("{}.json", target.name()))
+}
+
+fn empty(target: &Target) -> Content {
+    Content {
+        version: "dev".to_owned(),
+        kind: target.kind.clone(),
+        os: Os { name: target.os.clone(), arch: target.arch.clone(), image: None, boot: None },
+        dependencies: BTreeMap::new(),
+        images: Vec::new(),
+    }
+}
+
+impl<'a> Open<'a> {
+    /// Reads the manifest at `path`, or starts an empty one.
+    pub(super) fn load(path: PathBuf, target: &'a Target, system: &'a System) -> Result<Self, ManifestError> {
+        let content = if path.symlink_metadata().is_ok() {
+            let manifest = Manifest::load(&path)?;
+            manifest.expect(&path, &target.kind, &target.os, &target.arch)?;
+            manifest.content().clone()
+        } else {
+            empty(target)
+        };
+        Ok(Self { target, system, path, content: Mutex::new(content) })
+    }
+
+    /// All entries that it should have.
+    pub(super) fn entries(&self, sources: &'a Sources) -> impl Iterator<Item = Entry<'a>> {
+        let dependencies = sources.dependencies(self.target).map(Entry::Dependency).collect::<Vec<_>>();
+        let images = sources.images(self.target).map(Entry::Container).collect::<Vec<_>>();
+        std::iter::once(Entry::OsImage).chain(dependencies).chain(images)
+    }
+
+    /// Whether an entry is pinned, with the proof that its source demands.
+    pub(super) fn is_proven(&self, entry: Entry<'_>) -> bool {
+        let content = locked(&self.content);
+        let check =
+            |name, upstream, pinned| policy::check_one(self.target, self.system, name, upstream, pinned).is_ok();
+        match entry {
+            Entry::OsImage => content.os.image.as_ref().is_some_and(|image| {
+                content.os.boot.is_some()
+                    && (image.url.starts_with(LOCAL) || check(OS_IMAGE, &self.system.image, image))
+            }),
+            Entry::Dependency(source) => content
+                .dependencies
+                .get(&source.name)
+                .is_some_and(|pinned| check(&source.name, &source.upstream, pinned)),
+            Entry::Container(source) => content.images.iter().any(|pinned| source.tag_of(&pinned.image).is_some()),
+        }
+    }
+
+    pub(super) fn is_local(&self) -> bool {
+        locked(&self.content).os.image.as_ref().is_some_and(|image| image.url.starts_with(LOCAL))
+    }
+
+    pub(super) fn pinned(&self, entry: Entry<'_>) -> Option<String> {
+        let content = locked(&self.content);
+        match entry {
+            Entry::OsImage => content.os.image.as_ref().map(|image| image.version.clone()),
+            Entry::Dependency(source) => content.dependencies.get(&source.name).map(|found| found.version.clone()),
+            Entry::Container(source) => {
+                content.images.iter().find_map(|found| source.tag_of(&found.image).map(str::to_owned))
+            }
+        }
+    }
+
+    pub(super) fn versions(&self) -> BTreeMap<String, String> {
+        let content = locked(&self.content);
+        content.dependencies.iter().map(|(name, found)| (name.clone(), found.version.clone())).collect()
+    }
+
+    pub(super) fn place<'b>(&'b self, versions: &'b BTreeMap<String, String>) -> Place<'b> {
+        Place { target: self.target, system: self.system, versions }
+    }
+
+    /// Changes the content, and the file if the content differs then.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), EntryError> {
+        let mut content = locked(&self.content);
+        let before = content.clone();
+        change(&mut content);
+        if *content != before || self.path.symlink_metadata().is_err() {
+            write_file(&self.path, content.to_text()?.as_bytes(), true)?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Entry<'a> {
+    pub(super) fn name(self) -> &'a str {
+        match self {
+            Self::OsImage => OS_IMAGE,
+            Self::Dependency(source) => &source.name,
+            Self::Container(source) => &source.image,
+        }
+    }
+
+    pub(super) fn needs(self) -> Option<&'a str> {
+        match self {
+            Self::OsImage => None,
+            Self::Dependency(source) => source.upstream.version.needs(),
+            Self::Container(source) => source.tag.needs(),
+        }
+    }
+}
