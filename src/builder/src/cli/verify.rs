@@ -12,6 +12,8 @@ use super::{Failure, Outcome};
 
 mod apt;
 mod checksum;
+mod sigstore;
+mod cosign;
 mod oci;
 
 #[derive(Debug, Subcommand)]
@@ -20,6 +22,10 @@ pub(super) enum Verify {
     Apt(apt::Args),
     /// Prove a file by a checksum file
     Checksum(checksum::Args),
+    /// Prove a file with a sigstore bundle, or one of several in a .jsonl
+    Sigstore(sigstore::Args),
+    /// Prove a file with the .sig and .cert of cosign
+    Cosign(cosign::Args),
     /// Prove a container image of an OCI layout: index, manifest, config, layers
     Oci(oci::Args),
 }
@@ -28,6 +34,8 @@ pub(super) fn run(verify: Verify) -> Result<Outcome, Failure> {
     match verify {
         Verify::Apt(args) => apt::run(&args),
         Verify::Checksum(args) => checksum::run(&args),
+        Verify::Sigstore(args) => sigstore::run(&args),
+        Verify::Cosign(args) => cosign::run(&args),
         Verify::Oci(args) => oci::run(&args),
     }
 }

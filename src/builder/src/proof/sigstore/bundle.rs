@@ -1,0 +1,60 @@
+//! From a file to single bundles, and from bytes to a bundle that can mean one thing only.
+
+use serde_json::Value;
+use sigstore_verify::types::Bundle;
+
+use super::{MAX_BUNDLES, SigstoreError, json};
+
+/// Most bundles that one file may hold: each that speaks of the artifact costs a few signatures.
+const MAX_LINES: usize = 10_000;
+/// Most log entries, and most timestamps, of one bundle; real ones have one or two.
+const MAX_EVIDENCE: usize = 32;
+
+/// Alternatives of a bundle (`oneof` in its protobuf definition): the parent, and the members of which one must be there.
+const ALTERNATIVES: [(&str, &[&str]); 2] = [
+    ("", &["messageSignature", "dsseEnvelope"]),
+    ("/verificationMaterial", &["certificate", "x509CertificateChain", "publicKey"]),
+];
+
+/// The bundles of a file with their line numbers: the only JSON value, or else one a line.
+pub(super) fn split(bytes: &[u8]) -> Result<Vec<(usize, &[u8])>, SigstoreError> {
+    if u64::try_from(bytes.len()).is_ok_and(|len| len > MAX_BUNDLES) {
+        return Err(SigstoreError::Unsupported { what: format!("a file of more than {MAX_BUNDLES} bytes") });
+    }
+    let several = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_err();
+    if !bytes.trim_ascii().contains(&b'\n') || !several(bytes) {
+        return Ok(if bytes.trim_ascii().is_empty() { Vec::new() } else { vec![(1, bytes.trim_ascii())] });
+    }
+    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).enumerate();
+    let lines: Vec<_> = lines.filter(|(_, line)| !line.is_empty()).map(|(index, line)| (index + 1, line)).collect();
+    if lines.len() > MAX_LINES {
+        return Err(SigstoreError::Unsupported { what: format!("a file of {} lines", lines.len()) });
+    }
+    Ok(lines)
+}
+
+/// Reads one bundle.
+pub(super) fn parse(bytes: &[u8]) -> Result<Bundle, SigstoreError> {
+    let corrupt = |reason: String| SigstoreError::Corrupt { reason };
+    let value = json::parse(bytes).map_err(|error| corrupt(error.to_string()))?;
+    // The library would take a bundle without a media type for one of version 0.1.
+    if !value["mediaType"].is_string() {
+        return Err(corrupt("it has no mediaType".to_owned()));
+    }
+    for (parent, members) in ALTERNATIVES {
+        let there = |name: &&&str| value.pointer(parent).is_some_and(|parent| parent.get(name).is_some());
+        let found: Vec<_> = members.iter().filter(there).copied().collect();
+        if found.len() != 1 {
+            return Err(corrupt(format!("of {} it has {found:?}, and must have one", members.join(", "))));
+        }
+    }
+    for list in ["tlogEntries", "timestampVerificationData/rfc3161Timestamps"] {
+        let count =
+            value.pointer(&format!("/verificationMaterial/{list}")).and_then(Value::as_array).map_or(0, Vec::len);
+        if count > MAX_EVIDENCE {
+            return Err(SigstoreError::Unsupported { what: format!("{count} {list}") });
+        }
+    }
+    let text = std::str::from_utf8(bytes).map_err(|error| corrupt(error.to_string()))?;
+    Bundle::from_json(text).map_err(|error| corrupt(error.to_string()))
+}

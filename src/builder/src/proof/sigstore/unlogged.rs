@@ -1,0 +1,92 @@
+//! A signature of which no log entry is at hand: who signed can be proven, when cannot.
+//!
+//! Certificates of sigstore live for minutes, and only the log says that a signature was made within them. Without it,
+//! a key that leaked later would go unnoticed; whoever accepts such a signature decides that. What can still be checked
+//! is checked as of the certificate's first second: chain, signed certificate timestamp, identity, issuer, signature.
+//!
+//! The library judges a certificate only at a time that somebody signed. Here that is a log with a key made for one
+//! call, in a copy of the trusted root that has no other log: it vouches for the certificate's `notBefore`, and nothing
+//! that it signed leaves this module.
+
+use serde_json::{Value, json};
+use sigstore_verify::crypto::{KeyPair, parse_certificate_info};
+use sigstore_verify::rekor::HashedRekord;
+use sigstore_verify::types::bundle::X509Certificate;
+use sigstore_verify::types::{
+    Bundle, CanonicalizedBody, DerCertificate, InclusionPromise, KindVersion, LogId, LogIndex, LogKeyId, MediaType,
+    MessageSignature, Sha256Hash, SignatureBytes, SignatureContent, SignedTimestamp, TransparencyLogEntry,
+    VerificationMaterial, VerificationMaterialContent,
+};
+use sigstore_verify::{VerificationPolicy, VerificationResult};
+
+use super::{Root, SigstoreError};
+
+/// Checks what can be checked without a log.
+pub(in super::super) fn verify(
+    sha256: &Sha256Hash,
+    signature: &SignatureBytes,
+    certificate: &DerCertificate,
+    policy: &VerificationPolicy,
+    root: &Root,
+) -> Result<VerificationResult, SigstoreError> {
+    let invalid = |error: &dyn std::fmt::Display| SigstoreError::Certificate { reason: error.to_string() };
+    let info = parse_certificate_info(certificate).map_err(|error| invalid(&error))?;
+    let log = Log::new().map_err(|error| invalid(&error))?;
+    let record = serde_json::to_vec(&HashedRekord::new(sha256, signature, certificate));
+    let body = CanonicalizedBody::new(record.map_err(|error| invalid(&error))?);
+    let entry = log.entry(body, info.not_before).map_err(|error| invalid(&error))?;
+    let chain = VerificationMaterialContent::X509CertificateChain {
+        certificates: vec![X509Certificate::new(certificate.clone())],
+    };
+    let bundle = Bundle::new(
+        MediaType::Bundle0_1,
+        VerificationMaterial::new(chain).with_tlog_entries(vec![entry]),
+        SignatureContent::MessageSignature(MessageSignature::new(signature.clone())),
+    );
+    let root = log.replaces_those_of(root)?;
+    root.verifier.verify(sha256, &bundle, &policy.clone().skip_tlog_unsafe()).map_err(super::refused)
+}
+
+/// A log of one entry.
+struct Log {
+    key: KeyPair,
+    public: Vec<u8>,
+    id: Sha256Hash,
+}
+
+impl Log {
+    fn new() -> Result<Self, sigstore_verify::crypto::Error> {
+        let key = KeyPair::generate_ecdsa_p256()?;
+        let public = key.public_key_der()?.into_bytes();
+        let id = sigstore_verify::crypto::sha256(&public);
+        Ok(Self { key, public, id })
+    }
+
+    /// The entry, with the promise that it was there at that time (Rekor's `signedEntryTimestamp`).
+    fn entry(
+        &self,
+        body: CanonicalizedBody,
+        time: jiff::Timestamp,
+    ) -> Result<TransparencyLogEntry, sigstore_verify::crypto::Error> {
+        let (text, seconds, id) = (body.to_base64(), time.as_second(), self.id.to_hex());
+        let payload = format!(r#"{{"body":"{text}","integratedTime":{seconds},"logID":"{id}","logIndex":0}}"#);
+        let promise = SignedTimestamp::new(self.key.sign(payload.as_bytes())?.into_bytes());
+        let id = LogId::new(LogKeyId::from_bytes(self.id.as_slice()));
+        let entry = TransparencyLogEntry::new(LogIndex::default(), id, KindVersion::HashedRekordV001, body);
+        Ok(entry.with_integrated_time(time).with_inclusion_promise(InclusionPromise::new(promise)))
+    }
+
+    /// The trusted root with this log for its only one.
+    fn replaces_those_of(&self, root: &Root) -> Result<Root, SigstoreError> {
+        let invalid = |error: serde_json::Error| SigstoreError::Root { reason: error.to_string() };
+        let mut json: Value = serde_json::from_str(&root.json).map_err(invalid)?;
+        let public = SignatureBytes::from_bytes(&self.public).to_base64();
+        json["tlogs"] = json!([{
+            "baseUrl": "",
+            "hashAlgorithm": "SHA2_256",
+            "publicKey": {"rawBytes": public, "keyDetails": "PKIX_ECDSA_P256_SHA_256"},
+            "logId": {"keyId": self.id.to_base64()},
+        }]);
+        Root::parse(&serde_json::to_vec(&json).map_err(invalid)?)
+    }
+}
