@@ -19,6 +19,8 @@ use crate::proof::checksum::{self, ChecksumError};
 use crate::proof::openpgp::KeyringError;
 
 use crate::anchors::{AnchorError, Anchors};
+use crate::proof::cosign::CosignError;
+use crate::proof::sigstore::SigstoreError;
 use crate::registry::RegistryError;
 use crate::sources::{Demand, Source, Sources, System, Target, Undefined, Upstream, VersionSource};
 use crate::store::{Store, StoreError};
@@ -53,6 +55,10 @@ pub enum ResolveError {
     Archive { url: String, source: Box<AptError> },
     #[error("{file}: not a usable keyring")]
     Keyring { file: String, source: KeyringError },
+    #[error("{url}: does not prove the artifact")]
+    Sigstore { url: String, source: Box<SigstoreError> },
+    #[error("{url}: does not prove the artifact")]
+    Cosign { url: String, source: Box<CosignError> },
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error(transparent)]
@@ -195,10 +201,10 @@ impl Resolver<'_> {
             checksums = Some((from, digest));
         }
         let digest = checksums.as_ref().map(|(_, digest)| *digest);
-        let downloaded = self.obtain(vec![url.clone()], digest, None)?;
+        let mut downloaded = self.obtain(vec![url.clone()], digest, None)?;
         let proof = match &upstream.proof {
             Demand::Sigstore { .. } | Demand::Cosign { .. } => {
-                self.signed(&upstream.proof, &values, &downloaded, &file)?
+                self.signed(&upstream.proof, &values, &mut downloaded)?
             }
             _ => checksums.map_or(Proof::FirstUse, |(url, _)| Proof::Checksum { url }),
         };

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use vmbake::fetch::{Origin, fetch};
+use vmbake::fetch::{Supply, fetch};
 use vmbake::layer::Layers;
 use vmbake::manifest::{Digest, Manifest};
 use vmbake::progress::Progress;
@@ -72,8 +72,8 @@ fn run(parts: &[Part]) -> Result<Tree, Box<dyn Error>> {
     }
     let layers = Layers::load(Some(&dir.path().join("layers")))?.resolve("k", "o")?;
     let (sources, threads) = (Sources::load(None)?, NonZeroUsize::MIN);
-    let origin = Origin { store: &store, sources: &sources, client: None, threads };
-    let verified = vmbake::verify::verify(fetch(&manifest, &origin, &Progress::new(true))?, threads)?;
+    let supply = Supply { store: &store, sources: &sources, client: None, threads };
+    let verified = vmbake::verify::verify(fetch(&manifest, &supply, &Progress::new(true))?, threads)?;
     let staged = vmbake::stage::stage(layers, &verified, &manifest)?;
     Ok(vmbake::merge::merge(base(), staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?)
 }
