@@ -1,0 +1,71 @@
+"""The programs that the upstreams publish, for one architecture.
+
+Real ones come from Debian packages; a stand-in takes the place of each that Debian does not have. Both are cached below
+the folder given by the caller.
+"""
+
+import os
+import pathlib
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+TARGETS = {"amd64": "x86_64-unknown-linux-musl", "arm64": "aarch64-unknown-linux-musl"}
+# Debian package of each real program, and its path there.
+PACKAGES = {
+    "containerd": ("containerd", "usr/bin/containerd"),
+    "containerd-shim-runc-v2": ("containerd", "usr/bin/containerd-shim-runc-v2"),
+    "ctr": ("containerd", "usr/bin/ctr"),
+    "runc": ("runc", "usr/sbin/runc"),
+    "kubectl": ("kubectl", "usr/bin/kubectl"),
+}
+PLUGINS = ("containernetworking-plugins", "usr/lib/cni")
+
+
+class Programs:
+    def __init__(self, cache, arch):
+        self.arch = arch
+        self.cache = pathlib.Path(cache) / arch
+        self.cache.mkdir(parents=True, exist_ok=True)
+        self._unpack()
+        self._compile()
+
+    def real(self, name):
+        package, path = PACKAGES[name]
+        return (self.cache / package / path).read_bytes()
+
+    def plugins(self):
+        package, path = PLUGINS
+        folder = self.cache / package / path
+        return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
+
+    def standin(self, name, version):
+        """The stand-in, with a note at its end that makes each artifact another file."""
+        return (self.cache / "standin").read_bytes() + f"\nstand-in for {name} {version} {self.arch}\n".encode()
+
+    def _unpack(self):
+        packages = sorted({package for package, _ in PACKAGES.values()} | {PLUGINS[0]})
+        missing = [package for package in packages if not (self.cache / package).exists()]
+        if not missing:
+            return
+        conf = subprocess.run([HERE.parent / "base/apt-root.sh", self.cache / "apt", self.arch], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout.strip()
+        debs = self.cache / "debs"
+        debs.mkdir(exist_ok=True)
+        environment = {**os.environ, "APT_CONFIG": conf}
+        subprocess.run(["apt-get", "-qq", "download", *missing], env=environment, cwd=debs, check=True)
+        for package in missing:
+            [deb] = debs.glob(f"{package}_*.deb")
+            partial = self.cache / f".{package}"
+            subprocess.run(["dpkg-deb", "-x", deb, partial], check=True)
+            partial.rename(self.cache / package)
+
+    def _compile(self):
+        program = self.cache / "standin"
+        source = HERE / "standin.rs"
+        if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
+            return
+        target = TARGETS[self.arch]
+        flags = os.environ.get(f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUSTFLAGS", "").split()
+        subprocess.run(["rustc", "--edition=2024", f"--target={target}", "-Clinker=rust-lld", "-Copt-level=s", "-Cpanic=abort",
+                        "-Cstrip=symbols", *flags, "-o", program, source], check=True, cwd=ROOT)
