@@ -296,7 +296,7 @@ def attacks(folder, programs, versions, pki, key, indexes, now):
     identity = CONTAINERD.format(version)
     put("containerd.other-identity", json.dumps(pki.attest(subjects, identity.replace("release.yml", "ci.yml"), GITHUB, now)))
     put("containerd.other-issuer", json.dumps(pki.attest(subjects, identity, "https://issuer.example.org", now)))
-    put("containerd.other-root", json.dumps(Pki(now).attest(subjects, identity, GITHUB, now)))
+    put("containerd.other-root", json.dumps(Pki(now, "another authority").attest(subjects, identity, GITHUB, now)))
     kubelet = programs["amd64"].standin("kubelet", versions["kubernetes"])
     for name, signer in (("other-identity", ("somebody@example.org", KUBERNETES[1])),
                          ("other-issuer", (KUBERNETES[0], "https://issuer.example.org"))):

@@ -7,6 +7,7 @@ listens. OUT/requests.log gets a line for each request: method, path, first byte
 
   swap FILE      another file's content     flip            one byte changed       truncate   half of it, as if whole
   cut AFTER      the connection ends after so many bytes; AFTER counts anew in each request
+  slow           a little every tenth of a second
   endless        a body that does not end   loop            a redirect to itself   status N   that status
 """
 
@@ -17,6 +18,7 @@ import json
 import os
 import pathlib
 import threading
+import time
 
 CHUNK = 1 << 16
 LOCK = threading.Lock()
@@ -102,6 +104,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 chunk = bytearray(file.read(min(CHUNK, left)))
                 if kind == "flip" and at <= size // 2 < at + len(chunk):
                     chunk[size // 2 - at] ^= 1
+                if kind == "slow":
+                    time.sleep(0.1)
                 self.wfile.write(chunk)
                 at, left = at + len(chunk), left - len(chunk)
 

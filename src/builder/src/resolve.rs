@@ -33,7 +33,7 @@ mod version;
 /// Largest document that is read into memory: release descriptions, checksum files, signatures, bundles.
 const MAX_DOCUMENT: u64 = 16 << 20;
 /// Largest artifact whose length nobody states beforehand.
-const MAX_ARTIFACT: u64 = 8 << 30;
+const MAX_ARTIFACT: u64 = 4 << 30;
 
 /// Why an entry was not resolved.
 #[derive(Debug, thiserror::Error)]

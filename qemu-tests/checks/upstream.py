@@ -1,0 +1,282 @@
+#!/usr/bin/env python3
+"""upstream.py VMBAKE: manifests of knd and knc from release sites on loopback, then every attack on them that we know.
+
+The sites hold real programs in the layouts of their upstreams, signed with keys made for this run; the Debian archive is the
+real one. Prints `ok: NAME` or `FAIL: NAME` for each case, and exits 1 after any failure.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ARCHES = ["amd64", "arm64"]
+TARGETS = [f"{kind}.debian-13.{arch}" for kind in ("knc", "knd") for arch in ARCHES]
+FLUENTBIT = "/packages.fluentbit.io/debian/trixie/dists/trixie"
+failures = []
+
+
+def case(name, ok, said=""):
+    print(f"{'ok' if ok else 'FAIL'}: {name}" + (f": {said.strip().splitlines()[-1]}" if ok and said.strip() else ""), flush=True)
+    if not ok:
+        failures.append(name)
+        print(said, flush=True)
+
+
+class Lab:
+    """The sites, a server for them, and vmbake run against it."""
+
+    def __init__(self, vmbake, root):
+        self.vmbake, self.root = pathlib.Path(vmbake).resolve(), root
+        subprocess.run([HERE.parent / "upstream/build.py", root], check=True)
+        self.server = subprocess.Popen([HERE.parent / "upstream/serve.py", root, "--mirrors", root / "mirrors"])
+        while not (root / "mirrors").exists():
+            time.sleep(0.05)
+        self.environment = {**os.environ, "VMBAKE_MIRRORS": (root / "mirrors").read_text()}
+        self.versions = {}
+
+    def command(self, *arguments):
+        return [self.vmbake, *map(str, arguments)]
+
+    def run(self, *arguments):
+        result = subprocess.run(self.command(*arguments), env=self.environment, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, check=False)
+        return result.returncode, result.stdout
+
+    def update(self, manifests, store, *more, trust="trust"):
+        return self.run("update", "--trust", self.root / trust, "--manifests", manifests, "--store", store, *more)
+
+    def fault(self, faults):
+        partial = self.root / "faults.partial"
+        partial.write_text(json.dumps(faults))
+        partial.rename(self.root / "faults.json")
+
+    def requests(self):
+        """The requests since the last call: (method, path, first byte, status)."""
+        log = self.root / "requests.log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return [line.split(" ") for line in lines]
+
+    def swap(self, name):
+        return {"kind": "swap", "file": str(self.root / "attacks" / name)}
+
+
+def texts(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.json"))}
+
+
+def entry(folder, target, name):
+    return json.loads((folder / f"{target}.json").read_text())["vmconfig"]["dependencies"][name]
+
+
+def site_path(folder, target, name):
+    """The path of an artifact on the server."""
+    return entry(folder, target, name)["url"].replace("https://", "/", 1)
+
+
+def resolve(lab, manifests, store):
+    code, said = lab.update(manifests, store, "knd", "knc")
+    case("knd and knc resolve for both architectures", code == 0 and sorted(texts(manifests)) == [f"{t}.json" for t in TARGETS], said)
+    for target in TARGETS:
+        code, said = lab.run("manifest", "show", manifests / f"{target}.json")
+        case(f"{target} has the proofs that its sources demand", code == 0 and "none" not in re.findall(r"proof  (\S+)", said), said)
+    before, _ = texts(manifests), lab.requests()
+    code, said = lab.update(manifests, store, "knd", "knc")
+    case("a second update asks nobody and changes no byte", code == 0 and texts(manifests) == before and not lab.requests(), said)
+    code, said = lab.update(manifests, store, "knd", "knc", "--refresh")
+    case("a refresh that finds nothing new changes no byte", code == 0 and texts(manifests) == before, said)
+    lab.requests()
+
+    path = manifests / "knd.debian-13.amd64.json"
+    document = json.loads(path.read_text())
+    del document["vmconfig"]["dependencies"]["crictl"]
+    path.write_text(json.dumps(document))
+    code, said = lab.update(manifests, store, "knd", "knc")
+    asked = {request[1] for request in lab.requests()}
+    case("a deleted entry alone is resolved again", code == 0 and texts(manifests) == before and
+         all("cri-tools" in path for path in asked), f"{said}\n{asked}")
+
+    code, said = lab.update(manifests, store, "knd", "knc", "--check")
+    case("--check is content when nothing is newer", code == 0, said)
+    latest = lab.root / "site/api.github.com/repos/kubernetes-sigs/cri-tools/releases/latest"
+    kept = latest.read_bytes()
+    latest.write_text(json.dumps({"tag_name": "v99.0.0"}))
+    code, said = lab.update(manifests, store, "knd", "knc", "--check")
+    latest.write_bytes(kept)
+    case("--check names what is newer", code == 1 and said.count("-> 99.0.0") == 4 and texts(manifests) == before, said)
+    case("--check downloads no artifact", not any("/download/" in request[1] for request in lab.requests()))
+
+
+def fetch(lab, manifests, work):
+    target = "knd.debian-13.amd64"
+    arguments = ["fetch", "knd", "--manifest", manifests / f"{target}.json", "--store"]
+    code, said = lab.run(*arguments, work / "fetched")
+    case("fetch fills an empty store", code == 0 and bool(lab.requests()), said)
+    code, said = lab.run(*arguments, work / "fetched")
+    case("a second fetch asks nobody", code == 0 and not lab.requests(), said)
+    code, said = lab.run("store", "verify", "--store", work / "fetched")
+    case("the store is sound", code == 0, said)
+
+    digest = entry(manifests, target, "runc")["digest"]
+    blob = pathlib.Path(lab.run("store", "path", digest, "--store", work / "fetched")[1].strip())
+    damaged = bytearray(blob.read_bytes())
+    damaged[1000] ^= 1
+    blob.unlink()
+    blob.write_bytes(damaged)
+    code, said = lab.run(*arguments, work / "fetched")
+    case("a damaged blob is fetched again, and nothing else", code == 0 and len(lab.requests()) == 1, said)
+    code, said = lab.run("store", "gc", "--store", work / "fetched", "--manifests", manifests / f"{target}.json", "--dry-run")
+    case("nothing that the manifest pins is garbage", code == 0 and "0 files" in said, said)
+
+    path = site_path(manifests, target, "containerd")
+    lab.fault({path: {"kind": "cut", "after": 4_000_000}})
+    code, said = lab.run(*arguments, work / "resumed")
+    ranges = [int(request[2]) for request in lab.requests() if request[1] == path]
+    case("cut connections are continued", code == 0 and len(ranges) > 2 and ranges == sorted(set(ranges)), f"{said}\n{ranges}")
+    for name, fault, expected in [
+        ("a flipped byte", {"kind": "flip"}, "has digest"),
+        ("an endless body", {"kind": "endless"}, "more than"),
+        ("a redirect loop", {"kind": "loop"}, "redirects"),
+        ("a shorter file", {"kind": "truncate"}, "bytes, not"),
+    ]:
+        lab.fault({path: fault})
+        code, said = lab.run(*arguments, work / "attacked")
+        kept = lab.run("store", "path", entry(manifests, target, "containerd")["digest"], "--store", work / "attacked")[0] == 0
+        case(f"fetch refuses {name}", code == 1 and re.search(expected, said) and not kept, said)
+
+    lab.fault({path: {"kind": "slow"}})
+    process = subprocess.Popen(lab.command(*arguments, work / "killed"), env=lab.environment, stderr=subprocess.DEVNULL)
+    time.sleep(3)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    lab.fault({})
+    lab.requests()
+    code, said = lab.run("store", "verify", "--store", work / "killed")
+    case("a killed fetch leaves a sound store", code == 0, said)
+    code, said = lab.run(*arguments, work / "killed")
+    resumed = any(request[1] == path and int(request[2]) > 0 for request in lab.requests())
+    case("and the next one continues", code == 0 and resumed, said)
+
+
+def attack(lab, manifests, work):
+    """Each attack on the update of one entry must be refused for its reason, and leave the manifest as it was."""
+    version = {name: entry(manifests, "knd.debian-13.amd64", name)["version"] for name in ("containerd", "netsy") if name != "netsy"}
+    bundle = f"/github.com/containerd/containerd/releases/download/v{version['containerd']}/containerd-{version['containerd']}-attestation.intoto.jsonl"
+    artifact = {name: site_path(manifests, "knd.debian-13.amd64", name) for name in ("runc", "crictl", "kubelet", "nstance-agent", "fluent-bit")}
+    other_crictl = lab.root / "site" / site_path(manifests, "knd.debian-13.arm64", "crictl").lstrip("/")
+    netsy = entry(manifests, "knc.debian-13.amd64", "netsy")["proof"]["url"].replace("https://", "", 1)
+    sums = entry(manifests, "knd.debian-13.amd64", "nstance-agent")["proof"]["url"].replace("https://", "/", 1)
+    index = "/rekor.sigstore.dev/api/v1/index/retrieve"
+    (lab.root / "attacks/empty").write_text("[]")
+
+    def cosign(name):
+        return {f"{artifact['kubelet']}.sig": lab.swap(f"kubelet.{name}.sig"), f"{artifact['kubelet']}.cert": lab.swap(f"kubelet.{name}.cert"),
+                index: lab.swap(f"kubelet.{name}.index")}
+
+    cases = [
+        ("a flipped byte", "runc", {artifact["runc"]: {"kind": "flip"}}, "has digest"),
+        ("a swapped artifact", "crictl", {artifact["crictl"]: {"kind": "swap", "file": str(other_crictl)}}, "has digest"),
+        ("a bundle by another identity", "containerd", {bundle: lab.swap("containerd.other-identity")}, "signed by .*ci.yml"),
+        ("a bundle by another issuer", "containerd", {bundle: lab.swap("containerd.other-issuer")}, "vouched for by .*issuer.example.org"),
+        ("a bundle of another authority", "containerd", {bundle: lab.swap("containerd.other-root")}, "not proven"),
+        ("a bundle that is cut", "containerd", {bundle: {"kind": "truncate"}}, "corrupt|proves"),
+        ("a signature by another identity", "kubelet", cosign("other-identity"), "signed by .*somebody"),
+        ("a signature by another issuer", "kubelet", cosign("other-issuer"), "vouched for by .*issuer.example.org"),
+        ("a signature that is not in the log", "kubelet", {index: lab.swap("empty")}, "no log entry"),
+        ("a signature of another file", "kubelet", {f"{artifact['kubelet']}.sig": lab.swap("kubelet.other-issuer.sig")}, "no log entry"),
+        ("an unsigned InRelease", "fluent-bit", {f"{FLUENTBIT}/InRelease": lab.swap("InRelease.unsigned")}, "not signed"),
+        ("an InRelease by an unknown key", "fluent-bit", {f"{FLUENTBIT}/InRelease": lab.swap("InRelease.unknown-key")}, "key"),
+        ("an older InRelease", "fluent-bit", {f"{FLUENTBIT}/InRelease": lab.swap("InRelease.older")}, "older than"),
+        ("truncated Packages", "fluent-bit", {f"{FLUENTBIT}/main/binary-amd64/Packages.gz": {"kind": "truncate"}}, "bytes, expected"),
+        ("a flipped package", "fluent-bit", {artifact["fluent-bit"]: {"kind": "flip"}}, "has digest"),
+        ("a checksum file that names other files", "nstance-agent", {sums: {"kind": "swap", "file": str(lab.root / "site" / netsy)}}, "does not name"),
+        ("an error page as checksum file", "nstance-agent", {sums: {"kind": "swap", "file": str(lab.root / "faults.json")}}, "no checksum"),
+        ("an endless checksum file", "nstance-agent", {sums: {"kind": "endless"}}, "more than"),
+        ("a redirect loop", "crictl", {artifact["crictl"]: {"kind": "loop"}}, "redirects"),
+        ("an image whose layer is swapped", "registry.k8s.io/pause", {}, "has digest"),
+    ]
+    for number, (name, only, faults, expected) in enumerate(cases):
+        if only == "registry.k8s.io/pause":
+            blobs = sorted((lab.root / "site/registry.k8s.io/v2/pause/blobs").iterdir(), key=lambda blob: blob.stat().st_size)
+            faults = {f"/registry.k8s.io/v2/pause/blobs/{blob.name}": {"kind": "flip"} for blob in blobs[-2:]}
+        refuse(lab, manifests, work / f"attack-{number}", name, only, faults, expected)
+    trust = lab.root / "trust-expired"
+    shutil.copytree(lab.root / "trust", trust)
+    shutil.copy(lab.root / "attacks/expired-key.asc", trust / "fluentbit.asc")
+    refuse(lab, manifests, work / "attack-expired", "an InRelease by a key that has expired", "fluent-bit",
+           {f"{FLUENTBIT}/InRelease": lab.swap("InRelease.expired-key")}, "expired", trust="trust-expired")
+
+
+def refuse(lab, manifests, work, name, only, faults, expected, trust="trust"):
+    shutil.copytree(manifests, work / "manifests")
+    before = texts(manifests)
+    lab.fault(faults)
+    code, said = lab.update(work / "manifests", work / "store", "knd", "--os", "debian-13", "--arch", "amd64", "--only", only, trust=trust)
+    lab.fault({})
+    case(f"update refuses {name}", code == 1 and re.search(expected, said) and texts(work / "manifests") == before, said)
+
+
+def weaken(lab, manifests, store, work):
+    """A manifest whose record is weaker than its source demands."""
+    shutil.copytree(manifests, work / "weak")
+    path = work / "weak/knd.debian-13.amd64.json"
+    document = json.loads(path.read_text())
+    document["vmconfig"]["dependencies"]["containerd"]["proof"] = {"type": "checksum", "url": "https://github.com/x"}
+    path.write_text(json.dumps(document))
+    for name, arguments in [("fetch", ["fetch", "knd"]), ("bake", ["bake", "knd", "--offline", "--out", work / "out"])]:
+        code, said = lab.run(*arguments, "--manifest", path, "--store", store)
+        case(f"{name} refuses a weaker proof", code == 1 and "demands a sigstore bundle" in said, said)
+    code, said = lab.update(work / "weak", store, "knd", "--arch", "amd64")
+    case("update proves it again", code == 0 and texts(work / "weak") == texts(manifests), said)
+
+
+def kill(lab, manifests, work):
+    """An update that is killed keeps what was resolved, and the next one completes it."""
+    path = site_path(manifests, "knc.debian-13.amd64", "containerd")
+    lab.fault({path: {"kind": "slow"}})
+    arguments = ["update", "knc", "--arch", "amd64", "--trust", lab.root / "trust", "--manifests", work / "m", "--store", work / "s"]
+    process = subprocess.Popen(lab.command(*arguments), env=lab.environment, stderr=subprocess.DEVNULL)
+    half = work / "m/knc.debian-13.amd64.json"
+    deadline = time.time() + 30
+    while time.time() < deadline and not (half.exists() and len(json.loads(half.read_text())["vmconfig"]["dependencies"]) > 5):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    lab.fault({})
+    known = json.loads(half.read_text())["vmconfig"]["dependencies"]
+    full = json.loads((manifests / half.name).read_text())["vmconfig"]["dependencies"]
+    case("a killed update keeps what it has proven", 5 < len(known) < len(full) and all(full[name] == known[name] for name in known))
+    code, said = lab.run("store", "verify", "--store", work / "s")
+    case("and leaves a sound store", code == 0, said)
+    code, said = lab.run(*arguments)
+    case("and the next one completes it", code == 0 and half.read_bytes() == (manifests / half.name).read_bytes(), said)
+
+
+def main(vmbake):
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        lab = Lab(vmbake, work / "up")
+        try:
+            manifests, store = work / "manifests", work / "store"
+            resolve(lab, manifests, store)
+            fetch(lab, manifests, work)
+            attack(lab, manifests, work)
+            weaken(lab, manifests, store, work)
+            (work / "kill").mkdir()
+            kill(lab, manifests, work / "kill")
+        finally:
+            lab.server.kill()
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
