@@ -145,8 +145,8 @@ pub enum SigstoreError {
     SubjectName { expected: String, found: Vec<String> },
     #[error("predicate type is {found:?}, expected {expected:?}")]
     PredicateType { expected: String, found: String },
-    #[error("the bundle is a signature without a statement, expected one of type {expected:?}")]
-    NoStatement { expected: String },
+    #[error("the bundle is a signature without a statement, and one is asked for")]
+    NoStatement,
     #[error("signed by {:?}, expected {expected:?}", .found.as_deref().unwrap_or("nobody"))]
     Identity { expected: String, found: Option<String> },
     #[error("identity vouched for by {:?}, expected {expected:?}", .found.as_deref().unwrap_or("nobody"))]
@@ -167,7 +167,7 @@ impl SigstoreError {
         match self {
             Self::Corrupt { .. } | Self::Unsupported { .. } | Self::Empty => 0,
             Self::OtherFile { .. } => 1,
-            Self::PredicateType { .. } | Self::NoStatement { .. } => 2,
+            Self::PredicateType { .. } | Self::NoStatement => 2,
             _ => 3,
         }
     }
