@@ -7,7 +7,7 @@ declare -A package=(
     [mmdebstrap]=mmdebstrap [newuidmap]=uidmap [qemu-img]=qemu-utils [qemu-system-x86_64]=qemu-system-x86
     [qemu-aarch64-static]=qemu-user-static [e2fsck]=e2fsprogs [sgdisk]=gdisk [mkfs.vfat]=dosfstools [mcopy]=mtools
     [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [gcc]=gcc [python3]=python3 [make]=make [xz]=xz-utils
-    [zstd]=zstd [curl]=curl
+    [zstd]=zstd [curl]=curl [docker-registry]=docker-registry [skopeo]=skopeo
 )
 missing=()
 export PATH=$PATH:/usr/sbin:/sbin

@@ -10,10 +10,10 @@ use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk, Disk};
 use vmbake_disk::ext4::{self, AuthorError, ReadError, VolumeOptions};
 use vmbake_disk::image::{Format, Image, ImageError};
 use vmbake_disk::source::ReadAt;
-use vmbake_disk::tree::{self, Timestamp, Tree};
+use vmbake_disk::tree::{Origin, Timestamp, Tree};
 use vmbake_disk::write::{Output, WriteError, Written};
 
-use crate::fetch::{FetchError, Origin, fetch, fetch_base};
+use crate::fetch::{FetchError, Supply, fetch, fetch_base};
 use crate::http::Client;
 use crate::layer::{LayerError, Layers};
 use crate::lint::{Finding, lint};
@@ -147,11 +147,11 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     let pending = request.outputs(&manifest.name())?;
 
     // 2. Every input is proven before any of it is used.
-    let origin = request.origin();
-    let verified = verify(fetch(&manifest, &origin, progress)?, request.threads)?;
+    let supply = request.supply();
+    let verified = verify(fetch(&manifest, &supply, progress)?, request.threads)?;
     let bytes: u64 = verified.artifacts().iter().map(|artifact| artifact.dependency().size).sum();
     progress.step("verified", &format!("{} artifacts, {}", verified.artifacts().len(), human_bytes(bytes)));
-    let path = base_path(request, &manifest, &origin, progress)?;
+    let path = base_path(request, &manifest, &supply, progress)?;
     let (base, base_len) = open_base(&path, &request.arch)?;
     let (file_system, base_tree) = read_root(&path, &base)?;
     progress.step("read", &format!("{}: {} files", path.display(), base_tree.walk().count()));
@@ -199,13 +199,13 @@ fn seed(manifest: &Manifest) -> [u8; 16] {
 fn base_path(
     request: &Request,
     manifest: &Manifest,
-    origin: &Origin<'_>,
+    supply: &Supply<'_>,
     progress: &Progress,
 ) -> Result<PathBuf, BakeError> {
     let (path, hashed) = match &request.base {
         Some(path) => (path.clone(), false),
         None => {
-            let base = fetch_base(manifest, origin, progress)?;
+            let base = fetch_base(manifest, supply, progress)?;
             (base.path, base.hashed)
         }
     };
@@ -235,7 +235,7 @@ fn read_root(path: &Path, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), B
     let path = || path.to_owned();
     let source = base.partition_source(base.root().number);
     let source = source.map_err(|source| BakeError::Partitions { path: path(), source })?;
-    let origin = tree::Origin { layer: "base".to_owned(), ..tree::Origin::default() };
+    let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
     ext4::read(source, origin).map_err(|source| BakeError::Root { path: path(), source })
 }
 
@@ -254,8 +254,8 @@ fn epoch(base: &Tree) -> Result<Timestamp, BakeError> {
 }
 
 impl Request {
-    fn origin(&self) -> Origin<'_> {
-        Origin { store: &self.store, sources: &self.sources, client: self.client.as_ref(), threads: self.threads }
+    fn supply(&self) -> Supply<'_> {
+        Supply { store: &self.store, sources: &self.sources, client: self.client.as_ref(), threads: self.threads }
     }
 
     fn outputs(&self, name: &str) -> Result<Vec<(Format, Pending)>, PublishError> {

@@ -51,7 +51,7 @@ impl FetchError {
 }
 
 /// Where artifacts come from, and what must prove them.
-pub struct Origin<'a> {
+pub struct Supply<'a> {
     /// Where they are kept.
     pub store: &'a Store,
     /// What proof each must have, and where copies of what has left its place are.
@@ -80,14 +80,14 @@ pub struct Fetched {
 }
 
 /// Opens every artifact of `manifest`, downloaded where that is needed and possible.
-pub fn fetch(manifest: &Manifest, origin: &Origin<'_>, progress: &Progress) -> Result<Fetched, FetchError> {
-    policy::check(origin.sources, manifest.content())?;
+pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<Fetched, FetchError> {
+    policy::check(supply.sources, manifest.content())?;
     let dependencies: Vec<_> = manifest.content().dependencies.iter().collect();
     let bar = progress.bar("fetching", dependencies.iter().map(|(_, dependency)| dependency.size).sum());
-    let results = for_each(dependencies, origin.threads, |(name, dependency)| {
-        let fetched = one(name, dependency, origin, &|bytes| bar.inc(bytes));
+    let results = for_each(dependencies, supply.threads, |(name, dependency)| {
+        let fetched = one(name, dependency, supply, &|bytes| bar.inc(bytes));
         if let Ok(fetched) = &fetched
-            && origin.client.is_some()
+            && supply.client.is_some()
         {
             bar.suspend(|| progress.step("fetched", &summary(name, &fetched.dependency)));
         }
@@ -107,10 +107,10 @@ pub struct FetchedBase {
 }
 
 /// Finds the base image that `manifest` pins, downloaded where that is needed and possible.
-pub fn fetch_base(manifest: &Manifest, origin: &Origin<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
+pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
     let Some(image) = &manifest.content().os.image else { return Err(FetchError::NoBase) };
     let bar = progress.bar("fetching", image.size);
-    let fetched = one(BASE, image, origin, &|bytes| bar.inc(bytes));
+    let fetched = one(BASE, image, supply, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let FetchedArtifact { path, hashed, .. } = fetched?;
     Ok(FetchedBase { path, hashed })
@@ -141,10 +141,10 @@ fn summary(name: &str, dependency: &Dependency) -> String {
 fn one(
     name: &str,
     dependency: &Dependency,
-    origin: &Origin<'_>,
+    supply: &Supply<'_>,
     progress: &dyn Fn(u64),
 ) -> Result<FetchedArtifact, FetchError> {
-    let path = origin.store.path(&dependency.digest);
+    let path = supply.store.path(&dependency.digest);
     let fetched = |file, hashed| FetchedArtifact {
         name: name.to_owned(),
         dependency: dependency.clone(),
@@ -152,20 +152,20 @@ fn one(
         file,
         hashed,
     };
-    match origin.client.filter(|_| !dependency.url.starts_with(LOCAL)) {
+    match supply.client.filter(|_| !dependency.url.starts_with(LOCAL)) {
         Some(client) => {
             let wanted = Wanted {
-                urls: urls(dependency, origin.sources),
+                urls: urls(dependency, supply.sources),
                 digest: Some(dependency.digest),
                 size: Some(dependency.size),
                 limit: dependency.size,
                 ..Wanted::default()
             };
-            let found = obtain(client, origin.store, &wanted, progress);
+            let found = obtain(client, supply.store, &wanted, progress);
             let found = found.map_err(|source| FetchError::Download { name: name.to_owned(), source })?;
             Ok(fetched(found.file, true))
         }
-        None => match origin.store.blob(&dependency.digest)? {
+        None => match supply.store.blob(&dependency.digest)? {
             Some(file) => Ok(fetched(file, false)),
             None => Err(FetchError::Missing {
                 name: name.to_owned(),

@@ -174,7 +174,7 @@ fn without_stub<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<S
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Entry {
-        Pinned(Dependency),
+        Pinned(Box<Dependency>),
         Stub { url: String, digest: String },
     }
     struct Entries;
@@ -192,7 +192,7 @@ fn without_stub<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<S
                     map.next_value()?
                 } else {
                     match map.next_value()? {
-                        Entry::Pinned(dependency) => dependency,
+                        Entry::Pinned(dependency) => *dependency,
                         Entry::Stub { url, digest } if url.is_empty() && digest.is_empty() => continue,
                         Entry::Stub { .. } => return Err(de::Error::custom("vmconfig is neither pinned nor empty")),
                     }

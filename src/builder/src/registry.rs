@@ -37,7 +37,7 @@ pub enum RegistryError {
     #[error("{url}: asks for credentials in a way that is not understood: {challenge:?}")]
     Challenge { url: String, challenge: String },
     #[error("{reference}: not a usable image")]
-    Image { reference: String, source: OciError },
+    Image { reference: String, source: Box<OciError> },
 }
 
 impl From<HttpError> for RegistryError {
@@ -109,7 +109,7 @@ impl<'a> Session<'a> {
     }
 
     fn refused(&self, source: OciError) -> RegistryError {
-        RegistryError::Image { reference: self.reference.to_string(), source }
+        RegistryError::Image { reference: self.reference.to_string(), source: Box::new(source) }
     }
 
     /// Asks what the tag stands for, and keeps that document.

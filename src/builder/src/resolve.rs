@@ -19,6 +19,8 @@ use crate::proof::checksum::{self, ChecksumError};
 use crate::proof::openpgp::KeyringError;
 
 use crate::anchors::{AnchorError, Anchors};
+use crate::proof::cosign::CosignError;
+use crate::proof::sigstore::SigstoreError;
 use crate::registry::RegistryError;
 use crate::sources::{Demand, Source, Sources, System, Target, Undefined, Upstream, VersionSource};
 use crate::store::{Store, StoreError};
@@ -50,9 +52,13 @@ pub enum ResolveError {
     #[error("{url}: does not prove the artifact")]
     Checksum { url: String, source: ChecksumError },
     #[error("{url}: not a trustworthy archive")]
-    Archive { url: String, source: AptError },
+    Archive { url: String, source: Box<AptError> },
     #[error("{file}: not a usable keyring")]
     Keyring { file: String, source: KeyringError },
+    #[error("{url}: does not prove the artifact")]
+    Sigstore { url: String, source: Box<SigstoreError> },
+    #[error("{url}: does not prove the artifact")]
+    Cosign { url: String, source: Box<CosignError> },
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error(transparent)]
@@ -102,8 +108,11 @@ pub struct Cache {
 
 /// Values that are made once each, by whichever thread comes first.
 struct Memo<T> {
-    slots: Mutex<BTreeMap<String, Arc<Mutex<Option<Arc<T>>>>>>,
+    slots: Mutex<BTreeMap<String, Arc<Slot<T>>>>,
 }
+
+/// A value that is there, or that the thread which has the lock is making.
+type Slot<T> = Mutex<Option<Arc<T>>>;
 
 impl<T> Default for Memo<T> {
     fn default() -> Self {
@@ -192,10 +201,10 @@ impl Resolver<'_> {
             checksums = Some((from, digest));
         }
         let digest = checksums.as_ref().map(|(_, digest)| *digest);
-        let downloaded = self.obtain(vec![url.clone()], digest, None)?;
+        let mut downloaded = self.obtain(vec![url.clone()], digest, None)?;
         let proof = match &upstream.proof {
             Demand::Sigstore { .. } | Demand::Cosign { .. } => {
-                self.signed(&upstream.proof, &values, &downloaded, &file)?
+                self.signed(&upstream.proof, &values, &mut downloaded)?
             }
             _ => checksums.map_or(Proof::FirstUse, |(url, _)| Proof::Checksum { url }),
         };

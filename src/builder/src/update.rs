@@ -191,7 +191,7 @@ fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result
             let image = resolver.container(place, source)?;
             let detail = format!("{}, {}", image.image, image.digest);
             open.change(|content| {
-                content.images.retain(|old| !source.tag_of(&old.image).is_some());
+                content.images.retain(|old| source.tag_of(&old.image).is_none());
                 content.images.push(image);
                 content.images.sort_by(|a, b| a.image.cmp(&b.image));
             })?;

@@ -99,7 +99,7 @@ pub fn check_file(name: &str, path: &Path, file: &mut File, pinned: &Dependency)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fetch::{Origin, fetch};
+    use crate::fetch::{Supply, fetch};
     use crate::manifest::Manifest;
     use crate::progress::Progress;
     use crate::sources::Sources;
@@ -116,8 +116,8 @@ mod tests {
         std::fs::write(store.path(&digest), content).unwrap();
         let manifest = Manifest::parse(Path::new("m"), text.into_bytes()).unwrap();
         let (sources, threads) = (Sources::load(None).unwrap(), NonZeroUsize::MIN);
-        let origin = Origin { store: &store, sources: &sources, client: None, threads };
-        verify(fetch(&manifest, &origin, &Progress::new(true)).unwrap(), threads)
+        let supply = Supply { store: &store, sources: &sources, client: None, threads };
+        verify(fetch(&manifest, &supply, &Progress::new(true)).unwrap(), threads)
     }
 
     #[test]

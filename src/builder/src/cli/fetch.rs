@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::network::NetworkArgs;
 use super::{Failure, Outcome};
-use crate::fetch::{Origin, fetch, fetch_base};
+use crate::fetch::{Supply, fetch, fetch_base};
 use crate::manifest::Manifest;
 use crate::policy::LOCAL;
 use crate::progress::{Progress, human_bytes};
@@ -44,11 +44,11 @@ pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
     let (store, client) = (args.network.store()?, args.network.client(&sources)?);
     let _shared = store.share()?;
     let progress = Progress::new(false);
-    let origin = Origin { store: &store, sources: &sources, client: Some(&client), threads: args.jobs };
-    fetch(&manifest, &origin, &progress)?;
+    let supply = Supply { store: &store, sources: &sources, client: Some(&client), threads: args.jobs };
+    fetch(&manifest, &supply, &progress)?;
     let image = manifest.content().os.image.as_ref();
     if let Some(image) = image.filter(|image| !args.without_base && !image.url.starts_with(LOCAL)) {
-        let base = fetch_base(&manifest, &origin, &progress)?;
+        let base = fetch_base(&manifest, &supply, &progress)?;
         progress.step("fetched", &format!("{}, {}", base.path.display(), human_bytes(image.size)));
     }
     for image in &manifest.content().images {

@@ -29,7 +29,7 @@ impl Resolver<'_> {
         let index = self.index(place, archive)?;
         match index.packages.newest(package) {
             Ok(found) => Ok((index.clone(), found.clone())),
-            Err(source) => Err(ResolveError::Archive { url: index.base.clone(), source }),
+            Err(source) => Err(ResolveError::Archive { url: index.base.clone(), source: Box::new(source) }),
         }
     }
 
@@ -82,7 +82,7 @@ impl Resolver<'_> {
         let keyring = keyring.map_err(|source| ResolveError::Keyring { file: archive.keyring.clone(), source })?;
         let text = self.client.get(&url, MAX_RELEASE)?;
         let previous = self.seen.get(&(name.to_owned(), suite.to_owned())).copied();
-        let untrusted = |source: AptError| ResolveError::Archive { url: url.clone(), source };
+        let untrusted = |source: AptError| ResolveError::Archive { url: url.clone(), source: Box::new(source) };
         let expect = Expect { suite, now: self.now, previous };
         let release = Release::verify(&text, &keyring, &expect).map_err(untrusted)?;
         let packages = self.read_packages(name, archive, &dists, &release, arch)?;
@@ -99,7 +99,7 @@ impl Resolver<'_> {
         release: &Release,
         arch: &str,
     ) -> Result<Packages, ResolveError> {
-        let untrusted = |url: &str, source| ResolveError::Archive { url: url.to_owned(), source };
+        let untrusted = |url: &str, source| ResolveError::Archive { url: url.to_owned(), source: Box::new(source) };
         let wanted: Vec<&str> = self.packages_of(name).collect();
         let mut absent = None;
         for index in release.indexes(&archive.component, arch).map_err(|source| untrusted(dists, source))? {

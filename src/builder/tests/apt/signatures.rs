@@ -191,6 +191,42 @@ fn keyrings_are_armored_or_binary_with_any_number_of_blocks() {
     }
 }
 
+#[test]
+fn no_flipped_or_missing_byte_changes_what_is_believed() {
+    let Some(lab) = Lab::with_keys(&["good"]) else { return };
+    let (message, keyring) = (lab.sign(TEXT, &["good"]), lab.export(&["good"]));
+    let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
+    let believed = |message: &[u8], keyring: &[u8]| {
+        let keyring = Keyring::parse(keyring).ok()?;
+        Some(lines(&Clearsigned::verify(message, &keyring, now()).ok()?.text))
+    };
+    let original = believed(&message, &keyring).unwrap();
+    let mut held = 0;
+    for (message, keyring) in variants(&message)
+        .map(|message| (message, keyring.clone()))
+        .chain(variants(&keyring).map(|keyring| (message.clone(), keyring)))
+    {
+        if let Some(text) = believed(&message, &keyring) {
+            assert_eq!(text, original);
+            held += 1;
+        }
+    }
+    // Case in headers that say nothing, bits of unhashed data: most variants must fall.
+    assert!(held * 4 < message.len() + keyring.len(), "{held}");
+}
+
+/// The bytes with each byte flipped in turn, in three ways, and cut off before each.
+fn variants(bytes: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    (0..bytes.len()).flat_map(|at| {
+        let flipped = [1, 0x20, 0x80].map(|mask| {
+            let mut copy = bytes.to_vec();
+            copy[at] ^= mask;
+            copy
+        });
+        flipped.into_iter().chain([bytes[..at].to_vec()])
+    })
+}
+
 /// Replaces every occurrence of a text in a message.
 fn edit(message: &[u8], from: &str, to: &str) -> Vec<u8> {
     let text = std::str::from_utf8(message).unwrap();

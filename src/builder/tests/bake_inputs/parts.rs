@@ -7,8 +7,11 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
+use vmbake::fetch::{Supply, fetch};
 use vmbake::layer::Layers;
 use vmbake::manifest::{Digest, Manifest};
+use vmbake::progress::Progress;
+use vmbake::sources::Sources;
 use vmbake::store::Store;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
@@ -68,7 +71,9 @@ fn run(parts: &[Part]) -> Result<Tree, Box<dyn Error>> {
         fs::write(folder.join("layer.json"), layer_json(layer, rest))?;
     }
     let layers = Layers::load(Some(&dir.path().join("layers")))?.resolve("k", "o")?;
-    let verified = vmbake::verify::verify(vmbake::fetch::fetch(&manifest, &store)?, NonZeroUsize::MIN)?;
+    let (sources, threads) = (Sources::load(None)?, NonZeroUsize::MIN);
+    let supply = Supply { store: &store, sources: &sources, client: None, threads };
+    let verified = vmbake::verify::verify(fetch(&manifest, &supply, &Progress::new(true))?, threads)?;
     let staged = vmbake::stage::stage(layers, &verified, &manifest)?;
     Ok(vmbake::merge::merge(base(), staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?)
 }

@@ -1,0 +1,301 @@
+//! Downloads from servers that break, lie or never end. Each server is a thread that answers by a script.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use vmbake::download::{DownloadError, Downloaded, Wanted, obtain};
+use vmbake::http::{Client, HttpError, Mirrors};
+use vmbake::manifest::Digest;
+use vmbake::store::Store;
+
+/// A request as the server saw it.
+#[derive(Clone, Debug)]
+struct Seen {
+    path: String,
+    range: Option<usize>,
+}
+
+/// A server on loopback; `answer` writes the response to the request of that number.
+struct Server {
+    url: String,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Server {
+    fn start(answer: impl Fn(usize, &Seen, &mut TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (log, answer) = (seen.clone(), Arc::new(answer));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (log, answer) = (log.clone(), answer.clone());
+                std::thread::spawn(move || {
+                    let mut stream = stream.unwrap();
+                    let Some(request) = read_request(&stream) else { return };
+                    let number = {
+                        let mut log = log.lock().unwrap();
+                        log.push(request.clone());
+                        log.len()
+                    };
+                    answer(number, &request, &mut stream);
+                });
+            }
+        });
+        Self { url, seen }
+    }
+
+    fn requests(&self) -> Vec<Seen> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    fn ranges(&self) -> Vec<Option<usize>> {
+        self.requests().iter().map(|seen| seen.range).collect()
+    }
+}
+
+fn read_request(stream: &TcpStream) -> Option<Seen> {
+    let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+    let first = lines.next()?.ok()?;
+    let path = first.split(' ').nth(1)?.to_owned();
+    let mut range = None;
+    for line in lines {
+        let line = line.ok()?.to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(start) = line.strip_prefix("range: bytes=") {
+            range = start.trim_end_matches('-').parse().ok();
+        }
+    }
+    Some(Seen { path, range })
+}
+
+/// Sends a whole answer; the connection ends with it. Whoever hangs up early is no failure of the server.
+fn send(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
+    let len = body.len();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {len}\r\nconnection: close\r\n{headers}\r\n");
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+}
+
+/// Announces the whole body from `from` on, but sends only `len` bytes of it.
+fn send_cut(stream: &mut TcpStream, body: &[u8], from: usize, len: usize) {
+    let (status, range) = match from {
+        0 => ("200 OK", String::new()),
+        _ => ("206 Partial Content", format!("content-range: bytes {from}-{}/{}\r\n", body.len() - 1, body.len())),
+    };
+    let head =
+        format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n{range}\r\n", body.len() - from);
+    let end = (from + len).min(body.len());
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body[from..end]));
+}
+
+fn content() -> Vec<u8> {
+    (0..3_000_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).take(3_000_000).collect()
+}
+
+fn get(server: &Server, store: &Path, content: &[u8]) -> Result<Downloaded, DownloadError> {
+    let size = Some(content.len() as u64);
+    let wanted = Wanted { digest: Some(Digest::of(content)), size, ..wanted(server, "file") };
+    obtain(&Client::new(Mirrors::default()), &open(store), &wanted, &|_| {})
+}
+
+fn wanted(server: &Server, path: &str) -> Wanted {
+    Wanted { urls: vec![format!("{}{path}", server.url)], limit: 4 << 20, ..Wanted::default() }
+}
+
+fn open(store: &Path) -> Store {
+    Store::open(Some(store.to_owned())).unwrap()
+}
+
+/// No blob has a name that is not its digest, and no half of one is left in sight.
+fn assert_sound(store: &Path, blobs: u64) {
+    let (count, corrupt) = open(store).verify(NonZeroUsize::MIN).unwrap();
+    assert_eq!((count, corrupt.len()), (blobs, 0));
+}
+
+#[test]
+fn a_connection_that_is_cut_is_continued() {
+    let body = content();
+    let whole = body.clone();
+    let server = Server::start(move |_, seen, stream| {
+        send_cut(stream, &whole, seen.range.unwrap_or(0), 1_000_000);
+    });
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(get(&server, dir.path(), &body).unwrap().size, 3_000_000);
+    assert_eq!(server.ranges(), [None, Some(1_000_000), Some(2_000_000)]);
+    assert_sound(dir.path(), 1);
+    get(&server, dir.path(), &body).unwrap();
+    assert_eq!(server.requests().len(), 3, "what is in the store is not fetched again");
+}
+
+#[test]
+fn a_later_run_continues_and_a_changed_file_starts_over() {
+    let body = content();
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let digest = Digest::of(&body);
+    let mut partial = store.partial(&digest.hex(), digest.hasher()).unwrap();
+    partial.write(&body[..1_500_000]).unwrap();
+    drop(partial);
+    let whole = body.clone();
+    let server = Server::start(move |_, seen, stream| {
+        send_cut(stream, &whole, seen.range.unwrap_or(0), usize::MAX / 2);
+    });
+    get(&server, dir.path(), &body).unwrap();
+    assert_eq!(server.ranges(), [Some(1_500_000)]);
+
+    // The beginning that is there belongs to another file: the sum is wrong, and all of it is fetched.
+    store.discard(&digest).unwrap();
+    let mut partial = store.partial(&digest.hex(), digest.hasher()).unwrap();
+    partial.write(&[0; 1000]).unwrap();
+    drop(partial);
+    get(&server, dir.path(), &body).unwrap();
+    assert_eq!(server.ranges()[1..], [Some(1000), None]);
+    assert_sound(dir.path(), 1);
+}
+
+#[test]
+fn a_server_without_ranges_starts_over() {
+    let body = content();
+    let dir = tempfile::tempdir().unwrap();
+    for status in ["200 OK", "416 Range Not Satisfiable"] {
+        let digest = Digest::of(&body);
+        open(dir.path()).discard(&digest).unwrap();
+        let mut partial = open(dir.path()).partial(&digest.hex(), digest.hasher()).unwrap();
+        partial.reset().unwrap();
+        partial.write(&body[..1000]).unwrap();
+        drop(partial);
+        let whole = body.clone();
+        let server = Server::start(move |_, seen, stream| match seen.range {
+            Some(_) if status.starts_with("416") => send(stream, status, "", b""),
+            _ => send(stream, "200 OK", "", &whole),
+        });
+        get(&server, dir.path(), &body).unwrap();
+        assert_sound(dir.path(), 1);
+    }
+}
+
+#[test]
+fn a_damaged_blob_is_replaced() {
+    let body = content();
+    let whole = body.clone();
+    let server = Server::start(move |_, _, stream| send(stream, "200 OK", "", &whole));
+    let dir = tempfile::tempdir().unwrap();
+    get(&server, dir.path(), &body).unwrap();
+    let path = open(dir.path()).path(&Digest::of(&body));
+    let mut damaged = body.clone();
+    damaged[1234] ^= 1;
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, damaged).unwrap();
+    get(&server, dir.path(), &body).unwrap();
+    assert_eq!(server.requests().len(), 2);
+    assert_eq!(std::fs::read(path).unwrap(), body);
+}
+
+#[test]
+fn other_content_is_refused_and_not_kept() {
+    let body = content();
+    let mut other = body.clone();
+    other[2_000_000] ^= 1;
+    let server = Server::start(move |_, _, stream| send(stream, "200 OK", "", &other));
+    let dir = tempfile::tempdir().unwrap();
+    assert!(matches!(get(&server, dir.path(), &body), Err(DownloadError::Digest { .. })));
+    assert_sound(dir.path(), 0);
+    let short = body[..1000].to_vec();
+    let server = Server::start(move |_, _, stream| send(stream, "200 OK", "", &short));
+    let error = get(&server, dir.path(), &body).unwrap_err();
+    assert!(matches!(error, DownloadError::Size { expected: 3_000_000, found: 1000, .. }), "{error}");
+}
+
+#[test]
+fn a_body_without_end_is_cut_off() {
+    let server = Server::start(|_, _, stream| {
+        let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        let chunk = [b"10000\r\n".as_slice(), &[7; 0x10000], b"\r\n"].concat();
+        let mut alive = stream.write_all(head.as_bytes()).is_ok();
+        while alive {
+            alive = stream.write_all(&chunk).is_ok();
+        }
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let body = content();
+    let error = get(&server, dir.path(), &body).unwrap_err();
+    assert!(matches!(error, DownloadError::Http(HttpError::TooLarge { limit: 3_000_000, .. })), "{error}");
+    // Nobody knows its length, and the limit holds.
+    let client = Client::new(Mirrors::default());
+    let error = obtain(&client, &open(dir.path()), &wanted(&server, "x"), &|_| {}).unwrap_err();
+    assert!(matches!(error, DownloadError::Http(HttpError::TooLarge { .. })), "{error}");
+    let server = Server::start(|_, _, stream| {
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n");
+    });
+    let error = get(&server, dir.path(), &body).unwrap_err();
+    assert!(matches!(error, DownloadError::Http(HttpError::TooLarge { .. })), "{error}");
+    assert_sound(dir.path(), 0);
+}
+
+#[test]
+fn redirects_are_followed_but_not_for_ever() {
+    let server = Server::start(|_, seen, stream| match seen.path.as_str() {
+        "/file" => send(stream, "302 Found", "location: /a/other\r\n", b""),
+        "/a/other" => send(stream, "307 Temporary Redirect", "location: third\r\n", b""),
+        "/a/third" => send(stream, "200 OK", "", b"found"),
+        _ => send(stream, "302 Found", "location: /loop\r\n", b""),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(get(&server, dir.path(), b"found").unwrap().size, 5);
+    let client = Client::new(Mirrors::default());
+    let error = client.get(&format!("{}loop", server.url), 100).unwrap_err();
+    assert!(matches!(error, HttpError::Redirects { .. }), "{error}");
+    assert_eq!(server.requests().len(), 3 + 6);
+}
+
+#[test]
+fn what_may_pass_is_tried_again() {
+    let server = Server::start(|number, _, stream| match number {
+        1 => send(stream, "503 Service Unavailable", "", b""),
+        2 => send(stream, "429 Too Many Requests", "retry-after: 0\r\n", b""),
+        _ => send(stream, "200 OK", "", b"found"),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(get(&server, dir.path(), b"found").unwrap().size, 5);
+    let broken = Server::start(|_, _, stream| send(stream, "500 Internal Server Error", "retry-after: 0\r\n", b""));
+    let error = get(&broken, dir.path(), b"lost").unwrap_err();
+    assert!(matches!(error, DownloadError::Http(HttpError::Status { status: 500, .. })), "{error}");
+    assert_eq!(broken.requests().len(), 5);
+}
+
+#[test]
+fn what_left_its_place_is_found_in_the_next() {
+    let server = Server::start(|_, seen, stream| match seen.path.as_str() {
+        "/new" => send(stream, "404 Not Found", "", b""),
+        _ => send(stream, "200 OK", "", b"old"),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let urls = vec![format!("{}new", server.url), format!("{}snapshot", server.url)];
+    let wanted = Wanted { urls, digest: Some(Digest::of(b"old")), size: Some(3), ..Wanted::default() };
+    obtain(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &|_| {}).unwrap();
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[test]
+fn two_at_once_fetch_once() {
+    let body = content();
+    let whole = body.clone();
+    let server = Server::start(move |_, _, stream| {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        send(stream, "200 OK", "", &whole);
+    });
+    let dir = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| get(&server, dir.path(), &body).unwrap());
+        }
+    });
+    assert_eq!(server.requests().len(), 1);
+    assert_sound(dir.path(), 1);
+}
