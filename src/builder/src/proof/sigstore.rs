@@ -12,8 +12,8 @@
 //! subject. The crate sigstore-verify does this part.
 //!
 //! Stricter than that crate, and done here: no JSON object has a key twice, and no bundle states two alternatives at
-//! once ([`bundle`]); the certificate has exactly one name and does not contradict itself ([`certificate`]); type,
-//! predicate type, subjects and, if asked for, the subject's name are checked ([`statement`]).
+//! once (`bundle`); the certificate has exactly one name and does not contradict itself (`certificate`); type, predicate
+//! type, subjects and, if asked for, the subject's name are checked (`statement`).
 //!
 //! The time of the check bounds signed times from above: none may lie after it. The crate compares them with the
 //! machine's clock as well, so a time of the check in the future allows nothing that the clock does not allow. Nothing
