@@ -12,8 +12,8 @@
 //! subject. The crate sigstore-verify does this part.
 //!
 //! Stricter than that crate, and done here: no JSON object has a key twice, and no bundle states two alternatives at
-//! once ([`bundle`]); the certificate has exactly one name and does not contradict itself ([`certificate`]); type,
-//! predicate type, subjects and, if asked for, the subject's name are checked ([`statement`]).
+//! once (`bundle`); the certificate has exactly one name and does not contradict itself (`certificate`); type, predicate
+//! type, subjects and, if asked for, the subject's name are checked (`statement`).
 //!
 //! The time of the check bounds signed times from above: none may lie after it. The crate compares them with the
 //! machine's clock as well, so a time of the check in the future allows nothing that the clock does not allow. Nothing
@@ -145,8 +145,8 @@ pub enum SigstoreError {
     SubjectName { expected: String, found: Vec<String> },
     #[error("predicate type is {found:?}, expected {expected:?}")]
     PredicateType { expected: String, found: String },
-    #[error("the bundle is a signature without a statement, expected one of type {expected:?}")]
-    NoStatement { expected: String },
+    #[error("the bundle is a signature without a statement, and one is asked for")]
+    NoStatement,
     #[error("signed by {:?}, expected {expected:?}", .found.as_deref().unwrap_or("nobody"))]
     Identity { expected: String, found: Option<String> },
     #[error("identity vouched for by {:?}, expected {expected:?}", .found.as_deref().unwrap_or("nobody"))]
@@ -167,7 +167,7 @@ impl SigstoreError {
         match self {
             Self::Corrupt { .. } | Self::Unsupported { .. } | Self::Empty => 0,
             Self::OtherFile { .. } => 1,
-            Self::PredicateType { .. } | Self::NoStatement { .. } => 2,
+            Self::PredicateType { .. } | Self::NoStatement => 2,
             _ => 3,
         }
     }

@@ -123,13 +123,15 @@ fn of_several_bundles_the_one_that_proves_the_file_counts() {
             "none of 2 bundles proves the artifact; line 1 comes closest: the bundle speaks",
         ),
         (format!("{{ broken\n{other}\n\n{strange}\n{other}"), 4, "none of 4 bundles proves the artifact; line 4 comes"),
-        (format!("{pretty}\n{pretty}"), 1, "is corrupt"),
     ] {
         let error = judge(&world, &bundles).unwrap_err();
         assert!(chain(&error).contains(expected), "{}", chain(&error));
         assert!(matches!(error, SigstoreError::NoneOf { line: found, .. } if found == line));
     }
-    refused(&world, &"{}\n".repeat(10_001), "a file of 10001 lines");
+    refused(&world, &format!("{pretty}\n{pretty}"), "bundle is corrupt: trailing characters");
+    refused(&world, &pretty[..pretty.len() - 2], "bundle is corrupt: EOF");
+    refused(&world, &good.replace("\"hashedrekord\"", "\"\\u001b[2J\""), "\u{fffd}[2J");
+    refused(&world, &"{}\n".repeat(1_001), "a file of 1001 lines");
     refused(&world, &" ".repeat((16 << 20) + 1), "a file of more than 16777216 bytes");
 }
 
@@ -159,6 +161,69 @@ fn another_key_or_log_proves_nothing() {
     assert!(found.contains("no signing certificate"), "{found}");
     let found = chain(&judge(&Policy { subject_name: Some("a"), ..world.policy() }, &world.root()));
     assert!(found.contains("a signature without a statement"), "{found}");
+}
+
+/// What a bundle may say differently and still prove the same: nothing that is signed, and nothing that is compared.
+/// Rekor v2 proves inclusion by the checkpoint alone, which says by itself whose it is.
+const FREE: [&str; 3] = [
+    "/verificationMaterial/tlogEntries/0/inclusionProof/logIndex",
+    "/verificationMaterial/tlogEntries/0/inclusionProof/treeSize",
+    "/verificationMaterial/tlogEntries/0/logId/keyId",
+];
+
+#[test]
+fn no_other_value_in_its_place_proves_anything_or_crashes() {
+    let numbers = [0, 1, -1, i64::MAX, i64::MIN].map(|number| json!(number));
+    let texts = ["", "\0", "1", "-1", "9223372036854775807", "18446744073709551616", "AA==", "MAA=", "MIAAAA=="];
+    let long = "A".repeat(1 << 16);
+    let others = [Value::Null, json!(true), json!([]), json!({}), json!(1e300), json!(u64::MAX), json!(long)];
+    let hostile: Vec<_> = numbers.into_iter().chain(texts.map(Value::from)).chain(others).collect();
+    let artifact = digests(&data("conformance/a.txt"));
+    let policy = conformance_policy();
+    for (name, root, free) in [
+        ("happy-path-v0.1", "../../../../../trust/sigstore-root.json", &[][..]),
+        ("happy-path-intoto-in-dsse-v3", "../../../../../trust/sigstore-root.json", &[]),
+        ("rekor2-happy-path", "conformance/rekor2-root.json", &FREE),
+    ] {
+        let root = Root::parse(&data(root)).unwrap();
+        let good: Value = serde_json::from_slice(&data(&format!("conformance/{name}.json"))).unwrap();
+        let mut pointers = Vec::new();
+        leaves(&good, String::new(), &mut pointers);
+        assert!(pointers.len() > 10 && verify(good.to_string().as_bytes(), &artifact, &policy, &root).is_ok());
+        let proves = |pointer: &String| {
+            hostile.iter().any(|value| {
+                let mut bundle = good.clone();
+                *bundle.pointer_mut(pointer).unwrap() = value.clone();
+                bundle != good && verify(bundle.to_string().as_bytes(), &artifact, &policy, &root).is_ok()
+            })
+        };
+        pointers.retain(proves);
+        assert_eq!(pointers, free, "{name}");
+    }
+}
+
+fn conformance_policy() -> Policy<'static> {
+    let cases: Vec<Value> = serde_json::from_slice(&data("cases.json")).unwrap();
+    let text = |key: &str| cases[0][key].as_str().unwrap().to_owned();
+    Policy {
+        signer: Signer::Certificate { identity: text("identity"), issuer: text("issuer") },
+        predicate_type: None,
+        subject_name: None,
+        now: "2026-11-21T00:00:00Z".parse().unwrap(),
+    }
+}
+
+/// JSON pointers of everything that is neither an object nor an array.
+fn leaves(value: &Value, pointer: String, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            members.iter().for_each(|(key, value)| leaves(value, format!("{pointer}/{key}"), found));
+        }
+        Value::Array(values) => {
+            values.iter().enumerate().for_each(|(index, value)| leaves(value, format!("{pointer}/{index}"), found));
+        }
+        _ => found.push(pointer),
+    }
 }
 
 #[test]

@@ -196,6 +196,14 @@ fn a_certificate_that_leaves_open_who_signed_is_refused() {
 }
 
 #[test]
+fn a_certificate_that_is_too_long_is_not_looked_at() {
+    let pem = format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----", base64(&[b'0'; 65_537]));
+    let detached = Detached::parse(&data("synthetic/k8s/kubelet.sig"), pem.as_bytes()).unwrap();
+    let error = detached.verify(&kubelet(), None, &policy(true), &root()).unwrap_err();
+    assert_eq!(chain(&error), "certificate: it has 65537 bytes");
+}
+
+#[test]
 fn identifiers_of_entries_are_fit_for_a_url() {
     let found = rekor::uuids(&data("synthetic/k8s/rekor-index.json")).unwrap();
     assert_eq!(found, ["108e9186e8c5677aac30c0e3bf981946ff8516aebb466094b8025de563da80d2229f32f803d6430c"]);

@@ -1,12 +1,13 @@
 //! From a file to single bundles, and from bytes to a bundle that can mean one thing only.
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use sigstore_verify::types::Bundle;
 
 use super::{MAX_BUNDLES, SigstoreError, json};
 
-/// Most bundles that one file may hold: each that speaks of the artifact costs a few signatures.
-const MAX_LINES: usize = 10_000;
+/// Most bundles that one file may hold: each that speaks of the artifact costs a few milliseconds.
+const MAX_LINES: usize = 1_000;
 /// Most log entries, and most timestamps, of one bundle; real ones have one or two.
 const MAX_EVIDENCE: usize = 32;
 
@@ -21,21 +22,27 @@ pub(super) fn split(bytes: &[u8]) -> Result<Vec<(usize, &[u8])>, SigstoreError> 
     if u64::try_from(bytes.len()).is_ok_and(|len| len > MAX_BUNDLES) {
         return Err(SigstoreError::Unsupported { what: format!("a file of more than {MAX_BUNDLES} bytes") });
     }
-    let several = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_err();
-    if !bytes.trim_ascii().contains(&b'\n') || !several(bytes) {
-        return Ok(if bytes.trim_ascii().is_empty() { Vec::new() } else { vec![(1, bytes.trim_ascii())] });
-    }
-    let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).enumerate();
+    let whole = bytes.trim_ascii();
+    let lines = whole.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).enumerate();
     let lines: Vec<_> = lines.filter(|(_, line)| !line.is_empty()).map(|(index, line)| (index + 1, line)).collect();
+    if lines.len() <= 1 || is_object(whole) || !lines.iter().any(|(_, line)| is_object(line)) {
+        return Ok(if whole.is_empty() { Vec::new() } else { vec![(1, whole)] });
+    }
     if lines.len() > MAX_LINES {
         return Err(SigstoreError::Unsupported { what: format!("a file of {} lines", lines.len()) });
     }
     Ok(lines)
 }
 
+fn is_object(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(bytes).is_ok()
+}
+
 /// Reads one bundle.
 pub(super) fn parse(bytes: &[u8]) -> Result<Bundle, SigstoreError> {
-    let corrupt = |reason: String| SigstoreError::Corrupt { reason };
+    // Messages about a file that nobody vouches for may quote it, and must not reach the terminal as control sequences.
+    let printable = |char: char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char };
+    let corrupt = |reason: String| SigstoreError::Corrupt { reason: reason.chars().map(printable).collect() };
     let value = json::parse(bytes).map_err(|error| corrupt(error.to_string()))?;
     // The library would take a bundle without a media type for one of version 0.1.
     if !value["mediaType"].is_string() {

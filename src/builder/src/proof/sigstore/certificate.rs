@@ -17,9 +17,15 @@ const ISSUER_V1: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57
 /// The issuer as a DER `UTF8String`.
 const ISSUER_V2: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.6.1.4.1.57264.1.8");
 
+/// Longest certificate that is looked at; those of Fulcio have 1 KB.
+const MAX_LEN: usize = 64 << 10;
+
 /// Refuses a certificate that leaves open who signed.
 pub(in super::super) fn check(der: &DerCertificate) -> Result<(), SigstoreError> {
     let invalid = |reason: String| SigstoreError::Certificate { reason };
+    if der.len() > MAX_LEN {
+        return Err(invalid(format!("it has {} bytes", der.len())));
+    }
     let certificate = Certificate::from_der(der.as_bytes()).map_err(|error| invalid(error.to_string()))?;
     let extensions = certificate.tbs_certificate.extensions.as_deref().unwrap_or_default();
     for (index, extension) in extensions.iter().enumerate() {

@@ -3,7 +3,9 @@
 //! Formats: `openapi.yaml` of sigstore/rekor. `POST /api/v1/index/retrieve` with `{"hash": "sha256:<hex>"}` answers with
 //! identifiers ([`uuids`]); `GET /api/v1/log/entries/<uuid>` answers with an entry ([`Entry::parse`]). Anybody may log
 //! anything under the digest of any file, so the entry that counts is the one of the signature and the certificate at
-//! hand ([`Entry::is_of`]). Nothing here is proven yet: that takes [`super::verify`].
+//! hand ([`Detached::find`]). Nothing here is proven yet: that takes [`super::verify`].
+//!
+//! [`Detached::find`]: crate::proof::cosign::Detached::find
 
 use serde_json::Value;
 use sigstore_verify::rekor::{LogEntry, RekorEntryBody};

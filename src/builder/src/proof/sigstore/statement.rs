@@ -25,10 +25,10 @@ pub(super) struct Content {
 /// Checks what the bundle says against what the policy asks.
 pub(super) fn check(bundle: &Bundle, artifact: &[Digest], policy: &Policy<'_>) -> Result<Content, SigstoreError> {
     match &bundle.content {
-        SignatureContent::MessageSignature(message) => match policy.predicate_type.or(policy.subject_name) {
-            Some(expected) => Err(SigstoreError::NoStatement { expected: expected.to_owned() }),
-            None => check_message(message, artifact),
-        },
+        SignatureContent::MessageSignature(_) if policy.predicate_type.or(policy.subject_name).is_some() => {
+            Err(SigstoreError::NoStatement)
+        }
+        SignatureContent::MessageSignature(message) => check_message(message, artifact),
         SignatureContent::DsseEnvelope(envelope) => check_statement(envelope, artifact, policy),
         _ => Err(SigstoreError::Unsupported { what: "neither a message signature nor a DSSE envelope".to_owned() }),
     }
