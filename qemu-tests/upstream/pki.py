@@ -47,7 +47,7 @@ FLAWS = {
     "promise": "the log's promise is signed by another key",
     "proof": "the inclusion proof does not lead to the root hash",
     "checkpoint": "the log's checkpoint is signed by another key",
-    "log": "a log that the root does not have has signed promise and checkpoint, under its own name",
+    "log": "a log that the root does not have has signed promise and checkpoint, by its own key",
     "unlogged": "there is no log entry",
 }
 
