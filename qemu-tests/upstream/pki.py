@@ -1,0 +1,576 @@
+#!/usr/bin/env python3
+"""A sigstore of our own for tests: certificate authority, certificate log, transparency log and their trusted root.
+
+A seed and times enter; certificates, signatures, log entries, bundles and `trusted_root.json` leave, in the forms in
+which Fulcio, Rekor v1, cosign and GitHub publish them. The same calls in the same order give the same bytes: keys come
+from the seed and signatures are deterministic (RFC 6979), so a site built twice is equal and a second release is signed
+below the same root. Nothing here is secret, and nothing here may ever be trusted outside a test.
+
+Formats: RFC 5280 with Fulcio's extensions (`docs/oid-info.md` there), RFC 6962 for the timestamps in certificates and
+for the Merkle tree, `openapi.yaml` of Rekor for answers of the log, signed notes for its checkpoints, bundle 0.3 and
+trusted root 0.1 of protobuf-specs, DSSE 1.0 and in-toto statement 1 with SLSA provenance 1.
+
+`pki.py VMBAKE [COSIGN]` makes signatures without and with each flaw, and has both programs judge them all.
+"""
+
+import base64
+import datetime
+import hashlib
+import hmac
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID, ObjectIdentifier
+
+FULCIO_URL = "https://fulcio.sigstore.dev"
+CT_URL = "https://ctfe.sigstore.dev"
+REKOR_URL = "https://rekor.sigstore.dev"
+
+# What can be wrong with a signature beside its identity, its issuer and its time. Each flaw is the only one.
+FLAWS = {
+    "authority": "the certificate is from an authority that the root does not have, under the same name",
+    "sct": "the certificate's timestamp is signed by a log that the root does not have",
+    "no-sct": "the certificate has no timestamp of a log",
+    "late": "it was logged when the certificate had expired",
+    "early": "it was logged before the certificate was valid",
+    "signature": "the signature is over other bytes",
+    "digest": "the log entry is of another digest",
+    "promise": "the log's promise is signed by another key",
+    "proof": "the inclusion proof does not lead to the root hash",
+    "checkpoint": "the log's checkpoint is signed by another key",
+    "log": "a log that the root does not have has signed promise and checkpoint, by its own key",
+    "unlogged": "there is no log entry",
+}
+
+BUNDLE_TYPE = "application/vnd.dev.sigstore.bundle.v0.3+json"
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+PREDICATE_TYPE = "https://slsa.dev/provenance/v1"
+CERTIFICATE_LIFE = 600  # seconds, as Fulcio's
+BEFORE_LOGGED = 30  # seconds from the start of a certificate to the log entry
+ROOT_START = 1633564800  # 2021-10-07, before anything that a test signs
+ROOT_END = 2579558400  # 2051-09-29, after every run of a test
+FIRST_LOG_INDEX = 4163431  # of this tree: Rekor counts through its earlier trees too
+TREE_ID = 1193050959916656506
+STRANGERS = 3  # entries of others that the log starts with
+
+EMBEDDED_SCTS = ObjectIdentifier("1.3.6.1.4.1.11129.2.4.2")
+FULCIO = "1.3.6.1.4.1.57264.1."
+CURVES = {  # hash and group order of each curve; hashes are as long as the order, which keeps RFC 6979 short
+    "P-256": (ec.SECP256R1(), hashes.SHA256(), "sha256",
+              0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551),
+    "P-384": (ec.SECP384R1(), hashes.SHA384(), "sha384",
+              0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFC7634D81F4372DDF581A0DB248B0A77AECEC196ACCC52973),
+}
+
+
+class Pki:
+    """Authority, logs and all that was signed below one seed. Times are datetimes with a zone, or Unix seconds."""
+
+    def __init__(self, now, seed="vmbake test sigstore"):
+        self.now = seconds(now)
+        self.seed = seed
+        # The strangers' names equal the trusted ones: only keys tell them apart.
+        self.authority, self._other_authority = Authority(seed), Authority(seed + ", another")
+        self.log, self._other_log = Log(seed), Log(seed + ", another")
+        self.entries = {}  # uuid -> entry, as `GET /api/v1/log/entries/<uuid>` answers {uuid: entry}
+        self.index = {}  # "sha256:<hex>" -> uuids, as `POST /api/v1/index/retrieve` answers
+
+    def trusted_root(self):
+        """The `trusted_root.json` by which all this verifies."""
+        authority, log = self.authority, self.log
+        chain = (authority.intermediate, authority.root)
+        start = {"start": "2021-10-07T00:00:00.000Z"}
+        return {
+            "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
+            "tlogs": [log_key(REKOR_URL, log.key, start)],
+            "certificateAuthorities": [{
+                "subject": {"organization": "test.invalid", "commonName": "vmbake test"},
+                "uri": FULCIO_URL,
+                "certChain": {"certificates": [{"rawBytes": b64(link)} for link in chain]},
+                "validFor": start,
+            }],
+            "ctlogs": [log_key(CT_URL, authority.ct_key, start)],
+            "timestampAuthorities": [],
+        }
+
+    def attest(self, subjects, identity, issuer, sign_time=None, flaw=None):
+        """A bundle 0.3 with SLSA provenance of subjects, {name: hexadecimal SHA-256}, as GitHub attests a release."""
+        statement = canonical({
+            "_type": "https://in-toto.io/Statement/v1",
+            "subject": [{"name": name, "digest": {"sha256": digest}} for name, digest in sorted(subjects.items())],
+            "predicateType": PREDICATE_TYPE,
+            "predicate": provenance(identity),
+        })
+        signed = b"DSSEv1 %d %s %d %s" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(statement), statement)
+        signature, certificate, time = self._sign(signed, identity, issuer, sign_time, flaw)
+        envelope = {"payload": b64(statement), "payloadType": PAYLOAD_TYPE, "signatures": [{"sig": b64(signature)}]}
+        bundle = {"mediaType": BUNDLE_TYPE,
+                  "verificationMaterial": {"certificate": {"rawBytes": b64(certificate)}, "tlogEntries": [],
+                                           "timestampVerificationData": {}},
+                  "dsseEnvelope": envelope}
+        if flaw != "unlogged":
+            payload_hash = sha256(b"another payload" if flaw == "digest" else statement)
+            spec = {
+                "envelopeHash": {"algorithm": "sha256", "value": sha256(canonical(envelope))},
+                "payloadHash": {"algorithm": "sha256", "value": payload_hash},
+                "signatures": [{"signature": b64(signature), "verifier": b64(pem(certificate))}],
+            }
+            found_by = [spec["envelopeHash"]["value"], payload_hash, *subjects.values()]
+            _, entry = self._record("dsse", spec, time, found_by, flaw)
+            bundle["verificationMaterial"]["tlogEntries"].append(bundle_entry(entry, "dsse"))
+        return bundle
+
+    def sign_blob(self, data, identity, issuer, sign_time=None, flaw=None):
+        """What `cosign sign-blob` leaves: the contents of `.sig` and of `.cert` (base64 of PEM, as on dl.k8s.io), then
+        the identifier of the log entry and the answer of Rekor that has it, {uuid: entry}, or twice None."""
+        signature, certificate, time = self._sign(data, identity, issuer, sign_time, flaw)
+        files = b64(signature), b64(pem(certificate))
+        if flaw == "unlogged":
+            return *files, None, None
+        digest = sha256(b"another file" if flaw == "digest" else data)
+        spec = {
+            "data": {"hash": {"algorithm": "sha256", "value": digest}},
+            "signature": {"content": b64(signature), "publicKey": {"content": b64(pem(certificate))}},
+        }
+        # A log that speaks of another digest is found by that of the file all the same: the client has to look.
+        uuid, entry = self._record("hashedrekord", spec, time, {digest, sha256(data)}, flaw)
+        return *files, uuid, {uuid: entry}
+
+    def blob_bundle(self, data, identity, issuer, sign_time=None, flaw=None):
+        """The same as a bundle 0.3, as `cosign sign-blob --bundle` writes it."""
+        signature, certificate, uuid, answer = self.sign_blob(data, identity, issuer, sign_time, flaw)
+        lines = base64.b64decode(certificate).decode().splitlines()
+        return {"mediaType": BUNDLE_TYPE,
+                "verificationMaterial": {
+                    "certificate": {"rawBytes": "".join(lines[1:-1])},
+                    "tlogEntries": [bundle_entry(answer[uuid], "hashedrekord")] if answer else []},
+                "messageSignature": {
+                    "messageDigest": {"algorithm": "SHA2_256", "digest": b64(bytes.fromhex(sha256(data)))},
+                    "signature": signature}}
+
+    def _sign(self, data, identity, issuer, sign_time, flaw):
+        """Signs with a new key and certificate; answers signature, certificate and the time at which that is logged."""
+        if flaw is not None and flaw not in FLAWS:
+            raise ValueError(f"no such flaw: {flaw}")
+        time = self.now if sign_time is None else seconds(sign_time)
+        key = Key(f"{self.seed}: {identity} {issuer} {time} {sha256(data)}", "P-256")
+        authority = self._other_authority if flaw == "authority" else self.authority
+        ct_key = {"sct": self._other_authority.ct_key, "no-sct": None}.get(flaw, self.authority.ct_key)
+        start = time - {"late": CERTIFICATE_LIFE + BEFORE_LOGGED, "early": -BEFORE_LOGGED}.get(flaw, BEFORE_LOGGED)
+        certificate = authority.issue(key, identity, issuer, start, ct_key)
+        return key.sign(b"other bytes" if flaw == "signature" else data), certificate, time
+
+    def _record(self, kind, spec, time, found_by, flaw):
+        """Logs an entry; answers its identifier and what the log says of it."""
+        log = self._other_log if flaw == "log" else self.log
+        uuid, entry = log.append(canonical({"apiVersion": "0.0.1", "kind": kind, "spec": spec}), time)
+        proof = entry["verification"]["inclusionProof"]
+        if flaw == "promise":
+            entry["verification"]["signedEntryTimestamp"] = self._other_log.promise(entry)
+        elif flaw == "checkpoint":
+            # The hint of the trusted key, so that it is the signature that is wrong.
+            proof["checkpoint"] = self._other_log.checkpoint(proof["treeSize"], proof["rootHash"], log.key.id)
+        elif flaw == "proof":
+            proof["hashes"][0] = sha256(b"another leaf")
+        self.entries[uuid] = entry
+        for digest in sorted(found_by):
+            self.index.setdefault(f"sha256:{digest}", []).append(uuid)
+        return uuid, entry
+
+
+class Authority:
+    """A certificate authority like Fulcio, root and intermediate, with the log of the certificates that it issues."""
+
+    def __init__(self, seed):
+        root_key, self._key = Key(f"{seed}: root", "P-384"), Key(f"{seed}: intermediate", "P-384")
+        self.ct_key = Key(f"{seed}: certificate log", "P-256")
+        root_name, self._name = name("vmbake test root"), name("vmbake test intermediate")
+        usage = [(key_usage(sign_certificates=True), True)]
+        self.root = certify(root_key, root_name, root_key, root_name, ROOT_START, ROOT_END,
+                            [*usage, (x509.BasicConstraints(ca=True, path_length=None), True)])
+        self.intermediate = certify(self._key, self._name, root_key, root_name, ROOT_START, ROOT_END,
+                                    [*usage, code_signing(), (x509.BasicConstraints(ca=True, path_length=0), True)])
+
+    def issue(self, key, identity, issuer, start, ct_key):
+        """A certificate for an identity, an address or a URI, with the timestamp of a log unless that has no key."""
+        is_uri = "://" in identity
+        subject = x509.UniformResourceIdentifier(identity) if is_uri else x509.RFC822Name(identity)
+        extensions = [(key_usage(sign_certificates=False), True), code_signing(),
+                      (x509.SubjectAlternativeName([subject]), True), fulcio(1, issuer.encode()),
+                      fulcio(8, utf8(issuer))]
+        if is_uri and "@" in identity:
+            extensions += workflow(identity)
+        end = start + CERTIFICATE_LIFE
+
+        def issued(extensions):
+            return certify(key, x509.Name([]), self._key, self._name, start, end, extensions)
+
+        if ct_key is None:
+            return issued(extensions)
+        # RFC 6962 section 3.2: the log signs the certificate as it is without the list of timestamps.
+        body = x509.load_der_x509_certificate(issued(extensions)).tbs_certificate_bytes
+        milliseconds = start * 1000
+        head = struct.pack(">BBQH", 0, 0, milliseconds, 1)
+        signed = head + self._key.id + len(body).to_bytes(3, "big") + body + b"\0\0"
+        signature = ct_key.sign(signed)
+        sct = struct.pack(">B32sQHBBH", 0, ct_key.id, milliseconds, 0, 4, 3, len(signature)) + signature
+        scts = struct.pack(">HH", len(sct) + 2, len(sct)) + sct
+        return issued([*extensions, (x509.UnrecognizedExtension(EMBEDDED_SCTS, der(0x04, scts)), False)])
+
+
+class Log:
+    """A transparency log like Rekor v1: one Merkle tree, into which others write too."""
+
+    def __init__(self, seed):
+        self.key = Key(f"{seed}: transparency log", "P-256")
+        self._leaves = []
+        self._add_strangers(STRANGERS)
+
+    def append(self, body, time):
+        """Logs a body; answers the identifier of the entry, and the entry with its proof in the tree of that moment."""
+        index = len(self._leaves)
+        self._leaves.append(leaf_hash(body))
+        # Different numbers, so that entries lie at different places of trees of different shapes.
+        self._add_strangers(index % 5)
+        entry = {"body": b64(body), "integratedTime": time, "logID": self.key.id.hex(),
+                 "logIndex": FIRST_LOG_INDEX + index}
+        root, size = tree_hash(self._leaves).hex(), len(self._leaves)
+        entry["verification"] = {
+            "inclusionProof": {
+                "checkpoint": self.checkpoint(size, root, self.key.id),
+                "hashes": [node.hex() for node in path(index, self._leaves)],
+                "logIndex": index, "rootHash": root, "treeSize": size,
+            },
+            "signedEntryTimestamp": self.promise(entry),
+        }
+        return f"{TREE_ID:016x}{self._leaves[index].hex()}", entry
+
+    def promise(self, entry):
+        """The log's signature over an entry: `signedEntryTimestamp`."""
+        signed = {member: entry[member] for member in ("body", "integratedTime", "logID", "logIndex")}
+        return b64(self.key.sign(canonical(signed)))
+
+    def checkpoint(self, size, root, key_id):
+        """The signed note about a tree."""
+        host = REKOR_URL.removeprefix("https://")
+        text = f"{host} - {TREE_ID}\n{size}\n{b64(bytes.fromhex(root))}\n"
+        return f"{text}\n\u2014 {host} {b64(key_id[:4] + self.key.sign(text.encode()))}\n"
+
+    def _add_strangers(self, count):
+        self._leaves += [leaf_hash(b"entry %d of somebody else" % (len(self._leaves) + i)) for i in range(count)]
+
+
+class Key:
+    """An ECDSA key that a text determines, and whose signatures message and key determine."""
+
+    def __init__(self, text, curve):
+        self.curve, self.hash, self._hash_name, self._order = CURVES[curve]
+        self._size = self.curve.key_size // 8
+        wide = int.from_bytes(hashlib.sha512(text.encode()).digest(), "big")
+        self._secret = wide % (self._order - 1) + 1
+        self.private = ec.derive_private_key(self._secret, self.curve)
+        self.public = self.private.public_key().public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+        self.id = hashlib.sha256(self.public).digest()
+
+    def sign(self, data):
+        """RFC 6979 section 3.2, for hashes as long as the order of the group."""
+        digest = hashlib.new(self._hash_name, data).digest()
+        number = int.from_bytes(digest, "big")
+        seed = self._bytes(self._secret) + self._bytes(number % self._order)
+        key, value = bytes(len(digest)), b"\1" * len(digest)
+        for step in (b"\0", b"\1"):
+            key = self._mac(key, value + step + seed)
+            value = self._mac(key, value)
+        while True:
+            value = self._mac(key, value)
+            k = int.from_bytes(value, "big")
+            if 0 < k < self._order:
+                r = ec.derive_private_key(k, self.curve).public_key().public_numbers().x % self._order
+                s = pow(k, -1, self._order) * (number + r * self._secret) % self._order
+                if r and s:
+                    return utils.encode_dss_signature(r, s)
+            key = self._mac(key, value + b"\0")
+            value = self._mac(key, value)
+
+    def _bytes(self, number):
+        return number.to_bytes(self._size, "big")
+
+    def _mac(self, key, data):
+        return hmac.new(key, data, self._hash_name).digest()
+
+
+def certify(key, subject, signer, issuer, start, end, extensions):
+    """A certificate for a key, DER. The library's signature, which differs each time, is replaced."""
+    public = key.private.public_key()
+    builder = (x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(public)
+               .serial_number(int.from_bytes(hashlib.sha256(key.public).digest()[:16], "big") | 1)
+               .not_valid_before(utc(start)).not_valid_after(utc(end))
+               .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), False)
+               .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.private.public_key()), False))
+    for extension, critical in extensions:
+        builder = builder.add_extension(extension, critical)
+    body = builder.sign(signer.private, signer.hash).tbs_certificate_bytes
+    # ecdsa-with-SHA384, 1.2.840.10045.4.3.3: every signer of certificates has a P-384 key.
+    algorithm = der(0x30, der(0x06, bytes.fromhex("2a8648ce3d040303")))
+    return der(0x30, body + algorithm + der(0x03, b"\0" + signer.sign(body)))
+
+
+def key_usage(sign_certificates):
+    """For an authority, or for one who signs files."""
+    return x509.KeyUsage(digital_signature=not sign_certificates, key_cert_sign=sign_certificates,
+                         crl_sign=sign_certificates, content_commitment=False, key_encipherment=False,
+                         data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False)
+
+
+def code_signing():
+    return x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CODE_SIGNING]), False
+
+
+def fulcio(number, value):
+    """One of Fulcio's own extensions."""
+    return x509.UnrecognizedExtension(ObjectIdentifier(f"{FULCIO}{number}"), value), False
+
+
+def workflow(identity):
+    """What Fulcio adds for a workflow of GitHub: signer, runner, repository, reference, configuration."""
+    repository, reference = repository_of(identity), identity.rpartition("@")[2]
+    values = {9: identity, 11: "github-hosted", 12: repository, 14: reference, 18: identity}
+    return [fulcio(number, utf8(value)) for number, value in values.items()]
+
+
+def provenance(identity):
+    """SLSA provenance 1 as GitHub's action writes it for a workflow."""
+    repository, reference = repository_of(identity), identity.rpartition("@")[2]
+    file = identity.partition("@")[0].removeprefix(f"{repository}/")
+    return {
+        "buildDefinition": {
+            "buildType": "https://actions.github.io/buildtypes/workflow/v1",
+            "externalParameters": {"workflow": {"path": file, "ref": reference, "repository": repository}},
+            "internalParameters": {"github": {"event_name": "push", "runner_environment": "github-hosted"}},
+            "resolvedDependencies": [
+                {"digest": {"gitCommit": hashlib.sha1(identity.encode()).hexdigest()},
+                 "uri": f"git+{repository}@{reference}"}],
+        },
+        "runDetails": {"builder": {"id": identity},
+                       "metadata": {"invocationId": f"{repository}/actions/runs/1/attempts/1"}},
+    }
+
+
+def repository_of(identity):
+    """https://host/owner/repository of the identity of a workflow."""
+    return "/".join(identity.split("/")[:5])
+
+
+def bundle_entry(entry, kind):
+    """An entry as bundles have it: numbers are strings, and hashes base64."""
+    proof = entry["verification"]["inclusionProof"]
+    return {
+        "logIndex": str(entry["logIndex"]),
+        "logId": {"keyId": b64(bytes.fromhex(entry["logID"]))},
+        "kindVersion": {"kind": kind, "version": "0.0.1"},
+        "integratedTime": str(entry["integratedTime"]),
+        "inclusionPromise": {"signedEntryTimestamp": entry["verification"]["signedEntryTimestamp"]},
+        "inclusionProof": {
+            "logIndex": str(proof["logIndex"]), "treeSize": str(proof["treeSize"]),
+            "rootHash": b64(bytes.fromhex(proof["rootHash"])),
+            "hashes": [b64(bytes.fromhex(node)) for node in proof["hashes"]],
+            "checkpoint": {"envelope": proof["checkpoint"]},
+        },
+        "canonicalizedBody": entry["body"],
+    }
+
+
+def log_key(url, key, start):
+    """A log, as trusted roots have it."""
+    return {"baseUrl": url, "hashAlgorithm": "SHA2_256", "logId": {"keyId": b64(key.id)},
+            "publicKey": {"rawBytes": b64(key.public), "keyDetails": "PKIX_ECDSA_P256_SHA_256", "validFor": start}}
+
+
+def leaf_hash(body):
+    return hashlib.sha256(b"\0" + body).digest()
+
+
+def node_hash(left, right):
+    return hashlib.sha256(b"\1" + left + right).digest()
+
+
+def split(leaves):
+    """RFC 6962 section 2.1: the left tree has the largest power of two below the number of leaves."""
+    return 1 << (len(leaves) - 1).bit_length() - 1
+
+
+def tree_hash(leaves):
+    if len(leaves) == 1:
+        return leaves[0]
+    left = split(leaves)
+    return node_hash(tree_hash(leaves[:left]), tree_hash(leaves[left:]))
+
+
+def path(index, leaves):
+    """RFC 6962 section 2.1.1: the hashes beside the way from a leaf to the root."""
+    if len(leaves) == 1:
+        return []
+    left = split(leaves)
+    if index < left:
+        return [*path(index, leaves[:left]), tree_hash(leaves[left:])]
+    return [*path(index - left, leaves[left:]), tree_hash(leaves[:left])]
+
+
+def der(tag, content):
+    """An ASN.1 value."""
+    size = len(content)
+    if size < 0x80:
+        return bytes([tag, size]) + content
+    digits = size.to_bytes((size.bit_length() + 7) // 8, "big")
+    return bytes([tag, 0x80 | len(digits)]) + digits + content
+
+
+def utf8(text):
+    return der(0x0C, text.encode())
+
+
+def pem(certificate):
+    text = base64.b64encode(certificate).decode()
+    lines = [text[i:i + 64] for i in range(0, len(text), 64)]
+    return "\n".join(["-----BEGIN CERTIFICATE-----", *lines, "-----END CERTIFICATE-----", ""]).encode()
+
+
+def name(common):
+    return x509.Name([x509.NameAttribute(NameOID.ORGANIZATION_NAME, "test.invalid"),
+                      x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def canonical(value):
+    """RFC 8785, for values of text and integers."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def b64(data):
+    return base64.b64encode(data).decode()
+
+
+def sha256(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def seconds(time):
+    return int(time.timestamp()) if isinstance(time, datetime.datetime) else int(time)
+
+
+def utc(time):
+    return datetime.datetime.fromtimestamp(time, datetime.timezone.utc)
+
+
+
+# What the judges are told to expect, and what vmbake says of each case. None has no flaw.
+MAIL, MAIL_ISSUER = "releases@test.invalid", "https://accounts.test.invalid"
+CLAIMS = {"identity": ("other@test.invalid", MAIL_ISSUER), "issuer": (MAIL, "https://other.test.invalid")}
+REASONS = {
+    None: "",
+    "authority": "certificate chain is invalid: .*InvalidSignature",
+    "sct": "certificate timestamp: .*key not found",
+    "no-sct": "missing SCT",
+    "late": "CertExpired",
+    "early": "CertNotValidYet",
+    "signature": "signature verification failed",
+    "digest": "hash mismatch",
+    "promise": "invalid inclusion promise: .*signature invalid",
+    "proof": "root hash mismatch",
+    "checkpoint": "invalid checkpoint",
+    "log": "No log key",
+    "unlogged": "no log entry|must have an inclusion proof",
+    "identity": 'signed by "other@test.invalid"',
+    "issuer": 'vouched for by "https://other.test.invalid"',
+    "file": "signature verification failed|speaks of other files",
+    "future": "after the time of the check",
+}
+# Cosign 2.5 of Debian 13 does not compare an attestation with the digests in its log entry, and knows no `--now`.
+COSIGN_CANNOT = {("digest", "attestation"), ("future", "blob"), ("future", "attestation")}
+
+
+def main(vmbake, cosign=None):
+    """Judges every case by both programs, as a file's signature and as an attestation; answers whether any is wrong."""
+    vmbake, cosign = os.path.abspath(vmbake), shutil.which(cosign or "cosign")
+    if not cosign:
+        print("SKIP cosign is missing: only vmbake judges", file=sys.stderr)
+        if "CI" in os.environ:
+            return True
+    pki, failed = Pki(datetime.datetime.now(datetime.timezone.utc)), False
+    unknown = set(FLAWS) - set(REASONS)
+    assert not unknown, unknown
+    with tempfile.TemporaryDirectory() as directory:
+        write(f"{directory}/root.json", pki.trusted_root())
+        for case, reason in REASONS.items():
+            make(pki, case, directory)
+            for form in ("blob", "attestation"):
+                said = run(ours(vmbake, form, case), directory)
+                right = said[0] == (case is not None) and re.search(reason, said[1]) and "panicked" not in said[1]
+                failed |= report(f"{case or 'no flaw'}, {form}: vmbake", right, said)
+                if cosign and (case, form) not in COSIGN_CANNOT:
+                    said = run(theirs(cosign, form), directory)
+                    failed |= report(f"{case or 'no flaw'}, {form}: cosign", said[0] == (case is not None), said)
+    return failed
+
+
+def make(pki, case, directory):
+    """Writes what is signed, and the signatures."""
+    identity, issuer = CLAIMS.get(case, (MAIL, MAIL_ISSUER))
+    flaw, content = case if case in FLAWS else None, b"a file"
+    signature, certificate, _, answer = pki.sign_blob(content, identity, issuer, flaw=flaw)
+    files = {"file.sig": signature, "file.cert": certificate, "entry.json": answer,
+             "file.bundle": pki.blob_bundle(content, identity, issuer, flaw=flaw),
+             "file.jsonl": pki.attest({"file": sha256(content)}, identity, issuer, flaw=flaw),
+             "file": "another file" if case == "file" else content.decode()}
+    for name, content in files.items():
+        write(f"{directory}/{name}", content)
+
+
+def ours(vmbake, form, case):
+    files = ["--bundle", "file.jsonl"]
+    if form == "blob":
+        entry = [] if case == "unlogged" else ["--log-entry", "entry.json"]
+        files = ["--signature", "file.sig", "--certificate", "file.cert", *entry]
+    now = ["--now", "2026-01-01T00:00:00Z"] if case == "future" else []
+    return [vmbake, "verify", "cosign" if form == "blob" else "sigstore", *files, *claims(), *now]
+
+
+def theirs(cosign, form):
+    if form == "blob":
+        return [cosign, "verify-blob", "--bundle", "file.bundle", "--new-bundle-format", *claims()]
+    return [cosign, "verify-blob-attestation", "--bundle", "file.jsonl", "--type", PREDICATE_TYPE,
+            "--new-bundle-format", *claims()]
+
+
+def claims():
+    return ["--certificate-identity", MAIL, "--certificate-oidc-issuer", MAIL_ISSUER, "--trusted-root", "root.json",
+            "file"]
+
+
+def run(command, directory):
+    """Exit status and messages of a program."""
+    result = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+    return result.returncode, result.stderr
+
+
+def report(name, right, said):
+    print(f"ok {name}" if right else f"FAIL {name}: exit code {said[0]}\n{said[1]}")
+    return not right
+
+
+def write(path, content):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(content if isinstance(content, str) else json.dumps(content))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
