@@ -15,7 +15,7 @@ anchored := --sources manifests/sources.json
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration judge dpkg mounts repro refuse qemu-test bench ci
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts repro refuse offline qemu-test bench ci
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -50,11 +50,17 @@ check: firstboot ## rustfmt, clippy, unit tests
 	cargo clippy --quiet --release --workspace --all-targets -- -D warnings
 	cargo test --quiet --release --workspace --lib --bins
 
-test: check integration judge dpkg mounts repro refuse qemu-test ## All tests
+test: check integration upstream cosign judge dpkg mounts repro refuse offline qemu-test ## All tests
 
 integration: firstboot ## Tests of the crates against real tools
 	cargo test --quiet --release --workspace
 	qemu-tests/checks/firstboot.sh
+
+upstream: builder ## Resolve and fetch from release sites on loopback, and attack them
+	qemu-tests/checks/upstream.py $(vmbake)
+
+cosign: builder ## Ask cosign about the signatures that vmbake judges
+	qemu-tests/checks/cosign.sh $(vmbake)
 
 judge: bake ## Ask e2fsck, sgdisk, fsck.vfat and qemu-img about the baked image
 	qemu-tests/checks/judge.sh $(OUT)/$(name)
@@ -71,10 +77,14 @@ repro: bake ## Bake twice under different conditions and compare every byte
 refuse: bake ## Bake from bad inputs: each must fail cleanly
 	qemu-tests/checks/refuse.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
 
+offline: bake ## Bake offline below strace: no socket
+	qemu-tests/checks/offline.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
+
 qemu-test: bake ## Boot the baked image under SeaBIOS and OVMF
 	qemu-tests/boot-node.sh $(OUT)/$(name).qcow2
 
-bench: bake ## Compare a bake with qemu-img and cp on the same data
+bench: bake ## Compare a bake with qemu-img and cp on the same data, and a fetch with curl and sha256sum
 	qemu-tests/bench.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
+	qemu-tests/bench-fetch.sh $(vmbake)
 
 ci: test ## What continuous integration runs

@@ -19,7 +19,7 @@ END
 }
 cold() { sync; [ "$(id -u)" != 0 ] || echo 3 >/proc/sys/vm/drop_caches; }
 
-bake=("$vmbake" bake node --base "$base" --manifest "$manifest" --force --out)
+bake=("$vmbake" bake node --offline --base "$base" --manifest "$manifest" --force --out)
 cold
 measure "vmbake bake node, cold cache" "${bake[@]}" "$work/a"
 measure "vmbake bake node, second run" "${bake[@]}" "$work/a"

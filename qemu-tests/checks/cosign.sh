@@ -115,3 +115,4 @@ for case in json.loads((data / "cases.json").read_text()):
 print(f"vmbake and cosign agree about {counts['agree']} signatures and differ about {counts['differ']} for known reasons")
 sys.exit(failed)
 PY
+"$here/signatures.py" "$vmbake" "$cosign"

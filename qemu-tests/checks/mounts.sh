@@ -27,7 +27,7 @@ cp -r "$here/../../layers/hygiene" "$work/layers/"
 echo '{"name": "plain", "version": "1", "description": "Nothing.", "os": ["debian-13"]}' >"$work/layers/plain/layer.json"
 echo '{"vmconfig": {"version": "dev", "kind": "plain", "os": {"name": "debian-13", "arch": "amd64"}, "dependencies": {}}}' \
     >"$work/manifest.json"
-"$vmbake" bake plain --base "$base" --layers "$work/layers" --manifest "$work/manifest.json" --out "$work" --format raw
+"$vmbake" bake plain --offline --base "$base" --layers "$work/layers" --manifest "$work/manifest.json" --out "$work" --format raw
 qemu-img convert -O raw "$base" "$work/base.raw"
 
 root=$((262144 * 512))

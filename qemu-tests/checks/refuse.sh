@@ -25,7 +25,7 @@ refuse() {
     local name=$1 expected=$2 code=0
     shift 2
     rm -rf "$work/out"
-    "$vmbake" bake node --out "$work/out" "$@" >"$work/said" 2>&1 || code=$?
+    "$vmbake" bake node --offline --out "$work/out" "$@" >"$work/said" 2>&1 || code=$?
     if [ "$code" != 1 ] || ! grep -qE "$expected" "$work/said" || grep -q panicked "$work/said" ||
         [ -n "$(ls -A "$work/out" 2>/dev/null)" ]; then
         echo "FAIL: $name: exit code $code, left: $(ls -A "$work/out" 2>/dev/null)"
@@ -92,7 +92,7 @@ if [ "$(id -u)" = 0 ]; then
     mount -t tmpfs -o size=64M tmpfs "$work/small"
     mounted=$work/small
     code=0
-    "$vmbake" bake node --out "$work/small" --base "$base" "${unpinned[@]}" >"$work/said" 2>&1 || code=$?
+    "$vmbake" bake node --offline --out "$work/small" --base "$base" "${unpinned[@]}" >"$work/said" 2>&1 || code=$?
     if [ "$code" = 1 ] && grep -q 'hint: .*full' "$work/said" && [ -z "$(ls -A "$work/small")" ]; then
         echo "ok: full disk: $(grep -m 1 '^error' "$work/said")"
     else
@@ -107,7 +107,7 @@ else
     echo "skipped: full disk: needs root for a small file system"
 fi
 rm -rf "$work/out"
-"$vmbake" bake node --out "$work/out" --base "$base" "${unpinned[@]}" >/dev/null 2>"$work/said" &
+"$vmbake" bake node --offline --out "$work/out" --base "$base" "${unpinned[@]}" >/dev/null 2>"$work/said" &
 bake=$!
 until grep -q authored "$work/said" 2>/dev/null || ! kill -0 $bake 2>/dev/null; do :; done
 sleep 0.3

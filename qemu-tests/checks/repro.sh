@@ -9,7 +9,7 @@ trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 
 mkdir -m 777 "$work/one" "$work/two words"
-TZ=UTC LC_ALL=C "$vmbake" bake node --base "$base" --manifest "$manifest" --store "$store" --out "$work/one" -j 1
+TZ=UTC LC_ALL=C "$vmbake" bake node --offline --base "$base" --manifest "$manifest" --store "$store" --out "$work/one" -j 1
 
 # The other user must be able to read the inputs, wherever they are.
 cp "$vmbake" "$work/vmbake"
@@ -21,7 +21,7 @@ other=()
 [ "$(id -u)" != 0 ] || other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 cd "$work/two words"
 umask 077
-HOME=/nonexistent TZ=Asia/Kathmandu LC_ALL=C.UTF-8 "${other[@]}" "$work/vmbake" bake node \
+HOME=/nonexistent TZ=Asia/Kathmandu LC_ALL=C.UTF-8 "${other[@]}" "$work/vmbake" bake node --offline \
     --base "$work/base" --manifest "$work/manifest.json" --store "$work/store" --out "$work/two words/out" -j 2
 
 for file in "$work"/one/*; do
