@@ -26,8 +26,8 @@ check libraries linked
 check iptables iptables --version
 
 container() {
-    install -D /bin/busybox /run/vmbake-test/bin/busybox || return 1
-    said=$(ctr run --rm --rootfs /run/vmbake-test t /bin/busybox echo hello-from-container 2>&1)
+    install -D /bin/busybox /var/lib/vmbake-test/bin/busybox || return 1
+    said=$(ctr run --rm --rootfs /var/lib/vmbake-test t /bin/busybox echo hello-from-container 2>&1)
     echo "$said"
     [ "$said" = hello-from-container ]
 }

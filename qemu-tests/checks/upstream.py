@@ -17,6 +17,9 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "upstream"))
+from doors import Proxy, tls_door  # noqa: E402
+
 ARCHES = ["amd64", "arm64"]
 TARGETS = [f"{kind}.debian-13.{arch}" for kind in ("knc", "knd") for arch in ARCHES]
 FLUENTBIT = "/packages.fluentbit.io/debian/trixie/dists/trixie"
@@ -45,8 +48,8 @@ class Lab:
     def command(self, *arguments):
         return [self.vmbake, *map(str, arguments)]
 
-    def run(self, *arguments):
-        result = subprocess.run(self.command(*arguments), env=self.environment, text=True, stdout=subprocess.PIPE,
+    def run(self, *arguments, **variables):
+        result = subprocess.run(self.command(*arguments), env={**self.environment, **variables}, text=True, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, check=False)
         return result.returncode, result.stdout
 
@@ -136,6 +139,11 @@ def fetch(lab, manifests, work):
     code, said = lab.run("store", "gc", "--store", work / "fetched", "--manifests", manifests / f"{target}.json", "--dry-run")
     case("nothing that the manifest pins is garbage", code == 0 and "0 files" in said, said)
 
+    lab.requests()
+    both = [subprocess.Popen(lab.command(*arguments, work / "shared"), env=lab.environment, stderr=subprocess.DEVNULL) for _ in range(2)]
+    codes = [process.wait() for process in both]
+    asked = [request[1] for request in lab.requests() if "/manifests/" not in request[1] and request[3] == "200"]
+    case("two fetches into one store download nothing twice", codes == [0, 0] and len(set(asked)) == len(asked), str(asked))
     path = site_path(manifests, target, "containerd")
     lab.fault({path: {"kind": "cut", "after": 4_000_000}})
     code, said = lab.run(*arguments, work / "resumed")
@@ -164,6 +172,29 @@ def fetch(lab, manifests, work):
     code, said = lab.run(*arguments, work / "killed")
     resumed = any(request[1] == path and int(request[2]) > 0 for request in lab.requests())
     case("and the next one continues", code == 0 and resumed, said)
+
+
+def doors(lab, manifests, work):
+    """Authorities of the user's own, and proxies."""
+    mirrors = lab.environment["VMBAKE_MIRRORS"]
+    plain = re.search(r"http://127[.]0[.]0[.]1:(\d+)/", mirrors)
+    port = tls_door(int(plain.group(1)), work)
+    secure = mirrors.replace(plain.group(0), f"https://localhost:{port}/")
+    arguments = ["fetch", "knd", "--manifest", manifests / "knd.debian-13.amd64.json", "--without-base", "--store"]
+    code, said = lab.run(*arguments, work / "tls", VMBAKE_MIRRORS=secure)
+    case("TLS by an unknown authority is refused", code == 1 and "invalid peer certificate" in said, said)
+    code, said = lab.run(*arguments, work / "tls", VMBAKE_MIRRORS=secure, SSL_CERT_FILE=str(work / "ca.pem"))
+    # What is in the Debian archive comes from the host's mirror, whose authority that file does not have.
+    site = [line for line in said.splitlines() if "crictl" in line]
+    case("SSL_CERT_FILE names more authorities", code == 0 or any("fetched" in line for line in site), said)
+
+    proxy = Proxy()
+    url = f"http://127.0.0.1:{proxy.port}"
+    code, said = lab.run(*arguments, work / "proxied", http_proxy=url, HTTP_PROXY=url, https_proxy=url, HTTPS_PROXY=url, ALL_PROXY=url)
+    case("a proxy is used", any(target == f"127.0.0.1:{plain.group(1)}" for target in proxy.asked), f"{said}\n{proxy.asked}")
+    before = len(proxy.asked)
+    lab.run(*arguments, work / "direct", https_proxy=url, ALL_PROXY=url, no_proxy="127.0.0.1", NO_PROXY="127.0.0.1")
+    case("but not for what no_proxy names", not any(target.startswith("127.0.0.1:") for target in proxy.asked[before:]))
 
 
 def attack(lab, manifests, work):
@@ -273,6 +304,7 @@ def main(vmbake):
             manifests, store = work / "manifests", work / "store"
             resolve(lab, manifests, store)
             fetch(lab, manifests, work)
+            doors(lab, manifests, work)
             attack(lab, manifests, work)
             weaken(lab, manifests, store, work)
             (work / "kill").mkdir()
