@@ -18,6 +18,7 @@ use crate::progress::{Progress, human_bytes};
 use crate::publish::PublishError;
 use crate::resolve::{ResolveError, Resolver};
 use crate::sources::{Sources, SourcesError, Target};
+use crate::store::{Partial, Store, StoreError};
 
 use open::{Entry, Open, path};
 
@@ -34,6 +35,10 @@ pub enum UpdateError {
     Sources(#[from] SourcesError),
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("{path}: cannot make the directory of manifests")]
+    Folder { path: PathBuf, source: std::io::Error },
     #[error("nothing is called {name} in the sources of {targets}")]
     UnknownName { name: String, targets: String },
     #[error("{failed} of {total} entries were not resolved")]
@@ -101,6 +106,13 @@ pub fn seen(sources: &Sources, folder: &Path) -> BTreeMap<(String, String), Time
 
 /// Brings manifests up to date. What could not be resolved is reported and left out; the rest is kept.
 pub fn update(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
+    let lock = request.lock(resolver.store)?;
+    let result = update_locked(request, resolver, progress);
+    lock.discard()?;
+    result
+}
+
+fn update_locked(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources)?;
     // Entries that need the version of another one come after it.
@@ -169,7 +181,8 @@ fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result
         Entry::Dependency(source) => {
             let found = resolver.dependency(place, source)?;
             let detail = format!("{}, {}", found.version, human_bytes(found.size));
-            open.change(|content| keep(content.dependencies.entry(source.name.clone()), found))?;
+            let enough = |old: &Dependency| open.accepts(&source.name, &source.upstream, old);
+            open.change(|content| keep(content.dependencies.entry(source.name.clone()), found, enough))?;
             Ok(detail)
         }
         Entry::OsImage => {
@@ -181,7 +194,7 @@ fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result
             open.change(|content| {
                 content.os.boot = Some(boot);
                 match &mut content.os.image {
-                    Some(old) if is_same(old, &image) => {}
+                    Some(old) if is_same(old, &image) && open.accepts(OS_IMAGE, &open.system.image, old) => {}
                     slot => *slot = Some(image),
                 }
             })?;
@@ -200,10 +213,14 @@ fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result
     }
 }
 
-/// An entry that has not changed keeps the proof it was pinned with, whose date is older.
-fn keep(slot: std::collections::btree_map::Entry<'_, String, Dependency>, found: Dependency) {
+/// An entry that has not changed keeps the proof it was pinned with, whose date is older, while that is still enough.
+fn keep(
+    slot: std::collections::btree_map::Entry<'_, String, Dependency>,
+    found: Dependency,
+    is_enough: impl Fn(&Dependency) -> bool,
+) {
     slot.and_modify(|old| {
-        if !is_same(old, &found) {
+        if !is_same(old, &found) || !is_enough(old) {
             *old = found.clone();
         }
     })
@@ -235,6 +252,16 @@ fn local_image(path: &Path) -> Result<Dependency, EntryError> {
 }
 
 impl Request {
+    /// Waits until no other process updates the same manifests with this store: each would overwrite what the others
+    /// found. The lock is an empty file among the blobs in progress.
+    fn lock(&self, store: &Store) -> Result<Partial, UpdateError> {
+        let folder = |source| UpdateError::Folder { path: self.folder.clone(), source };
+        std::fs::create_dir_all(&self.folder).map_err(folder)?;
+        let path = self.folder.canonicalize().map_err(folder)?;
+        let name = Digest::of(path.as_os_str().as_encoded_bytes());
+        Ok(store.partial(&format!("update-{}", name.hex()), name.hasher())?)
+    }
+
     fn open<'a>(&'a self, sources: &'a Sources) -> Result<Vec<Open<'a>>, UpdateError> {
         let open = |target: &'a Target| {
             let system = sources.system(target)?;
@@ -272,5 +299,35 @@ impl Request {
             self.asks_for(entry.name()) && (again || !open.is_proven(*entry))
         };
         open.entries(resolver.sources).filter(wanted).map(|entry| (open, entry)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Signed;
+
+    #[test]
+    fn a_proof_is_kept_while_it_is_enough() {
+        let entry = |identity: &str| Dependency {
+            version: "1".to_owned(),
+            url: "https://up.example/a".to_owned(),
+            kind: ArtifactType::Binary,
+            digest: Digest::of(b"a"),
+            size: 1,
+            providers: Vec::new(),
+            proof: Some(Proof::Sigstore(Signed {
+                identity: identity.to_owned(),
+                issuer: "https://issuer.example".to_owned(),
+                log_index: None,
+                signed: None,
+                evidence: None,
+            })),
+        };
+        for (enough, expected) in [(true, "old"), (false, "new")] {
+            let mut entries = BTreeMap::from([("a".to_owned(), entry("old"))]);
+            keep(entries.entry("a".to_owned()), entry("new"), |_| enough);
+            assert_eq!(entries["a"], entry(expected));
+        }
     }
 }
