@@ -258,6 +258,11 @@ def kill(lab, manifests, work):
     case("and leaves a sound store", code == 0, said)
     code, said = lab.run(*arguments)
     case("and the next one completes it", code == 0 and half.read_bytes() == (manifests / half.name).read_bytes(), said)
+    both = [subprocess.Popen(lab.command(*arguments[:6], "--manifests", work / "both", "--store", work / f"s{number}"),
+                             env=lab.environment, stderr=subprocess.DEVNULL) for number in (1, 2)]
+    codes = [process.wait() for process in both]
+    case("two updates at once make the same manifest", codes == [0, 0] and
+         (work / "both" / half.name).read_bytes() == (manifests / half.name).read_bytes())
 
 
 def main(vmbake):

@@ -71,10 +71,10 @@ impl BakeError {
     pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Manifest(error) => Some(error),
-            Self::Fetch(error) => error.inner().or(Some(error)),
+            Self::Fetch(error) => Some(error),
             Self::Verify(error) => Some(error),
             Self::Layer(error) => Some(error),
-            Self::Stage(error) => error.inner().or(Some(error)),
+            Self::Stage(error) => Some(error),
             Self::Merge(error) => Some(error),
             Self::Publish(error) => Some(error),
             _ => None,

@@ -44,7 +44,6 @@ impl FetchError {
         match self {
             Self::Policy(error) => Some(error),
             Self::Store(error) => Some(error),
-            Self::Download { source, .. } => source.inner().or(Some(source)),
             _ => None,
         }
     }
@@ -190,4 +189,22 @@ fn urls(dependency: &Dependency, sources: &Sources) -> Vec<String> {
         urls.push(format!("{}/{time}/{}", snapshot.trim_end_matches('/'), path.trim_start_matches('/')));
     }
     urls
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_that_left_the_archive_is_looked_for_in_its_past() {
+        let sources = Sources::load(None).unwrap();
+        let text = r#"{"version": "1", "url": "https://deb.debian.org/debian/pool/main/r/runc/runc_1_amd64.deb", "type": "deb",
+            "digest": "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "size": 0, "proof":
+            {"type": "apt", "archive": "debian", "suite": "trixie", "date": "2026-09-12T07:55:41Z", "signers": ["A"]}}"#;
+        let dependency: Dependency = serde_json::from_str(text).unwrap();
+        let past = "https://snapshot.debian.org/archive/debian/20260912T075541Z/pool/main/r/runc/runc_1_amd64.deb";
+        assert_eq!(urls(&dependency, &sources), [dependency.url.as_str(), past]);
+        let other = Dependency { proof: None, ..dependency };
+        assert_eq!(urls(&other, &sources).len(), 1);
+    }
 }

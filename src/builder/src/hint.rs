@@ -6,34 +6,69 @@ use std::io::ErrorKind;
 use vmbake_disk::ext4::AuthorError;
 
 use crate::bake::BakeError;
+use crate::download::DownloadError;
 use crate::embedded::MissingProgram;
 use crate::fetch::FetchError;
+use crate::http::HttpError;
 use crate::merge::MergeError;
+use crate::policy::PolicyError;
 use crate::publish::PublishError;
+use crate::registry::RegistryError;
+use crate::stage::StageError;
+use crate::update::UpdateError;
 use crate::verify::VerifyError;
 
 /// The first advice that any error of the chain has.
 pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
-    let mut next = error.downcast_ref::<BakeError>().and_then(BakeError::inner).or(Some(error));
+    let mut next = Some(error);
     while let Some(error) = next {
         if let Some(hint) = of_one(error) {
             return Some(hint);
         }
-        next = error.source();
+        next = passed_on(error).or_else(|| error.source());
     }
     None
 }
 
+/// The error that another one only passes on, and so does not name as its source.
+fn passed_on<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    None.or_else(|| error.downcast_ref::<BakeError>()?.inner())
+        .or_else(|| error.downcast_ref::<StageError>()?.inner())
+        .or_else(|| error.downcast_ref::<FetchError>()?.inner())
+        .or_else(|| error.downcast_ref::<DownloadError>()?.inner())
+        .or_else(|| error.downcast_ref::<RegistryError>()?.inner())
+}
+
 fn of_one(error: &(dyn Error + 'static)) -> Option<String> {
-    of_input(error).or_else(|| of_image(error)).or_else(|| of_io(error))
+    of_supply(error).or_else(|| of_input(error)).or_else(|| of_image(error)).or_else(|| of_io(error))
+}
+
+fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
+    let text = match (error.downcast_ref::<FetchError>(), error.downcast_ref::<HttpError>()) {
+        (Some(FetchError::Missing { .. }), _) => {
+            "`vmbake fetch` downloads it, and so does a bake that is not --offline; --store names another store"
+        }
+        (Some(FetchError::NoBase), _) => "--base names a disk image; `vmbake update` pins the published one",
+        (_, Some(HttpError::Status { url, status: 403 | 429, .. })) if url.contains("github") => {
+            "GITHUB_TOKEN raises the limit of GitHub's API, which is 60 requests an hour without it"
+        }
+        (_, Some(HttpError::Transport { .. } | HttpError::Broken { .. })) => {
+            "--mirror PREFIX=URL asks another place; https_proxy names a proxy, SSL_CERT_FILE more authorities"
+        }
+        _ if error.is::<PolicyError>() => "delete the entry from the manifest: `vmbake update` proves it again",
+        _ if matches!(error.downcast_ref(), Some(UpdateError::Incomplete { .. })) => {
+            "what was resolved is kept; run it again for the rest when the reasons above are gone"
+        }
+        _ => return None,
+    };
+    Some(text.to_owned())
 }
 
 fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
-    if let Some(FetchError::Missing { .. }) = error.downcast_ref() {
-        return Some("`make manifest` downloads the artifacts of kind node; --store names another store".to_owned());
-    }
-    if let Some(VerifyError::Digest { path, .. } | VerifyError::Size { path, .. }) = error.downcast_ref() {
-        return Some(format!("remove {} and fetch it again, or correct the manifest", path.display()));
+    if let Some(VerifyError::Digest { .. } | VerifyError::Size { .. }) = error.downcast_ref() {
+        return Some(
+            "`vmbake fetch` replaces what is damaged in the store; else the manifest is of another file".to_owned(),
+        );
     }
     if let Some(MissingProgram { .. }) = error.downcast_ref() {
         return Some("run `make firstboot` and build vmbake again".to_owned());
@@ -80,6 +115,14 @@ mod tests {
         let missing = crate::stage::StageError::from(MissingProgram { arch: "arm64".to_owned() });
         let passed: Box<dyn Error> = Box::new(BakeError::from(missing));
         assert!(hint(&*passed).is_some_and(|hint| hint.contains("make firstboot")));
+        let absent = HttpError::Status {
+            url: "https://api.github.com/x".into(),
+            status: 403,
+            retry_after: None,
+            challenge: None,
+        };
+        let passed = FetchError::Download { name: "x".into(), source: absent.into() };
+        assert!(hint(&passed).is_some_and(|hint| hint.contains("GITHUB_TOKEN")));
         let full = std::io::Error::from(ErrorKind::StorageFull);
         assert!(hint(&full).is_some_and(|hint| hint.contains("--out")));
     }

@@ -87,3 +87,62 @@ pub fn check_one(
 fn is_by(signed: &Signed, identity: &str, issuer: &str, logged: bool) -> bool {
     signed.identity == identity && signed.issuer == issuer && (!logged || signed.evidence.is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Manifest;
+
+    /// A manifest of kind knd with one entry, whose proof is `proof`.
+    fn check_entry(name: &str, proof: &str) -> Result<(), String> {
+        let text = format!(
+            r#"{{"vmconfig": {{"version": "dev", "kind": "knd", "os": {{"name": "debian-13", "arch": "amd64"}}, "dependencies": {{
+            "{name}": {{"version": "2.2.1", "url": "u", "type": "binary", "size": 0{proof},
+            "digest": "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}}}}}}}}"#
+        );
+        let manifest = Manifest::parse("m".as_ref(), text.into_bytes()).unwrap();
+        check(&Sources::load(None).unwrap(), manifest.content()).map_err(|error| error.to_string())
+    }
+
+    fn signed(kind: &str, identity: &str, issuer: &str, more: &str) -> String {
+        format!(r#", "proof": {{"type": "{kind}", "identity": "{identity}", "issuer": "{issuer}"{more}}}"#)
+    }
+
+    const EVIDENCE: &str = r#", "evidence": "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855""#;
+    const RELEASE: &str = "https://github.com/containerd/containerd/.github/workflows/release.yml@refs/tags/v2.2.1";
+    const GITHUB: &str = "https://token.actions.githubusercontent.com";
+
+    #[test]
+    fn the_demanded_proof_is_enough() {
+        assert_eq!(check_entry("containerd", &signed("sigstore", RELEASE, GITHUB, EVIDENCE)), Ok(()));
+        let google = "krel-staging@k8s-releng-prod.iam.gserviceaccount.com";
+        assert_eq!(check_entry("kubelet", &signed("cosign", google, "https://accounts.google.com", EVIDENCE)), Ok(()));
+        assert_eq!(check_entry("runc", r#", "proof": {"type": "checksum", "url": "u"}"#), Ok(()));
+        assert_eq!(check_entry("something-of-my-own", ""), Ok(()));
+    }
+
+    #[test]
+    fn a_weaker_one_is_not() {
+        let apt = |signers: &str, archive: &str| {
+            format!(
+                r#", "proof": {{"type": "apt", "archive": "{archive}", "suite": "trixie", "date": "2026-01-01T00:00:00Z", "signers": [{signers}]}}"#
+            )
+        };
+        for (name, proof) in [
+            ("containerd", String::new()),
+            ("containerd", r#", "proof": {"type": "local"}"#.to_owned()),
+            ("containerd", r#", "proof": {"type": "checksum", "url": "u"}"#.to_owned()),
+            ("containerd", signed("sigstore", &RELEASE.replace("2.2.1", "2.2.0"), GITHUB, EVIDENCE)),
+            ("containerd", signed("sigstore", RELEASE, "https://issuer.example.org", EVIDENCE)),
+            ("containerd", signed("sigstore", RELEASE, GITHUB, "")),
+            ("containerd", signed("cosign", RELEASE, GITHUB, EVIDENCE)),
+            ("kubelet", signed("cosign", "somebody@example.org", "https://accounts.google.com", EVIDENCE)),
+            ("runc", r#", "proof": {"type": "first-use"}"#.to_owned()),
+            ("libpq5", apt("", "debian")),
+            ("libpq5", apt("\"A\"", "fluentbit")),
+        ] {
+            let error = check_entry(name, &proof).unwrap_err();
+            assert!(error.starts_with(&format!("{name}: the manifest records ")), "{error}");
+        }
+    }
+}

@@ -54,6 +54,16 @@ impl From<StoreError> for RegistryError {
     }
 }
 
+impl RegistryError {
+    /// The error that this one only passes on.
+    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Download(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 /// Resolves a reference with a tag and pulls the image of a platform.
 pub fn pull_tag(
     client: &Client,

@@ -52,6 +52,12 @@ enum EntryError {
     Resolve(#[from] ResolveError),
     Publish(#[from] PublishError),
     Text(#[from] serde_json::Error),
+    Manifest(#[from] ManifestError),
+    #[error("{path}: cannot lock the directory of the manifest")]
+    Lock {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error("{path}: cannot read the base image")]
     Image {
         path: PathBuf,

@@ -1,6 +1,7 @@
 //! A manifest that is being updated, and its entries.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -108,12 +109,22 @@ impl<'a> Open<'a> {
         Place { target: self.target, system: self.system, versions }
     }
 
-    /// Changes the content, and the file if the content differs then.
+    /// Changes the content, and the file if that says something else. The file is read again first, since another process
+    /// may have resolved other entries of it meanwhile.
     pub(super) fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), EntryError> {
         let mut content = locked(&self.content);
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let lock = |source| EntryError::Lock { path: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(lock)?;
+        let held = File::open(folder).map_err(lock)?;
+        held.lock().map_err(lock)?;
+        let there = self.path.symlink_metadata().is_ok();
+        if there {
+            *content = Manifest::load(&self.path)?.content().clone();
+        }
         let before = content.clone();
         change(&mut content);
-        if *content != before || self.path.symlink_metadata().is_err() {
+        if *content != before || !there {
             write_file(&self.path, content.to_text()?.as_bytes(), true)?;
         }
         Ok(())
