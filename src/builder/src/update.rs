@@ -18,7 +18,6 @@ use crate::progress::{Progress, human_bytes};
 use crate::publish::PublishError;
 use crate::resolve::{ResolveError, Resolver};
 use crate::sources::{Sources, SourcesError, Target};
-use crate::store::{Partial, Store, StoreError};
 
 use open::{Entry, Open, path};
 
@@ -35,10 +34,6 @@ pub enum UpdateError {
     Sources(#[from] SourcesError),
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    #[error("{path}: cannot make the directory of manifests")]
-    Folder { path: PathBuf, source: std::io::Error },
     #[error("nothing is called {name} in the sources of {targets}")]
     UnknownName { name: String, targets: String },
     #[error("{failed} of {total} entries were not resolved")]
@@ -112,13 +107,6 @@ pub fn seen(sources: &Sources, folder: &Path) -> BTreeMap<(String, String), Time
 
 /// Brings manifests up to date. What could not be resolved is reported and left out; the rest is kept.
 pub fn update(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
-    let lock = request.lock(resolver.store)?;
-    let result = update_locked(request, resolver, progress);
-    lock.discard()?;
-    result
-}
-
-fn update_locked(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources)?;
     // Entries that need the version of another one come after it.
@@ -258,16 +246,6 @@ fn local_image(path: &Path) -> Result<Dependency, EntryError> {
 }
 
 impl Request {
-    /// Waits until no other process updates the same manifests with this store: each would overwrite what the others
-    /// found. The lock is an empty file among the blobs in progress.
-    fn lock(&self, store: &Store) -> Result<Partial, UpdateError> {
-        let folder = |source| UpdateError::Folder { path: self.folder.clone(), source };
-        std::fs::create_dir_all(&self.folder).map_err(folder)?;
-        let path = self.folder.canonicalize().map_err(folder)?;
-        let name = Digest::of(path.as_os_str().as_encoded_bytes());
-        Ok(store.partial(&format!("update-{}", name.hex()), name.hasher())?)
-    }
-
     fn open<'a>(&'a self, sources: &'a Sources) -> Result<Vec<Open<'a>>, UpdateError> {
         let open = |target: &'a Target| {
             let system = sources.system(target)?;
