@@ -71,7 +71,7 @@ pub struct Downloaded {
     pub file: File,
 }
 
-/// Finds `wanted` in `store`, or downloads it; `progress` is told of every byte that arrives.
+/// Finds `wanted` in `store`, or downloads it; `progress` is told of every byte that is there, once.
 ///
 /// A blob that is there already is hashed, and replaced when it is damaged.
 pub fn obtain(
@@ -112,7 +112,7 @@ fn from_url(
     url: &str,
     progress: &dyn Fn(u64),
 ) -> Result<Downloaded, DownloadError> {
-    let mut partial = match &wanted.digest {
+    let partial = match &wanted.digest {
         Some(digest) => store.partial(&digest.hex(), digest.hasher())?,
         // What an earlier attempt left may be of another version, and no digest would tell.
         None => {
@@ -123,119 +123,137 @@ fn from_url(
     };
     // Another process may have finished it while this one waited for the lock.
     if let Some(found) = intact(store, wanted)? {
+        partial.discard()?;
         return Ok(found);
     }
-    let resumed = !partial.is_empty();
-    receive(client, wanted, url, &mut partial, progress)?;
-    match check(wanted, url, &partial) {
-        Err(DownloadError::Digest { .. }) if resumed => {
-            partial.reset()?;
-            receive(client, wanted, url, &mut partial, progress)?;
-            finish(wanted, url, partial)
-        }
-        _ => finish(wanted, url, partial),
+    let joined = !partial.is_empty();
+    let mut transfer = Transfer { client, wanted, url, progress, partial, joined, most: 0 };
+    transfer.receive()?;
+    if transfer.joined && matches!(transfer.check(), Err(DownloadError::Digest { .. })) {
+        transfer.partial.reset()?;
+        transfer.receive()?;
     }
+    transfer.finish()
 }
 
-fn finish(wanted: &Wanted, url: &str, mut partial: Partial) -> Result<Downloaded, DownloadError> {
-    if let Err(error) = check(wanted, url, &partial) {
-        partial.reset()?;
-        return Err(error);
-    }
-    let size = partial.len();
-    let (digest, file) = partial.publish()?;
-    Ok(Downloaded { digest, size, file })
+/// One file on its way from one address.
+struct Transfer<'a> {
+    client: &'a Client,
+    wanted: &'a Wanted,
+    url: &'a str,
+    progress: &'a dyn Fn(u64),
+    partial: Partial,
+    /// Whether what is there came by more than one answer.
+    joined: bool,
+    /// The most bytes that ever were there: what was told to `progress`.
+    most: u64,
 }
 
-fn check(wanted: &Wanted, url: &str, partial: &Partial) -> Result<(), DownloadError> {
-    if let Some(expected) = wanted.size.filter(|size| *size != partial.len()) {
-        return Err(DownloadError::Size { url: url.to_owned(), expected, found: partial.len() });
-    }
-    match wanted.digest {
-        Some(expected) if partial.digest() != expected => {
-            let (expected, found) = (Box::new(expected), Box::new(partial.digest()));
-            Err(DownloadError::Digest { url: url.to_owned(), expected, found })
+impl Transfer<'_> {
+    fn finish(mut self) -> Result<Downloaded, DownloadError> {
+        if let Err(error) = self.check() {
+            self.partial.reset()?;
+            return Err(error);
         }
-        _ => Ok(()),
+        let size = self.partial.len();
+        let (digest, file) = self.partial.publish()?;
+        Ok(Downloaded { digest, size, file })
     }
-}
 
-/// Receives the rest of the file; a broken connection is continued, as long as each attempt brings something.
-fn receive(
-    client: &Client,
-    wanted: &Wanted,
-    url: &str,
-    partial: &mut Partial,
-    progress: &dyn Fn(u64),
-) -> Result<(), DownloadError> {
-    let limit = wanted.size.unwrap_or(wanted.limit);
-    if partial.len() > limit {
-        partial.reset()?;
-    }
-    let mut failures = 0;
-    loop {
-        let before = partial.len();
-        if wanted.size == Some(before) && before > 0 {
-            return Ok(());
+    fn check(&self) -> Result<(), DownloadError> {
+        let (url, len) = (self.url.to_owned(), self.partial.len());
+        if let Some(expected) = self.wanted.size.filter(|size| *size != len) {
+            return Err(DownloadError::Size { url, expected, found: len });
         }
-        match attempt(client, wanted, url, limit, partial, progress) {
-            Err(DownloadError::Http(error)) if error.is_temporary() => {
-                failures = if partial.len() > before { 1 } else { failures + 1 };
-                if failures >= ATTEMPTS {
-                    return Err(error.into());
-                }
-                pause(&error, failures);
+        match self.wanted.digest {
+            Some(expected) if self.partial.digest() != expected => {
+                let (expected, found) = (Box::new(expected), Box::new(self.partial.digest()));
+                Err(DownloadError::Digest { url, expected, found })
             }
-            // 416: there is nothing after what is here, so what is here is not the beginning of the file.
-            Err(DownloadError::Http(HttpError::Status { status: 416, .. })) if before > 0 => partial.reset()?,
-            result => return result,
+            _ => Ok(()),
         }
     }
-}
 
-fn attempt(
-    client: &Client,
-    wanted: &Wanted,
-    url: &str,
-    limit: u64,
-    partial: &mut Partial,
-    progress: &dyn Fn(u64),
-) -> Result<(), DownloadError> {
-    let mut headers = wanted.headers.clone();
-    if !partial.is_empty() {
-        headers.insert("range", format!("bytes={}-", partial.len()));
+    /// Receives the rest of the file; a broken connection is continued as long as attempts bring more than was ever
+    /// there. A server that makes every attempt start over would else be asked for ever.
+    fn receive(&mut self) -> Result<(), DownloadError> {
+        let limit = self.wanted.size.unwrap_or(self.wanted.limit);
+        if self.partial.len() > limit {
+            self.partial.reset()?;
+        }
+        let mut failures = 0;
+        let mut best = self.partial.len();
+        loop {
+            let before = self.partial.len();
+            if self.wanted.size == Some(before) && before > 0 {
+                return Ok(());
+            }
+            match self.attempt(limit) {
+                Err(DownloadError::Http(error)) if error.is_temporary() => {
+                    failures = if self.partial.len() > best { 1 } else { failures + 1 };
+                    best = best.max(self.partial.len());
+                    if failures >= ATTEMPTS {
+                        return Err(error.into());
+                    }
+                    pause(&error, failures);
+                }
+                // 416: there is nothing after what is here, so what is here is not the beginning of the file.
+                Err(DownloadError::Http(HttpError::Status { status: 416, .. })) if before > 0 => {
+                    self.partial.reset()?
+                }
+                result => return result,
+            }
+        }
     }
-    let answer = client.open(url, &headers)?;
-    if !continues(&answer, partial.len()) {
-        partial.reset()?;
-    }
-    progress(partial.len());
-    let url = answer.url.clone();
-    let announced = answer.header("content-length").and_then(|len| len.parse::<u64>().ok());
-    let too_large = || HttpError::TooLarge { url: url.clone(), limit };
-    if announced.is_some_and(|len| len.saturating_add(partial.len()) > limit) {
-        partial.reset()?;
-        return Err(too_large().into());
-    }
-    let mut reader = answer.into_reader();
-    let mut buffer = vec![0; CHUNK];
-    loop {
-        let received = partial.len();
-        let broken = |source| HttpError::Broken { url: url.clone(), received, source };
-        let len = match reader.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(len) => len,
-            Err(source) if source.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(source) => return Err(broken(source).into()),
-        };
-        if received + len as u64 > limit {
-            partial.reset()?;
+
+    fn attempt(&mut self, limit: u64) -> Result<(), DownloadError> {
+        let mut headers = self.wanted.headers.clone();
+        if !self.partial.is_empty() {
+            headers.insert("range", format!("bytes={}-", self.partial.len()));
+        }
+        let answer = self.client.open(self.url, &headers)?;
+        if continues(&answer, self.partial.len()) {
+            self.joined |= !self.partial.is_empty();
+        } else {
+            self.partial.reset()?;
+        }
+        self.tell();
+        let url = answer.url.clone();
+        let announced = answer.header("content-length").and_then(|len| len.parse::<u64>().ok());
+        let too_large = || HttpError::TooLarge { url: url.clone(), limit };
+        if announced.is_some_and(|len| len.saturating_add(self.partial.len()) > limit) {
+            self.partial.reset()?;
             return Err(too_large().into());
         }
-        partial.write(&buffer[..len])?;
-        progress(len as u64);
+        let mut reader = answer.into_reader();
+        let mut buffer = vec![0; CHUNK];
+        loop {
+            let received = self.partial.len();
+            let broken = |source| HttpError::Broken { url: url.clone(), received, source };
+            let len = match reader.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(len) => len,
+                Err(source) if source.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(source) => return Err(broken(source).into()),
+            };
+            if received + len as u64 > limit {
+                self.partial.reset()?;
+                return Err(too_large().into());
+            }
+            self.partial.write(&buffer[..len])?;
+            self.tell();
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Tells of bytes that were never there before.
+    fn tell(&mut self) {
+        let len = self.partial.len();
+        if len > self.most {
+            (self.progress)(len - self.most);
+            self.most = len;
+        }
+    }
 }
 
 /// Whether the body starts at byte `at` of the file: 206 with `Content-Range: bytes <at>-…`.

@@ -126,7 +126,9 @@ impl Client {
             .user_agent(concat!("vmbake/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
-        Self { agent, mirrors, github_token: std::env::var("GITHUB_TOKEN").ok().filter(|token| !token.is_empty()) }
+        // One that was read from a file may end with a newline, which no header can have.
+        let token = std::env::var("GITHUB_TOKEN").ok().map(|token| token.trim().to_owned());
+        Self { agent, mirrors, github_token: token.filter(|token| !token.is_empty()) }
     }
 
     /// The document at `url`, of at most `limit` bytes; asks again when that may help.
@@ -197,14 +199,15 @@ fn redirect_target(from: &Uri, response: &Response<ureq::Body>) -> Option<Result
     }
     let target = response.headers().get(header::LOCATION)?.to_str().ok()?;
     let url = from.to_string();
-    if from.scheme_str() == Some("https") && target.starts_with("http://") {
+    let scheme = scheme(target);
+    if from.scheme_str() == Some("https") && scheme.as_deref() == Some("http") {
         return Some(Err(HttpError::Downgrade { url, target: target.to_owned() }));
     }
     let absolute = if let Some(rest) = target.strip_prefix("//") {
         format!("{}://{rest}", from.scheme_str()?)
     } else if target.starts_with('/') {
         format!("{}://{}{target}", from.scheme_str()?, from.authority()?)
-    } else if target.contains("://") {
+    } else if scheme.is_some() {
         target.to_owned()
     } else {
         let folder = from.path().rsplit_once('/').map_or("", |(folder, _)| folder);
@@ -213,12 +216,23 @@ fn redirect_target(from: &Uri, response: &Response<ureq::Body>) -> Option<Result
     Some(Ok(absolute))
 }
 
+/// The scheme that a reference starts with, if it has one; the case of its letters does not matter (RFC 3986, section 3.1).
+pub(crate) fn scheme(reference: &str) -> Option<String> {
+    let (scheme, _) = reference.split_once(':')?;
+    let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    is_scheme.then(|| scheme.to_ascii_lowercase())
+}
+
 fn answer(url: String, response: Response<ureq::Body>) -> Result<Answer, HttpError> {
     let (head, body) = response.into_parts();
     if !head.status.is_success() {
         let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
         let retry_after = text(header::RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
-        let challenge = text(header::WWW_AUTHENTICATE).map(str::to_owned);
+        // A registry may offer several ways, each in a header of its own.
+        let challenges = head.headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+        let challenge = challenges.max_by_key(|value| value.to_ascii_lowercase().starts_with("bearer "));
+        let challenge = challenge.map(str::to_owned);
         return Err(HttpError::Status { url, status: head.status.as_u16(), retry_after, challenge });
     }
     Ok(Answer { url, status: head.status, headers: head.headers, body })
@@ -263,7 +277,11 @@ mod tests {
         assert_eq!(target("/q").unwrap(), "https://a.example/q");
         assert_eq!(target("q").unwrap(), "https://a.example/x/q");
         assert_eq!(target("//b.example/q").unwrap(), "https://b.example/q");
-        assert!(matches!(target("http://b.example/q"), Err(HttpError::Downgrade { .. })));
+        assert_eq!(target("q?next=http://b.example/").unwrap(), "https://a.example/x/q?next=http://b.example/");
+        assert_eq!(target("HTTPS://b.example/q").unwrap(), "HTTPS://b.example/q");
+        for plain in ["http://b.example/q", "HTTP://b.example/q", "hTTp://b.example/q"] {
+            assert!(matches!(target(plain), Err(HttpError::Downgrade { .. })), "{plain}");
+        }
     }
 
     #[test]

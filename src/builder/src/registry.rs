@@ -36,6 +36,8 @@ pub enum RegistryError {
     Header { url: String, stated: String, found: Box<Digest> },
     #[error("{url}: asks for credentials in a way that is not understood: {challenge:?}")]
     Challenge { url: String, challenge: String },
+    #[error("{url}: wants a token that is not to be had over HTTPS: {challenge:?}")]
+    PlainToken { url: String, challenge: String },
     #[error("{reference}: not a usable image")]
     Image { reference: String, source: Box<OciError> },
 }
@@ -160,6 +162,11 @@ impl<'a> Session<'a> {
     }
 
     fn obtain(&self, blob: &Descriptor, url: &str, limit: u64) -> Result<crate::download::Downloaded, RegistryError> {
+        // Its descriptor says how long it is, and may have been made up by the registry.
+        if blob.size > limit {
+            let reason = format!("{} bytes, more than the {limit} that it may have", blob.size);
+            return Err(self.refused(OciError::Invalid { digest: Box::new(blob.digest), reason }));
+        }
         self.authorized(|headers| {
             let wanted = Wanted {
                 urls: vec![url.to_owned()],
@@ -181,14 +188,19 @@ impl<'a> Session<'a> {
             token.iter().map(|token| ("authorization", format!("Bearer {token}"))).collect::<BTreeMap<_, _>>()
         };
         let token = locked(&self.token).clone();
-        let challenge = match request(&headers(&token)) {
-            Err(DownloadError::Http(HttpError::Status { status: 401, challenge: Some(challenge), .. })) => challenge,
+        let (asked, challenge) = match request(&headers(&token)) {
+            Err(DownloadError::Http(HttpError::Status { status: 401, url, challenge: Some(challenge), .. })) => {
+                (url, challenge)
+            }
             result => return Ok(result?),
         };
         let url = self.reference.to_string();
         let Some(parsed) = Challenge::parse(&challenge) else {
             return Err(RegistryError::Challenge { url, challenge });
         };
+        if parsed.downgrades(&asked) {
+            return Err(RegistryError::PlainToken { url, challenge });
+        }
         let answer = self.client.get(&parsed.url(), token::MAX_ANSWER)?;
         let token = token::parse(&answer).ok_or(RegistryError::Challenge { url, challenge })?;
         *locked(&self.token) = Some(token.clone());

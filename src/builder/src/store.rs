@@ -103,14 +103,21 @@ impl Store {
         maintain::verify(self, threads)
     }
 
-    /// Removes everything but the blobs in `keep`, or only tells what it would remove.
-    pub fn collect_garbage(&self, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<Garbage, StoreError> {
+    /// Removes everything but the blobs that `keep` names, or only tells what it would remove.
+    ///
+    /// `keep` is asked when nobody else uses the store any more: what others pin while they are waited for stays too.
+    pub fn collect_garbage<E: From<StoreError>>(
+        &self,
+        keep: impl FnOnce() -> Result<BTreeSet<Digest>, E>,
+        dry_run: bool,
+    ) -> Result<Garbage, E> {
         let file = self.lock_file()?;
         file.lock().map_err(|source| StoreError::Write { path: self.root.join("lock"), source })?;
+        let keep = keep()?;
         if !dry_run {
-            layout::retain(self, keep)?;
+            layout::retain(self, &keep)?;
         }
-        maintain::collect(self, keep, dry_run)
+        Ok(maintain::collect(self, &keep, dry_run)?)
     }
 
     /// Lists an image that was pulled in the store's `index.json`.

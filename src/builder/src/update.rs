@@ -175,7 +175,8 @@ fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result
         Entry::Dependency(source) => {
             let found = resolver.dependency(place, source)?;
             let detail = format!("{}, {}", found.version, human_bytes(found.size));
-            open.change(|content| keep(content.dependencies.entry(source.name.clone()), found))?;
+            let enough = |old: &Dependency| open.accepts(&source.name, &source.upstream, old);
+            open.change(|content| keep(content.dependencies.entry(source.name.clone()), found, enough))?;
             Ok(detail)
         }
         Entry::OsImage => {
@@ -187,7 +188,7 @@ fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result
             open.change(|content| {
                 content.os.boot = Some(boot);
                 match &mut content.os.image {
-                    Some(old) if is_same(old, &image) => {}
+                    Some(old) if is_same(old, &image) && open.accepts(OS_IMAGE, &open.system.image, old) => {}
                     slot => *slot = Some(image),
                 }
             })?;
@@ -206,10 +207,14 @@ fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result
     }
 }
 
-/// An entry that has not changed keeps the proof it was pinned with, whose date is older.
-fn keep(slot: std::collections::btree_map::Entry<'_, String, Dependency>, found: Dependency) {
+/// An entry that has not changed keeps the proof it was pinned with, whose date is older, while that is still enough.
+fn keep(
+    slot: std::collections::btree_map::Entry<'_, String, Dependency>,
+    found: Dependency,
+    is_enough: impl Fn(&Dependency) -> bool,
+) {
     slot.and_modify(|old| {
-        if !is_same(old, &found) {
+        if !is_same(old, &found) || !is_enough(old) {
             *old = found.clone();
         }
     })
@@ -278,5 +283,35 @@ impl Request {
             self.asks_for(entry.name()) && (again || !open.is_proven(*entry))
         };
         open.entries(resolver.sources).filter(wanted).map(|entry| (open, entry)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Signed;
+
+    #[test]
+    fn a_proof_is_kept_while_it_is_enough() {
+        let entry = |identity: &str| Dependency {
+            version: "1".to_owned(),
+            url: "https://up.example/a".to_owned(),
+            kind: ArtifactType::Binary,
+            digest: Digest::of(b"a"),
+            size: 1,
+            providers: Vec::new(),
+            proof: Some(Proof::Sigstore(Signed {
+                identity: identity.to_owned(),
+                issuer: "https://issuer.example".to_owned(),
+                log_index: None,
+                signed: None,
+                evidence: None,
+            })),
+        };
+        for (enough, expected) in [(true, "old"), (false, "new")] {
+            let mut entries = BTreeMap::from([("a".to_owned(), entry("old"))]);
+            keep(entries.entry("a".to_owned()), entry("new"), |_| enough);
+            assert_eq!(entries["a"], entry(expected));
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::num::NonZeroUsize;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use vmbake::download::{DownloadError, Downloaded, Wanted, obtain};
 use vmbake::http::{Client, HttpError, Mirrors};
@@ -287,7 +288,7 @@ fn two_at_once_fetch_once() {
     let body = content();
     let whole = body.clone();
     let server = Server::start(move |_, _, stream| {
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        std::thread::sleep(Duration::from_millis(200));
         send(stream, "200 OK", "", &whole);
     });
     let dir = tempfile::tempdir().unwrap();
@@ -298,4 +299,85 @@ fn two_at_once_fetch_once() {
     });
     assert_eq!(server.requests().len(), 1);
     assert_sound(dir.path(), 1);
+}
+
+#[test]
+fn whoever_waits_for_a_blob_gets_it_while_the_first_still_has_it_open() {
+    let body = content();
+    let whole = body.clone();
+    let server = Server::start(move |_, _, stream| {
+        std::thread::sleep(Duration::from_millis(200));
+        send(stream, "200 OK", "", &whole);
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let (sender, receiver) = mpsc::channel();
+    for _ in 0..2 {
+        let (url, body, path, sender) = (server.url.clone(), body.clone(), dir.path().to_owned(), sender.clone());
+        std::thread::spawn(move || {
+            let urls = vec![format!("{url}file")];
+            let (digest, size) = (Some(Digest::of(&body)), Some(body.len() as u64));
+            let wanted = Wanted { urls, digest, size, ..Wanted::default() };
+            sender.send(obtain(&Client::new(Mirrors::default()), &open(&path), &wanted, &|_| {}).unwrap()).unwrap();
+        });
+    }
+    let first = receiver.recv_timeout(Duration::from_secs(20)).unwrap();
+    let second = receiver.recv_timeout(Duration::from_secs(20)).expect("the second waits for the first to let go");
+    assert_eq!((first.digest, server.requests().len()), (second.digest, 1));
+    assert_eq!(std::fs::read_dir(dir.path().join("partial")).unwrap().count(), 0, "nothing is left in progress");
+}
+
+#[test]
+fn starting_over_again_and_again_is_no_progress() {
+    let body = content();
+    // Without ranges each attempt starts over, and the connection breaks now earlier and now later; or what was kept of
+    // the first half is refused.
+    for with_416 in [false, true] {
+        let whole = body.clone();
+        let server = Server::start(move |number, seen, stream| match (number % 2, seen.range) {
+            (_, Some(_)) if with_416 => send(stream, "416 Range Not Satisfiable", "", b""),
+            (odd, _) => send_cut(stream, &whole, 0, 100_000 * (1 + odd)),
+        });
+        let dir = tempfile::tempdir().unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let (url, len, digest) = (server.url.clone(), body.len() as u64, Digest::of(&body));
+        let path = dir.path().to_owned();
+        std::thread::spawn(move || {
+            let urls = vec![format!("{url}file")];
+            let wanted = Wanted { urls, digest: Some(digest), size: Some(len), ..Wanted::default() };
+            sender.send(obtain(&Client::new(Mirrors::default()), &open(&path), &wanted, &|_| {}).is_err()).unwrap();
+        });
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(40)), Ok(true), "it never gives up");
+    }
+}
+
+#[test]
+fn two_halves_of_different_files_are_thrown_away_within_one_run() {
+    let body = content();
+    let whole = body.clone();
+    let server = Server::start(move |number, seen, stream| match number {
+        1 => send_cut(stream, &[0; 3_000_000], 0, 1_000_000),
+        _ => send_cut(stream, &whole, seen.range.unwrap_or(0), usize::MAX / 2),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    get(&server, dir.path(), &body).unwrap();
+    assert_eq!(server.ranges(), [None, Some(1_000_000), None]);
+    assert_sound(dir.path(), 1);
+}
+
+#[test]
+fn progress_is_told_of_every_byte_once() {
+    let body = content();
+    let whole = body.clone();
+    let server = Server::start(move |number, seen, stream| {
+        // The second attempt is refused its range and starts over.
+        let from = if number == 2 { 0 } else { seen.range.unwrap_or(0) };
+        send_cut(stream, &whole, from, 1_500_000);
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let told = std::sync::atomic::AtomicU64::new(0);
+    let (digest, size) = (Some(Digest::of(&body)), Some(body.len() as u64));
+    let wanted = Wanted { digest, size, ..wanted(&server, "file") };
+    let progress = |bytes| _ = told.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+    obtain(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &progress).unwrap();
+    assert_eq!(told.into_inner(), 3_000_000);
 }

@@ -77,13 +77,16 @@ fn verify(store: &Store, json: bool) -> Result<Outcome, Failure> {
 }
 
 fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> Result<Outcome, Failure> {
-    let mut keep = BTreeSet::new();
-    for path in manifests {
-        for manifest in load_all(path)? {
-            keep.extend(crate::fetch::blobs(&manifest, store));
+    let keep = || -> Result<BTreeSet<Digest>, Failure> {
+        let mut keep = BTreeSet::new();
+        for path in manifests {
+            for manifest in load_all(path)? {
+                keep.extend(crate::fetch::blobs(&manifest, store));
+            }
         }
-    }
-    let garbage = store.collect_garbage(&keep, dry_run)?;
+        Ok(keep)
+    };
+    let garbage = store.collect_garbage(keep, dry_run)?;
     if json {
         println!("{}", serde_json::to_string(&garbage)?);
         return Ok(Outcome::Clean);

@@ -110,9 +110,32 @@ mod tests {
         store.insert(b"kept").unwrap();
         std::fs::write(dir.path().join("partial/left"), b"half").unwrap();
         let keep = BTreeSet::from([kept]);
-        assert_eq!(store.collect_garbage(&keep, true).unwrap().files.len(), 2);
+        let keep = || Ok::<_, StoreError>(keep.clone());
+        assert_eq!(store.collect_garbage(keep, true).unwrap().files.len(), 2);
         assert!(store.blob(&needless).unwrap().is_some());
-        assert_eq!(store.collect_garbage(&keep, false).unwrap().bytes, 12);
+        assert_eq!(store.collect_garbage(keep, false).unwrap().bytes, 12);
         assert!(store.blob(&needless).unwrap().is_none() && store.blob(&kept).unwrap().is_some());
+    }
+
+    #[test]
+    fn what_is_pinned_while_others_are_waited_for_is_no_garbage() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(Some(dir.path().to_owned())).unwrap();
+        let pinned = std::sync::Mutex::new(BTreeSet::new());
+        let shared = store.share().unwrap();
+        std::thread::scope(|scope| {
+            let pinned = &pinned;
+            let keep = move || Ok::<_, StoreError>(pinned.lock().unwrap().clone());
+            let collector = scope.spawn({
+                let store = &store;
+                move || store.collect_garbage(keep, false).unwrap()
+            });
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            let digest = store.insert(b"new").unwrap();
+            pinned.lock().unwrap().insert(digest);
+            drop(shared);
+            assert!(collector.join().unwrap().files.is_empty());
+            assert!(store.blob(&digest).unwrap().is_some());
+        });
     }
 }

@@ -75,7 +75,15 @@ impl Partial {
         self.hasher.clone().finish()
     }
 
+    /// Takes away what is there, which nobody needs any more.
+    pub fn discard(self) -> Result<(), StoreError> {
+        super::remove(&self.path)
+    }
+
     /// Gives the blob its name, which is its digest; returns it with the file, open at its start.
+    ///
+    /// The lock ends here: whoever waits for it must not wait until the last reader has closed the file. The file becomes
+    /// read-only last, since one that kept its old name could never be continued.
     pub fn publish(mut self) -> Result<(Digest, File), StoreError> {
         let digest = self.digest();
         let target = self.store.path(&digest);
@@ -83,8 +91,9 @@ impl Partial {
             create_dir(folder)?;
         }
         let write = |source| StoreError::Write { path: target.clone(), source };
-        self.file.set_permissions(Permissions::from_mode(0o444)).map_err(write)?;
         std::fs::rename(&self.path, &target).map_err(write)?;
+        self.file.unlock().map_err(write)?;
+        self.file.set_permissions(Permissions::from_mode(0o444)).map_err(write)?;
         self.file.seek(SeekFrom::Start(0)).map_err(write)?;
         Ok((digest, self.file))
     }
@@ -135,6 +144,20 @@ mod tests {
         assert_eq!(digest, Digest::of(b"hello world"));
         assert_eq!(std::fs::read(store.path(&digest)).unwrap(), b"hello world");
         assert!(store.partial("k", Hasher::sha256()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_could_not_be_published_can_be_continued() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(Some(dir.path().to_owned())).unwrap();
+        let mut partial = store.partial("k", Hasher::sha256()).unwrap();
+        partial.write(b"content").unwrap();
+        // Something that cannot be replaced has its name.
+        std::fs::create_dir_all(store.path(&partial.digest()).join("x")).unwrap();
+        assert!(partial.publish().is_err());
+        let mode = std::fs::metadata(dir.path().join("partial/k")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o200, 0o200, "its owner may write it");
+        assert_eq!(store.partial("k", Hasher::sha256()).unwrap().len(), 7);
     }
 
     #[test]

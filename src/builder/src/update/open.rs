@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::{EntryError, OS_IMAGE};
-use crate::manifest::{Content, Manifest, ManifestError, Os};
+use crate::manifest::{Content, Dependency, Manifest, ManifestError, Os};
 use crate::parallel::locked;
 use crate::policy::{self, LOCAL};
 use crate::publish::write_file;
 use crate::resolve::Place;
-use crate::sources::{ImageSource, Source, Sources, System, Target};
+use crate::sources::{ImageSource, Source, Sources, System, Target, Upstream};
 
 /// A manifest that is being updated.
 pub(super) struct Open<'a> {
@@ -67,19 +67,22 @@ impl<'a> Open<'a> {
     /// Whether an entry is pinned, with the proof that its source demands.
     pub(super) fn is_proven(&self, entry: Entry<'_>) -> bool {
         let content = locked(&self.content);
-        let check =
-            |name, upstream, pinned| policy::check_one(self.target, self.system, name, upstream, pinned).is_ok();
         match entry {
             Entry::OsImage => content.os.image.as_ref().is_some_and(|image| {
                 content.os.boot.is_some()
-                    && (image.url.starts_with(LOCAL) || check(OS_IMAGE, &self.system.image, image))
+                    && (image.url.starts_with(LOCAL) || self.accepts(OS_IMAGE, &self.system.image, image))
             }),
             Entry::Dependency(source) => content
                 .dependencies
                 .get(&source.name)
-                .is_some_and(|pinned| check(&source.name, &source.upstream, pinned)),
+                .is_some_and(|pinned| self.accepts(&source.name, &source.upstream, pinned)),
             Entry::Container(source) => content.images.iter().any(|pinned| source.tag_of(&pinned.image).is_some()),
         }
+    }
+
+    /// Whether what proves `pinned` is what its source demands.
+    pub(super) fn accepts(&self, name: &str, upstream: &Upstream, pinned: &Dependency) -> bool {
+        policy::check_one(self.target, self.system, name, upstream, pinned).is_ok()
     }
 
     pub(super) fn is_local(&self) -> bool {
