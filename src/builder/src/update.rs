@@ -20,8 +20,10 @@ use crate::resolve::{ResolveError, Resolver};
 use crate::sources::{Sources, SourcesError, Target};
 
 use open::{Entry, Open, path};
+use order::goes_back;
 
 mod open;
+mod order;
 
 /// Name of the entry of the base image in `--only` and in reports.
 pub const OS_IMAGE: &str = "os.image";
@@ -52,6 +54,11 @@ enum EntryError {
     Lock {
         path: PathBuf,
         source: std::io::Error,
+    },
+    #[error("upstream has {found}, which is older than the pinned {pinned}")]
+    GoesBack {
+        pinned: String,
+        found: String,
     },
     #[error("{path}: cannot read the base image")]
     Image {
@@ -109,12 +116,12 @@ pub fn seen(sources: &Sources, folder: &Path) -> BTreeMap<(String, String), Time
 pub fn update(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources)?;
-    // Entries that need the version of another one come after it.
-    let jobs: Vec<Job<'_>> = open.iter().flat_map(|open| request.jobs(open, resolver)).collect();
-    let total = jobs.len();
-    let (second, first): (Vec<_>, Vec<_>) = jobs.into_iter().partition(|(_, entry)| entry.needs().is_some());
-    let mut failed = 0;
-    for jobs in [first, second] {
+    let (mut total, mut failed) = (0, 0);
+    // Entries that need the version of another one come after it, and are chosen when that is known.
+    for second in [false, true] {
+        let jobs = open.iter().flat_map(|open| request.jobs(open, resolver));
+        let jobs: Vec<Job<'_>> = jobs.filter(|(_, entry)| entry.needs().is_some() == second).collect();
+        total += jobs.len();
         let results = for_each(jobs, request.threads, |(open, entry)| {
             let result = resolve(resolver, open, entry);
             let name = format!("{} {}", open.target.name(), entry.name());
@@ -163,6 +170,11 @@ fn newest(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<
         Entry::Container(image) => resolver.version(place, &image.tag)?,
     };
     let pinned = open.pinned(entry);
+    if let (Some(source), Some(pinned)) = (entry.version(open), &pinned)
+        && goes_back(source, pinned, &newest)
+    {
+        return Ok(None);
+    }
     let (manifest, name) = (open.target.name(), entry.name().to_owned());
     Ok((pinned.as_ref() != Some(&newest)).then_some(Newer { manifest, name, pinned, newest }))
 }
@@ -171,6 +183,14 @@ fn newest(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<
 fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<String, EntryError> {
     let versions = open.versions();
     let place = open.place(&versions);
+    if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
+        && resolver.image.is_none()
+    {
+        let found = resolver.version(place, source)?;
+        if goes_back(source, &pinned, &found) {
+            return Err(EntryError::GoesBack { pinned, found });
+        }
+    }
     match entry {
         Entry::Dependency(source) => {
             let found = resolver.dependency(place, source)?;

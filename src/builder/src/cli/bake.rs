@@ -33,6 +33,8 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
             None => std::thread::available_parallelism()?,
         },
     };
+    // A store that cannot be written to has nobody who would remove anything from it either.
+    let _shared = request.store.share().ok();
     let baked = bake(&request, &Progress::new(args.json))?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&baked)?);

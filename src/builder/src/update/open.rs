@@ -11,7 +11,7 @@ use crate::parallel::locked;
 use crate::policy::{self, LOCAL};
 use crate::publish::write_file;
 use crate::resolve::Place;
-use crate::sources::{ImageSource, Source, Sources, System, Target, Upstream};
+use crate::sources::{ImageSource, Source, Sources, System, Target, Upstream, VersionSource};
 
 /// A manifest that is being updated.
 pub(super) struct Open<'a> {
@@ -72,10 +72,14 @@ impl<'a> Open<'a> {
                 content.os.boot.is_some()
                     && (image.url.starts_with(LOCAL) || self.accepts(OS_IMAGE, &self.system.image, image))
             }),
-            Entry::Dependency(source) => content
-                .dependencies
-                .get(&source.name)
-                .is_some_and(|pinned| self.accepts(&source.name, &source.upstream, pinned)),
+            Entry::Dependency(source) => content.dependencies.get(&source.name).is_some_and(|pinned| {
+                let leader = match &source.upstream.version {
+                    VersionSource::SameAs(name) => content.dependencies.get(name),
+                    _ => None,
+                };
+                leader.is_none_or(|leader| leader.version == pinned.version)
+                    && self.accepts(&source.name, &source.upstream, pinned)
+            }),
             Entry::Container(source) => content.images.iter().any(|pinned| source.tag_of(&pinned.image).is_some()),
         }
     }
@@ -137,6 +141,17 @@ impl<'a> Entry<'a> {
             Self::OsImage => OS_IMAGE,
             Self::Dependency(source) => &source.name,
             Self::Container(source) => &source.image,
+        }
+    }
+
+    /// Where its version comes from, if it is an upstream's.
+    pub(super) fn version(self, open: &'a Open<'a>) -> Option<&'a VersionSource> {
+        match self {
+            Self::OsImage if open.is_local() => None,
+            Self::OsImage => Some(&open.system.image.version),
+            Self::Dependency(source) => Some(&source.upstream.version),
+            // Its tag follows another entry.
+            Self::Container(_) => None,
         }
     }
 
