@@ -22,16 +22,7 @@ END
 until [ -e "$work/mirrors" ]; do sleep 0.1; done
 mirror=$(cat "$work/mirrors")
 
-measure() {
-    python3 - "$@" <<'END'
-import resource, subprocess, sys, time
-start = time.monotonic()
-subprocess.run(sys.argv[2:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-wall = time.monotonic() - start
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(f"{sys.argv[1]:<44} {wall:6.2f} s wall {used.ru_utime + used.ru_stime:6.2f} s CPU {used.ru_maxrss / 1024:6.0f} MiB")
-END
-}
+measure() { "$here/measure.py" "$@"; }
 for _ in 1 2; do
     rm -rf "$work/store" "$work/curl"
     mkdir "$work/curl"

@@ -2,21 +2,11 @@
 # bench.sh VMBAKE BASE MANIFEST: wall time, CPU time and peak memory of a bake, beside qemu-img and cp on the same data, in
 # one run. Ratios between the lines mean something; the seconds depend on the machine.
 set -euo pipefail
-vmbake=$(realpath "$1") base=$(realpath "$2") manifest=$(realpath "$3")
+vmbake=$(realpath "$1") base=$(realpath "$2") manifest=$(realpath "$3") here=$(dirname "$(realpath "$0")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# measure NAME COMMAND…
-measure() {
-    python3 - "$@" <<'END'
-import resource, subprocess, sys, time
-start = time.monotonic()
-subprocess.run(sys.argv[2:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-wall = time.monotonic() - start
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(f"{sys.argv[1]:<44} {wall:6.1f} s wall {used.ru_utime + used.ru_stime:6.1f} s CPU {used.ru_maxrss / 1024:6.0f} MiB")
-END
-}
+measure() { "$here/measure.py" "$@"; }
 cold() { sync; [ "$(id -u)" != 0 ] || echo 3 >/proc/sys/vm/drop_caches; }
 
 bake=("$vmbake" bake node --offline --base "$base" --manifest "$manifest" --force --out)

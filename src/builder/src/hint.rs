@@ -57,7 +57,8 @@ fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
         }
         _ if error.is::<PolicyError>() => "delete the entry from the manifest: `vmbake update` proves it again",
         _ if matches!(error.downcast_ref(), Some(UpdateError::Incomplete { .. })) => {
-            "what was resolved is kept; run it again for the rest when the reasons above are gone"
+            "what was resolved is kept: run it again for the rest when the reasons above are gone. An entry that is \
+             deleted from the manifest takes whatever upstream has"
         }
         _ => return None,
     };

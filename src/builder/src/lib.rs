@@ -1,23 +1,24 @@
 //! vmbake turns a Debian cloud image and a pinned manifest into a golden disk image.
 //!
-//! The modules stand in the order in which a byte passes them. Each stage takes only the result of the one before it:
+//! The modules stand in the order in which a byte passes them. Those up to `update` make manifests out of `sources.json`. From
+//! there each stage takes only the result of the one before it:
 //! `Manifest -> Fetched -> Verified -> Staged -> Tree -> Volume -> Disk -> Written`.
 
-pub mod anchors;
 pub mod sources;
-pub mod manifest;
+pub mod anchors;
+pub mod trust;
 pub mod http;
 pub mod store;
 pub mod download;
-pub mod fetch;
-pub mod verify;
-pub mod boot;
 pub mod proof;
-pub mod trust;
 pub mod registry;
+pub mod boot;
 pub mod resolve;
 pub mod policy;
 pub mod update;
+pub mod manifest;
+pub mod fetch;
+pub mod verify;
 pub mod layer;
 pub mod stage;
 pub mod merge;

@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 
 pub use digest::{Digest, Hasher, InvalidDigest};
 pub use proof::{Proof, Signed};
 
 mod digest;
 mod proof;
+mod stub;
 
 /// Largest manifest that is read, in bytes: the largest known ones have 20 KB.
 const MAX_LEN: u64 = 4 << 20;
@@ -57,7 +58,7 @@ pub struct Content {
     /// The operating system that the image is based on.
     pub os: Os,
     /// Artifacts by name.
-    #[serde(default, deserialize_with = "without_stub")]
+    #[serde(default, deserialize_with = "stub::without_stub")]
     pub dependencies: BTreeMap<String, Dependency>,
     /// Container images for the runtime.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -164,47 +165,6 @@ pub struct Dependency {
     /// How the digest was proven.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
-}
-
-/// Name of the entry that stands for the configuration itself; it has no address or digest until it is released.
-const STUB: &str = "vmconfig";
-
-/// The dependencies without that stub, of which nothing can be fetched or checked.
-fn without_stub<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, Dependency>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Entry {
-        Pinned(Box<Dependency>),
-        Stub { url: String, digest: String },
-    }
-    struct Entries;
-    impl<'de> de::Visitor<'de> for Entries {
-        type Value = BTreeMap<String, Dependency>;
-
-        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            f.write_str("an object of dependencies")
-        }
-
-        fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut found = BTreeMap::new();
-            while let Some(name) = map.next_key::<String>()? {
-                let dependency = if name != STUB {
-                    map.next_value()?
-                } else {
-                    match map.next_value()? {
-                        Entry::Pinned(dependency) => *dependency,
-                        Entry::Stub { url, digest } if url.is_empty() && digest.is_empty() => continue,
-                        Entry::Stub { .. } => return Err(de::Error::custom("vmconfig is neither pinned nor empty")),
-                    }
-                };
-                if found.insert(name.clone(), dependency).is_some() {
-                    return Err(de::Error::custom(format!("dependency {name} is listed twice")));
-                }
-            }
-            Ok(found)
-        }
-    }
-    deserializer.deserialize_map(Entries)
 }
 
 impl Content {

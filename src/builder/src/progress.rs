@@ -34,6 +34,16 @@ impl Progress {
         eprintln!("{:>9}  {name}: {text}", "failed");
     }
 
+    /// A count of bytes whose total nobody knows; invisible unless stderr is a terminal.
+    pub fn counter(&self, name: &'static str) -> ProgressBar {
+        let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(None, target).with_prefix(name);
+        match ProgressStyle::with_template("{prefix:>9}  {binary_bytes} {binary_bytes_per_sec}") {
+            Ok(style) => bar.with_style(style),
+            Err(_) => bar,
+        }
+    }
+
     /// A bar over `total` bytes; invisible unless stderr is a terminal.
     pub fn bar(&self, name: &'static str, total: u64) -> ProgressBar {
         let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };

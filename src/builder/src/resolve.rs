@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use indicatif::ProgressBar;
 use jiff::Timestamp;
 
 use crate::boot::BootError;
@@ -97,6 +98,8 @@ pub struct Resolver<'a> {
     pub image: Option<PathBuf>,
     /// Documents and indexes that were fetched already.
     pub cache: Cache,
+    /// Counts the bytes of artifacts that arrive.
+    pub received: ProgressBar,
 }
 
 /// What was fetched once in this run, by address.
@@ -215,7 +218,7 @@ impl Resolver<'_> {
 
     fn obtain(&self, urls: Vec<String>, digest: Option<Digest>, size: Option<u64>) -> Result<Downloaded, ResolveError> {
         let wanted = Wanted { urls, digest, size, limit: MAX_ARTIFACT, ..Wanted::default() };
-        Ok(obtain(self.client, self.store, &wanted, &|_| {})?)
+        Ok(obtain(self.client, self.store, &wanted, &|bytes| self.received.inc(bytes))?)
     }
 
     /// A small document, fetched once a run.

@@ -8,9 +8,6 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-use serde::Serialize;
-
 use crate::manifest::{ArtifactType, Dependency, Digest, Manifest, ManifestError, Proof};
 use crate::parallel::for_each;
 use crate::policy::LOCAL;
@@ -18,10 +15,14 @@ use crate::progress::{Progress, human_bytes};
 use crate::publish::PublishError;
 use crate::resolve::{ResolveError, Resolver};
 use crate::sources::{Sources, SourcesError, Target};
+use jiff::Timestamp;
 
 use open::{Entry, Open, path};
 use order::goes_back;
 
+pub use check::{Newer, newer};
+
+mod check;
 mod open;
 mod order;
 
@@ -82,19 +83,6 @@ pub struct Request {
     pub threads: NonZeroUsize,
 }
 
-/// One entry of a manifest that has a newer version upstream, or none pinned.
-#[derive(Clone, Debug, Serialize)]
-pub struct Newer {
-    /// The manifest.
-    pub manifest: String,
-    /// The entry.
-    pub name: String,
-    /// The pinned version.
-    pub pinned: Option<String>,
-    /// The newest one.
-    pub newest: String,
-}
-
 type Job<'a> = (&'a Open<'a>, Entry<'a>);
 
 /// The newest `Date` of each archive and suite that the manifests of a directory record.
@@ -125,58 +113,19 @@ pub fn update(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -
         let results = for_each(jobs, request.threads, |(open, entry)| {
             let result = resolve(resolver, open, entry);
             let name = format!("{} {}", open.target.name(), entry.name());
-            match &result {
+            resolver.received.suspend(|| match &result {
                 Ok(detail) => progress.step("pinned", &format!("{name} {detail}")),
                 Err(error) => progress.failure(&name, error),
-            }
+            });
             result.is_ok()
         });
         failed += results.into_iter().filter(|ok| !ok).count();
     }
+    resolver.received.finish_and_clear();
     match failed {
         0 => Ok(()),
         failed => Err(UpdateError::Incomplete { failed, total }),
     }
-}
-
-/// Entries whose newest version is not the pinned one.
-pub fn newer(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<Vec<Newer>, UpdateError> {
-    let open = request.open(resolver.sources)?;
-    request.check_names(resolver.sources)?;
-    let all = open.iter().flat_map(|open| open.entries(resolver.sources).map(move |entry| (open, entry)));
-    let jobs: Vec<Job<'_>> = all.filter(|(_, entry)| request.asks_for(entry.name())).collect();
-    let total = jobs.len();
-    let results = for_each(jobs, request.threads, |(open, entry)| {
-        let result = newest(resolver, open, entry);
-        if let Err(error) = &result {
-            progress.failure(&format!("{} {}", open.target.name(), entry.name()), error);
-        }
-        result
-    });
-    let failed = results.iter().filter(|result| result.is_err()).count();
-    if failed > 0 {
-        return Err(UpdateError::Incomplete { failed, total });
-    }
-    Ok(results.into_iter().filter_map(Result::ok).flatten().collect())
-}
-
-fn newest(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<Option<Newer>, ResolveError> {
-    let versions = open.versions();
-    let place = open.place(&versions);
-    let newest = match entry {
-        Entry::OsImage if open.is_local() => return Ok(None),
-        Entry::OsImage => resolver.version(place, &open.system.image.version)?,
-        Entry::Dependency(source) => resolver.version(place, &source.upstream.version)?,
-        Entry::Container(image) => resolver.version(place, &image.tag)?,
-    };
-    let pinned = open.pinned(entry);
-    if let (Some(source), Some(pinned)) = (entry.version(open), &pinned)
-        && goes_back(source, pinned, &newest)
-    {
-        return Ok(None);
-    }
-    let (manifest, name) = (open.target.name(), entry.name().to_owned());
-    Ok((pinned.as_ref() != Some(&newest)).then_some(Newer { manifest, name, pinned, newest }))
 }
 
 /// Resolves one entry and writes its manifest; tells what is pinned now.

@@ -11,18 +11,12 @@ use vmbake::manifest::Digest;
 use vmbake::registry::{blobs, pull_pinned, pull_tag};
 use vmbake::store::Store;
 
+use tools::have;
+
+mod tools;
+
 const TOOLS: [&str; 2] = ["docker-registry", "skopeo"];
 const LAYOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/oci/ok-index");
-
-/// Whether the tools are there. Where one is missing the test is skipped, but not in CI.
-fn have_tools() -> bool {
-    let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
-    let found = |tool: &&str| path.split(':').any(|dir| Path::new(dir).join(tool).exists());
-    let Some(missing) = TOOLS.iter().find(|tool| !found(tool)) else { return true };
-    assert!(std::env::var_os("CI").is_none(), "{missing} is needed in CI");
-    println!("skipped: {missing} is not installed");
-    false
-}
 
 /// A registry that stops with the test.
 struct Registry {
@@ -77,7 +71,7 @@ fn client(registry: &Registry) -> Client {
 
 #[test]
 fn an_image_is_pulled_pinned_and_found_by_other_tools() {
-    if !have_tools() {
+    if !have(&TOOLS) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -109,7 +103,7 @@ fn an_image_is_pulled_pinned_and_found_by_other_tools() {
 
 #[test]
 fn what_the_registry_holds_is_not_believed() {
-    if !have_tools() {
+    if !have(&TOOLS) {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -21,6 +21,7 @@ use vmbake::trust::{Anchor, Item, Proposal, ProposalError, TrustError};
 #[path = "apt/lab.rs"]
 #[allow(dead_code, reason = "the tests of the apt chain use the rest")]
 mod lab;
+mod tools;
 
 const ROOT: &str = include_str!("../../../trust/sigstore-root.json");
 

@@ -59,6 +59,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     }
     let (store, client, anchors) = (args.network.store()?, args.network.client(&sources)?, args.trust.anchors());
     let _shared = store.share()?;
+    let progress = Progress::new(args.json);
     let resolver = Resolver {
         client: &client,
         store: &store,
@@ -68,6 +69,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         seen: seen(&sources, &args.manifests),
         image: args.image,
         cache: Cache::default(),
+        received: progress.counter("received"),
     };
     let request = Request {
         targets,
@@ -76,7 +78,6 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         refresh: args.refresh,
         threads: args.jobs,
     };
-    let progress = Progress::new(args.json);
     if !args.check {
         update(&request, &resolver, &progress)?;
         return Ok(Outcome::Clean);

@@ -14,3 +14,5 @@ mod lab;
 mod real;
 mod releases;
 mod signatures;
+#[path = "../tools/mod.rs"]
+mod tools;
