@@ -13,7 +13,7 @@ if grep -v AF_UNIX "$work/trace" | grep -E 'socket|connect|send|recv|bind'; then
 fi
 # The trace does see sockets: an online bake, which looks for what it lacks, opens some.
 strace -f -qq -e trace=network -o "$work/trace" "$vmbake" bake node --base "$base" --manifest "$manifest" --out "$work/online" --format raw \
-    --store "$work/empty" --mirror https://deb.debian.org/=http://127.0.0.1:1/ >"$work/said" 2>&1 && exit 1
+    --store "$work/empty" --mirror https://ftp.debian.org/=http://127.0.0.1:1/ >"$work/said" 2>&1 && exit 1
 grep -q AF_INET "$work/trace" || { echo "FAIL: no socket was seen where there must be one"; exit 1; }
 echo "ok: an offline bake opens no socket"
 
