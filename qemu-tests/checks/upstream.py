@@ -165,7 +165,7 @@ def fetch(lab, manifests, work):
 
     lab.fault({path: {"kind": "slow"}})
     process = subprocess.Popen(lab.command(*arguments, work / "killed"), env=lab.environment, stderr=subprocess.DEVNULL)
-    time.sleep(3)
+    time.sleep(3)  # the slow file takes a minute, the others less than that
     process.send_signal(signal.SIGKILL)
     process.wait()
     lab.fault({})

@@ -9,7 +9,7 @@ const MAX_LEN: u64 = 4 << 20;
 
 /// Why a trust anchor cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum AnchorError {
     #[error("{path}: cannot read the trust anchor")]
     Read { path: PathBuf, source: std::io::Error },

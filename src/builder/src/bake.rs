@@ -28,7 +28,7 @@ use crate::verify::{VerifyError, check_file, verify};
 
 /// Why a bake stopped.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum BakeError {
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -143,7 +143,7 @@ pub struct BakedFile {
 pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> {
     // 1. The outputs get their place first: a bake that could not be published must not run.
     let manifest = Manifest::load(&request.manifest)?;
-    manifest.expect(&request.manifest, &request.kind, &request.os, &request.arch)?;
+    manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
     let pending = request.outputs(&manifest.name())?;
 
     // 2. Every input is proven before any of it is used.

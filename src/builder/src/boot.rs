@@ -18,7 +18,7 @@ const MAX_CONFIG: u64 = 1 << 20;
 
 /// Why it is not known how an image boots.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum BootError {
     #[error("{path}: cannot read the image")]
     Image { path: PathBuf, source: InspectError },

@@ -11,6 +11,7 @@ mod files;
 mod image;
 mod manifest;
 mod network;
+mod pinned;
 mod size;
 mod store;
 mod trust;
@@ -59,20 +60,11 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct BakeArgs {
-    /// Kind of image: the name of its top layer
-    kind: String,
-    /// Operating system of the base image
-    #[arg(long, default_value = "debian-13")]
-    os: String,
-    /// Architecture, as Debian names it
-    #[arg(long, default_value = "amd64", value_parser = ["amd64", "arm64"])]
-    arch: String,
+    #[command(flatten)]
+    pinned: pinned::PinnedArgs,
     /// Base disk image, qcow2 or raw [default: the one that the manifest pins, from the store]
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
-    /// Manifest [default: manifests/<KIND>.<OS>.<ARCH>.json]
-    #[arg(long, value_name = "FILE")]
-    manifest: Option<PathBuf>,
     /// Directory of layers to use instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     layers: Option<PathBuf>,

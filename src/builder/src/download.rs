@@ -17,7 +17,7 @@ const CHUNK: usize = 256 << 10;
 
 /// Why a file was not downloaded.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum DownloadError {
     #[error(transparent)]
     Http(#[from] HttpError),

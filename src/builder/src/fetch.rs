@@ -24,7 +24,7 @@ const BASE: &str = "the base image";
 
 /// Why the artifacts are not complete.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum FetchError {
     #[error("{name} {version} is not in the store: {path} is missing (from {url})")]
     Missing { name: String, version: String, url: String, path: PathBuf },

@@ -27,7 +27,7 @@ const GITHUB_API: &str = "api.github.com";
 
 /// Why something could not be downloaded.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum HttpError {
     #[error("{url}: not an http or https address")]
     Invalid { url: String },

@@ -21,7 +21,7 @@ pub(crate) use system::os_release;
 
 /// Why an image could not be inspected.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum InspectError {
     #[error(transparent)]
     Image(#[from] ImageError),

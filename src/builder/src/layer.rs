@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 /// Why layers cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum LayerError {
     #[error("{path}: cannot read the layer")]
     Read { path: PathBuf, source: std::io::Error },

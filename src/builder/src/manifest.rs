@@ -20,7 +20,7 @@ const MAX_LEN: u64 = 4 << 20;
 
 /// Why a manifest cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ManifestError {
     #[error("{path}: cannot read the manifest")]
     Read { path: PathBuf, source: std::io::Error },
@@ -199,7 +199,7 @@ impl Manifest {
     }
 
     /// Fails unless the manifest is for this kind, operating system and architecture.
-    pub fn expect(&self, path: &Path, kind: &str, os: &str, arch: &str) -> Result<(), ManifestError> {
+    pub fn require(&self, path: &Path, kind: &str, os: &str, arch: &str) -> Result<(), ManifestError> {
         let (expected, found) = (format!("{kind}.{os}.{arch}"), self.name());
         if expected == found {
             return Ok(());
@@ -267,8 +267,8 @@ mod tests {
         let manifest = parse(TEXT).unwrap();
         assert_eq!(manifest.name(), "node.debian-13.amd64");
         assert_eq!(manifest.content().dependencies["runc"].digest, Digest::of(b""));
-        assert!(manifest.expect(Path::new("m.json"), "node", "debian-13", "amd64").is_ok());
-        let error = manifest.expect(Path::new("m.json"), "node", "debian-13", "arm64").unwrap_err();
+        assert!(manifest.require(Path::new("m.json"), "node", "debian-13", "amd64").is_ok());
+        let error = manifest.require(Path::new("m.json"), "node", "debian-13", "arm64").unwrap_err();
         assert_eq!(error.to_string(), "m.json: is for node.debian-13.amd64, not for node.debian-13.arm64");
     }
 

@@ -29,7 +29,7 @@ const MAX_TEXT: u64 = 64 << 20;
 
 /// Why layers cannot be merged.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum MergeError {
     #[error("layer {layer}")]
     Tree { layer: String, source: TreeError },

@@ -13,7 +13,7 @@ pub const LOCAL: &str = "local:";
 
 /// An entry whose proof is weaker than its source demands.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum PolicyError {
     #[error("{name}: the manifest records {found}, its source demands {demanded}")]
     Weak { name: String, demanded: String, found: String },

@@ -18,7 +18,7 @@ const SUMS: &str = "SHA256SUMS";
 
 /// Why an output could not be published.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum PublishError {
     #[error("{path}: already exists")]
     Exists { path: PathBuf },

@@ -24,7 +24,7 @@ const MAX_LAYER: u64 = 16 << 30;
 
 /// Why an image was not pulled.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum RegistryError {
     #[error(transparent)]
     Reference(#[from] InvalidReference),

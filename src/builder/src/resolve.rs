@@ -38,7 +38,7 @@ const MAX_ARTIFACT: u64 = 4 << 30;
 
 /// Why an entry was not resolved.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ResolveError {
     #[error(transparent)]
     Download(#[from] DownloadError),

@@ -14,7 +14,7 @@ mod template;
 
 /// Why the sources cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum SourcesError {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },

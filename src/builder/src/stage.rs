@@ -26,7 +26,7 @@ const FIRSTBOOT: &str = "firstboot";
 
 /// Why artifacts cannot be staged.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum StageError {
     #[error("layer {layer} installs artifact {name}, which the manifest does not have")]
     Missing { layer: String, name: String },

@@ -20,7 +20,7 @@ mod partial;
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum StoreError {
     #[error("neither HOME nor XDG_CACHE_HOME is set")]
     NoHome,

@@ -21,7 +21,7 @@ const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
 
 /// Why a trust anchor cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum TrustError {
     #[error("{name}: not a usable keyring")]
     Keyring { name: String, source: KeyringError },

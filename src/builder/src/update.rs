@@ -31,7 +31,7 @@ pub const OS_IMAGE: &str = "os.image";
 
 /// Why manifests could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum UpdateError {
     #[error(transparent)]
     Sources(#[from] SourcesError),

@@ -13,7 +13,7 @@ use crate::parallel::for_each;
 
 /// Why an artifact is refused.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum VerifyError {
     #[error("{path}: cannot read {name}")]
     Read { name: String, path: PathBuf, source: std::io::Error },

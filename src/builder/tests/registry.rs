@@ -57,6 +57,14 @@ fn start(dir: &Path) -> Registry {
     panic!("the registry does not answer");
 }
 
+/// A registry that holds the image of the layout.
+fn start_with_image(dir: &Path) -> Registry {
+    let registry = start(dir);
+    let target = format!("docker://{}/pause:3.10", registry.address);
+    run("skopeo", &["copy", "--quiet", "--all", "--dest-tls-verify=false", &format!("oci:{LAYOUT}"), &target]);
+    registry
+}
+
 fn run(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output().unwrap();
     assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -75,9 +83,7 @@ fn an_image_is_pulled_pinned_and_found_by_other_tools() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let registry = start(dir.path());
-    let target = format!("docker://{}/pause:3.10", registry.address);
-    run("skopeo", &["copy", "--quiet", "--all", "--dest-tls-verify=false", &format!("oci:{LAYOUT}"), &target]);
+    let registry = start_with_image(dir.path());
 
     let (client, store) = (client(&registry), Store::open(Some(dir.path().join("store"))).unwrap());
     let image = pull_tag(&client, &store, "registry.example/pause:3.10", "linux/arm64").unwrap();
@@ -107,9 +113,7 @@ fn what_the_registry_holds_is_not_believed() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let registry = start(dir.path());
-    let target = format!("docker://{}/pause:3.10", registry.address);
-    run("skopeo", &["copy", "--quiet", "--all", "--dest-tls-verify=false", &format!("oci:{LAYOUT}"), &target]);
+    let registry = start_with_image(dir.path());
     // A layer is exchanged behind the registry's back.
     let hex = "a25d85c37bab120b231959f7d7e3903e624009dccfeced50d7d3993b70b47e73";
     let blob = dir.path().join(format!("registry/docker/registry/v2/blobs/sha256/a2/{hex}/data"));

@@ -26,7 +26,7 @@ const MAX_ENTRIES: usize = 1 << 16;
 
 /// Why a volume cannot be read.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum FatError {
     #[error("cannot read {len} bytes at {offset} of the FAT volume")]
     Read { offset: u64, len: u64, source: io::Error },

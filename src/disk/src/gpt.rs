@@ -29,7 +29,7 @@ type Sector = [u8; SECTOR_LEN];
 
 /// Why a table cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum GptError {
     #[error("cannot read sector {lba} of the disk")]
     Read { lba: u64, source: io::Error },

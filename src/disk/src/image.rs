@@ -53,7 +53,7 @@ impl FromStr for Format {
 
 /// Why an image was not opened or not read. Offsets are those of the image file.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ImageError {
     #[error("{}: cannot open the image", path.display())]
     Open { path: PathBuf, source: io::Error },

@@ -17,7 +17,7 @@ const MAX_SYMLINKS: usize = 40;
 
 /// Why a tree refused an operation.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum TreeError {
     #[error("{path}: name {name:?} is not a valid file name")]
     InvalidName { path: String, name: String },

@@ -41,7 +41,7 @@ pub struct Written {
 
 /// Why a disk was not written. Offsets are bytes of the disk, or of the output where a format is named.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum WriteError {
     #[error("cannot read the disk at offset {offset:#x}")]
     Read { offset: u64, source: io::Error },

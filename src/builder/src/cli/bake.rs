@@ -1,7 +1,5 @@
 //! `vmbake bake`: arguments to a request, and its result to text or JSON.
 
-use std::path::PathBuf;
-
 use super::{BakeArgs, Failure, Format, Outcome};
 use crate::bake::{Request, bake};
 use crate::progress::Progress;
@@ -9,16 +7,14 @@ use crate::progress::Progress;
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let sources = args.network.sources()?;
     let client = if args.offline { None } else { Some(args.network.client(&sources)?) };
-    let default = || PathBuf::from(format!("manifests/{}.{}.{}.json", args.kind, args.os, args.arch));
-    let manifest = args.manifest.unwrap_or_else(default);
     let mut formats = args.format;
     formats.sort_unstable();
     formats.dedup();
     let request = Request {
-        kind: args.kind,
-        os: args.os,
-        arch: args.arch,
-        manifest,
+        manifest: args.pinned.path(),
+        kind: args.pinned.kind,
+        os: args.pinned.os,
+        arch: args.pinned.arch,
         base: args.base,
         layers: args.layers,
         store: args.network.store()?,

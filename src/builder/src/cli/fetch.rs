@@ -1,11 +1,11 @@
 //! `vmbake fetch`: everything that manifests pin, brought into the store.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 
 use clap::Args;
 
 use super::network::NetworkArgs;
+use super::pinned::PinnedArgs;
 use super::{Failure, Outcome};
 use crate::fetch::{Supply, fetch, fetch_base};
 use crate::manifest::Manifest;
@@ -14,17 +14,8 @@ use crate::progress::{Progress, human_bytes};
 
 #[derive(Debug, Args)]
 pub(super) struct FetchArgs {
-    /// Kind of image
-    kind: String,
-    /// Operating system
-    #[arg(long, default_value = "debian-13")]
-    os: String,
-    /// Architecture, as Debian names it
-    #[arg(long, default_value = "amd64", value_parser = ["amd64", "arm64"])]
-    arch: String,
-    /// Manifest [default: manifests/<KIND>.<OS>.<ARCH>.json]
-    #[arg(long, value_name = "FILE")]
-    manifest: Option<PathBuf>,
+    #[command(flatten)]
+    pinned: PinnedArgs,
     /// Leave out the base image
     #[arg(long)]
     without_base: bool,
@@ -36,10 +27,10 @@ pub(super) struct FetchArgs {
 }
 
 pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
-    let default = || PathBuf::from(format!("manifests/{}.{}.{}.json", args.kind, args.os, args.arch));
-    let path = args.manifest.unwrap_or_else(default);
+    let PinnedArgs { kind, os, arch, .. } = &args.pinned;
+    let path = args.pinned.path();
     let manifest = Manifest::load(&path)?;
-    manifest.expect(&path, &args.kind, &args.os, &args.arch)?;
+    manifest.require(&path, kind, os, arch)?;
     let sources = args.network.sources()?;
     let (store, client) = (args.network.store()?, args.network.client(&sources)?);
     let _shared = store.share()?;

@@ -22,7 +22,7 @@ mod release;
 
 /// Why a repository, an index or a package is not believed.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum AptError {
     #[error("InRelease is not signed as it must be")]
     Signature { source: OpenPgpError },

@@ -20,7 +20,7 @@ const END: &str = "-----BEGIN PGP SIGNATURE-----";
 
 /// Why a checksum file proves nothing.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ChecksumError {
     #[error("{len} bytes, more than the {MAX_LEN} of a list of checksums")]
     TooLarge { len: usize },

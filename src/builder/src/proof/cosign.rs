@@ -41,7 +41,7 @@ pub struct Policy<'a> {
 
 /// Why a signature is not believed.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum CosignError {
     #[error("signature is corrupt: {reason}")]
     Signature { reason: String },

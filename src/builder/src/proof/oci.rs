@@ -29,7 +29,7 @@ const MAX_DEPTH: usize = 4;
 
 /// Why an image is refused.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum OciError {
     #[error("{digest}: cannot read the blob")]
     Blob { digest: Box<Digest>, source: Box<dyn std::error::Error + Send + Sync> },

@@ -125,7 +125,7 @@ impl Proven {
 
 /// Why a signature is not believed.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum SigstoreError {
     #[error("trusted root: {reason}")]
     Root { reason: String },

@@ -8,9 +8,6 @@ use crate::proof::apt::{AptError, Expect, Package, Packages, Release};
 use crate::proof::openpgp::Keyring;
 use crate::sources::{Archive, Template, VersionSource};
 
-/// Longest `InRelease` that is read; Debian's have 150 KB.
-const MAX_RELEASE: u64 = 8 << 20;
-
 /// The packages of an archive for one architecture, with who vouches for them.
 pub(super) struct Index {
     base: String,
@@ -80,7 +77,7 @@ impl Resolver<'_> {
         let url = format!("{dists}/InRelease");
         let keyring = Keyring::parse(&self.anchors.read(&archive.keyring)?);
         let keyring = keyring.map_err(|source| ResolveError::Keyring { file: archive.keyring.clone(), source })?;
-        let text = self.client.get(&url, MAX_RELEASE)?;
+        let text = self.document(&url)?;
         let previous = self.seen.get(&(name.to_owned(), suite.to_owned())).copied();
         let untrusted = |source: AptError| ResolveError::Archive { url: url.clone(), source: Box::new(source) };
         let expect = Expect { suite, now: self.now, previous };

@@ -14,7 +14,7 @@ use vmbake_disk::tree::{Metadata, Timestamp, components};
 
 /// Why an archive is refused.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ArchiveError {
     #[error("cannot read at byte {offset}")]
     Read { offset: u64, source: io::Error },

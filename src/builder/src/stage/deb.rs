@@ -13,7 +13,7 @@ const MAX_CONTROL: u64 = 32 << 20;
 
 /// Why a package is refused.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum DebError {
     #[error("cannot read")]
     Read { source: std::io::Error },

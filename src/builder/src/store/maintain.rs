@@ -130,6 +130,7 @@ mod tests {
                 let store = &store;
                 move || store.collect_garbage(keep, false).unwrap()
             });
+            // Time for the collector to begin to wait; were it late, the test would pass all the same.
             std::thread::sleep(std::time::Duration::from_millis(200));
             let digest = store.insert(b"new").unwrap();
             pinned.lock().unwrap().insert(digest);

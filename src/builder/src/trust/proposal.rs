@@ -9,7 +9,7 @@ use crate::publish::{PublishError, write_file};
 
 /// Why a newer version cannot be shown or taken.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ProposalError<E: std::error::Error + 'static> {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: std::io::Error },

@@ -49,7 +49,7 @@ impl<'a> Open<'a> {
     pub(super) fn load(path: PathBuf, target: &'a Target, system: &'a System) -> Result<Self, ManifestError> {
         let content = if path.symlink_metadata().is_ok() {
             let manifest = Manifest::load(&path)?;
-            manifest.expect(&path, &target.kind, &target.os, &target.arch)?;
+            manifest.require(&path, &target.kind, &target.os, &target.arch)?;
             manifest.content().clone()
         } else {
             empty(target)

@@ -17,7 +17,7 @@ const ALIGN: u64 = 1 << 20;
 
 /// Why a base disk was not accepted, or no disk could be made of it.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum AssembleError {
     #[error(transparent)]
     Gpt(#[from] GptError),

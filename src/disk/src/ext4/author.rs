@@ -51,7 +51,7 @@ pub struct VolumeOptions {
 
 /// Why a volume could not be made.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum AuthorError {
     #[error("the ext4 volume needs at least {needed_bytes} bytes, but {given_bytes} were given")]
     TooSmall { needed_bytes: u64, given_bytes: u64 },

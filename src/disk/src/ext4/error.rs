@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What part of a volume an error speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum Place {
     /// The superblock, at byte 1024.
     Superblock,
@@ -32,7 +32,7 @@ impl fmt::Display for Place {
 
 /// Why a volume could not be read.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ReadError {
     #[error("cannot read {len} bytes at offset {offset} of the ext4 volume")]
     Io { offset: u64, len: usize, source: std::io::Error },

@@ -21,7 +21,7 @@ const END: &str = "-----END PGP SIGNATURE-----";
 
 /// Why a message is not believed.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum OpenPgpError {
     #[error("{found} bytes, more than the {MAX_LEN} a signed message may have")]
     TooLarge { found: usize },

@@ -20,7 +20,7 @@ const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 
 /// Why a keyring cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum KeyringError {
     #[error("{path}: cannot read the keyring")]
     Read { path: PathBuf, source: std::io::Error },

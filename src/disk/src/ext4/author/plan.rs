@@ -25,7 +25,7 @@ const OWN_INODES: u64 = 11;
 
 /// Why ext4, or the library that lays it out, cannot hold a node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum Refusal {
     #[error("its name is not UTF-8")]
     Name,
