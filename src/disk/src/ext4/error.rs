@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What part of a volume an error speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
+#[allow(missing_docs, reason = "the fields say what they are")]
 pub enum Place {
     /// The superblock, at byte 1024.
     Superblock,
