@@ -20,9 +20,10 @@ use crate::layer::Layer;
 use crate::manifest::Manifest;
 use crate::stage::{Content, Entry, Staged};
 use place::Target;
+pub(crate) use place::matches;
 
 /// Where the manifest is recorded in every image.
-const RECORD: &str = "/opt/podplane/share/vmconfig-installed.json";
+pub(crate) const RECORD: &str = "/opt/podplane/share/vmconfig-installed.json";
 
 /// Largest text file that is read to be changed, in bytes: dpkg's status file is the largest, with 1 to 10 MB.
 const MAX_TEXT: u64 = 64 << 20;

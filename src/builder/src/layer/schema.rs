@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, de};
 
+use crate::manifest::Digest;
+
 /// One layer: its description and its files.
 #[derive(Clone, Debug)]
 pub struct Layer {
@@ -11,6 +13,8 @@ pub struct Layer {
     pub schema: Schema,
     /// The files below `files/`, by absolute path in the image.
     pub files: BTreeMap<String, LayerFile>,
+    /// Digest of `layer.json` and of all files, see [`Layers::load`](super::Layers::load).
+    pub digest: Digest,
 }
 
 /// A file that a layer brings itself.

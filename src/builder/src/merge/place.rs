@@ -215,7 +215,7 @@ impl Target {
 }
 
 /// Whether a name fits a pattern, in which `*` stands for any bytes.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
+pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern.split_first(), name.split_first()) {
         (None, None) => true,
         (Some((b'*', rest)), _) if matches(rest, name) => true,
