@@ -11,6 +11,7 @@ use crate::embedded::MissingProgram;
 use crate::fetch::FetchError;
 use crate::http::HttpError;
 use crate::merge::MergeError;
+use crate::origin::ExplainError;
 use crate::policy::PolicyError;
 use crate::publish::PublishError;
 use crate::registry::RegistryError;
@@ -92,6 +93,11 @@ fn of_image(error: &(dyn Error + 'static)) -> Option<String> {
     }
     if let Some(PublishError::Exists { .. }) = error.downcast_ref() {
         return Some("--force replaces it".to_owned());
+    }
+    if let Some(ExplainError::Beside { .. }) = error.downcast_ref() {
+        let text = "--record FILE goes by a record that you trust: after the bake one of the two was changed, or both are \
+                    not of one bake";
+        return Some(text.to_owned());
     }
     None
 }

@@ -128,3 +128,61 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
         None => (&[], path),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::layer::{Layer, Layers};
+
+    fn layers() -> Vec<Layer> {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, rest) in [("a", r#""remove": ["/x/*-", "/y"]"#), ("hygiene", r#""remove": ["/x/a*"]"#)] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+            let text = format!(r#"{{"name": "{name}", "version": "1", "description": "d", "os": ["o"], {rest}}}"#);
+            std::fs::write(dir.path().join(name).join("layer.json"), text).unwrap();
+        }
+        Layers::load(Some(dir.path())).unwrap().resolve("a", "o").unwrap()
+    }
+
+    fn put(tree: &mut Tree, path: &str, layer: &str, kind: Kind) {
+        let origin = tree.add_origin(Origin { layer: layer.to_owned(), ..Origin::default() });
+        let inode = Inode { meta: Metadata::default(), kind, origin };
+        tree.place(path.as_bytes(), inode).unwrap();
+    }
+
+    /// The record of a base with `paths`, of which `gone` are removed, after which `layer` places `/new`.
+    fn record_of(paths: &[&str], gone: &[&str], layer: &str) -> Result<Record, OriginError> {
+        let text = br#"{"vmconfig": {"version": "dev", "kind": "a", "os": {"name": "o", "arch": "amd64"}}}"#;
+        let manifest = Manifest::parse(Path::new("m"), text.to_vec()).unwrap();
+        let mut tree = Tree::new(Metadata::default(), Origin { layer: BASE.to_owned(), ..Origin::default() });
+        for path in paths {
+            put(&mut tree, path, BASE, Kind::directory());
+        }
+        let staged = Staged { layers: layers(), artifacts: Vec::new() };
+        let ingredients = Ingredients::note(&manifest, &staged, &tree)?;
+        for path in gone {
+            assert!(tree.remove(path.as_bytes()).unwrap());
+        }
+        put(&mut tree, "/new", layer, Kind::Fifo);
+        let text = record(&ingredients, &mut tree, Timestamp::default())?;
+        assert_eq!(tree.lookup(RECORD.as_bytes()), None, "no manifest is inside");
+        Ok(Record::parse("r", &text).unwrap())
+    }
+
+    #[test]
+    fn removals_are_those_of_the_base_and_name_the_last_layer() {
+        let paths = ["/x", "/x/a-", "/x/b-", "/x/c", "/y", "/y/deep", "/z", "/z/kept"];
+        let record = record_of(&paths, &["/x/a-", "/x/b-", "/x/c", "/y"], "a").unwrap();
+        let removed: Vec<_> = record.removed.iter().map(|(path, layer)| (path.as_str(), layer.as_deref())).collect();
+        assert_eq!(removed, [("/x/a-", Some("hygiene")), ("/x/b-", Some("a")), ("/x/c", None), ("/y", Some("a"))]);
+        assert_eq!(record.paths.keys().collect::<Vec<_>>(), ["/new"]);
+    }
+
+    #[test]
+    fn an_origin_that_is_no_layer_is_refused() {
+        let error = record_of(&[], &[], "").unwrap_err().to_string();
+        assert_eq!(error, "/new: its origin \"\" is no layer of the image");
+    }
+}
