@@ -18,7 +18,7 @@ use vmbake_disk::tree::Tree;
 pub use report::{Change, Difference, PathChange, Property};
 
 use crate::inspect::{InspectError, open_root};
-use crate::manifest::Dependency;
+use crate::manifest::{ContainerImage, Dependency};
 use crate::origin::{inside_manifest, inside_record, installed};
 use crate::parallel::for_each;
 
@@ -102,6 +102,8 @@ impl Facts {
                 let text = |pinned: &Dependency| format!("{} {}", pinned.version, pinned.digest);
                 facts.artifacts =
                     content.dependencies.iter().map(|(name, found)| (name.clone(), text(found))).collect();
+                let image = |pinned: &ContainerImage| format!("{} {}", pinned.platform, pinned.digest);
+                facts.artifacts.extend(content.images.iter().map(|found| (found.image.clone(), image(found))));
                 facts.artifacts.extend(content.os.image.as_ref().map(|found| ("os.image".to_owned(), text(found))));
             }
             Ok(None) => {}

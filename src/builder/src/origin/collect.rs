@@ -160,7 +160,7 @@ mod tests {
         for path in paths {
             put(&mut tree, path, BASE, Kind::directory());
         }
-        let staged = Staged { layers: layers(), artifacts: Vec::new() };
+        let staged = Staged { layers: layers(), artifacts: Vec::new(), images: None };
         let ingredients = Ingredients::note(&manifest, &staged, &tree)?;
         for path in gone {
             assert!(tree.remove(path.as_bytes()).unwrap());

@@ -14,6 +14,7 @@ use super::report::{ArtifactReport, BaseReport, Content, Explanation, LayerRepor
 use crate::inspect::{InspectError, open_root};
 use crate::manifest::{ArtifactType, Dependency, Digest, Manifest, ManifestError};
 use crate::merge;
+use crate::stage::FIRSTBOOT;
 
 /// Largest manifest and largest list of accounts that are read from an image, in bytes.
 const MAX_TEXT: u64 = 4 << 20;
@@ -42,11 +43,13 @@ pub enum ExplainError {
     #[error("the manifest inside the image is not usable")]
     Manifest(#[source] Box<ManifestError>),
     #[error("the record of origins is of manifest {expected}, inside the image is {found}")]
-    OtherManifest { expected: Digest, found: Digest },
+    OtherManifest { expected: Box<Digest>, found: Box<Digest> },
     #[error("artifact {name}: the record of origins has {found}, the manifest inside the image {expected}")]
-    OtherArtifact { name: String, expected: Digest, found: Digest },
+    OtherArtifact { name: String, expected: Box<Digest>, found: Box<Digest> },
+    #[error("artifact {name}: in the record of origins, but not in the manifest inside the image")]
+    UnknownArtifact { name: String },
     #[error("{path}: has {found}, but artifact {artifact} is {expected}")]
-    Content { path: String, artifact: String, expected: Digest, found: Digest },
+    Content { path: String, artifact: String, expected: Box<Digest>, found: Box<Digest> },
     #[error("{path}: not in the image: layer {layer} removed it")]
     Removed { path: String, layer: String },
 }
@@ -64,8 +67,7 @@ pub fn explain(image: &Path, path: &[u8], record: Option<&Path>) -> Result<Expla
         check(record, manifest)?;
     }
     let origins = Origins { tree: &tree, record: record.as_ref(), manifest: manifest.as_ref() };
-    let (links, end) = origins.follow(path)?;
-    origins.explain(path, links, end)
+    origins.explain(path, origins.follow(path)?)
 }
 
 /// The record inside the image. A file that is called like the record and stands beside the image must have the same text.
@@ -107,14 +109,20 @@ pub(crate) fn inside_manifest(tree: &Tree) -> Result<Option<Manifest>, ManifestE
 /// Fails unless record and manifest are of one bake.
 fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
     if record.manifest != manifest.digest() {
-        return Err(ExplainError::OtherManifest { expected: record.manifest, found: manifest.digest() });
+        let (expected, found) = (Box::new(record.manifest), Box::new(manifest.digest()));
+        return Err(ExplainError::OtherManifest { expected, found });
     }
+    let content = manifest.content();
+    let images = content.images.iter().map(|image| (&image.image, image.digest));
+    let pinned: BTreeMap<_, _> =
+        content.dependencies.iter().map(|(name, pinned)| (name, pinned.digest)).chain(images).collect();
     for (name, artifact) in &record.artifacts {
-        match manifest.content().dependencies.get(name) {
-            Some(pinned) if pinned.digest != artifact.digest => {
-                let (expected, found) = (pinned.digest, artifact.digest);
+        match pinned.get(name) {
+            Some(expected) if *expected != artifact.digest => {
+                let (expected, found) = (Box::new(*expected), Box::new(artifact.digest));
                 return Err(ExplainError::OtherArtifact { name: name.clone(), expected, found });
             }
+            None if name != FIRSTBOOT => return Err(ExplainError::UnknownArtifact { name: name.clone() }),
             _ => {}
         }
     }
@@ -128,18 +136,25 @@ struct Origins<'a> {
     manifest: Option<&'a Manifest>,
 }
 
+/// Where a path leads.
+struct Arrival {
+    links: Vec<Link>,
+    path: Vec<u8>,
+    id: InodeId,
+}
+
 impl Origins<'_> {
     /// The links from `path` to the node that is meant, and that node with its path. A link that leads nowhere is meant
     /// itself.
-    fn follow(&self, path: &[u8]) -> Result<(Vec<Link>, (Vec<u8>, InodeId)), ExplainError> {
+    fn follow(&self, path: &[u8]) -> Result<Arrival, ExplainError> {
         let mut links = Vec::new();
         let mut next = path.to_vec();
         let mut last = None;
         for _ in 0..=MAX_LINKS {
             let Some((real, id)) = self.tree.real_path(&next, false)? else {
-                return last.map(|last| (links, last)).ok_or_else(|| self.absent(path));
+                return last.map(|(path, id)| Arrival { links, path, id }).ok_or_else(|| self.absent(path));
             };
-            let Kind::Symlink(target) = &self.tree.inode(id).kind else { return Ok((links, (real, id))) };
+            let Kind::Symlink(target) = &self.tree.inode(id).kind else { return Ok(Arrival { links, path: real, id }) };
             let origin = self.origin(&real);
             links.push(Link {
                 path: path_text(&real),
@@ -175,12 +190,7 @@ impl Origins<'_> {
         self.manifest?.content().dependencies.get(artifact)
     }
 
-    fn explain(
-        &self,
-        asked: &[u8],
-        links: Vec<Link>,
-        (path, id): (Vec<u8>, InodeId),
-    ) -> Result<Explanation, ExplainError> {
+    fn explain(&self, asked: &[u8], Arrival { links, path, id }: Arrival) -> Result<Explanation, ExplainError> {
         let inode = self.tree.inode(id);
         let origin = self.origin(&path);
         let layer = origin.and_then(|origin| {
@@ -212,15 +222,20 @@ impl Origins<'_> {
 
     fn artifact(&self, name: &str) -> Option<ArtifactReport> {
         let digest = self.record?.artifacts.get(name)?.digest;
-        let pinned = self.pinned(name);
-        Some(ArtifactReport {
-            name: name.to_owned(),
-            digest,
-            version: pinned.map(|pinned| pinned.version.clone()),
-            url: pinned.map(|pinned| pinned.url.clone()),
-            proof: pinned.and_then(|pinned| pinned.proof.clone()),
-            own: pinned.is_none() && self.manifest.is_some(),
-        })
+        let found = ArtifactReport { name: name.to_owned(), digest, version: None, url: None, proof: None, own: false };
+        let Some(manifest) = self.manifest else { return Some(found) };
+        if let Some(pinned) = self.pinned(name) {
+            let (version, url) = (Some(pinned.version.clone()), Some(pinned.url.clone()));
+            return Some(ArtifactReport { version, url, proof: pinned.proof.clone(), ..found });
+        }
+        match manifest.content().images.iter().find(|image| image.image == name) {
+            Some(image) => {
+                let (version, url) = (Some(image.platform.clone()), Some(format!("index {}", image.index)));
+                Some(ArtifactReport { version, url, proof: image.proof.clone(), ..found })
+            }
+            // Every other artifact is in the manifest, or the record would have been refused.
+            None => Some(ArtifactReport { own: true, ..found }),
+        }
     }
 
     /// The base image as the record has it; who answers for it stands in the manifest.
@@ -248,7 +263,8 @@ impl Origins<'_> {
         let read = |source| TreeError::Read { path: shown.clone(), source };
         let (found, _) = artifact.digest.of_stream(MapReader::new(map, self.tree.sources())).map_err(read)?;
         if found != artifact.digest {
-            let (artifact, expected) = (artifact.name.clone(), artifact.digest);
+            let (expected, found) = (Box::new(artifact.digest), Box::new(found));
+            let artifact = artifact.name.clone();
             return Err(ExplainError::Content { path: shown, artifact, expected, found });
         }
         Ok(Some(Content::Matches))

@@ -74,7 +74,7 @@ fn run(parts: &[Part]) -> Result<Tree, Box<dyn Error>> {
     let (sources, threads) = (Sources::load(None)?, NonZeroUsize::MIN);
     let supply = Supply { store: &store, sources: &sources, client: None, threads };
     let verified = vmbake::verify::verify(fetch(&manifest, &supply, &Progress::new(true))?, threads)?;
-    let staged = vmbake::stage::stage(layers, &verified, &manifest)?;
+    let staged = vmbake::stage::stage(layers, &verified, None, &manifest)?;
     Ok(vmbake::merge::merge(base(), staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?)
 }
 

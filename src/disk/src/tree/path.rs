@@ -12,6 +12,9 @@ pub(super) fn show(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
+/// Names with the nodes that they lead to, one after the other from the root.
+type Steps<'a> = Vec<(&'a [u8], InodeId)>;
+
 impl Tree {
     /// The node at `path`, counted from the root. Follows no symbolic link, not even in the middle.
     pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
@@ -58,9 +61,9 @@ impl Tree {
     }
 
     /// The names from the root to where `path` arrives, with their nodes.
-    fn steps<'a>(&'a self, path: &'a [u8], last: bool) -> Result<Option<Vec<(&'a [u8], InodeId)>>, TreeError> {
+    fn steps<'a>(&'a self, path: &'a [u8], last: bool) -> Result<Option<Steps<'a>>, TreeError> {
         let mut todo: Vec<&[u8]> = components(path).rev().collect();
-        let mut stack: Vec<(&[u8], InodeId)> = Vec::new();
+        let mut stack: Steps<'a> = Vec::new();
         let mut links = 0;
         while let Some(name) = todo.pop() {
             if name == b".." {
