@@ -154,8 +154,8 @@ fn changed_images_and_records_are_told() {
         (RECORD, record.replace(&Digest::of(TOOL).to_string(), &zeros), "artifact tool: the record of origins has"),
         (
             RECORD,
-            record.replace("\"firstboot\"", "\"secondboot\""),
-            "artifact secondboot: in the record of origins, but not in the manifest",
+            record.replace("\"firstboot\"", "\"firstboots\""),
+            "artifact firstboots: in the record of origins, but not in the manifest",
         ),
         (MANIFEST, manifest.replace("dev", "1.0"), "the record of origins is of manifest sha256:"),
         (MANIFEST, "{}".to_owned(), "the manifest inside the image is not usable"),
