@@ -78,7 +78,10 @@ impl Database {
     /// those that an installed package replaces.
     fn placed(&mut self, target: &mut Target, deb: &Deb) -> Result<Vec<Placed>, MergeError> {
         let mut all: Vec<Placed> = Vec::new();
-        for entry in &deb.entries {
+        // dpkg leaves symbolic links to the end.
+        let (links, others): (Vec<_>, Vec<_>) =
+            deb.entries.iter().partition(|entry| matches!(entry.kind, EntryKind::Symlink(_)));
+        for entry in others.into_iter().chain(links) {
             let mut entry = entry.clone();
             let listed = listed(&entry.path);
             if let Some(from) = self.overrides.diverted_from(&listed) {
