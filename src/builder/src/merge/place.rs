@@ -135,6 +135,13 @@ impl Target {
         }
     }
 
+    /// Gives up a path that an earlier package wrote and that a later one may replace.
+    pub(super) fn release(&mut self, path: &[u8]) {
+        if let Ok(Some(id)) = self.tree.find(path) {
+            self.written.remove(&id);
+        }
+    }
+
     /// Places the members of an archive. A directory that exists keeps its owner and mode, as with dpkg and tar;
     /// `own` gives all members to root.
     pub(super) fn entries(&mut self, entries: &[Entry], source: SourceId, own: bool) -> Result<(), MergeError> {
