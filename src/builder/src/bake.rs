@@ -15,6 +15,7 @@ use vmbake_disk::write::{Output, WriteError, Written};
 
 use crate::fetch::{FetchError, Supply, fetch, fetch_base};
 use crate::http::Client;
+use crate::images::{ImagesError, lay_out};
 use crate::layer::{LayerError, Layers};
 use crate::lint::{Finding, lint};
 use crate::manifest::{Digest, Manifest, ManifestError};
@@ -49,6 +50,8 @@ pub enum BakeError {
     #[error(transparent)]
     Layer(#[from] LayerError),
     #[error(transparent)]
+    Images(#[from] ImagesError),
+    #[error(transparent)]
     Stage(#[from] StageError),
     #[error(transparent)]
     Merge(#[from] MergeError),
@@ -74,6 +77,7 @@ impl BakeError {
             Self::Fetch(error) => Some(error),
             Self::Verify(error) => Some(error),
             Self::Layer(error) => Some(error),
+            Self::Images(error) => Some(error),
             Self::Stage(error) => Some(error),
             Self::Merge(error) => Some(error),
             Self::Publish(error) => Some(error),
@@ -161,7 +165,9 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     let layers = Layers::load(request.layers.as_deref())?.resolve(&request.kind, &request.os)?;
     let names: Vec<&str> = layers.iter().map(|layer| layer.schema.name.as_str()).collect();
     progress.step("layers", &names.join(", "));
-    let staged = stage(layers, &verified, &manifest)?;
+    let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
+    let images = wants_images.then(|| lay_out(&manifest, &supply, progress)).transpose()?;
+    let staged = stage(layers, &verified, images, &manifest)?;
     let tree = merge(base_tree, staged, &manifest, epoch)?;
     if let Some(finding) = lint(&tree).into_iter().find(|finding| !finding.ok) {
         return Err(BakeError::Unclean(Box::new(finding)));

@@ -6,7 +6,9 @@
 mod schema;
 mod set;
 
-pub use schema::{Account, Alternative, AuditedScript, Install, Layer, LayerFile, Ownership, Schema, Units};
+pub use schema::{
+    Account, Alternative, AuditedScript, Install, Layer, LayerFile, Ownership, Schema, Subordinate, Units,
+};
 pub use set::Layers;
 
 use std::path::PathBuf;

@@ -21,6 +21,7 @@ pub mod fetch;
 pub mod verify;
 pub mod layer;
 pub mod elf;
+pub mod images;
 pub mod stage;
 pub mod merge;
 pub mod publish;

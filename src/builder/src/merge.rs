@@ -5,6 +5,7 @@
 mod accounts;
 mod alternatives;
 mod dpkg;
+mod expand;
 mod ldcache;
 mod place;
 mod programs;
@@ -21,7 +22,8 @@ use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree, TreeError};
 
 use crate::elf::ElfError;
-use crate::layer::Layer;
+use crate::images::Layout;
+use crate::layer::{Layer, LayerFile};
 use crate::manifest::Manifest;
 use crate::stage::{Content, Entry, Staged};
 use place::Target;
@@ -74,7 +76,7 @@ pub enum MergeError {
 
 /// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
 pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) -> Result<Tree, MergeError> {
-    let Staged { layers, artifacts } = staged;
+    let Staged { layers, artifacts, images } = staged;
     let mut target = Target::new(base, epoch);
     relations::check(&target, &artifacts)?;
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
@@ -106,6 +108,9 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
         }
         target.enter(Origin { layer: name.clone(), ..Origin::default() });
         apply(&mut target, layer, manifest)?;
+        if let (Some(path), Some(images)) = (&layer.schema.images, &images) {
+            place_images(&mut target, name, path, images)?;
+        }
     }
     let arch = &manifest.content().os.arch;
     ldcache::update(&mut target, arch)?;
@@ -131,6 +136,17 @@ pub fn unpack(entries: &[Entry], source: Arc<dyn ReadAt>, origin: Origin) -> Res
     Ok(target.tree)
 }
 
+/// Places an OCI image layout below `path`.
+fn place_images(target: &mut Target, layer: &str, path: &str, images: &Layout) -> Result<(), MergeError> {
+    for (name, file) in &images.files {
+        let (artifact, digest) = file.image.clone().map(|(image, digest)| (image, digest.to_string())).unzip();
+        target.enter(Origin { layer: layer.to_owned(), artifact, digest });
+        let source = target.tree.sources_mut().add(file.source.clone());
+        target.artifact_file(&format!("{path}/{name}"), 0o644, source, file.len)?;
+    }
+    Ok(())
+}
+
 /// What a layer says beside its artifacts, in the order of its documentation.
 fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), MergeError> {
     let schema = &layer.schema;
@@ -143,7 +159,16 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
             Some(owner) => accounts::metadata(target, schema, owner)?,
             None => target.meta(default_mode(path)),
         };
-        target.file(path, meta, file.content.clone())?;
+        let content = match schema.expand.contains(path) {
+            true => expand::expand(path, &text(path, file)?, manifest.content())?.into_bytes(),
+            false => file.content.clone(),
+        };
+        target.file(path, meta, content)?;
+    }
+    for (path, owner) in &schema.modes {
+        let arch = expand::multiarch(path, &manifest.content().os.arch)?;
+        let meta = accounts::metadata(target, schema, owner)?;
+        target.set_mode(&path.replace("{multiarch}", arch), &meta)?;
     }
     for (path, to) in &schema.symlinks {
         target.symlink(path, to)?;
@@ -160,6 +185,12 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
         target.empty(path)?;
     }
     os_release(target, &schema.os_release, manifest)
+}
+
+/// The text of a layer's file.
+fn text(path: &str, file: &LayerFile) -> Result<String, MergeError> {
+    String::from_utf8(file.content.clone())
+        .map_err(|_| MergeError::Content { path: path.to_owned(), reason: "is not UTF-8".to_owned() })
 }
 
 /// 0755 for what stands in a directory of programs, else 0644.

@@ -17,6 +17,7 @@ pub use archive::{ArchiveError, Entry, EntryKind, Limits};
 pub use deb::{Control, Deb, DebError};
 
 use crate::embedded::{MissingProgram, program};
+use crate::images::Layout;
 use crate::layer::{Install, Layer};
 use crate::manifest::Manifest;
 use crate::verify::{Artifact, Verified};
@@ -77,10 +78,17 @@ pub(crate) struct StagedArtifact {
 pub struct Staged {
     pub(crate) layers: Vec<Layer>,
     pub(crate) artifacts: Vec<StagedArtifact>,
+    /// The container images, where a layer brings them.
+    pub(crate) images: Option<Layout>,
 }
 
 /// Stages the artifacts that `layers` install. Every artifact of the manifest must be installed by exactly one layer.
-pub fn stage(layers: Vec<Layer>, verified: &Verified, manifest: &Manifest) -> Result<Staged, StageError> {
+pub fn stage(
+    layers: Vec<Layer>,
+    verified: &Verified,
+    images: Option<Layout>,
+    manifest: &Manifest,
+) -> Result<Staged, StageError> {
     let arch = &manifest.content().os.arch;
     let mut owner: BTreeMap<&str, usize> = BTreeMap::new();
     let mut artifacts = Vec::new();
@@ -101,7 +109,7 @@ pub fn stage(layers: Vec<Layer>, verified: &Verified, manifest: &Manifest) -> Re
     }
     match verified.artifacts().iter().find(|artifact| !owner.contains_key(artifact.name())) {
         Some(artifact) => Err(StageError::Unused { name: artifact.name().to_owned() }),
-        None => Ok(Staged { layers, artifacts }),
+        None => Ok(Staged { layers, artifacts, images }),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
 /// One layer: its description and its files.
@@ -21,7 +22,7 @@ pub struct LayerFile {
 }
 
 /// The content of `layer.json`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {
     /// Name, equal to the layer's folder.
@@ -53,6 +54,16 @@ pub struct Schema {
     /// Modes and owners that differ from the default (0644, below a bin directory 0755, root).
     #[serde(default)]
     pub files: BTreeMap<String, Ownership>,
+    /// Files below `files/` in which `@{kind}`, `@{version}`, `@{os}`, `@{arch}` and `@{image:NAME}` are replaced.
+    #[serde(default)]
+    pub expand: BTreeSet<String>,
+    /// Mode and owner of files that packages bring; links are followed, and `{multiarch}` stands for Debian's name of the
+    /// architecture in paths, such as `x86_64-linux-gnu`.
+    #[serde(default)]
+    pub modes: BTreeMap<String, Ownership>,
+    /// Directory of an OCI image layout with the container images of the manifest.
+    #[serde(default)]
+    pub images: Option<String>,
     /// Symbolic links: absolute path to target.
     #[serde(default)]
     pub symlinks: BTreeMap<String, String>,
@@ -71,7 +82,7 @@ pub struct Schema {
 }
 
 /// How an artifact gets into the tree.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Install {
     /// A Debian package, as dpkg would install it.
@@ -82,6 +93,7 @@ pub enum Install {
         path: String,
         /// Permissions, octal.
         #[serde(deserialize_with = "octal")]
+        #[schemars(with = "String", regex(pattern = "^[0-7]{4}$"))]
         mode: u16,
     },
     /// Regular files of a tar archive.
@@ -98,7 +110,7 @@ pub enum Install {
 }
 
 /// A maintainer script whose whole effect on a new installation is listed here.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditedScript {
     /// Package.
@@ -113,7 +125,7 @@ pub struct AuditedScript {
 }
 
 /// One choice of an alternative, as `update-alternatives --install` takes it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Alternative {
     /// The generic name that users call.
@@ -129,27 +141,46 @@ pub struct Alternative {
     pub slaves: BTreeMap<String, (String, String)>,
 }
 
-/// A user with a fixed id.
-#[derive(Clone, Debug, Deserialize)]
+/// A user with a fixed id: below `UID_MIN` of `/etc/login.defs` a system user.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
     /// User id, and the id of the group of the same name.
     pub id: u32,
-    /// Home directory, made with the user.
-    pub home: String,
+    /// Home directory, made with the user; `/home/<name>` by default.
+    #[serde(default)]
+    pub home: Option<String>,
     /// Login shell.
+    #[serde(default = "nologin")]
     pub shell: String,
     /// Secondary groups.
     #[serde(default)]
     pub groups: Vec<String>,
+    /// Secondary groups where the image has them.
+    #[serde(default)]
+    pub optional_groups: Vec<String>,
+    /// Subordinate user and group ids, as in subuid(5) and subgid(5).
+    #[serde(default)]
+    pub subordinate: Option<Subordinate>,
+}
+
+/// A range of subordinate ids.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Subordinate {
+    /// The first id.
+    pub start: u32,
+    /// How many there are.
+    pub count: u32,
 }
 
 /// Mode and owner of a path.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ownership {
     /// Permissions, octal.
     #[serde(deserialize_with = "octal")]
+    #[schemars(with = "String", regex(pattern = "^[0-7]{4}$"))]
     pub mode: u16,
     /// User, by name.
     #[serde(default = "root")]
@@ -160,7 +191,7 @@ pub struct Ownership {
 }
 
 /// What happens to units.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Units {
     /// Units that get the links of their `[Install]` section.
@@ -176,6 +207,10 @@ pub struct Units {
 
 fn root() -> String {
     "root".to_owned()
+}
+
+fn nologin() -> String {
+    "/usr/sbin/nologin".to_owned()
 }
 
 /// Permissions written as an octal text, as in `chmod 0755`: JSON has no octal numbers.

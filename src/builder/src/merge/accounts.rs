@@ -1,34 +1,124 @@
-//! Users and groups, as useradd(8) and groupadd(8) write them, with the ids that the layer gives.
+//! Users and groups, as useradd(8) and groupadd(8) write them, with the ids that the layer gives: an id that is once given
+//! stays the same in every image. Below `UID_MIN` of login.defs(5) a user is made as by `useradd --system`.
 
 use vmbake_disk::tree::Metadata;
 
 use super::MergeError;
 use super::place::Target;
-use crate::layer::{Ownership, Schema};
+use crate::layer::{Account, Ownership, Schema, Subordinate};
+
+/// What login.defs(5) says of new users, with the defaults of useradd(8).
+struct Defaults {
+    /// The first id of a regular user; those below belong to the system.
+    uid_min: u32,
+    uid_max: u32,
+    sys_uid_min: u32,
+    /// Mode of home directories.
+    home_mode: u16,
+    /// Days between changes of a regular user's password: least, most, and those of the warning before.
+    aging: String,
+}
+
+impl Defaults {
+    fn read(target: &Target) -> Result<Self, MergeError> {
+        let text = target.text_or_empty("/etc/login.defs")?;
+        let find = |key: &str| {
+            let mut lines = text.lines().map(str::split_whitespace);
+            lines.find_map(|mut words| if words.next() == Some(key) { words.next() } else { None })
+        };
+        let number = |key, default: u32| find(key).and_then(|text| text.parse().ok()).unwrap_or(default);
+        let mode = find("HOME_MODE").and_then(|text| u16::from_str_radix(text, 8).ok()).unwrap_or(0o700);
+        let days = |key, default| find(key).unwrap_or(default);
+        Ok(Self {
+            uid_min: number("UID_MIN", 1000),
+            uid_max: number("UID_MAX", 60_000),
+            sys_uid_min: number("SYS_UID_MIN", 101),
+            home_mode: mode & 0o7777,
+            aging: [days("PASS_MIN_DAYS", ""), days("PASS_MAX_DAYS", ""), days("PASS_WARN_AGE", "")].join(":"),
+        })
+    }
+
+    /// The fields of shadow(5) after the date of the last change.
+    fn aging(&self, id: u32) -> &str {
+        if id < self.uid_min { "::" } else { &self.aging }
+    }
+}
 
 /// Makes the groups and users of a layer, with the users' home directories.
 pub(super) fn create(target: &mut Target, schema: &Schema) -> Result<(), MergeError> {
+    if schema.groups.is_empty() && schema.users.is_empty() {
+        return Ok(());
+    }
+    let defaults = Defaults::read(target)?;
     let users = schema.users.iter().map(|(name, account)| (name, account.id));
     for (name, id) in schema.groups.iter().map(|(name, id)| (name, *id)).chain(users) {
-        check(target, schema, "group", "/etc/group", name, id)?;
+        check(target, schema, &defaults, &Entry { what: "group", file: "/etc/group", name, id })?;
         append(target, "/etc/group", &format!("{name}:x:{id}:"))?;
         append(target, "/etc/gshadow", &format!("{name}:!::"))?;
     }
-    for (name, account) in &schema.users {
-        let (id, home, shell) = (account.id, &account.home, &account.shell);
-        check(target, schema, "user", "/etc/passwd", name, id)?;
-        append(target, "/etc/passwd", &format!("{name}:x:{id}:{id}::{home}:{shell}"))?;
-        let days = target.epoch().secs.div_euclid(86_400);
-        append(target, "/etc/shadow", &format!("{name}:!:{days}::::::"))?;
-        for group in &account.groups {
-            join(target, schema, "/etc/group", group, name)?;
-            join(target, schema, "/etc/gshadow", group, name)?;
+    schema.users.iter().try_for_each(|(name, account)| user(target, schema, &defaults, name, account))
+}
+
+fn user(
+    target: &mut Target,
+    schema: &Schema,
+    defaults: &Defaults,
+    name: &str,
+    account: &Account,
+) -> Result<(), MergeError> {
+    let (id, shell) = (account.id, &account.shell);
+    let home = account.home.clone().unwrap_or_else(|| format!("/home/{name}"));
+    check(target, schema, defaults, &Entry { what: "user", file: "/etc/passwd", name, id })?;
+    append(target, "/etc/passwd", &format!("{name}:x:{id}:{id}::{home}:{shell}"))?;
+    let days = target.epoch().secs.div_euclid(86_400);
+    append(target, "/etc/shadow", &format!("{name}:!:{days}:{}:::", defaults.aging(id)))?;
+    for group in &account.groups {
+        if !join(target, "/etc/group", group, name)? {
+            let (layer, name) = (schema.name.clone(), group.clone());
+            return Err(MergeError::UnknownAccount { layer, what: "group", name });
         }
-        let mut meta = target.meta(0o750);
-        (meta.uid, meta.gid) = (id, id);
-        target.directory(home, meta)?;
+        join(target, "/etc/gshadow", group, name)?;
     }
-    Ok(())
+    for group in &account.optional_groups {
+        join(target, "/etc/group", group, name)?;
+        join(target, "/etc/gshadow", group, name)?;
+    }
+    if let Some(range) = &account.subordinate {
+        for file in ["/etc/subuid", "/etc/subgid"] {
+            subordinate(target, schema, file, name, range)?;
+        }
+    }
+    let mut meta = target.meta(defaults.home_mode);
+    (meta.uid, meta.gid) = (id, id);
+    target.directory(&home, meta)?;
+    target.skeleton(&home, id)
+}
+
+/// Adds a range to subuid(5) or subgid(5), unless it overlaps with another one.
+fn subordinate(
+    target: &mut Target,
+    schema: &Schema,
+    file: &str,
+    name: &str,
+    range: &Subordinate,
+) -> Result<(), MergeError> {
+    let end = |start: u32, count: u32| u64::from(start) + u64::from(count);
+    let text = target.text_or_empty(file)?;
+    let overlaps = |line: &&str| {
+        let mut fields = line.split(':').skip(1).map(str::parse::<u32>);
+        match (fields.next(), fields.next()) {
+            (Some(Ok(start)), Some(Ok(count))) => {
+                u64::from(start) < end(range.start, range.count) && u64::from(range.start) < end(start, count)
+            }
+            _ => false,
+        }
+    };
+    if let Some(found) = text.lines().find(overlaps) {
+        let (layer, found) = (schema.name.clone(), found.to_owned());
+        let what = "subordinate ids of";
+        return Err(MergeError::Account { layer, what, name: name.to_owned(), id: range.start, found });
+    }
+    append(target, file, &format!("{name}:{}:{}", range.start, range.count))
 }
 
 /// Mode and owner of a path, names turned into the image's own ids.
@@ -53,26 +143,26 @@ fn lookup(target: &Target, file: &str, name: &str) -> Result<Option<u32>, MergeE
     Ok(line.and_then(|line| line.split(':').nth(2)).and_then(|id| id.parse().ok()))
 }
 
-/// Fails when the name or the id is taken.
-fn check(
-    target: &Target,
-    schema: &Schema,
+/// A name with its id, for one of the files.
+struct Entry<'a> {
     what: &'static str,
-    file: &str,
-    name: &str,
+    file: &'static str,
+    name: &'a str,
     id: u32,
-) -> Result<(), MergeError> {
+}
+
+/// Fails when the name or the id is taken, or when the id is outside of the ranges of login.defs(5).
+fn check(target: &Target, schema: &Schema, defaults: &Defaults, entry: &Entry<'_>) -> Result<(), MergeError> {
+    let Entry { what, file, name, id } = *entry;
+    let refused = |found| MergeError::Account { layer: schema.name.clone(), what, name: name.to_owned(), id, found };
+    if !(defaults.sys_uid_min..=defaults.uid_max).contains(&id) {
+        return Err(refused(format!("the range {} to {} of /etc/login.defs", defaults.sys_uid_min, defaults.uid_max)));
+    }
     let number = id.to_string();
     let text = target.text_or_empty(file)?;
     let taken = |line: &&str| line.split(':').next() == Some(name) || line.split(':').nth(2) == Some(&number);
     match text.lines().find(taken) {
-        Some(line) => Err(MergeError::Account {
-            layer: schema.name.clone(),
-            what,
-            name: name.to_owned(),
-            id,
-            found: line.to_owned(),
-        }),
+        Some(line) => Err(refused(line.to_owned())),
         None => Ok(()),
     }
 }
@@ -82,8 +172,8 @@ fn append(target: &mut Target, file: &str, line: &str) -> Result<(), MergeError>
     target.set_text(file, &format!("{text}{line}\n"))
 }
 
-/// Adds a user to the last field of a group's line.
-fn join(target: &mut Target, schema: &Schema, file: &str, group: &str, user: &str) -> Result<(), MergeError> {
+/// Adds a user to the last field of a group's line; tells whether the group is there.
+fn join(target: &mut Target, file: &str, group: &str, user: &str) -> Result<bool, MergeError> {
     let text = target.text_or_empty(file)?;
     let mut found = false;
     let lines: Vec<String> = text
@@ -96,9 +186,8 @@ fn join(target: &mut Target, schema: &Schema, file: &str, group: &str, user: &st
             false => line.to_owned(),
         })
         .collect();
-    if !found {
-        let (layer, name) = (schema.name.clone(), group.to_owned());
-        return Err(MergeError::UnknownAccount { layer, what: "group", name });
+    if found {
+        target.set_text(file, &(lines.join("\n") + "\n"))?;
     }
-    target.set_text(file, &(lines.join("\n") + "\n"))
+    Ok(found)
 }

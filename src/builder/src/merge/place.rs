@@ -90,6 +90,28 @@ impl Target {
         self.place(path.as_bytes(), meta, Kind::directory()).map(|_| ())
     }
 
+    /// Gives a file that exists another owner and mode; links are followed.
+    pub(super) fn set_mode(&mut self, path: &str, meta: &Metadata) -> Result<(), MergeError> {
+        let id = self.wrap(self.tree.resolve(path.as_bytes()))?;
+        let node = self.tree.meta_mut(id);
+        (node.mode, node.uid, node.gid) = (meta.mode, meta.uid, meta.gid);
+        Ok(())
+    }
+
+    /// Copies what is in `/etc/skel` into a home directory, as useradd(8) does.
+    pub(super) fn skeleton(&mut self, home: &str, owner: u32) -> Result<(), MergeError> {
+        let found = self.wrap(self.tree.find(b"/etc/skel"))?;
+        let Some(skel) = found else { return Ok(()) };
+        let below: Vec<(Vec<u8>, Inode)> =
+            self.tree.walk_from(skel).skip(1).map(|(path, _, inode)| (path, inode.clone())).collect();
+        for (path, Inode { mut meta, kind, .. }) in below {
+            (meta.uid, meta.gid) = (owner, owner);
+            let kind = if matches!(kind, Kind::Directory(_)) { Kind::directory() } else { kind };
+            self.place(&[home.as_bytes(), &path].concat(), meta, kind)?;
+        }
+        Ok(())
+    }
+
     /// Makes a symbolic link.
     pub(super) fn symlink(&mut self, path: &str, target: &str) -> Result<(), MergeError> {
         let meta = self.meta(0o777);
