@@ -142,6 +142,10 @@ mod tests {
         };
         let passed = FetchError::Download { name: "x".into(), source: absent.into() };
         assert!(hint(&passed).is_some_and(|hint| hint.contains("GITHUB_TOKEN")));
+        let [path, artifact] = ["/opt/p", "a"].map(str::to_owned);
+        let passed: Box<dyn Error> =
+            Box::new(BakeError::from(MergeError::Interpreter { path, artifact, interpreter: "/bin/ruby".to_owned() }));
+        assert!(hint(&*passed).is_some_and(|hint| hint.contains("`members`")));
         let full = std::io::Error::from(ErrorKind::StorageFull);
         assert!(hint(&full).is_some_and(|hint| hint.contains("--out")));
     }
