@@ -9,10 +9,11 @@ waits() {
 imported() {
     timeout 120 systemctl start container-images.service && ctr -n k8s.io images list -q | grep -q '^registry.k8s.io/pause:'
 }
-# as USER COMMAND…: what the services may do, they must be able to do.
+# reads USER FILE: the user of a service gets through the directories to what the service needs.
 reads() { setpriv --reuid "$1" --regid "$1" --init-groups cat "$2" >/dev/null; }
 
 machine
+check install /opt/podplane/bin/install.sh
 check containerd systemctl is-active containerd.service
 check images imported
 check crictl test -x /usr/local/bin/crictl

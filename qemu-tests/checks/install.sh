@@ -2,13 +2,15 @@
 # install.sh ROOT SITE LAYERS KIND: makes a node in ROOT, a directory with the base's root file system, the ordinary way: dpkg,
 # useradd, tar, install and systemctl do it. What is where is said here a second time on purpose, and in the field's own
 # words: kinds.py compares the result with what vmbake made of its layers.
-# SITE holds the artifacts by their names; of LAYERS only the files that a layer brings itself are copied. Needs root.
+# SITE holds the artifacts by their names; of LAYERS only the files that a layer brings itself are copied. The users are as old
+# as SOURCE_DATE_EPOCH says. Needs root.
 set -euo pipefail
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
 root=$1 site=$2 layers=$3 kind=$4
 
 # An own network, and own processes that end with it.
-inside() { unshare --mount --net --pid --fork --kill-child chroot "$root" /usr/bin/env -i PATH="$PATH" DEBIAN_FRONTEND=noninteractive "$@"; }
+inside() { unshare --mount --net --pid --fork --kill-child chroot "$root" /usr/bin/env -i PATH="$PATH" DEBIAN_FRONTEND=noninteractive \
+    SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" "$@"; }
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod 0755 "$root/usr/sbin/policy-rc.d"
 [ -e "$root/dev/null" ] || mknod -m 666 "$root/dev/null" c 1 3

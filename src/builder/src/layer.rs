@@ -7,7 +7,7 @@ mod schema;
 mod set;
 
 pub use schema::{
-    Account, Alternative, AuditedScript, Install, Layer, LayerFile, Ownership, Schema, Subordinate, Units,
+    Account, Alternative, AuditedScript, Install, Layer, LayerFile, Ownership, Schema, ScriptUnits, Subordinate, Units,
 };
 pub use set::Layers;
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Layer, LayerError, LayerFile, Schema};
 use crate::embedded;
+use crate::manifest::Digest;
 
 /// The layer that every image gets, as its last one.
 const LAST: &str = "hygiene";
@@ -20,6 +21,9 @@ pub struct Layers {
 
 impl Layers {
     /// Reads the layers of directory `dir`, or the built-in ones.
+    ///
+    /// The digest of a layer is the SHA-256 of what `sha256sum` prints about `layer.json` and all files below `files/`,
+    /// sorted by path: `find layer.json files -type f | LC_ALL=C sort | xargs sha256sum | sha256sum`.
     pub fn load(dir: Option<&Path>) -> Result<Self, LayerError> {
         let files = match dir {
             Some(dir) => read_dir(dir)?,
@@ -33,7 +37,8 @@ impl Layers {
             }
             let folder = path.parent().unwrap_or(Path::new(""));
             let schema = parse(&root.join(path), folder, text)?;
-            let layer = Layer { files: layer_files(&files, folder), schema };
+            let files = layer_files(&files, folder);
+            let layer = Layer { digest: digest(text, &files), files, schema };
             check(&root.join(path), &layer)?;
             layers.insert(layer.schema.name.clone(), layer);
         }
@@ -123,6 +128,13 @@ fn layer_files(files: &BTreeMap<PathBuf, Vec<u8>>, folder: &Path) -> BTreeMap<St
         .collect()
 }
 
+fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>) -> Digest {
+    let own = files.iter().map(|(path, file)| (format!("files{path}"), file.content.as_slice()));
+    let named: BTreeMap<String, &[u8]> = own.chain([("layer.json".to_owned(), text)]).collect();
+    let lines = named.iter().map(|(path, content)| format!("{}  {path}\n", Digest::of(content).hex()));
+    Digest::of(lines.collect::<String>().as_bytes())
+}
+
 /// All regular files below `dir`, by path relative to it. Symbolic links are refused: a layer says them in its JSON.
 fn read_dir(dir: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, LayerError> {
     let mut files = BTreeMap::new();
@@ -155,10 +167,14 @@ mod tests {
         for (name, rest) in layers {
             let folder = dir.path().join(name);
             std::fs::create_dir(&folder).unwrap();
-            let head = format!("{{\n\"name\": \"{name}\", \"version\": \"1\", \"description\": \"d\", \"os\": [\"o\"]");
-            std::fs::write(folder.join("layer.json"), format!("{head}{rest}\n}}")).unwrap();
+            let text = layer_text(name).replace("\n}", &format!("{rest}\n}}"));
+            std::fs::write(folder.join("layer.json"), text).unwrap();
         }
         Layers::load(Some(dir.path()))
+    }
+
+    fn layer_text(name: &str) -> String {
+        format!("{{\n\"name\": \"{name}\", \"version\": \"1\", \"description\": \"d\", \"os\": [\"o\"]\n}}")
     }
 
     #[test]
@@ -198,6 +214,23 @@ mod tests {
             let error = load(&[("a", rest)]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn a_digest_is_that_of_what_sha256sum_prints() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [("layer.json", layer_text("a")), ("files/usr/b", "b".to_owned()), ("files/etc/a", "a".to_owned())];
+        for (path, content) in &files {
+            let path = dir.path().join("a").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let command = "find layer.json files -type f | LC_ALL=C sort | xargs sha256sum | sha256sum";
+        let output =
+            std::process::Command::new("sh").args(["-c", command]).current_dir(dir.path().join("a")).output().unwrap();
+        let expected = String::from_utf8(output.stdout).unwrap();
+        let layers = Layers::load(Some(dir.path())).unwrap();
+        assert_eq!(layers.layers["a"].digest.hex(), expected.split_once(' ').unwrap().0);
     }
 
     #[test]

@@ -6,4 +6,12 @@ mod parts;
 mod archives;
 mod debs;
 mod relations;
+mod ownership;
+mod triggers;
+mod scripts;
+mod alternatives;
+mod judge;
 mod mutations;
+
+#[path = "../tools/mod.rs"]
+mod tools;
