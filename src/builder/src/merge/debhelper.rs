@@ -65,9 +65,15 @@ pub(super) fn interpret(text: &str, effects: &mut Effects) -> Result<Rest, Strin
     if section.is_some() { Err("a section without an end".to_owned()) } else { Ok(rest) }
 }
 
-/// Whether a line outside of all sections does nothing.
+/// Whether a line outside of all sections does nothing: that of the script's frame, or one of those that have no effect
+/// in a section either, as in scripts that their authors wrote after debhelper's.
 fn is_idle(line: &str) -> bool {
-    matches!(line, "" | "set -e" | "set -eu" | "exit 0" | ":" | "true") || line.starts_with('#')
+    let frame = matches!(line, "" | "set -e" | "set -eu" | "exit 0" | ":" | "true");
+    let case = matches!(line, "case \"$1\" in" | "configure)" | ";;" | "esac");
+    frame
+        || case
+        || line.starts_with('#')
+        || words(line).is_some_and(|words| idle(&words.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
 /// Units of one section: to enable, to record, and those that are enabled only where they were installed before.
@@ -177,8 +183,10 @@ fn words(line: &str) -> Option<Vec<String>> {
         return Some(Vec::new());
     }
     // Empty on an image that is installed from inside.
-    let line =
-        line.replace("${DPKG_ROOT:+--root=\"$DPKG_ROOT\"} ", "").replace("\"$(command -v systemd-tmpfiles)\"", "x");
+    let line = line
+        .replace("${DPKG_ROOT:+--root=\"$DPKG_ROOT\"} ", "")
+        .replace("\"${DPKG_ROOT:-}\"", "x")
+        .replace("\"$(command -v systemd-tmpfiles)\"", "x");
     let mut line = line.as_str();
     for end in ["|| true", "|| exit 1", "|| exit $?", ">/dev/null"] {
         line = line.strip_suffix(end).unwrap_or(line).trim_end();
@@ -240,6 +248,17 @@ mod tests {
             deb-systemd-helper update-state 'b.service' >/dev/null || true";
         let effects = section(disabled).unwrap();
         assert!(!effects.enable.contains("b.service") && effects.record.contains("b.service"));
+    }
+
+    #[test]
+    fn a_script_in_the_manner_of_debhelper() {
+        let text = "#!/bin/sh\nset -e\ncase \"$1\" in\n    configure)\n        ldconfig\n\
+            if [ -z \"${DPKG_ROOT:-}\" ] && [ -d /run/systemd/system ]; then\n\
+            systemctl --system daemon-reload >/dev/null || true\n    if [ -n \"$2\" ]; then\n\
+            deb-systemd-invoke try-restart a.service >/dev/null || true\n    fi\n  fi\n;;\nesac\nexit 0\n";
+        assert_eq!(interpret(text, &mut Effects::default()).unwrap().reason(), None);
+        let more = text.replace("ldconfig", "ldconfig\nadduser a");
+        assert_eq!(interpret(&more, &mut Effects::default()).unwrap().reason(), Some("the line \"adduser a\""));
     }
 
     #[test]
