@@ -94,6 +94,24 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
         Some(MergeError::Depends { package, .. }) => {
             Some(format!("add the missing package to the manifest and to the layer that installs {package}"))
         }
+        Some(error) => of_program(error).map(str::to_owned),
+        None => None,
+    }
+}
+
+fn of_program(error: &MergeError) -> Option<&'static str> {
+    match error {
+        MergeError::Machine { .. } => {
+            Some("the manifest pins what upstream made for another architecture: correct it in sources.json")
+        }
+        MergeError::Program { .. } => Some("upstream's file is damaged, or no program: leave it out of the layer"),
+        MergeError::Interpreter { .. } => {
+            Some("install the package that has the interpreter, or leave the file out with `members` or `remove`")
+        }
+        MergeError::Library { .. } => {
+            Some("install the package that has the library: `apt-file search` names it, or upstream's documentation")
+        }
+        MergeError::Arch { .. } => Some("--arch takes amd64 or arm64"),
         _ => None,
     }
 }
@@ -141,6 +159,10 @@ mod tests {
         };
         let passed = FetchError::Download { name: "x".into(), source: absent.into() };
         assert!(hint(&passed).is_some_and(|hint| hint.contains("GITHUB_TOKEN")));
+        let [path, artifact] = ["/opt/p", "a"].map(str::to_owned);
+        let passed: Box<dyn Error> =
+            Box::new(BakeError::from(MergeError::Interpreter { path, artifact, interpreter: "/bin/ruby".to_owned() }));
+        assert!(hint(&*passed).is_some_and(|hint| hint.contains("`members`")));
         let full = std::io::Error::from(ErrorKind::StorageFull);
         assert!(hint(&full).is_some_and(|hint| hint.contains("--out")));
     }

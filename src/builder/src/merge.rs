@@ -8,14 +8,18 @@ mod debhelper;
 mod deferred;
 mod dpkg;
 mod expand;
+mod ldcache;
 mod overrides;
 mod owners;
 mod place;
+mod programs;
 mod relations;
 mod scripts;
 mod status;
 mod triggers;
 mod units;
+
+pub use programs::check as check_programs;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +27,7 @@ use std::sync::Arc;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree, TreeError};
 
+use crate::elf::ElfError;
 use crate::images::Layout;
 use crate::layer::{Layer, LayerFile};
 use crate::manifest::Manifest;
@@ -72,6 +77,16 @@ pub enum MergeError {
     UnknownAccount { layer: String, what: &'static str, name: String },
     #[error("layer {layer}: {what} {name} with id {id} collides with {found}")]
     Account { layer: String, what: &'static str, name: String, id: u32, found: String },
+    #[error("{arch}: programs are known for amd64 and arm64 only")]
+    Arch { arch: String },
+    #[error("{path} of {artifact}: starts as an ELF file, but cannot be loaded")]
+    Program { path: String, artifact: String, source: ElfError },
+    #[error("{path} of {artifact}: is for {found}, but the image is for {expected}")]
+    Machine { path: String, artifact: String, found: String, expected: String },
+    #[error("{path} of {artifact}: its interpreter {interpreter} is not in the image")]
+    Interpreter { path: String, artifact: String, interpreter: String },
+    #[error("{path} of {artifact}: needs {library}, which is not where the loader of {program} looks for it")]
+    Library { path: String, artifact: String, library: String, program: String },
 }
 
 /// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
@@ -113,6 +128,17 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
             place_images(&mut target, name, path, images)?;
         }
     }
+    let arch = &manifest.content().os.arch;
+    ldcache::update(&mut target, arch)?;
+    programs::check(&target.tree, arch)?;
+    Ok(target.tree)
+}
+
+/// Does what ldconfig(8) would do to a finished tree: links from sonames to libraries, and the dynamic linker's cache,
+/// where the tree has one. What is made gets the time `epoch`.
+pub fn ldconfig(tree: Tree, arch: &str, epoch: Timestamp) -> Result<Tree, MergeError> {
+    let mut target = Target::new(tree, epoch);
+    ldcache::update(&mut target, arch)?;
     Ok(target.tree)
 }
 

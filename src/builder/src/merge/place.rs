@@ -43,7 +43,7 @@ impl Target {
         self.epoch
     }
 
-    fn wrap<T>(&self, result: Result<T, TreeError>) -> Result<T, MergeError> {
+    pub(super) fn wrap<T>(&self, result: Result<T, TreeError>) -> Result<T, MergeError> {
         result.map_err(|source| MergeError::Tree { layer: self.origin().layer.clone(), source })
     }
 

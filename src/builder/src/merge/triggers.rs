@@ -21,7 +21,7 @@ const TRIGGERS: &str = "/var/lib/dpkg/triggers";
 /// Interested package and trigger, where the postinst only tells running programs, or makes caches that are made again
 /// on the first boot or by a timer.
 const HARMLESS: [(&str, &str); 11] = [
-    // The cache of the dynamic linker is made again on the first boot, by systemd's ldconfig.service.
+    // The cache of the dynamic linker is written for the finished tree, see `ldcache`.
     ("libc-bin", "ldconfig"),
     // Reloads the configuration of a running bus.
     ("dbus", "/etc/dbus-1/system.d"),

@@ -99,20 +99,23 @@ pub const BASE_STATUS: &str = "Package: libc6\nStatus: install ok installed\nArc
     Provides: libc-dev-virtual (= 3)\n\nPackage: gone\nStatus: deinstall ok config-files\nArchitecture: amd64\n\
     Version: 1\n\nPackage: wall\nStatus: install ok installed\nArchitecture: all\nVersion: 1\nBreaks: fragile (<< 2)\n\n";
 
-/// A base with accounts, dpkg's state, and `/lib` as a link to `/usr/lib`.
+/// A base with accounts, dpkg's state, a shell, and `/lib` and `/bin` as links into `/usr`.
 pub fn base() -> Tree {
     let meta = Metadata::root(0o755, Timestamp::default());
     let mut tree = Tree::new(meta.clone(), Origin { layer: "base".to_owned(), ..Origin::default() });
     let origin = tree.add_origin(Origin { layer: "base".to_owned(), ..Origin::default() });
-    for dir in ["/etc", "/usr/lib", "/var/lib/dpkg/info"] {
+    for dir in ["/etc", "/usr/bin", "/usr/lib", "/var/lib/dpkg/info"] {
         tree.make_dirs(dir.as_bytes(), &meta, origin).unwrap();
     }
-    let link = Inode { meta: meta.clone(), kind: Kind::Symlink(b"usr/lib".to_vec()), origin };
-    tree.place(b"/lib", link).unwrap();
+    for (path, target) in [("/lib", "usr/lib"), ("/bin", "usr/bin")] {
+        let kind = Kind::Symlink(target.as_bytes().to_vec());
+        tree.place(path.as_bytes(), Inode { meta: meta.clone(), kind, origin }).unwrap();
+    }
     for (path, text) in [
         ("/etc/passwd", "root:x:0:0:root:/root:/bin/bash\n"),
         ("/etc/group", "root:x:0:\n"),
         ("/etc/taken.conf", "mine\n"),
+        ("/usr/bin/sh", "the shell of scripts"),
         ("/usr/lib/os-release", "ID=debian\n"),
         ("/var/lib/dpkg/status", BASE_STATUS),
     ] {
