@@ -6,6 +6,7 @@ mod accounts;
 mod alternatives;
 mod dpkg;
 mod expand;
+mod limits;
 mod place;
 mod relations;
 mod scripts;
@@ -57,6 +58,16 @@ pub enum MergeError {
     UnknownAccount { layer: String, what: &'static str, name: String },
     #[error("layer {layer}: {what} {name} with id {id} collides with {found}")]
     Account { layer: String, what: &'static str, name: String, id: u32, found: String },
+    #[error("{path}: {writer} would write through the symbolic link {link}, which {owner} brought")]
+    Through { path: String, writer: String, link: String, owner: String },
+    #[error("{path}: artifact {artifact} brings it with {privilege}, which layer {layer} does not list in `setuid`")]
+    Privilege { path: String, artifact: String, layer: String, privilege: String },
+    #[error("{path}: layer {layer} lists it in `setuid`, but it has no such mode and no capabilities")]
+    NoPrivilege { layer: String, path: String },
+    #[error("{path}: artifact {artifact} brings it with the extended attribute {name}")]
+    Attribute { path: String, artifact: String, name: String },
+    #[error("{path}, which {artifact} brings, differs only in case from {found}, which {first} brings")]
+    Case { path: String, artifact: String, found: String, first: String },
 }
 
 /// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
@@ -69,6 +80,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     for (index, layer) in layers.iter().enumerate() {
         let name = &layer.schema.name;
         target.enter(Origin { layer: name.clone(), ..Origin::default() });
+        target.enter_layer(&layer.schema, expand::multiarch("setuid", &manifest.content().os.arch).unwrap_or_default());
         accounts::create(&mut target, &layer.schema)?;
         let mut mine: Vec<_> =
             artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index)).collect();
@@ -96,6 +108,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
         if let (Some(path), Some(images)) = (&layer.schema.images, &images) {
             place_images(&mut target, name, path, images)?;
         }
+        target.leave_layer()?;
     }
     Ok(target.tree)
 }

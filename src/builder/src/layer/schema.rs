@@ -61,6 +61,10 @@ pub struct Schema {
     /// architecture in paths, such as `x86_64-linux-gnu`.
     #[serde(default)]
     pub modes: BTreeMap<String, Ownership>,
+    /// Files of artifacts and of the layer that have set-uid, set-gid or sticky bits, or file capabilities, by absolute path:
+    /// nothing else may have them.
+    #[serde(default)]
+    pub setuid: Vec<String>,
     /// Directory of an OCI image layout with the container images of the manifest.
     #[serde(default)]
     pub images: Option<String>,

@@ -6,4 +6,7 @@ mod parts;
 mod archives;
 mod debs;
 mod relations;
+mod links;
+mod privileges;
+mod bombs;
 mod mutations;
