@@ -15,7 +15,7 @@ anchored := --sources manifests/sources.json
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts repro refuse offline qemu-test bench ci
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts kinds repro refuse offline qemu-test bench ci
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -50,7 +50,7 @@ check: firstboot ## rustfmt, clippy, unit tests
 	cargo clippy --quiet --release --workspace --all-targets -- -D warnings
 	cargo test --quiet --release --workspace --lib --bins
 
-test: check integration upstream cosign judge dpkg mounts repro refuse offline qemu-test ## All tests
+test: check integration upstream cosign judge dpkg mounts kinds repro refuse offline qemu-test ## All tests
 
 integration: firstboot ## Tests of the crates against real tools
 	cargo test --quiet --release --workspace
@@ -70,6 +70,9 @@ dpkg: bake ## Compare the baked packages with what the real dpkg installs
 
 mounts: builder ## Compare what the kernel sees in a base that it filled and in the image baked from it
 	qemu-tests/checks/mounts.sh $(vmbake)
+
+kinds: base builder ## Bake knd and knc for both architectures, and compare them with nodes that the real tools install
+	qemu-tests/checks/kinds.py $(vmbake) "$$(cat $(cache)/base-path)"
 
 repro: bake ## Bake twice under different conditions and compare every byte
 	qemu-tests/checks/repro.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)

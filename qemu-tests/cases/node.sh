@@ -7,8 +7,8 @@ machine
 check os-release grep -qx 'IMAGE_ID="\?node"\?' /etc/os-release
 
 # The first-boot program ran once, left its record, and said so (its line is an `expect` above).
-check firstboot-unit [ "$(systemctl show -P Result -P ActiveState vmbake-firstboot.service | tr '\n' ' ')" = "success active " ]
-check firstboot-again systemctl restart vmbake-firstboot.service
+check firstboot-unit [ "$(systemctl show -P Result -P ActiveState first-boot-env.service | tr '\n' ' ')" = "success active " ]
+check firstboot-again systemctl restart first-boot-env.service
 
 # The packages are installed, as the package manager sees it.
 for package in containerd runc containernetworking-plugins iptables; do

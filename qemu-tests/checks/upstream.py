@@ -6,7 +6,6 @@ real one. Prints `ok: NAME` or `FAIL: NAME` for each case, and exits 1 after any
 """
 
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -19,6 +18,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "upstream"))
 from doors import Proxy, tls_door  # noqa: E402
+from lab import Lab  # noqa: E402
 
 ARCHES = ["amd64", "arm64"]
 TARGETS = [f"{kind}.debian-13.{arch}" for kind in ("knc", "knd") for arch in ARCHES]
@@ -31,45 +31,6 @@ def case(name, ok, said=""):
     if not ok:
         failures.append(name)
         print(said, flush=True)
-
-
-class Lab:
-    """The sites, a server for them, and vmbake run against it."""
-
-    def __init__(self, vmbake, root):
-        self.vmbake, self.root = pathlib.Path(vmbake).resolve(), root
-        subprocess.run([HERE.parent / "upstream/build.py", root], check=True)
-        self.server = subprocess.Popen([HERE.parent / "upstream/serve.py", root, "--mirrors", root / "mirrors"])
-        while not (root / "mirrors").exists():
-            time.sleep(0.05)
-        self.environment = {**os.environ, "VMBAKE_MIRRORS": (root / "mirrors").read_text()}
-        self.versions = {}
-
-    def command(self, *arguments):
-        return [self.vmbake, *map(str, arguments)]
-
-    def run(self, *arguments, **variables):
-        result = subprocess.run(self.command(*arguments), env={**self.environment, **variables}, text=True, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, check=False)
-        return result.returncode, result.stdout
-
-    def update(self, manifests, store, *more, trust="trust"):
-        return self.run("update", "--trust", self.root / trust, "--manifests", manifests, "--store", store, *more)
-
-    def fault(self, faults):
-        partial = self.root / "faults.partial"
-        partial.write_text(json.dumps(faults))
-        partial.rename(self.root / "faults.json")
-
-    def requests(self):
-        """The requests since the last call: (method, path, first byte, status)."""
-        log = self.root / "requests.log"
-        lines = log.read_text().splitlines() if log.exists() else []
-        log.unlink(missing_ok=True)
-        return [line.split(" ") for line in lines]
-
-    def swap(self, name):
-        return {"kind": "swap", "file": str(self.root / "attacks" / name)}
 
 
 def texts(folder):

@@ -157,18 +157,46 @@ class Gpg:
         self.home.cleanup()
 
 
+POSTINST = """#!/bin/sh
+set -e
+
+case "$1" in
+    configure)
+        ldconfig
+        if [ -d /run/systemd/system ]; then
+            systemctl --system daemon-reload >/dev/null || true
+        fi
+        if [ -n "$2" ] && [ -d /run/systemd/system ]; then
+            deb-systemd-invoke try-restart fluent-bit.service >/dev/null || true
+        fi
+        ;;
+esac
+"""
+
+
 def deb(program, version, arch):
-    """A package of fluent-bit, made by dpkg-deb."""
+    """A package of fluent-bit, made by dpkg-deb: a program, a unit, configuration files and a script of its own, like the real one."""
+    files = {
+        "opt/fluent-bit/bin/fluent-bit": program,
+        "usr/lib/systemd/system/fluent-bit.service": b"[Service]\nExecStart=/opt/fluent-bit/bin/fluent-bit\n",
+        "etc/fluent-bit/fluent-bit.conf": b"# stand-in\n",
+        "etc/fluent-bit/parsers.conf": b"# stand-in\n",
+    }
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder) / "root"
-        target = root / "opt/fluent-bit/bin/fluent-bit"
-        target.parent.mkdir(parents=True)
-        target.write_bytes(program)
-        target.chmod(0o755)
+        for path, content in files.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(content)
+        (root / "opt/fluent-bit/bin/fluent-bit").chmod(0o755)
         (root / "DEBIAN").mkdir()
         (root / "DEBIAN/control").write_text(
             f"Package: fluent-bit\nVersion: {version}\nArchitecture: {arch}\nMaintainer: Test <test@example.org>\n"
             "Depends: libpq5\nDescription: stand-in\n")
+        (root / "DEBIAN/conffiles").write_text("".join(f"/{path}\n" for path in files if path.startswith("etc/")))
+        (root / "DEBIAN/md5sums").write_text("".join(f"{hashlib.md5(content).hexdigest()}  {path}\n" for path, content in files.items()
+                                                     if not path.startswith("etc/")))
+        (root / "DEBIAN/postinst").write_text(POSTINST)
+        (root / "DEBIAN/postinst").chmod(0o755)
         environment = {**os.environ, "SOURCE_DATE_EPOCH": "1700000000"}
         subprocess.run(["dpkg-deb", "--root-owner-group", "-Zgzip", "--build", root, f"{folder}/x.deb"], env=environment,
                        check=True, stdout=subprocess.DEVNULL)

@@ -11,6 +11,8 @@ import subprocess
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TARGETS = {"amd64": "x86_64-unknown-linux-musl", "arm64": "aarch64-unknown-linux-musl"}
+# Debian 13 has containerd 1.7, which does not read the configuration of what its project publishes now.
+SUITES = {"containerd": "sid"}
 # Debian package of each real program, and its path there.
 PACKAGES = {
     "containerd": ("containerd", "usr/bin/containerd"),
@@ -32,11 +34,11 @@ class Programs:
 
     def real(self, name):
         package, path = PACKAGES[name]
-        return (self.cache / package / path).read_bytes()
+        return (self._folder(package) / path).read_bytes()
 
     def plugins(self):
         package, path = PLUGINS
-        folder = self.cache / package / path
+        folder = self._folder(package) / path
         return {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
     def standin(self, name, version):
@@ -45,20 +47,25 @@ class Programs:
 
     def _unpack(self):
         packages = sorted({package for package, _ in PACKAGES.values()} | {PLUGINS[0]})
-        missing = [package for package in packages if not (self.cache / package).exists()]
+        missing = [package for package in packages if not self._folder(package).exists()]
         if not missing:
             return
-        conf = subprocess.run([HERE.parent / "base/apt-root.sh", self.cache / "apt", self.arch], check=True,
-                              stdout=subprocess.PIPE, text=True).stdout.strip()
         debs = self.cache / "debs"
         debs.mkdir(exist_ok=True)
-        environment = {**os.environ, "APT_CONFIG": conf}
-        subprocess.run(["apt-get", "-qq", "download", *missing], env=environment, cwd=debs, check=True)
+        for suite in sorted({SUITES.get(package, "trixie") for package in missing}):
+            conf = subprocess.run([HERE.parent / "base/apt-root.sh", self.cache / f"apt-{suite}", self.arch, suite], check=True,
+                                  stdout=subprocess.PIPE, text=True).stdout.strip()
+            wanted = [package for package in missing if SUITES.get(package, "trixie") == suite]
+            environment = {**os.environ, "APT_CONFIG": conf}
+            subprocess.run(["apt-get", "-qq", "download", *wanted], env=environment, cwd=debs, check=True)
         for package in missing:
-            [deb] = debs.glob(f"{package}_*.deb")
+            deb = max(debs.glob(f"{package}_*.deb"), key=os.path.getmtime)
             partial = self.cache / f".{package}"
             subprocess.run(["dpkg-deb", "-x", deb, partial], check=True)
-            partial.rename(self.cache / package)
+            partial.rename(self._folder(package))
+
+    def _folder(self, package):
+        return self.cache / f"{package}-{SUITES.get(package, 'trixie')}"
 
     def _compile(self):
         program = self.cache / "standin"

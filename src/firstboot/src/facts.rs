@@ -53,6 +53,17 @@ pub fn gather(root: &Path) -> Result<Value, Error> {
     }))
 }
 
+/// The id of the image below `root`; an image that was not baked has none.
+pub fn installed(root: &Path) -> Result<String, Error> {
+    let path = root.join(PLAN);
+    let image = image(&path)?;
+    image["id"].as_str().map(str::to_owned).ok_or(Error::Corrupt {
+        path,
+        expected: "the manifest that the image was baked from",
+        found: "none".to_owned(),
+    })
+}
+
 /// `{id, kind, version}` of the manifest that the image was baked from; the id is `<kind>.<os>.<arch>`.
 fn image(path: &Path) -> Result<Value, Error> {
     let Some(plan) = state::read_object(path)? else {

@@ -7,7 +7,7 @@
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 mod error;
@@ -20,11 +20,15 @@ use error::Error;
 const HELP: &str = "\
 Finishes a baked image on its first boot.
 
-Usage: firstboot configure [--root DIR] [--dry-run]
+Usage: firstboot install [--root DIR]
+       firstboot configure [--root DIR] [--dry-run]
        firstboot status [--root DIR] [--json]
        firstboot --help | --version
 
+Called as NAME.sh, such as install.sh, it runs the command NAME.
+
 Commands:
+  install     succeed if the image was baked: then everything is installed
   configure   record what this machine is in /var/lib/vmbake/firstboot.json
   status      print what the last configure recorded
 
@@ -43,12 +47,13 @@ const NOT_CONFIGURED: u8 = 3;
 enum Command {
     Help,
     Version,
+    Install { root: PathBuf },
     Configure { root: PathBuf, dry_run: bool },
     Status { root: PathBuf, json: bool },
 }
 
 fn main() -> ExitCode {
-    let command = match parse(std::env::args_os().skip(1)) {
+    let command = match parse(std::env::args_os()) {
         Ok(command) => command,
         Err(message) => {
             report(&format!("error: {message}\nhint: firstboot --help"));
@@ -74,6 +79,7 @@ fn run(command: Command) -> Result<u8, Error> {
     match command {
         Command::Help => print(HELP)?,
         Command::Version => print(concat!("firstboot ", env!("CARGO_PKG_VERSION"), "\n"))?,
+        Command::Install { root } => print(&format!("installed: {}\n", facts::installed(&root)?))?,
         Command::Configure { root, dry_run } => {
             let record = facts::gather(&root)?;
             if dry_run {
@@ -96,25 +102,32 @@ fn run(command: Command) -> Result<u8, Error> {
 }
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Command, String> {
-    let command = arguments.next().ok_or("a command is missing")?;
+    let called = arguments.next().and_then(|path| Path::new(&path).file_name()?.to_str().map(str::to_owned));
+    let command = match called.as_deref().and_then(|name| name.strip_suffix(".sh")) {
+        Some(command) => command.into(),
+        None => arguments.next().ok_or("a command is missing")?,
+    };
     let (mut root, mut dry_run, mut json) = (PathBuf::from("/"), false, false);
-    let configure = match command.to_str() {
+    let command = match command.to_str() {
         Some("--help" | "-h") => return Ok(Command::Help),
         Some("--version" | "-V") => return Ok(Command::Version),
-        Some("configure") => true,
-        Some("status") => false,
+        Some(command @ ("install" | "configure" | "status")) => command,
         _ => return Err(format!("unknown command {command:?}")),
     };
     while let Some(argument) = arguments.next() {
         match argument.to_str() {
             Some("--help" | "-h") => return Ok(Command::Help),
             Some("--root") => root = arguments.next().filter(|dir| !dir.is_empty()).ok_or("--root needs DIR")?.into(),
-            Some("--dry-run") if configure => dry_run = true,
-            Some("--json") if !configure => json = true,
+            Some("--dry-run") if command == "configure" => dry_run = true,
+            Some("--json") if command == "status" => json = true,
             _ => return Err(format!("unknown argument {argument:?}")),
         }
     }
-    Ok(if configure { Command::Configure { root, dry_run } } else { Command::Status { root, json } })
+    Ok(match command {
+        "install" => Command::Install { root },
+        "configure" => Command::Configure { root, dry_run },
+        _ => Command::Status { root, json },
+    })
 }
 
 fn print(text: &str) -> Result<(), Error> {

@@ -47,6 +47,20 @@ fn names(root: &Path) -> Vec<String> {
 }
 
 #[test]
+fn install_finds_the_record_under_the_name_of_the_script_too() {
+    let root = root();
+    let script = root.path().join("install.sh");
+    symlink(env!("CARGO_BIN_EXE_firstboot"), &script).unwrap();
+    for (program, arguments) in [(env!("CARGO_BIN_EXE_firstboot"), &["install"][..]), (script.to_str().unwrap(), &[])] {
+        let done = Command::new(program).args(arguments).arg("--root").arg(root.path()).output().unwrap();
+        assert_eq!(String::from_utf8(done.stdout).unwrap(), "installed: node.debian-13.amd64\n");
+        assert_eq!(done.status.code(), Some(0));
+    }
+    fs::remove_file(root.path().join("opt/podplane/share/vmconfig-installed.json")).unwrap();
+    assert_eq!(run(root.path(), &["install"]).status.code(), Some(1));
+}
+
+#[test]
 fn configure_records_once_and_says_so() {
     let root = root();
     let before = run(root.path(), &["status"]);

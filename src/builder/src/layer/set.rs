@@ -232,7 +232,9 @@ mod tests {
 
     #[test]
     fn built_in_layers_are_valid() {
-        let layers = Layers::load(None).unwrap().resolve("node", "debian-13").unwrap();
-        assert_eq!(layers.last().unwrap().schema.name, "hygiene");
+        for kind in ["node", "knd", "knc"] {
+            let layers = Layers::load(None).unwrap().resolve(kind, "debian-13").unwrap();
+            assert_eq!(layers.last().unwrap().schema.name, "hygiene");
+        }
     }
 }

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""kinds.py VMBAKE BASE: bakes knd and knc for amd64 and arm64, and compares them with nodes that dpkg, useradd, tar and systemctl made.
+
+The artifacts come from release sites on loopback, the packages from the Debian archive. BASE has the root file system that
+it was made of beside it, as rootfs.tar. Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root, for chroot and loop mounts.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "upstream"))
+import trees  # noqa: E402
+from lab import Lab  # noqa: E402
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
+EPOCH = "1700000000"
+failures = []
+
+# What may differ between a node that was installed and one that was baked: (paths, properties, reason).
+ALLOWED = [
+    ("/var/lib/container-images(/.*)?", "missing", "container images are baked; a node that is installed pulls them"),
+    ("/opt/podplane/share/vmbake-origin.json", "missing", "the record of where every path came from"),
+    ("/etc/os-release", "type", "the image says its kind and version there"),
+    ("/var/cache/ldconfig/aux-cache", "content missing mode", "ldconfig's own notes on inodes of this machine, made again by it"),
+    ("/lost[+]found", "missing", "every ext4 file system has it"),
+    ("/var/log/(dpkg|alternatives)[.]log", "missing content", "no log of making the image is in it"),
+    ("/var/log/lastlog", "missing content", "no log of making the image is in it"),
+    ("/var/log/(faillog|btmp|wtmp)", "missing content", "no log of making the image is in it"),
+    ("/etc/(passwd|group|shadow|gshadow|subuid|subgid)-", "missing content", "copies that useradd makes before it changes them"),
+    ("/etc/[.]pwd[.]lock", "missing", "a lock of useradd"),
+    ("/var/lib/dpkg/(status|diversions|statoverride)-old", "missing content", "copies that dpkg makes before it changes them"),
+]
+
+
+def case(name, ok, said=""):
+    print(f"{'ok' if ok else 'FAIL'}: {name}", flush=True)
+    if not ok:
+        failures.append(name)
+        print(said, flush=True)
+
+
+class Mount:
+    """The root file system of a raw image, read-only, or writable by a layer of memory above it."""
+
+    def __init__(self, image, folder):
+        self.folder = folder
+        (folder / "image").mkdir(parents=True)
+        first = subprocess.check_output(["sgdisk", "-i", "1", image], text=True)
+        offset = int(re.search(r"First sector: (\d+)", first).group(1)) * 512
+        run("mount", "-o", f"ro,noload,loop,offset={offset}", image, folder / "image")
+        self.root = str(folder / "image")
+
+    def writable(self):
+        top = self.folder / "top"
+        top.mkdir()
+        run("mount", "-t", "tmpfs", "tmpfs", top)
+        for name in ("upper", "work", "root"):
+            (top / name).mkdir()
+        run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={self.root},upperdir={top}/upper,workdir={top}/work", top / "root")
+        return str(top / "root")
+
+    def close(self):
+        for path in (self.folder / "top/root", self.folder / "top", self.folder / "image"):
+            if os.path.ismount(path):
+                run("umount", path)
+
+
+def run(*command, **options):
+    return subprocess.run(command, check=True, **options)
+
+
+def inside(root, *command):
+    """Runs a program of the tree; returns its exit code and all that it said."""
+    environment = {"PATH": PATH, "LC_ALL": "C", "SYSTEMD_LOG_LEVEL": "warning"}
+    result = subprocess.run(["unshare", "--mount", "--net", "chroot", root, *command], env=environment, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return result.returncode, result.stdout
+
+
+def resolve(lab, work):
+    code, said = lab.update(work / "manifests", work / "store", "knd", "knc")
+    case("knd and knc resolve", code == 0, said)
+    # The sites' disk images boot, but they are no Debian: the bases take their places.
+    for path in work.glob("manifests/*.json"):
+        document = json.loads(path.read_text())
+        del document["vmconfig"]["os"]["image"]
+        path.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n")
+
+
+def bake(lab, work, target, base, *more):
+    kind, _, arch = target.split(".")
+    code, said = lab.run("bake", kind, "--arch", arch, "--offline", "--manifest", work / f"manifests/{target}.json", "--store",
+                         work / "store", "--base", base, "--format", "raw", "--force", *more, SOURCE_DATE_EPOCH=EPOCH)
+    return code, said
+
+
+def site(work, target):
+    """The artifacts of a manifest by name, for install.sh."""
+    folder = work / f"site-{target}"
+    folder.mkdir()
+    manifest = work / f"manifests/{target}.json"
+    content = json.loads(manifest.read_text())["vmconfig"]
+    for name, artifact in content["dependencies"].items():
+        algorithm, hexadecimal = artifact["digest"].split(":")
+        suffix = ".deb" if artifact["type"] == "deb" else ""
+        shutil.copy(work / f"store/blobs/{algorithm}/{hexadecimal}", folder / f"{name}{suffix}")
+    shutil.copy(manifest, folder / "manifest.json")
+    [image] = content["images"]
+    (folder / "pause").write_text(image["image"])
+    shutil.copy(ROOT / "target/firstboot/amd64/firstboot", folder / "firstboot")
+    return folder
+
+
+def compare(work, rootfs, target):
+    """The baked tree beside one that was installed; then what the tools of the node say of it."""
+    kind = target.split(".")[0]
+    installed = work / f"installed-{kind}"
+    installed.mkdir()
+    run("tar", "-C", installed, "--numeric-owner", "--xattrs", "--xattrs-include=*", "-xpf", rootfs)
+    run(HERE / "install.sh", installed, site(work, target), ROOT / "layers", kind, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
+    mount = Mount(work / f"out/{target}.raw", work / f"mounted-{kind}")
+    try:
+        different = trees.judge(str(installed), mount.root, ALLOWED, ("installed", "baked"))
+        case(f"{target} is what dpkg, useradd, tar and systemctl make", different == 0, f"{different} differences")
+        tools(target, str(installed), mount.writable())
+    finally:
+        mount.close()
+        shutil.rmtree(installed)
+
+
+def tools(target, installed, baked):
+    for command in (["dpkg", "--audit"], ["dpkg", "--verify"]):
+        code, said = inside(baked, *command)
+        case(f"{target}: {' '.join(command)} has nothing to say", code == 0 and not said, said)
+    code, said = inside(baked, "apt-get", "check")
+    case(f"{target}: apt-get check", code == 0, said)
+    for command in (["ldconfig", "-p"], ["systemctl", "list-unit-files", "--no-pager", "--no-legend"]):
+        one, two = inside(installed, *command), inside(baked, *command)
+        case(f"{target}: {' '.join(command)} as on an installed node", one == two and one[0] == 0, f"{one[1]}\n---\n{two[1]}")
+    layers = [path.name for path in sorted(ROOT.glob("layers/*/files/**/systemd/system/*"))]
+    units = [name for name in layers if os.path.exists(f"{baked}/usr/lib/systemd/system/{name}") or os.path.exists(f"{baked}/etc/systemd/system/{name}")]
+    code, said = inside(baked, "systemd-analyze", "verify", "--man=no", "--recursive-errors=no", *units)
+    case(f"{target}: systemd-analyze verify of {len(units)} units", code == 0 and not said and len(units) > 8, said)
+
+
+def main(vmbake, base):
+    if os.getuid() != 0:
+        print("skipped: needs root")
+        return 1 if os.environ.get("CI") else 0
+    foreign = subprocess.check_output([HERE.parent / "base/foreign.sh", "arm64"], text=True).strip()
+    bases = {"amd64": base, "arm64": foreign}
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        work = pathlib.Path(folder)
+        lab = Lab(vmbake, work / "up")
+        try:
+            resolve(lab, work)
+            for arch in bases:
+                for kind in ("knd", "knc"):
+                    target = f"{kind}.debian-13.{arch}"
+                    code, said = bake(lab, work, target, bases[arch], "--out", work / "out")
+                    case(f"{target} bakes", code == 0, said)
+        finally:
+            lab.server.kill()
+        for kind in ("knd", "knc"):
+            compare(work, pathlib.Path(base).parent / "rootfs.tar", f"{kind}.debian-13.amd64")
+    print(f"{len(failures)} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
