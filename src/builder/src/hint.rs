@@ -73,7 +73,9 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
         );
     }
     if let Some(LayerError::Faults(_)) = error.downcast_ref() {
-        return Some("`vmbake schema layer` prints the form, for editors; layers/README.md says what it means".to_owned());
+        return Some(
+            "`vmbake schema layer` prints the form, for editors; layers/README.md says what it means".to_owned(),
+        );
     }
     if let Some(MissingProgram { .. }) = error.downcast_ref() {
         return Some("run `make firstboot` and build vmbake again".to_owned());
@@ -86,15 +88,15 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
         Some(MergeError::Depends { package, .. }) => {
             Some(format!("add the missing package to the manifest and to the layer that installs {package}"))
         }
-        Some(MergeError::Privilege { path, layer, .. }) => Some(format!(
-            "if it must run as somebody else, add to layer {layer}: \"setuid\": [\"{path}\"]"
-        )),
+        Some(MergeError::Privilege { path, layer, .. }) => {
+            Some(format!("if it must run as somebody else, add to layer {layer}: \"setuid\": [\"{path}\"]"))
+        }
         Some(MergeError::NoPrivilege { layer, path }) => {
             Some(format!("remove {path} from `setuid` of layer {layer}, or find out who took its bits"))
         }
-        Some(MergeError::Through { link, .. }) => {
-            Some(format!("name the place that {link} leads to, or drop the link: only links of the base are ways for artifacts"))
-        }
+        Some(MergeError::Through { link, .. }) => Some(format!(
+            "name the place that {link} leads to, or drop the link: only links of the base are ways for artifacts"
+        )),
         Some(MergeError::UnknownAccount { layer, .. }) => {
             Some(format!("`vmbake layer check` names the line, with the directory of layer {layer}"))
         }

@@ -57,7 +57,13 @@ fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Schema>) -> Vec<&'
     let mut closure = vec![schema];
     let mut next = 0;
     while let Some(schema) = closure.get(next).copied() {
-        closure.extend(schema.requires.iter().filter_map(|name| all.get(name).copied()).filter(|schema| names.insert(&schema.name)));
+        closure.extend(
+            schema
+                .requires
+                .iter()
+                .filter_map(|name| all.get(name).copied())
+                .filter(|schema| names.insert(&schema.name)),
+        );
         next += 1;
     }
     closure
@@ -67,12 +73,16 @@ fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String
     let closure = closure(schema, all);
     let user = |name: &str| {
         let known = rules::is_base_user(name) || closure.iter().any(|schema| schema.users.contains_key(name));
-        (!known).then(|| format!("user {name:?} is made neither by this layer, nor by those that it requires, nor by Debian"))
+        (!known).then(|| {
+            format!("user {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
+        })
     };
     let group = |name: &str| {
         let made = |schema: &&Schema| schema.users.contains_key(name) || schema.groups.contains_key(name);
         let known = rules::is_base_group(name) || closure.iter().any(made);
-        (!known).then(|| format!("group {name:?} is made neither by this layer, nor by those that it requires, nor by Debian"))
+        (!known).then(|| {
+            format!("group {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
+        })
     };
     for (parent, owners) in
         [("/directories", &schema.directories), ("/files", &schema.files), ("/modes", &schema.modes)]

@@ -114,7 +114,8 @@ fn scripts(found: &mut Findings, schema: &Schema) {
             let pointer = format!("{pointer}/alternatives/{index}");
             found.value(format!("{pointer}/link"), rules::path(&alternative.link));
             found.value(format!("{pointer}/path"), rules::path(&alternative.path));
-            let name = |name: &str| rules::below(name).or_else(|| name.contains('/').then(|| "has a slash in it".to_owned()));
+            let name =
+                |name: &str| rules::below(name).or_else(|| name.contains('/').then(|| "has a slash in it".to_owned()));
             let named = |text: &str| name(text).map(|reason| format!("name {text:?} {reason}"));
             found.value(format!("{pointer}/name"), named(&alternative.name));
             for (slave, (link, path)) in &alternative.slaves {
@@ -146,14 +147,17 @@ fn accounts(found: &mut Findings, schema: &Schema) {
 }
 
 fn user(found: &mut Findings, pointer: &str, account: &Account) {
-    let field = |path: &str| rules::path(path).or_else(|| path.contains(':').then(|| format!("path {path:?} has a colon in it")));
+    let field = |path: &str| {
+        rules::path(path).or_else(|| path.contains(':').then(|| format!("path {path:?} has a colon in it")))
+    };
     found.value(format!("{pointer}/home"), account.home.as_deref().and_then(field));
     found.value(format!("{pointer}/shell"), field(&account.shell));
     found.list(&format!("{pointer}/groups"), &account.groups, rules::account);
     found.list(&format!("{pointer}/optional_groups"), &account.optional_groups, rules::account);
-    let range = account.subordinate.as_ref().filter(|range| {
-        range.count == 0 || range.start <= MAX_ID || range.start.checked_add(range.count).is_none()
-    });
+    let range = account
+        .subordinate
+        .as_ref()
+        .filter(|range| range.count == 0 || range.start <= MAX_ID || range.start.checked_add(range.count).is_none());
     let message = range.map(|range| format!("{} ids from {} on are no subordinate ids", range.count, range.start));
     found.value(format!("{pointer}/subordinate"), message);
 }
@@ -190,8 +194,11 @@ fn modes(found: &mut Findings, schema: &Schema) {
     }
     let listed = |path: &String, mode: u16| {
         let missing = mode & 0o7000 != 0 && !schema.setuid.contains(path);
-        rules::file_mode(mode)
-            .or_else(|| missing.then(|| format!("mode {mode:04o} has set-uid, set-gid or sticky bits, but `setuid` does not list {path:?}")))
+        rules::file_mode(mode).or_else(|| {
+            missing.then(|| {
+                format!("mode {mode:04o} has set-uid, set-gid or sticky bits, but `setuid` does not list {path:?}")
+            })
+        })
     };
     for (parent, owners) in [("/files", &schema.files), ("/modes", &schema.modes)] {
         for (path, owner) in owners {
@@ -216,7 +223,8 @@ fn symlinks(found: &mut Findings, schema: &Schema) {
         found.key(pointer, taken.then(|| format!("{path:?} is also a file or directory of the layer")));
     }
     let inside = |path: &String| {
-        let link = schema.symlinks.keys().find(|link| path.strip_prefix(*link).is_some_and(|rest| rest.starts_with('/')))?;
+        let link =
+            schema.symlinks.keys().find(|link| path.strip_prefix(*link).is_some_and(|rest| rest.starts_with('/')))?;
         Some(format!("{path:?} would be placed through the layer's own symbolic link {link:?}"))
     };
     for path in schema.directories.keys() {
@@ -269,7 +277,9 @@ fn units(found: &mut Findings, layer: &Layer) {
         let file = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"]
             .iter()
             .find_map(|dir| layer.files.get(&format!("{dir}/{unit}")));
-        let plain = file.is_some_and(|file| !file.content.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == b"[Install]"));
+        let plain = file.is_some_and(|file| {
+            !file.content.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == b"[Install]")
+        });
         let plain = plain.then(|| format!("unit {unit:?} has no [Install] section that would enable it"));
         found.value(format!("/units/enable/{index}"), against.or(plain));
     }

@@ -79,7 +79,9 @@ fn start(places: &Places, at: usize, missing: bool) -> usize {
         _ if missing => places.ending(at + 1).map_or(at, |place| place.key),
         _ => match places.ending(at).or_else(|| places.ending(at + 1)) {
             Some(value) => value.start,
-            None => places.around(at, usize::MAX).map_or(at, |(_, place)| if at < place.start { place.key } else { place.start }),
+            None => places
+                .around(at, usize::MAX)
+                .map_or(at, |(_, place)| if at < place.start { place.key } else { place.start }),
         },
     }
 }
@@ -130,16 +132,16 @@ mod tests {
              \"z\": {\"type\": \"file\", \"path\": \"/y\", \"mode\": \"9999\"}},\n\"empty\": {}",
         );
         for (found, expected) in found.iter().zip([
-            "2:6: unknown field `unit`",
-            "3:37: mode \"755\" is not four octal digits",
+            "2:1: unknown field `unit`",
+            "3:32: mode \"755\" is not four octal digits",
             "3:40: missing field `mode`",
-            "3:72: key \"/z\" comes twice",
+            "3:74: key \"/z\" comes twice",
             "4:19: invalid type: integer `3`, expected a string",
-            "4:25: invalid type: null, expected a string",
+            "4:22: invalid type: null, expected a string",
             "5:15: unknown variant `zip`, expected one of",
-            "5:38: missing field `mode`",
+            "5:37: missing field `mode`",
             "6:1: mode \"9999\" is not four octal digits",
-            "7:11: invalid type: map, expected a sequence",
+            "7:10: invalid type: map, expected a sequence",
         ]) {
             assert!(found.starts_with(expected), "{expected}: {found}");
         }

@@ -41,8 +41,9 @@ impl Places {
     pub(super) fn around(&self, at: usize, depth: usize) -> Option<(&str, &Place)> {
         let level = |pointer: &str| pointer.matches('/').count();
         let inside = self.by_pointer.iter().filter(|(_, place)| (place.key..place.end).contains(&at));
-        let (pointer, place) =
-            inside.filter(|(pointer, _)| (1..=depth).contains(&level(pointer))).max_by_key(|(pointer, _)| level(pointer))?;
+        let (pointer, place) = inside
+            .filter(|(pointer, _)| (1..=depth).contains(&level(pointer)))
+            .max_by_key(|(pointer, _)| level(pointer))?;
         Some((pointer, place))
     }
 
@@ -93,7 +94,8 @@ impl Scanner<'_> {
         while self.next(b'}') {
             let start = self.at;
             self.string();
-            let key: String = serde_json::from_slice(self.text.get(start..self.at).unwrap_or_default()).unwrap_or_default();
+            let key: String =
+                serde_json::from_slice(self.text.get(start..self.at).unwrap_or_default()).unwrap_or_default();
             let pointer = child(pointer, &key);
             if self.places.by_pointer.contains_key(&pointer) {
                 self.places.twice.push((start, key));

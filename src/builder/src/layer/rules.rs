@@ -10,8 +10,7 @@ const NAME_MAX: usize = 255;
 const ACCOUNT_MAX: usize = 32;
 
 /// Kinds of units (systemd.unit(5)) that can be enabled, disabled or masked.
-const UNIT_KINDS: [&str; 9] =
-    ["service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice"];
+const UNIT_KINDS: [&str; 9] = ["service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice"];
 
 /// Users and groups that a Debian cloud image has beside those of base-passwd, by its packages of systemd, openssh, dbus,
 /// polkit and cloud-init.
@@ -35,15 +34,15 @@ const SYSTEM: [&str; 15] = [
 
 /// The groups of base-passwd.
 const GROUPS: [&str; 38] = [
-    "root", "daemon", "bin", "sys", "adm", "tty", "disk", "lp", "mail", "news", "uucp", "man", "proxy", "kmem", "dialout",
-    "fax", "voice", "cdrom", "floppy", "tape", "sudo", "audio", "dip", "www-data", "backup", "operator", "list", "irc", "src",
-    "shadow", "utmp", "video", "sasl", "plugdev", "staff", "games", "users", "nogroup",
+    "root", "daemon", "bin", "sys", "adm", "tty", "disk", "lp", "mail", "news", "uucp", "man", "proxy", "kmem",
+    "dialout", "fax", "voice", "cdrom", "floppy", "tape", "sudo", "audio", "dip", "www-data", "backup", "operator",
+    "list", "irc", "src", "shadow", "utmp", "video", "sasl", "plugdev", "staff", "games", "users", "nogroup",
 ];
 
 /// The users of base-passwd.
 const USERS: [&str; 18] = [
-    "root", "daemon", "bin", "sys", "sync", "games", "man", "lp", "mail", "news", "uucp", "proxy", "www-data", "backup", "list",
-    "irc", "_apt", "nobody",
+    "root", "daemon", "bin", "sys", "sync", "games", "man", "lp", "mail", "news", "uucp", "proxy", "www-data",
+    "backup", "list", "irc", "_apt", "nobody",
 ];
 
 /// Whether Debian's base system has that user.
@@ -128,7 +127,10 @@ pub(super) fn unit(unit: &str) -> Option<String> {
     let (stem, kind) = unit.rsplit_once('.').unwrap_or((unit, ""));
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\".contains(&byte);
     if !UNIT_KINDS.contains(&kind) {
-        return Some(format!("unit {unit:?} does not end with {}", UNIT_KINDS.map(|kind| format!(".{kind}")).join(", ")));
+        return Some(format!(
+            "unit {unit:?} does not end with {}",
+            UNIT_KINDS.map(|kind| format!(".{kind}")).join(", ")
+        ));
     }
     if stem.contains('@') {
         return Some(format!("unit {unit:?} is a template or its instance; name a unit"));
@@ -154,10 +156,18 @@ mod tests {
             (name, &["kube-apiserver", "libpq5", "g++", "0"], &["", "A", "-a", "a/b", "a b", "a\n", "é"]),
             (account, &["root", "_ssh", "systemd-journal"], &["", "0a", "a:b", "a.b", "A", &"a".repeat(33)]),
             (line, &["One sentence."], &["", " ", "a\nb", "a\0"]),
-            (path, &["/a", "/a/.b", "/a/b..c", "/a b"], &["", "/", "a", "/a/", "//a", "/a/./b", "/../a", "/a\nb", "/a\0", &long]),
+            (
+                path,
+                &["/a", "/a/.b", "/a/b..c", "/a b"],
+                &["", "/", "a", "/a/", "//a", "/a/./b", "/../a", "/a\nb", "/a\0", &long],
+            ),
             (below, &["a", "a/b"], &["", "/a", "a/../b", "a/"]),
             (target, &["../a", "/"], &["", "a\0b"]),
-            (unit, &["a.service", "a-b.timer", "dev-sda\\x2d1.mount"], &["a", ".service", "a b.service", "a@.service", "a/b.path", "a.conf"]),
+            (
+                unit,
+                &["a.service", "a-b.timer", "dev-sda\\x2d1.mount"],
+                &["a", ".service", "a b.service", "a@.service", "a/b.path", "a.conf"],
+            ),
             (sha256, &[&"0f".repeat(32)], &["", &"0F".repeat(32), &"0".repeat(63)]),
         ];
         for (rule, good, bad) in cases {

@@ -210,19 +210,23 @@ mod tests {
 
     #[test]
     fn faults_are_named_with_their_line() {
-        let circle = load(&[("a", ",\n\"requires\": [\"b\"]"), ("b", ", \"requires\": [\"c\"]"), ("c", ", \"requires\": [\"a\"]")]);
+        let circle = load(&[
+            ("a", ",\n\"requires\": [\"b\"]"),
+            ("b", ", \"requires\": [\"c\"]"),
+            ("c", ", \"requires\": [\"a\"]"),
+        ]);
         let error = circle.unwrap_err().to_string();
         assert!(
             error.ends_with("a/layer.json:3:14: layers require each other in a circle: a -> b -> c -> a"),
             "{error}"
         );
         for (rest, expected) in [
-            (",\n\"unit\": {}", "layer.json:3:6: unknown field `unit`, expected one of"),
+            (",\n\"unit\": {}", "layer.json:3:1: unknown field `unit`, expected one of"),
             (
                 ",\n\"directories\": {\"/x\": {\"mode\": \"755\"}}",
-                "layer.json:3:37: mode \"755\" is not four octal digits",
+                "layer.json:3:32: mode \"755\" is not four octal digits",
             ),
-            (", \"remove\": [\"/a/../b\"]", "layer.json:2:73: path \"/a/../b\" is not absolute or has `..`"),
+            (", \"remove\": [\"/a/../b\"]", "layer.json:2:74: path \"/a/../b\" is not absolute or has `..`"),
             (", \"files\": {\"/x\": {\"mode\": \"0755\"}}", "layer.json:2:73: \"/x\" is not below files/"),
         ] {
             let error = load(&[("a", rest)]).unwrap_err().to_string();

@@ -86,12 +86,9 @@ impl Target {
         let artifact = self.origin().artifact.clone().unwrap_or_default();
         let path = components(path).collect::<Vec<_>>().join(&b'/');
         match self.limits.folded.entry(path.to_ascii_lowercase()).or_insert_with(|| (path.clone(), artifact.clone())) {
-            (found, first) if *found != path => Err(MergeError::Case {
-                path: show(&path),
-                artifact,
-                found: show(found),
-                first: first.clone(),
-            }),
+            (found, first) if *found != path => {
+                Err(MergeError::Case { path: show(&path), artifact, found: show(found), first: first.clone() })
+            }
             _ => Ok(()),
         }
     }

@@ -38,7 +38,7 @@ fn entries(output: &mut File) {
 }
 
 fn zeros() -> impl Read {
-    Cursor::new(claims(b'0', "zeros", 512 << 20)).chain(std::io::repeat(0).take(512 << 20))
+    Cursor::new(claims(b'0', "zeros", 256 << 20)).chain(std::io::repeat(0).take(256 << 20))
 }
 
 /// A stream of xz whose block header asks for a dictionary of 4 GiB (xz file format, 3.1 and 5.3.1).
@@ -57,17 +57,33 @@ type Make = fn(&mut File);
 
 const BOMBS: &[(&str, Make, &str)] = &[
     ("ten million entries", entries, "more than 1000000 members"),
-    ("a sparse terabyte", |output| output.write_all(&claims(b'S', "s", 512)).unwrap(), "sparse members are not supported"),
+    (
+        "a sparse terabyte",
+        |output| output.write_all(&claims(b'S', "s", 512)).unwrap(),
+        "sparse members are not supported",
+    ),
     (
         "a sparse terabyte of pax",
         |output| output.write_all(&tar(&[pax("GNU.sparse.realsize", b"1099511627776"), file("a", "x")])).unwrap(),
         "sparse members are not supported",
     ),
-    ("a terabyte that is not there", |output| output.write_all(&claims(b'0', "a", TERABYTE)).unwrap(), "inside member \"a\""),
-    ("a name of a terabyte", |output| with_hole(output, &claims(b'L', "n", TERABYTE / 2)), "extended header of 549755813888 bytes"),
+    (
+        "a terabyte that is not there",
+        |output| output.write_all(&claims(b'0', "a", TERABYTE)).unwrap(),
+        "inside member \"a\"",
+    ),
+    (
+        "a name of a terabyte",
+        |output| with_hole(output, &claims(b'L', "n", TERABYTE / 2)),
+        "extended header of 549755813888 bytes",
+    ),
     ("a target of a terabyte", |output| with_hole(output, &claims(b'K', "n", TERABYTE / 2)), "extended header of"),
     ("attributes of a terabyte", |output| with_hole(output, &claims(b'x', "n", TERABYTE / 2)), "extended header of"),
-    ("global attributes of a terabyte", |output| with_hole(output, &claims(b'g', "n", TERABYTE / 2)), "extended header of"),
+    (
+        "global attributes of a terabyte",
+        |output| with_hole(output, &claims(b'g', "n", TERABYTE / 2)),
+        "extended header of",
+    ),
     (
         "a name of a terabyte where only pax looks",
         |output| {
@@ -79,7 +95,7 @@ const BOMBS: &[(&str, Make, &str)] = &[
     (
         "zeros in gzip",
         |output| {
-            let mut encoder = flate2::write::GzEncoder::new(output, flate2::Compression::fast());
+            let mut encoder = flate2::write::GzEncoder::new(output, flate2::Compression::new(6));
             std::io::copy(&mut zeros(), &mut encoder).unwrap();
             encoder.finish().unwrap();
         },

@@ -68,7 +68,8 @@ fn links_of_others_lead_nowhere() {
         ),
     ];
     for (label, layers, expected) in cases {
-        let layers: Vec<(&str, &str, &[Part])> = layers.iter().map(|(name, rest, parts)| (*name, *rest, &**parts)).collect();
+        let layers: Vec<(&str, &str, &[Part])> =
+            layers.iter().map(|(name, rest, parts)| (*name, *rest, &**parts)).collect();
         let error = bake_layers(&layers).expect_err(label);
         assert!(error.contains(expected), "{label}: {error}");
     }
@@ -126,8 +127,14 @@ fn an_archive_brings_a_hard_link_as_a_file_and_no_link_by_name() {
 fn names_of_archives_and_files_differ_in_more_than_case() {
     let packed = |name: &'static str, members: &[Vec<u8>]| archive(name, tar(members));
     let cases = [
-        (vec![packed("a", &[file("Tool", ""), file("tool", "")])], "opt/tool, which a brings, differs only in case from opt/Tool"),
-        (vec![packed("a", &[file("bin/x", "")]), packed("b", &[file("Bin/x", "")])], "differs only in case from opt/bin/x, which a"),
+        (
+            vec![packed("a", &[file("Tool", ""), file("tool", "")])],
+            "opt/tool, which a brings, differs only in case from opt/Tool",
+        ),
+        (
+            vec![packed("a", &[file("bin/x", "")]), packed("b", &[file("Bin/x", "")])],
+            "differs only in case from opt/bin/x, which a",
+        ),
         (vec![packed("a", &[file("x", "")]), program("b", "/opt/X")], "opt/X, which b brings, differs only in case"),
     ];
     for (parts, expected) in cases {

@@ -1,6 +1,8 @@
 //! Files that run as somebody else: only those that the layer lists in `setuid`.
 
-use super::parts::{Part, archive, bake_layers, control, deb, dir, file, member, package, pax, program, tar, with_mode};
+use super::parts::{
+    Part, archive, bake_layers, control, deb, dir, file, member, package, pax, program, tar, with_mode,
+};
 
 fn of(name: &str, members: &[Vec<u8>]) -> Part {
     match name {
@@ -16,7 +18,10 @@ fn surprises_are_refused() {
     for kind in ["deb", "tar"] {
         let root = if kind == "tar" { "/opt/usr/bin" } else { "/usr/bin" };
         let cases: Vec<(Vec<Vec<u8>>, String)> = vec![
-            (vec![with_mode(file("usr/bin/x", ""), 0o4755)], format!("{root}/x: artifact {kind} brings it with mode 4755, which layer a")),
+            (
+                vec![with_mode(file("usr/bin/x", ""), 0o4755)],
+                format!("{root}/x: artifact {kind} brings it with mode 4755, which layer a"),
+            ),
             (vec![with_mode(file("usr/bin/x", ""), 0o2755)], "brings it with mode 2755".to_owned()),
             (vec![with_mode(file("usr/bin/x", ""), 0o1644)], "brings it with mode 1644".to_owned()),
             (vec![capability(), file("usr/bin/x", "")], "brings it with file capabilities".to_owned()),
