@@ -142,6 +142,14 @@ mod tests {
         };
         let passed = FetchError::Download { name: "x".into(), source: absent.into() };
         assert!(hint(&passed).is_some_and(|hint| hint.contains("GITHUB_TOKEN")));
+        let surprise = MergeError::Privilege {
+            path: "/usr/bin/x".into(),
+            artifact: "a".into(),
+            layer: "l".into(),
+            privilege: "mode 4755".into(),
+        };
+        let passed: Box<dyn Error> = Box::new(BakeError::from(surprise));
+        assert!(hint(&*passed).is_some_and(|hint| hint.ends_with("add to layer l: \"setuid\": [\"/usr/bin/x\"]")));
         let full = std::io::Error::from(ErrorKind::StorageFull);
         assert!(hint(&full).is_some_and(|hint| hint.contains("--out")));
     }

@@ -170,9 +170,7 @@ fn paths(found: &mut Findings, layer: &Layer) {
     found.keys("/modes", schema.modes.keys(), rules::path);
     let brought = |path: &str| (!layer.files.contains_key(path)).then(|| format!("{path:?} is not below files/"));
     found.keys("/files", schema.files.keys(), |path| rules::path(path).or_else(|| brought(path)));
-    for path in &schema.expand {
-        found.value("/expand".to_owned(), rules::path(path).or_else(|| brought(path)));
-    }
+    found.list("/expand", &schema.expand, |path| rules::path(path).or_else(|| brought(path)));
     found.value("/images".to_owned(), schema.images.as_deref().and_then(rules::path));
     let pattern = |path: &str| {
         let early = path.rsplit_once('/').is_some_and(|(parents, _)| parents.contains('*'));

@@ -3,7 +3,7 @@
 //!
 //! Places are byte offsets; positions are lines and columns, both counted from 1, columns in characters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a value stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,13 +91,14 @@ impl Scanner<'_> {
 
     fn object(&mut self, pointer: &str) {
         self.at += 1;
+        let mut keys = BTreeSet::new();
         while self.next(b'}') {
             let start = self.at;
             self.string();
             let key: String =
                 serde_json::from_slice(self.text.get(start..self.at).unwrap_or_default()).unwrap_or_default();
             let pointer = child(pointer, &key);
-            if self.places.by_pointer.contains_key(&pointer) {
+            if !keys.insert(key.clone()) {
                 self.places.twice.push((start, key));
             }
             self.blank();

@@ -56,7 +56,7 @@ pub struct Schema {
     pub files: BTreeMap<String, Ownership>,
     /// Files below `files/` in which `@{kind}`, `@{version}`, `@{os}`, `@{arch}` and `@{image:NAME}` are replaced.
     #[serde(default)]
-    pub expand: BTreeSet<String>,
+    pub expand: Vec<String>,
     /// Mode and owner of files that packages bring; links are followed, and `{multiarch}` stands for Debian's name of the
     /// architecture in paths, such as `x86_64-linux-gnu`.
     #[serde(default)]

@@ -93,7 +93,7 @@ pub fn check(dir: &Path) -> Result<Vec<Fault>, LayerError> {
     let beside = real.parent().unwrap_or(&real);
     let mut all = BTreeMap::new();
     let mut faults_of_form = Vec::new();
-    match load_one(dir, &name, read::read(&real)?) {
+    match load_one(dir, &name, read::read(dir)?) {
         Ok(loaded) => drop(all.insert(name.clone(), loaded)),
         Err(faults) => faults_of_form = faults,
     }
