@@ -20,6 +20,7 @@ use crate::layer::{LayerError, Layers};
 use crate::lint::{Finding, lint};
 use crate::manifest::{Digest, Manifest, ManifestError};
 use crate::merge::{MergeError, merge};
+use crate::origin::{self, Ingredients, OriginError};
 use crate::progress::{Progress, human_bytes};
 use crate::publish::{Pending, PublishError, forget_sums, record_sums, write_file};
 use crate::sources::Sources;
@@ -55,6 +56,8 @@ pub enum BakeError {
     Stage(#[from] StageError),
     #[error(transparent)]
     Merge(#[from] MergeError),
+    #[error(transparent)]
+    Origin(#[from] OriginError),
     #[error("the image would not be clean: {0}")]
     Unclean(Box<Finding>),
     #[error("cannot author the root file system")]
@@ -80,6 +83,7 @@ impl BakeError {
             Self::Images(error) => Some(error),
             Self::Stage(error) => Some(error),
             Self::Merge(error) => Some(error),
+            Self::Origin(error) => Some(error),
             Self::Publish(error) => Some(error),
             _ => None,
         }
@@ -126,6 +130,8 @@ pub struct Baked {
     pub name: String,
     /// SHA-256 of the manifest.
     pub manifest: Digest,
+    /// SHA-256 of the record of origins.
+    pub origins: Digest,
     /// The written images.
     pub outputs: Vec<BakedFile>,
 }
@@ -168,7 +174,9 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
     let images = wants_images.then(|| lay_out(&manifest, &supply, progress)).transpose()?;
     let staged = stage(layers, &verified, images, &manifest)?;
-    let tree = merge(base_tree, staged, &manifest, epoch)?;
+    let ingredients = Ingredients::note(&manifest, &staged, &base_tree)?;
+    let mut tree = merge(base_tree, staged, &manifest, epoch)?;
+    let origins = origin::record(&ingredients, &mut tree, epoch)?;
     if let Some(finding) = lint(&tree).into_iter().find(|finding| !finding.ok) {
         return Err(BakeError::Unclean(Box::new(finding)));
     }
@@ -189,7 +197,7 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
 
     // 5. Each byte is read once, and written, compressed and hashed on the way.
     let written = request.write(&disk, &pending, progress)?;
-    request.publish(&manifest, pending, written, progress)
+    request.publish(&manifest, &origins, pending, written, progress)
 }
 
 /// The hash seed of the file system's directories: 16 bytes of the manifest's digest.
@@ -289,16 +297,19 @@ impl Request {
     fn publish(
         &self,
         manifest: &Manifest,
+        origins: &[u8],
         pending: Vec<(Format, Pending)>,
         written: Vec<Written>,
         progress: &Progress,
     ) -> Result<Baked, BakeError> {
         let name = manifest.name();
-        let manifest_name = format!("{name}.json");
-        let mut digests = vec![(manifest_name.clone(), manifest.digest())];
+        let (manifest_name, origins_name) = (format!("{name}.json"), format!("{name}.origin.json"));
+        let origins_digest = Digest::of(origins);
+        let mut digests = vec![(manifest_name.clone(), manifest.digest()), (origins_name.clone(), origins_digest)];
         digests.extend(written.iter().map(|file| (format!("{name}.{}", file.format), Digest::Sha256(file.sha256))));
         forget_sums(&self.out, &digests.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
         write_file(&self.out.join(manifest_name), manifest.text(), true)?;
+        write_file(&self.out.join(origins_name), origins, true)?;
         let mut outputs = Vec::new();
         for ((format, pending), written) in pending.into_iter().zip(written) {
             pending.publish()?;
@@ -308,6 +319,6 @@ impl Request {
             outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, digest });
         }
         record_sums(&self.out, &digests)?;
-        Ok(Baked { name, manifest: manifest.digest(), outputs })
+        Ok(Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs })
     }
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 mod bake;
+mod diff;
+mod explain;
 mod fetch;
 mod files;
 mod image;
@@ -58,6 +60,10 @@ enum Command {
     Ls(LsArgs),
     /// Print a file of a disk image
     Cat(CatArgs),
+    /// Tell where a path of a disk image came from: layer, artifact, package, and who answers for it
+    Explain(explain::ExplainArgs),
+    /// Compare the root file systems of two disk images; exit 1 if they differ
+    Diff(diff::DiffArgs),
     /// Show and renew what is trusted
     #[command(subcommand)]
     Trust(trust::Trust),
@@ -172,6 +178,8 @@ impl Cli {
             Command::Lint(args) => image::lint(&args),
             Command::Ls(args) => files::ls(&args),
             Command::Cat(args) => files::cat(&args),
+            Command::Explain(args) => explain::run(&args),
+            Command::Diff(args) => diff::run(&args),
             Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),
         }

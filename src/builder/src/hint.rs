@@ -12,6 +12,7 @@ use crate::fetch::FetchError;
 use crate::http::HttpError;
 use crate::layer::LayerError;
 use crate::merge::MergeError;
+use crate::origin::ExplainError;
 use crate::policy::PolicyError;
 use crate::publish::PublishError;
 use crate::registry::RegistryError;
@@ -85,6 +86,17 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
             "read the script; if its effect can be said as data, add to `scripts` of the layer that installs {package}: \
              {{\"package\": \"{package}\", \"script\": \"{script}\", \"sha256\": \"{sha256}\"}}"
         )),
+        Some(MergeError::Trigger { trigger, interested, sha256, .. }) => Some(format!(
+            "read the postinst of {interested} in the base; if its effect can be said as data, or may wait for the first \
+             boot (\"defer\": true), add to `scripts` of the layer: {{\"package\": \"{interested}\", \"script\": \
+             \"postinst\", \"sha256\": \"{sha256}\", \"triggers\": [\"{trigger}\"]}}"
+        )),
+        Some(MergeError::Overwrites { package, owner, .. }) => Some(format!(
+            "dpkg refuses it too: only a version of {package} that replaces {owner}, or a base without {owner}, will do"
+        )),
+        Some(MergeError::Needs { what: "user", name, .. }) => {
+            Some(format!("add to `users` of the layer: \"{name}\", with an id that it keeps"))
+        }
         Some(MergeError::Depends { package, .. }) => {
             Some(format!("add the missing package to the manifest and to the layer that installs {package}"))
         }
@@ -110,6 +122,11 @@ fn of_image(error: &(dyn Error + 'static)) -> Option<String> {
     }
     if let Some(PublishError::Exists { .. }) = error.downcast_ref() {
         return Some("--force replaces it".to_owned());
+    }
+    if let Some(ExplainError::Beside { .. }) = error.downcast_ref() {
+        let text = "--record FILE goes by a record that you trust: after the bake one of the two was changed, or both are \
+                    not of one bake";
+        return Some(text.to_owned());
     }
     None
 }

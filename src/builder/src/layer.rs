@@ -13,7 +13,7 @@ mod read;
 mod set;
 
 pub use schema::{
-    Account, Alternative, AuditedScript, Install, Layer, LayerFile, Ownership, Schema, Subordinate, Units,
+    Account, Alternative, AuditedScript, Install, Layer, LayerFile, Ownership, Schema, ScriptUnits, Subordinate, Units,
 };
 pub use set::{Layers, check};
 

@@ -23,10 +23,12 @@ pub mod layer;
 pub mod images;
 pub mod stage;
 pub mod merge;
+pub mod origin;
 pub mod publish;
 pub mod bake;
 
 pub mod cli;
+pub mod diff;
 pub mod embedded;
 pub mod hint;
 pub mod inspect;

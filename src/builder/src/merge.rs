@@ -4,12 +4,18 @@
 
 mod accounts;
 mod alternatives;
+mod debhelper;
+mod deferred;
 mod dpkg;
 mod expand;
 mod limits;
+mod overrides;
+mod owners;
 mod place;
 mod relations;
 mod scripts;
+mod status;
+mod triggers;
 mod units;
 
 use std::collections::BTreeMap;
@@ -23,9 +29,10 @@ use crate::layer::{Layer, LayerFile};
 use crate::manifest::Manifest;
 use crate::stage::{Content, Entry, Staged};
 use place::Target;
+pub(crate) use place::matches;
 
 /// Where the manifest is recorded in every image.
-const RECORD: &str = "/opt/podplane/share/vmconfig-installed.json";
+pub(crate) const RECORD: &str = "/opt/podplane/share/vmconfig-installed.json";
 
 /// Largest text file that is read to be changed, in bytes: dpkg's status file is the largest, with 1 to 10 MB.
 const MAX_TEXT: u64 = 64 << 20;
@@ -44,6 +51,14 @@ pub enum MergeError {
     Depends { package: String, relation: String },
     #[error("{package}: conflicts with {relation}, which is installed as {found}")]
     Conflicts { package: String, relation: String, found: String },
+    #[error("{package}: its {field} {text:?} is not a list of relations")]
+    Relation { package: String, field: &'static str, text: String },
+    #[error("{path}: {package} brings it, but it is also in package {owner} ({version})")]
+    Overwrites { path: String, package: String, owner: String, version: String },
+    #[error("{package}: sets off the trigger {trigger}, and nobody runs what {interested} does about it")]
+    Trigger { package: String, trigger: String, interested: String, sha256: String },
+    #[error("{package}: its scripts need the {what} {name}, which no layer makes")]
+    Needs { package: String, what: &'static str, name: String },
     #[error("{package}: already installed in version {found}; packages of the base are not replaced")]
     Installed { package: String, found: String },
     #[error(
@@ -76,6 +91,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     let mut target = Target::new(base, epoch);
     relations::check(&target, &artifacts)?;
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
+    let mut packages = dpkg::Database::read(&target)?;
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
     for (index, layer) in layers.iter().enumerate() {
         let name = &layer.schema.name;
@@ -100,7 +116,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
             match &artifact.content {
                 Content::File { path, mode, len } => target.artifact_file(path, *mode, source, *len)?,
                 Content::Members(entries) => target.entries(entries, source, true)?,
-                Content::Deb(deb) => dpkg::install(&mut target, deb, source, &audited)?,
+                Content::Deb(deb) => packages.install(&mut target, deb, source, &audited)?,
             }
         }
         target.enter(Origin { layer: name.clone(), ..Origin::default() });

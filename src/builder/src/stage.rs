@@ -24,7 +24,7 @@ use crate::manifest::Manifest;
 use crate::verify::{Artifact, Verified};
 
 /// Name of the artifact that the builder brings itself: the first-boot program.
-const FIRSTBOOT: &str = "firstboot";
+pub(crate) const FIRSTBOOT: &str = "firstboot";
 
 /// Why artifacts cannot be staged.
 #[derive(Debug, thiserror::Error)]

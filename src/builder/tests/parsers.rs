@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use vmbake::http::Mirror;
 use vmbake::manifest::{Digest, Manifest};
+use vmbake::origin::Record;
 use vmbake::proof::checksum;
 use vmbake::proof::oci::{Image, OciError, Platform, check_layer};
 use vmbake::proof::sigstore::rekor;
@@ -19,6 +20,12 @@ const INDEX: &str = "sha256:4461a5020135a94d0eb69ac0484ddb231038c1c4b5bc681c3059
 fn data(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(path)
 }
+
+const RECORD: &str = "{\"format\":1,\"manifest\":\
+    \"sha256:4461a5020135a94d0eb69ac0484ddb231038c1c4b5bc681c30594b89f2ac047a\",\"layers\":{\"l\":{\"version\":\"1\",\"digest\":\
+    \"sha256:84e99cf689978963f9acdd7476ab03dbd122cf29396998b30d05d2bcf799b775\"}},\"artifacts\":{\"a\":{\"layer\":\"l\",\"digest\":\
+    \"sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"}},\
+    \"paths\":{\"/p\":{\"layer\":\"l\",\"artifact\":\"a\"}},\"removed\":{\"/q\":null}}\n";
 
 /// A text with some of its bytes replaced, removed or doubled.
 fn damaged(text: &'static [u8]) -> impl Strategy<Value = Vec<u8>> {
@@ -61,6 +68,7 @@ proptest! {
         let _ = Template::try_from(text.clone());
         let _ = rekor::uuids(text.as_bytes());
         let _ = rekor::Entry::parse(text.as_bytes());
+        let _ = Record::parse("r", text.as_bytes());
         let _ = Manifest::parse(Path::new("m"), text.into_bytes());
     }
 
@@ -70,6 +78,14 @@ proptest! {
             let again = manifest.content().to_text().unwrap();
             let again = Manifest::parse(Path::new("m"), again.into_bytes()).unwrap();
             prop_assert_eq!(again.content(), manifest.content());
+        }
+    }
+
+    #[test]
+    fn damaged_records(text in damaged(RECORD.as_bytes())) {
+        prop_assert!(Record::parse("r", RECORD.as_bytes()).is_ok());
+        if let Ok(record) = Record::parse("r", &text) {
+            prop_assert_eq!(record.to_text().unwrap(), text);
         }
     }
 

@@ -38,7 +38,7 @@ pub(super) fn ls(args: &LsArgs) -> Result<Outcome, Failure> {
 }
 
 /// A reader that has seen enough closes the pipe: that is no failure of ours.
-fn finish(written: io::Result<()>) -> Result<Outcome, Failure> {
+pub(super) fn finish(written: io::Result<()>) -> Result<Outcome, Failure> {
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(Outcome::Clean),

@@ -110,6 +110,12 @@ fn scripts(found: &mut Findings, schema: &Schema) {
             (!known).then(|| format!("script {:?} is neither preinst nor postinst", script.script)),
         );
         found.value(format!("{pointer}/sha256"), rules::sha256(&script.sha256));
+        found.list(&format!("{pointer}/users"), &script.users, rules::account);
+        found.list(&format!("{pointer}/groups"), &script.groups, rules::account);
+        found.keys(&format!("{pointer}/directories"), script.directories.keys(), rules::path);
+        found.keys(&format!("{pointer}/files"), script.files.keys(), rules::path);
+        found.keys(&format!("{pointer}/symlinks"), script.symlinks.keys(), rules::path);
+        found.list(&format!("{pointer}/units/enable"), &script.units.enable, rules::unit);
         for (index, alternative) in script.alternatives.iter().enumerate() {
             let pointer = format!("{pointer}/alternatives/{index}");
             found.value(format!("{pointer}/link"), rules::path(&alternative.link));

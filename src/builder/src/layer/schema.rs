@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, de};
 
+use crate::manifest::Digest;
+
 /// One layer: its description and its files.
 #[derive(Clone, Debug)]
 pub struct Layer {
@@ -12,6 +14,8 @@ pub struct Layer {
     pub schema: Schema,
     /// The files below `files/`, by absolute path in the image.
     pub files: BTreeMap<String, LayerFile>,
+    /// Digest of `layer.json` and of all files, see [`Layers::load`](super::Layers::load).
+    pub digest: Digest,
 }
 
 /// A file that a layer brings itself.
@@ -113,7 +117,8 @@ pub enum Install {
     },
 }
 
-/// A maintainer script whose whole effect on a new installation is listed here.
+/// A maintainer script that somebody read. What its text outside of debhelper's sections does on a new installation is
+/// listed here; those sections are interpreted all the same.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditedScript {
@@ -123,9 +128,42 @@ pub struct AuditedScript {
     pub script: String,
     /// SHA-256 of the script, hexadecimal.
     pub sha256: String,
+    /// Runs on the first boot instead: the package is installed but not configured. Only for a `postinst`.
+    #[serde(default)]
+    pub defer: bool,
+    /// Triggers for which the script is answered for. It is then that of an interested package of the base.
+    #[serde(default)]
+    pub triggers: Vec<String>,
+    /// Users that it needs, which a layer makes before.
+    #[serde(default)]
+    pub users: Vec<String>,
+    /// Groups that it needs, which a layer makes before.
+    #[serde(default)]
+    pub groups: Vec<String>,
+    /// Directories that it makes, or whose mode and owner it sets.
+    #[serde(default)]
+    pub directories: BTreeMap<String, Ownership>,
+    /// Files of the package whose mode and owner it sets.
+    #[serde(default)]
+    pub files: BTreeMap<String, Ownership>,
+    /// Symbolic links that it makes: absolute path to target.
+    #[serde(default)]
+    pub symlinks: BTreeMap<String, String>,
     /// Alternatives that it installs.
     #[serde(default)]
     pub alternatives: Vec<Alternative>,
+    /// Units that it enables.
+    #[serde(default)]
+    pub units: ScriptUnits,
+}
+
+/// What a maintainer script does with units.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScriptUnits {
+    /// Units that it enables.
+    #[serde(default)]
+    pub enable: Vec<String>,
 }
 
 /// One choice of an alternative, as `update-alternatives --install` takes it.

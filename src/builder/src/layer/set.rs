@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use super::check::Found;
 use super::document::Document;
 use super::read::{self, Content, DESCRIPTION};
-use super::{Fault, Layer, LayerError, Schema, among, check as alone};
+use super::{Fault, Layer, LayerError, LayerFile, Schema, among, check as alone};
 use crate::embedded;
+use crate::manifest::Digest;
 
 /// The layer that every image gets, as its last one.
 const LAST: &str = "hygiene";
@@ -29,6 +30,9 @@ pub struct Layers {
 
 impl Layers {
     /// Reads the layers of directory `dir`, or the built-in ones; the first layer with faults stops it.
+    ///
+    /// The digest of a layer is the SHA-256 of what `sha256sum` prints about `layer.json` and all files below `files/`,
+    /// sorted by path: `find layer.json files -type f | LC_ALL=C sort | xargs sha256sum | sha256sum`.
     pub fn load(dir: Option<&Path>) -> Result<Self, LayerError> {
         let mut all = BTreeMap::new();
         for (name, content) in contents(dir)? {
@@ -154,11 +158,19 @@ fn load_one(dir: &Path, name: &str, content: Content) -> Result<Loaded, Vec<Faul
             faults.push(fault(Some(document.position("/name", false)), message));
         }
         Ok(document) if faults.is_empty() => {
-            return Ok(Loaded { layer: Layer { schema: document.schema.clone(), files }, document, path });
+            let layer = Layer { digest: digest(&text, &files), files, schema: document.schema.clone() };
+            return Ok(Loaded { layer, document, path });
         }
         Ok(_) => {}
     }
     Err(faults)
+}
+
+fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>) -> Digest {
+    let own = files.iter().map(|(path, file)| (format!("files{path}"), file.content.as_slice()));
+    let named: BTreeMap<String, &[u8]> = own.chain([("layer.json".to_owned(), text)]).collect();
+    let lines = named.iter().map(|(path, content)| format!("{}  {path}\n", Digest::of(content).hex()));
+    Digest::of(lines.collect::<String>().as_bytes())
 }
 
 /// What is wrong with a layer of the right form, in the order of its text.
@@ -184,10 +196,14 @@ mod tests {
         for (name, rest) in layers {
             let folder = dir.path().join(name);
             std::fs::create_dir(&folder).unwrap();
-            let head = format!("{{\n\"name\": \"{name}\", \"version\": \"1\", \"description\": \"d\", \"os\": [\"o\"]");
-            std::fs::write(folder.join("layer.json"), format!("{head}{rest}\n}}")).unwrap();
+            let text = layer_text(name).replace("\n}", &format!("{rest}\n}}"));
+            std::fs::write(folder.join("layer.json"), text).unwrap();
         }
         Layers::load(Some(dir.path()))
+    }
+
+    fn layer_text(name: &str) -> String {
+        format!("{{\n\"name\": \"{name}\", \"version\": \"1\", \"description\": \"d\", \"os\": [\"o\"]\n}}")
     }
 
     #[test]
@@ -232,6 +248,23 @@ mod tests {
             let error = load(&[("a", rest)]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
+    }
+
+    #[test]
+    fn a_digest_is_that_of_what_sha256sum_prints() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [("layer.json", layer_text("a")), ("files/usr/b", "b".to_owned()), ("files/etc/a", "a".to_owned())];
+        for (path, content) in &files {
+            let path = dir.path().join("a").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let command = "find layer.json files -type f | LC_ALL=C sort | xargs sha256sum | sha256sum";
+        let output =
+            std::process::Command::new("sh").args(["-c", command]).current_dir(dir.path().join("a")).output().unwrap();
+        let expected = String::from_utf8(output.stdout).unwrap();
+        let layers = Layers::load(Some(dir.path())).unwrap();
+        assert_eq!(layers.layers["a"].digest.hex(), expected.split_once(' ').unwrap().0);
     }
 
     #[test]

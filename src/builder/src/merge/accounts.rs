@@ -137,7 +137,7 @@ pub(super) fn metadata(target: &Target, schema: &Schema, owner: &Ownership) -> R
 }
 
 /// The id of a name in passwd(5) or group(5): the third field of both.
-fn lookup(target: &Target, file: &str, name: &str) -> Result<Option<u32>, MergeError> {
+pub(super) fn lookup(target: &Target, file: &str, name: &str) -> Result<Option<u32>, MergeError> {
     let text = target.text_or_empty(file)?;
     let line = text.lines().find(|line| line.split(':').next() == Some(name));
     Ok(line.and_then(|line| line.split(':').nth(2)).and_then(|id| id.parse().ok()))

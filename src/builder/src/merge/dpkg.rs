@@ -1,98 +1,154 @@
-//! Installing a package as dpkg would on a system that does not have it (deb-postinst(5), dpkg(1)): its files, its
-//! conffiles, its entry in the status file, its files below `info`, and what its scripts would do.
+//! Installing a package as dpkg would on a system that does not have it (deb-postinst(5), dpkg(1)): its files where the
+//! base lets them be, its conffiles, its entry in the status file, its files below `info`, its triggers, and what its
+//! scripts would do.
 
-use std::collections::BTreeMap;
-
+use md5::Digest as _;
 use vmbake_disk::source::SourceId;
 
+use super::overrides::Overrides;
+use super::owners::{Claim, INFO, Owners};
 use super::place::Target;
-use super::{MergeError, scripts};
+use super::scripts::Effects;
+use super::status::{State, Status};
+use super::{MAX_TEXT, MergeError, deferred, scripts, triggers};
 use crate::layer::AuditedScript;
-use crate::stage::{Control, Deb, EntryKind};
+use crate::stage::{Deb, Entry, EntryKind};
 
-const STATUS: &str = "/var/lib/dpkg/status";
-const STATUS_OLD: &str = "/var/lib/dpkg/status-old";
-const INFO: &str = "/var/lib/dpkg/info";
+/// Largest file of a package without `md5sums` that is read to make them, in bytes.
+const MAX_FILE: u64 = 1 << 30;
 
-/// The order in which dpkg writes the fields that it knows; all others follow in the order of the control file, and
-/// `Description` with what comes after it stands behind `Conffiles`.
-const FIELDS: [&str; 20] = [
-    "Package",
-    "Essential",
-    "Protected",
-    "Status",
-    "Priority",
-    "Section",
-    "Installed-Size",
-    "Origin",
-    "Maintainer",
-    "Bugs",
-    "Architecture",
-    "Multi-Arch",
-    "Source",
-    "Version",
-    "Replaces",
-    "Provides",
-    "Depends",
-    "Pre-Depends",
-    "Recommends",
-    "Suggests",
-];
-const LATE_FIELDS: [&str; 5] = ["Breaks", "Conflicts", "Enhances", "Conffiles", "Description"];
-
-/// The packages of a status file, by name and architecture, in the file's text.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Status {
-    stanzas: BTreeMap<(String, String), (Control, String)>,
+/// dpkg's knowledge of the tree, and what the installed packages leave to do.
+#[derive(Debug, Default)]
+pub(super) struct Database {
+    owners: Owners,
+    overrides: Overrides,
+    status: Status,
+    deferred: bool,
 }
 
-impl Status {
-    /// Reads the status file of the tree.
+/// What a package lists, and where it goes.
+struct Placed {
+    /// Path in the package, absolute.
+    listed: String,
+    /// With its path in the tree.
+    entry: Entry,
+}
+
+impl Database {
+    /// Reads what the base has.
     pub(super) fn read(target: &Target) -> Result<Self, MergeError> {
-        let mut stanzas = BTreeMap::new();
-        for text in target.text_or_empty(STATUS)?.split("\n\n").filter(|text| !text.trim().is_empty()) {
-            let damaged = |reason: String| MergeError::Content { path: STATUS.to_owned(), reason };
-            let control = Control::parse(text).map_err(|error| damaged(error.to_string()))?;
-            let field = |name| control.get(name).unwrap_or_default().to_owned();
-            let key = (field("Package"), field("Architecture"));
-            if key.0.is_empty() {
-                return Err(damaged("has a stanza without a package".to_owned()));
-            }
-            stanzas.insert(key, (control, text.trim_end().to_owned()));
+        let (owners, overrides) = (Owners::read(target)?, Overrides::read(target)?);
+        Ok(Self { owners, overrides, status: Status::read(target)?, ..Self::default() })
+    }
+
+    /// Installs `deb`, whose data archive is `source`.
+    pub(super) fn install(
+        &mut self,
+        target: &mut Target,
+        deb: &Deb,
+        source: SourceId,
+        audited: &[AuditedScript],
+    ) -> Result<(), MergeError> {
+        let mut effects = scripts::effects(deb, audited)?;
+        let placed = self.placed(target, deb)?;
+        keep_conffiles(target, deb, &placed)?;
+        let entries: Vec<Entry> = placed.iter().map(|placed| placed.entry.clone()).collect();
+        target.entries(&entries, source, false)?;
+        for placed in &placed {
+            self.owners.add(&target.tree, &deb.info_stem(), placed.listed.as_bytes());
         }
-        Ok(Self { stanzas })
+        let state = if effects.defer { State::Unpacked } else { State::Installed };
+        write_info(target, deb, &placed)?;
+        let conffiles = conffile_digests(target, deb, &placed)?;
+        self.status.add(target, deb, state, conffiles)?;
+        self.set_off(target, deb, &entries, audited, &mut effects)?;
+        triggers::record(target, deb)?;
+        if effects.defer {
+            self.defer(target)?;
+        }
+        scripts::apply(target, deb.name(), &effects)
     }
 
-    /// The control fields of every installed package.
-    pub(super) fn installed(&self) -> impl Iterator<Item = &Control> {
-        let stanzas = self.stanzas.values().map(|(control, _)| control);
-        stanzas.filter(|control| control.get("Status").is_some_and(|status| status.ends_with(" installed")))
+    /// Brings what configures packages on the first boot, once.
+    fn defer(&mut self, target: &mut Target) -> Result<(), MergeError> {
+        if std::mem::replace(&mut self.deferred, true) { Ok(()) } else { deferred::apply(target) }
     }
 
-    fn text(&self) -> String {
-        self.stanzas.values().map(|(_, text)| format!("{text}\n\n")).collect()
+    /// Where the files of a package go: past diversions, with the owners and modes that are set for them, and without
+    /// those that an installed package replaces.
+    fn placed(&mut self, target: &mut Target, deb: &Deb) -> Result<Vec<Placed>, MergeError> {
+        let mut all: Vec<Placed> = Vec::new();
+        // dpkg leaves symbolic links to the end.
+        let (links, others): (Vec<_>, Vec<_>) =
+            deb.entries.iter().partition(|entry| matches!(entry.kind, EntryKind::Symlink(_)));
+        for entry in others.into_iter().chain(links) {
+            let mut entry = entry.clone();
+            let listed = listed(&entry.path);
+            if let Some(from) = self.overrides.diverted_from(&listed) {
+                let reason = format!("is where {from} is diverted to, but {} brings it too", deb.name());
+                return Err(MergeError::Content { path: listed, reason });
+            }
+            if !matches!(entry.kind, EntryKind::Directory) {
+                let diverted = self.overrides.diverting(&listed).map(str::to_owned);
+                let (owners, status) = (&mut self.owners, &self.status);
+                match owners.claim(target, status, deb, listed.as_bytes(), diverted.as_deref())? {
+                    Claim::Free => {}
+                    Claim::Replace => target.release(listed.as_bytes()),
+                    Claim::Keep => continue,
+                }
+            }
+            self.overrides.apply(target, &listed, &mut entry.meta)?;
+            entry.path = self.used(deb, &listed);
+            if let EntryKind::HardLink(to) = &mut entry.kind {
+                let first = self::listed(to);
+                if !all.iter().any(|placed| placed.listed == first) {
+                    let reason = format!("is a hard link to {first}, which stays with another package");
+                    return Err(MergeError::Content { path: listed, reason });
+                }
+                *to = self.used(deb, &first);
+            }
+            all.push(Placed { listed, entry });
+        }
+        Ok(all)
+    }
+
+    /// Where a listed path is in the tree, without the slash in front.
+    fn used(&self, deb: &Deb, listed: &str) -> Vec<u8> {
+        let path = self.overrides.diversion(deb.name(), listed).map_or(listed, |found| found.to.as_str());
+        path.trim_start_matches('/').as_bytes().to_vec()
+    }
+
+    fn set_off(
+        &mut self,
+        target: &mut Target,
+        deb: &Deb,
+        entries: &[Entry],
+        audited: &[AuditedScript],
+        effects: &mut Effects,
+    ) -> Result<(), MergeError> {
+        let paths: Vec<Vec<u8>> = entries.iter().map(|entry| entry.path.clone()).collect();
+        for set_off in triggers::activate(target, &self.status, deb, &paths, audited)? {
+            if set_off.entry.defer {
+                self.defer(target)?;
+                self.status.pend(target, &set_off.stem, &set_off.trigger)?;
+            } else {
+                effects.extend(set_off.entry);
+            }
+        }
+        Ok(())
     }
 }
 
-/// Installs `deb`, whose data archive is `source`.
-pub(super) fn install(
-    target: &mut Target,
-    deb: &Deb,
-    source: SourceId,
-    audited: &[AuditedScript],
-) -> Result<(), MergeError> {
-    let effects = scripts::effects(deb, audited)?;
-    keep_conffiles(target, deb)?;
-    target.entries(&deb.entries, source, false)?;
-    write_info(target, deb)?;
-    write_status(target, deb)?;
-    scripts::apply(target, effects)
+/// A path as dpkg lists it: the package's own root is `/.`.
+fn listed(path: &[u8]) -> String {
+    if path.is_empty() { "/.".to_owned() } else { format!("/{}", String::from_utf8_lossy(path)) }
 }
 
 /// A conffile that the base has already would make dpkg ask a question; here nobody can answer.
-fn keep_conffiles(target: &Target, deb: &Deb) -> Result<(), MergeError> {
+fn keep_conffiles(target: &Target, deb: &Deb, placed: &[Placed]) -> Result<(), MergeError> {
     for path in deb.conffiles() {
-        if matches!(target.tree.find(path.as_bytes()), Ok(Some(_))) {
+        let used = placed.iter().find(|placed| placed.listed == path).map(|placed| placed.entry.path.as_slice());
+        if matches!(target.tree.find(used.unwrap_or(path.as_bytes())), Ok(Some(_))) {
             let reason = format!("exists already, but is a conffile of {}", deb.name());
             return Err(MergeError::Content { path, reason });
         }
@@ -100,14 +156,9 @@ fn keep_conffiles(target: &Target, deb: &Deb) -> Result<(), MergeError> {
     Ok(())
 }
 
-fn write_info(target: &mut Target, deb: &Deb) -> Result<(), MergeError> {
+fn write_info(target: &mut Target, deb: &Deb, placed: &[Placed]) -> Result<(), MergeError> {
     let stem = format!("{INFO}/{}", deb.info_stem());
-    let mut list = String::new();
-    for entry in &deb.entries {
-        // The package's own root is listed as "/.", and no directory has a slash at its end.
-        let path = String::from_utf8_lossy(&entry.path);
-        list.push_str(&if path.is_empty() { "/.\n".to_owned() } else { format!("/{path}\n") });
-    }
+    let list: String = placed.iter().map(|placed| format!("{}\n", placed.listed)).collect();
     let meta = target.meta(0o644);
     target.file(&format!("{stem}.list"), meta, list.into_bytes())?;
     for (name, content) in &deb.info {
@@ -115,54 +166,41 @@ fn write_info(target: &mut Target, deb: &Deb) -> Result<(), MergeError> {
         let meta = target.meta(if script { 0o755 } else { 0o644 });
         target.file(&format!("{stem}.{name}"), meta, content.clone())?;
     }
+    if !deb.info.contains_key("md5sums") {
+        let text = md5sums(target, placed)?;
+        let meta = target.meta(0o644);
+        target.file(&format!("{stem}.md5sums"), meta, text.into_bytes())?;
+    }
     Ok(())
 }
 
-fn write_status(target: &mut Target, deb: &Deb) -> Result<(), MergeError> {
-    let mut status = Status::read(target)?;
-    let old = target.text_or_empty(STATUS)?;
-    let text = stanza(target, deb)?;
-    let arch = deb.control.get("Architecture").unwrap_or_default().to_owned();
-    status.stanzas.insert((deb.name().to_owned(), arch), (deb.control.clone(), text));
-    target.set_text(STATUS_OLD, &old)?;
-    target.set_text(STATUS, &status.text())
+/// The digests of all files, which dpkg writes itself when a package does not bring them.
+fn md5sums(target: &Target, placed: &[Placed]) -> Result<String, MergeError> {
+    let files =
+        placed.iter().filter(|found| matches!(found.entry.kind, EntryKind::File { .. } | EntryKind::HardLink(_)));
+    let line = |placed: &Placed| match target.tree.read(&placed.entry.path, MAX_FILE) {
+        Ok(bytes) => Ok(format!("{}  {}\n", md5_hex(&bytes), placed.listed.trim_start_matches('/'))),
+        Err(source) => Err(MergeError::Tree { layer: String::new(), source }),
+    };
+    files.map(line).collect()
 }
 
-/// The package's stanza of the status file.
-fn stanza(target: &Target, deb: &Deb) -> Result<String, MergeError> {
-    let mut fields: Vec<(String, String)> = deb.control.fields().to_vec();
-    fields.push(("Status".to_owned(), "install ok installed".to_owned()));
-    let conffiles = conffile_digests(target, deb)?;
-    if !conffiles.is_empty() {
-        fields.push(("Conffiles".to_owned(), conffiles));
-    }
-    let rank = |name: &str| {
-        let known = FIELDS.iter().chain(&LATE_FIELDS).position(|field| field.eq_ignore_ascii_case(name));
-        known.unwrap_or(FIELDS.len() + LATE_FIELDS.len())
-    };
-    fields.sort_by_key(|(name, _)| rank(name));
-    let line = |(name, value): &(String, String)| {
-        let separator = if value.starts_with('\n') || value.is_empty() { ":" } else { ": " };
-        format!("{name}{separator}{value}")
-    };
-    Ok(fields.iter().map(line).collect::<Vec<_>>().join("\n"))
+fn md5_hex(bytes: &[u8]) -> String {
+    md5::Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Each conffile with its MD5, as the status file lists them: dpkg compares them when the package is upgraded.
-fn conffile_digests(target: &Target, deb: &Deb) -> Result<String, MergeError> {
-    use md5::Digest as _;
+fn conffile_digests(target: &Target, deb: &Deb, placed: &[Placed]) -> Result<String, MergeError> {
     let mut lines = String::new();
     for path in deb.conffiles() {
-        let inside = deb.entries.iter().any(|entry| {
-            entry.path == path.trim_start_matches('/').as_bytes() && matches!(entry.kind, EntryKind::File { .. })
-        });
-        let content = target.tree.read(path.as_bytes(), super::MAX_TEXT).ok().filter(|_| inside);
+        let placed = placed.iter().find(|placed| placed.listed == path);
+        let placed = placed.filter(|placed| matches!(placed.entry.kind, EntryKind::File { .. }));
+        let content = placed.and_then(|placed| target.tree.read(&placed.entry.path, MAX_TEXT).ok());
         let content = content.ok_or_else(|| MergeError::Content {
             path: path.clone(),
             reason: format!("is listed as a conffile of {}, which does not bring it", deb.name()),
         })?;
-        let hex: String = md5::Md5::digest(&content).iter().map(|byte| format!("{byte:02x}")).collect();
-        lines.push_str(&format!("\n {path} {hex}"));
+        lines.push_str(&format!("\n {path} {}", md5_hex(&content)));
     }
     Ok(lines)
 }

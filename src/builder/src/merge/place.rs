@@ -139,6 +139,13 @@ impl Target {
         }
     }
 
+    /// Gives up a path that an earlier package wrote and that a later one may replace.
+    pub(super) fn release(&mut self, path: &[u8]) {
+        if let Ok(Some(id)) = self.tree.find(path) {
+            self.written.remove(&id);
+        }
+    }
+
     /// Places the members of an archive. A directory that exists keeps its owner and mode, as with dpkg and tar;
     /// `own` gives all members to root.
     pub(super) fn entries(&mut self, entries: &[Entry], source: SourceId, own: bool) -> Result<(), MergeError> {
@@ -249,7 +256,7 @@ impl Target {
 }
 
 /// Whether a name fits a pattern, in which `*` stands for any bytes.
-fn matches(pattern: &[u8], name: &[u8]) -> bool {
+pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern.split_first(), name.split_first()) {
         (None, None) => true,
         (Some((b'*', rest)), _) if matches(rest, name) => true,

@@ -1,30 +1,56 @@
 //! What maintainer scripts would do on a new installation, without running them.
 //!
-//! Sections that debhelper generated are read line by line: every line must be one of the shapes known here. What stands
-//! outside of them must do nothing. A script that is more than that must be on a layer's audited list, with its digest.
+//! Sections that debhelper generated are interpreted ([`super::debhelper`]). What stands outside of them must do nothing,
+//! or the script must be on a layer's audited list, with its digest and what it does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use vmbake_disk::tree::Metadata;
+
+use super::accounts::lookup;
 use super::place::Target;
-use super::{MergeError, alternatives, units};
-use crate::layer::{Alternative, AuditedScript};
+use super::{MergeError, alternatives, debhelper, units};
+use crate::layer::{Alternative, AuditedScript, Ownership};
 use crate::manifest::Digest;
 use crate::stage::Deb;
 
 /// Scripts that run when a package is installed; the others are only kept.
 const SCRIPTS: [&str; 2] = ["preinst", "postinst"];
 
-/// Generators of debhelper whose sections are understood. Those of dh_makeshlibs and dh_installdeb have no effect on a
-/// new installation; ldconfig's cache is renewed on the first boot, by systemd's ldconfig.service.
-const GENERATORS: [&str; 4] = ["dh_installsystemd", "dh_installdeb", "dh_makeshlibs", "dh_systemd_enable"];
-
 /// Everything that the scripts of a package change.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
     /// Units to enable, and units that only get a record of what enabling them would link.
-    enable: BTreeSet<String>,
-    record: BTreeSet<String>,
-    alternatives: Vec<Alternative>,
+    pub(super) enable: BTreeSet<String>,
+    pub(super) record: BTreeSet<String>,
+    /// System V scripts to register, and whether they start.
+    pub(super) init: BTreeMap<String, bool>,
+    /// Files of sysusers.d(5) whose users have to be there, and files of tmpfiles.d(5).
+    pub(super) sysusers: BTreeSet<String>,
+    pub(super) tmpfiles: BTreeSet<String>,
+    pub(super) alternatives: Vec<Alternative>,
+    /// Whether the postinst runs on the first boot.
+    pub(super) defer: bool,
+    users: BTreeSet<String>,
+    groups: BTreeSet<String>,
+    directories: BTreeMap<String, Ownership>,
+    files: BTreeMap<String, Ownership>,
+    symlinks: BTreeMap<String, String>,
+}
+
+impl Effects {
+    /// Takes over what a layer says that a script does.
+    pub(super) fn extend(&mut self, entry: &AuditedScript) {
+        let entry = entry.clone();
+        self.defer |= entry.defer;
+        self.users.extend(entry.users);
+        self.groups.extend(entry.groups);
+        self.directories.extend(entry.directories);
+        self.files.extend(entry.files);
+        self.symlinks.extend(entry.symlinks);
+        self.alternatives.extend(entry.alternatives);
+        self.enable.extend(entry.units.enable);
+    }
 }
 
 /// Reads the scripts of `deb`; one that is not understood is an error that shows it.
@@ -34,24 +60,64 @@ pub(super) fn effects(deb: &Deb, audited: &[AuditedScript]) -> Result<Effects, M
         let Some(bytes) = deb.info.get(script) else { continue };
         let sha256 = Digest::of(bytes).hex();
         let known = |entry: &&AuditedScript| entry.package == deb.name() && entry.script == script;
-        if let Some(entry) = audited.iter().filter(known).find(|entry| entry.sha256 == sha256) {
-            effects.alternatives.extend(entry.alternatives.iter().cloned());
-            continue;
-        }
+        let entry = audited.iter().filter(known).find(|entry| entry.sha256 == sha256);
         let text = String::from_utf8_lossy(bytes);
-        interpret(&text, &mut effects).map_err(|reason| MergeError::Script {
+        let refused = |reason: &str| MergeError::Script {
             package: deb.name().to_owned(),
             script: script.to_owned(),
-            sha256,
-            reason,
+            sha256: sha256.clone(),
+            reason: reason.to_owned(),
             text: text.trim_end().to_owned(),
-        })?;
+        };
+        match entry {
+            // A preinst runs before the files are there: it cannot wait.
+            Some(entry) if entry.defer && script == "preinst" => {
+                return Err(refused("only a postinst can be deferred"));
+            }
+            Some(entry) if entry.defer => effects.extend(entry),
+            Some(entry) => {
+                debhelper::interpret(&text, &mut effects).map_err(|reason| refused(&reason))?;
+                effects.extend(entry);
+            }
+            None => {
+                let rest = debhelper::interpret(&text, &mut effects).map_err(|reason| refused(&reason))?;
+                if let Some(reason) = rest.reason() {
+                    return Err(refused(reason));
+                }
+            }
+        }
     }
     Ok(effects)
 }
 
-/// Makes the changes.
-pub(super) fn apply(target: &mut Target, effects: Effects) -> Result<(), MergeError> {
+/// Makes the changes, for `package`.
+pub(super) fn apply(target: &mut Target, package: &str, effects: &Effects) -> Result<(), MergeError> {
+    for name in &effects.sysusers {
+        check_sysusers(target, package, name)?;
+    }
+    for name in &effects.tmpfiles {
+        // systemd-tmpfiles-setup.service makes what they say on every boot.
+        find_config(target, "tmpfiles.d", name)?;
+    }
+    for (what, file, names) in [("user", "/etc/passwd", &effects.users), ("group", "/etc/group", &effects.groups)] {
+        for name in names {
+            id(target, package, what, file, name)?;
+        }
+    }
+    for (path, owner) in &effects.directories {
+        let meta = metadata(target, package, owner)?;
+        target.directory(path, meta)?;
+    }
+    for (path, owner) in &effects.files {
+        let meta = metadata(target, package, owner)?;
+        target.set_mode(path, &meta)?;
+    }
+    for (path, to) in &effects.symlinks {
+        target.symlink(path, to)?;
+    }
+    for (script, enabled) in &effects.init {
+        units::rc_links(target, script, *enabled)?;
+    }
     for unit in &effects.enable {
         units::helper_enable(target, unit)?;
     }
@@ -61,154 +127,64 @@ pub(super) fn apply(target: &mut Target, effects: Effects) -> Result<(), MergeEr
     alternatives::install(target, &effects.alternatives)
 }
 
-fn interpret(text: &str, effects: &mut Effects) -> Result<(), String> {
-    let mut section: Option<Vec<&str>> = None;
-    for line in text.lines().map(str::trim) {
-        match (&mut section, line.strip_prefix("# Automatically added by ")) {
-            (None, Some(generator)) => {
-                let name = generator.split('/').next().unwrap_or_default();
-                if !GENERATORS.contains(&name) {
-                    return Err(format!("a section of {name}"));
-                }
-                section = Some(Vec::new());
-            }
-            (Some(_), Some(_)) => return Err("a section inside a section".to_owned()),
-            (Some(lines), None) if line == "# End automatically added section" => {
-                generated(lines, effects)?;
-                section = None;
-            }
-            (Some(lines), None) => lines.push(line),
-            (None, None) if is_idle(line) => {}
-            (None, None) => return Err(format!("the line {line:?}")),
-        }
-    }
-    if section.is_some() { Err("a section without an end".to_owned()) } else { Ok(()) }
+fn metadata(target: &Target, package: &str, owner: &Ownership) -> Result<Metadata, MergeError> {
+    let mut meta = target.meta(owner.mode);
+    meta.uid = id(target, package, "user", "/etc/passwd", &owner.owner)?;
+    meta.gid = id(target, package, "group", "/etc/group", &owner.group)?;
+    Ok(meta)
 }
 
-/// Whether a line outside of all sections does nothing.
-fn is_idle(line: &str) -> bool {
-    matches!(line, "" | "set -e" | "set -eu" | "exit 0" | ":" | "true") || line.starts_with('#')
+/// The id of an account that scripts of a package need. Ids are the layers' to give: they stay the same in every image.
+fn id(target: &Target, package: &str, what: &'static str, file: &str, name: &str) -> Result<u32, MergeError> {
+    let (package, name) = (package.to_owned(), name.to_owned());
+    lookup(target, file, &name)?.ok_or(MergeError::Needs { package, what, name })
 }
 
-/// Interprets one generated section, for a package that was not installed before.
-fn generated(lines: &[&str], effects: &mut Effects) -> Result<(), String> {
-    let mut mine = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    for line in lines {
-        let words = words(line).ok_or_else(|| format!("the line {line:?}"))?;
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+/// systemd-sysusers has nothing to do where all users, groups and memberships of the file exist (sysusers.d(5)).
+fn check_sysusers(target: &Target, package: &str, name: &str) -> Result<(), MergeError> {
+    let path = find_config(target, "sysusers.d", name)?;
+    let text = target.text(&path)?;
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {
-            ["if", rest @ ..] if condition(rest) => {
-                if let ["deb-systemd-helper", "debian-installed", units @ .., "then"] = rest {
-                    mine.2.extend(units.iter().map(|unit| (*unit).to_owned()));
+            ["u" | "u!", name, rest @ ..] => {
+                id(target, package, "user", "/etc/passwd", name)?;
+                // `id:group` names another group, which has to exist anyway.
+                if !rest.first().is_some_and(|id| id.contains(':')) {
+                    id(target, package, "group", "/etc/group", name)?;
                 }
             }
-            [] | ["fi"] | ["else"] | ["then"] => {}
-            ["deb-systemd-helper", "enable", units @ ..] => mine.0.extend(units.iter().map(|unit| (*unit).to_owned())),
-            ["deb-systemd-helper", "update-state", units @ ..] => {
-                mine.1.extend(units.iter().map(|unit| (*unit).to_owned()));
+            ["g", name, ..] => {
+                id(target, package, "group", "/etc/group", name)?;
             }
-            ["deb-systemd-helper", "unmask" | "disable", ..]
-            | ["deb-systemd-invoke", ..]
-            | ["systemctl", "--system", "daemon-reload"]
-            | ["_dh_action=restart" | "_dh_action=start" | "_dh_action=try-restart"]
-            | ["dpkg-maintscript-helper", "rm_conffile" | "mv_conffile" | "symlink_to_dir" | "dir_to_symlink", ..]
-            | ["ldconfig"] => {}
-            _ => return Err(format!("the line {line:?}")),
+            ["m", user, group] => {
+                let groups = target.text_or_empty("/etc/group")?;
+                let member = |line: &str| {
+                    let fields: Vec<&str> = line.split(':').collect();
+                    fields.first() == Some(group)
+                        && fields.get(3).is_some_and(|all| all.split(',').any(|one| one == *user))
+                };
+                if !groups.lines().any(member) {
+                    let name = format!("{user} as a member of {group}");
+                    return Err(MergeError::Needs { package: package.to_owned(), what: "user", name });
+                }
+            }
+            ["r", ..] => {}
+            _ => {
+                let reason = format!("line {line:?} is not understood");
+                return Err(MergeError::Content { path, reason });
+            }
         }
     }
-    // What is enabled only where the package was installed before is not enabled here.
-    effects.enable.extend(mine.0.difference(&mine.2).cloned());
-    effects.record.extend(mine.1);
     Ok(())
 }
 
-/// Whether these are the words of a condition that debhelper writes: none of them changes anything.
-fn condition(words: &[&str]) -> bool {
-    let Some((&"then", words)) = words.split_last() else { return false };
-    match words {
-        ["deb-systemd-helper", "--quiet", "was-enabled", ..] | ["deb-systemd-helper", "debian-installed", ..] => true,
-        _ => {
-            let mut depth = 0;
-            let plain = words.iter().all(|word| {
-                depth += i32::from(*word == "[") - i32::from(*word == "]");
-                depth == 1 || matches!(*word, "]" | "||" | "&&")
-            });
-            plain && depth == 0
-        }
-    }
-}
-
-/// Splits a line into words as a shell would, for lines that use nothing but quotes; `None` for all others. The ends
-/// `>/dev/null` and `|| true` are dropped, and `; then` becomes a word.
-fn words(line: &str) -> Option<Vec<String>> {
-    let line = line.split(" #").next().unwrap_or(line).trim();
-    if line.starts_with('#') {
-        return Some(Vec::new());
-    }
-    let line = line.trim_end_matches("|| true").trim_end().trim_end_matches(">/dev/null").trim_end();
-    let (line, then) = match line.strip_suffix("then") {
-        Some(rest) if rest.trim_end().ends_with(';') => (rest.trim_end().trim_end_matches(';'), true),
-        _ => (line, false),
-    };
-    if line.contains(['`', ';', '<', '>', '\\', '(', ')']) {
-        return None;
-    }
-    let mut words: Vec<String> = line
-        .split_whitespace()
-        .map(|word| word.trim_matches(|quote| quote == '\'' || quote == '"').to_owned())
-        .collect();
-    if words.iter().any(|word| word.contains(['\'', '"'])) {
-        return None;
-    }
-    if then {
-        words.push("then".to_owned());
-    }
-    Some(words)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn section(body: &str) -> Result<Effects, String> {
-        let mut effects = Effects::default();
-        let text = format!(
-            "#!/bin/sh\nset -e\n# Automatically added by dh_installsystemd/13\n{body}\n# End automatically added section\n"
-        );
-        interpret(&text, &mut effects).map(|()| effects)
-    }
-
-    #[test]
-    fn new_installations_enable_what_is_not_bound_to_an_earlier_one() {
-        let enabled = "if [ \"$1\" = \"configure\" ] || [ \"$1\" = \"abort-upgrade\" ] ; then\n\
-            deb-systemd-helper unmask 'a.service' >/dev/null || true\n\
-            if deb-systemd-helper --quiet was-enabled 'a.service'; then\n\
-            deb-systemd-helper enable 'a.service' >/dev/null || true\nelse\n\
-            deb-systemd-helper update-state 'a.service' >/dev/null || true\nfi\nfi";
-        let effects = section(enabled).unwrap();
-        assert!(effects.enable.contains("a.service") && effects.record.contains("a.service"));
-        let bound = "if deb-systemd-helper debian-installed 'a.service'; then\n\
-            deb-systemd-helper enable 'a.service' >/dev/null || true\nfi\n\
-            deb-systemd-helper update-state 'a.service' >/dev/null || true";
-        let effects = section(bound).unwrap();
-        assert!(effects.enable.is_empty() && effects.record.contains("a.service"));
-    }
-
-    #[test]
-    fn what_is_not_understood_is_refused() {
-        for body in [
-            "rm -rf /",
-            "if rm -rf /; then",
-            "if [ -e $(touch /x) ]; then",
-            "deb-systemd-helper enable 'a.service' ; rm x",
-            "systemctl --system daemon-reload && rm x",
-            "ldconfig || rm x",
-            "if [ a ] || rm x ; then",
-        ] {
-            assert!(section(body).is_err(), "{body}");
-        }
-        for text in ["echo hello", "# Automatically added by dh_other/1\n# End automatically added section"] {
-            assert!(interpret(text, &mut Effects::default()).is_err(), "{text}");
-        }
-    }
+/// A configuration file of systemd, by its name.
+fn find_config(target: &Target, folder: &str, name: &str) -> Result<String, MergeError> {
+    let paths = ["/etc", "/usr/lib"].map(|dir| format!("{dir}/{folder}/{name}"));
+    let found = paths.iter().find(|path| target.tree.resolve(path.as_bytes()).is_ok());
+    found.cloned().ok_or_else(|| {
+        let reason = "is used by a script, but no package brings it".to_owned();
+        MergeError::Content { path: format!("/usr/lib/{folder}/{name}"), reason }
+    })
 }

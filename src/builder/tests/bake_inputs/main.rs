@@ -9,4 +9,12 @@ mod relations;
 mod links;
 mod privileges;
 mod bombs;
+mod ownership;
+mod triggers;
+mod scripts;
+mod alternatives;
+mod judge;
 mod mutations;
+
+#[path = "../tools/mod.rs"]
+mod tools;

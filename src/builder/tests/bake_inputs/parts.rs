@@ -42,15 +42,20 @@ pub fn program(name: &'static str, path: &str) -> Part {
 
 /// Bakes the parts onto the base, as far as the tree; any stage's error comes with all its causes.
 pub fn bake(parts: &[Part]) -> Result<Tree, String> {
-    bake_layers(&[("k", "", parts)])
+    bake_onto(base(), parts, "")
+}
+
+/// Bakes the parts onto a base, with more keys for the layer that installs them, from the comma on.
+pub fn bake_onto(base: Tree, parts: &[Part], keys: &str) -> Result<Tree, String> {
+    run(base, &[("k", keys, parts)]).map_err(|error| chain(error.as_ref()))
 }
 
 /// Bakes layers, each of which requires the one before it: name, more keys, parts.
 pub fn bake_layers(layers: &[(&str, &str, &[Part])]) -> Result<Tree, String> {
-    run(layers).map_err(|error| chain(error.as_ref()))
+    run(base(), layers).map_err(|error| chain(error.as_ref()))
 }
 
-fn run(layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Error>> {
+fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let store = Store::open(Some(dir.path().join("store"))).unwrap();
     let mut dependencies = Vec::new();
@@ -86,7 +91,7 @@ fn run(layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Error>> {
     let supply = Supply { store: &store, sources: &sources, client: None, threads };
     let verified = vmbake::verify::verify(fetch(&manifest, &supply, &Progress::new(true))?, threads)?;
     let staged = vmbake::stage::stage(layers, &verified, None, &manifest)?;
-    Ok(vmbake::merge::merge(base(), staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?)
+    Ok(vmbake::merge::merge(base, staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?)
 }
 
 /// The text of a layer's description; `rest` are more keys, from the comma on.
@@ -106,7 +111,7 @@ pub const BASE_STATUS: &str = "Package: libc6\nStatus: install ok installed\nArc
     Version: 1\n\nPackage: wall\nStatus: install ok installed\nArchitecture: all\nVersion: 1\nBreaks: fragile (<< 2)\n\n";
 
 /// A base with accounts, dpkg's state, and `/lib` as a link to `/usr/lib`.
-fn base() -> Tree {
+pub fn base() -> Tree {
     let meta = Metadata::root(0o755, Timestamp::default());
     let mut tree = Tree::new(meta.clone(), Origin { layer: "base".to_owned(), ..Origin::default() });
     let origin = tree.add_origin(Origin { layer: "base".to_owned(), ..Origin::default() });
@@ -124,6 +129,20 @@ fn base() -> Tree {
     ] {
         let source = tree.sources_mut().add(Arc::new(text.as_bytes().to_vec()));
         let kind = Kind::File(Map::whole(source, 0, text.len() as u64));
+        tree.place(path.as_bytes(), Inode { meta: Metadata::root(0o644, meta.mtime), kind, origin }).unwrap();
+    }
+    tree
+}
+
+/// The base with more files, or with other text in those that it has.
+pub fn base_with(files: &[(&str, &str)]) -> Tree {
+    let mut tree = base();
+    let origin = tree.add_origin(Origin { layer: "base".to_owned(), ..Origin::default() });
+    let meta = Metadata::root(0o755, Timestamp::default());
+    for (path, text) in files {
+        let source = tree.sources_mut().add(Arc::new(text.as_bytes().to_vec()));
+        let kind = Kind::File(Map::whole(source, 0, text.len() as u64));
+        tree.make_dirs(path.rsplit_once('/').unwrap().0.as_bytes(), &meta, origin).unwrap();
         tree.place(path.as_bytes(), Inode { meta: Metadata::root(0o644, meta.mtime), kind, origin }).unwrap();
     }
     tree
@@ -163,6 +182,17 @@ pub fn member(kind: u8, name: &[u8], link: &[u8], content: &[u8]) -> Vec<u8> {
     bytes.extend(content);
     bytes.resize(bytes.len().next_multiple_of(512), 0);
     bytes
+}
+
+/// The same member with another mode and owner.
+pub fn owned(mut member: Vec<u8>, mode: u32, uid: u64, gid: u64) -> Vec<u8> {
+    let mut header = tar::Header::from_byte_slice(&member[..512]).clone();
+    header.set_mode(mode);
+    header.set_uid(uid);
+    header.set_gid(gid);
+    header.set_cksum();
+    member[..512].copy_from_slice(header.as_bytes());
+    member
 }
 
 /// A regular file.

@@ -2,6 +2,8 @@
 
 use super::parts::{bake, control, deb, package};
 
+const PROVIDES: &str = "Provides: service (= 2)\n";
+
 #[test]
 fn packages_that_do_not_fit_are_refused() {
     let cases = [
@@ -13,11 +15,21 @@ fn packages_that_do_not_fit_are_refused() {
         ("Depends: gone\n", "p: needs gone"),
         ("Conflicts: libc6\n", "p: conflicts with libc6, which is installed as 2.41-12"),
         ("Breaks: libc6 (<< 3)\n", "p: conflicts with libc6 (<< 3)"),
+        ("Depends: libc6:any\n", "p: needs libc6:any"),
+        ("Depends: libc6:arm64\n", "p: needs libc6:arm64"),
+        ("Depends: libc6, none [amd64]\n", "p: its Depends \"libc6, none [amd64]\" is not a list of relations"),
+        ("Pre-Depends: libc6 (=> 1)\n", "p: its Pre-Depends \"libc6 (=> 1)\" is not"),
+        ("Conflicts: libc6 (>> 9), (\n", "p: its Conflicts"),
+        ("Replaces: <x>\n", "p: its Replaces"),
+        ("Provides: a b\n", "p: its Provides"),
+        ("Depends: libc-dev-virtual (>= 2), range\nProvides: range (>= 1)\n", "p: needs range"),
+        ("Provides: service\nConflicts: service\n", "p: conflicts with service, which is installed as 1.0-1"),
+        ("Provides: service\nBreaks: service (<< 3)\n", "p: conflicts with service (<< 3)"),
         ("Conflicts: q\n", "p: conflicts with q, which is installed as 1.0-1"),
     ];
     for (fields, expected) in cases {
         let parts =
-            [package("a", deb(&control("p", fields), &[], &[])), package("b", deb(&control("q", ""), &[], &[]))];
+            [package("a", deb(&control("p", fields), &[], &[])), package("b", deb(&control("q", PROVIDES), &[], &[]))];
         let error = bake(&parts).expect_err(fields);
         assert!(error.contains(expected), "{fields}: {error}");
     }
@@ -34,7 +46,8 @@ fn packages_that_do_not_fit_are_refused() {
 fn packages_that_fit_are_taken() {
     for fields in [
         "Depends: libc6 (>= 2.38), none | q\n",
-        "Depends: libc6:any (= 2.41-12)\n",
+        "Depends: libc6:amd64 (= 2.41-12), libc6:native\n",
+        "Replaces: libc6 (<< 1)\nSuggests: nonsense [here]\n",
         "Depends: libc-dev-virtual (>= 2)\n",
         "Depends: q (= 1.0-1)\nPre-Depends: libc6\n",
         "Conflicts: gone, libc6 (<< 2)\nBreaks: q (>> 1.0-1)\n",
@@ -44,4 +57,10 @@ fn packages_that_fit_are_taken() {
             [package("a", deb(&control("p", fields), &[], &[])), package("b", deb(&control("q", ""), &[], &[]))];
         bake(&parts).expect(fields);
     }
+}
+
+#[test]
+fn a_package_comes_once() {
+    let parts = ["a", "b"].map(|name| package(name, deb(&control("p", ""), &[], &[])));
+    assert!(bake(&parts).unwrap_err().starts_with("p: already installed in version 1.0-1"));
 }

@@ -12,6 +12,9 @@ pub(super) fn show(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
+/// Names with the nodes that they lead to, one after the other from the root.
+type Steps<'a> = Vec<(&'a [u8], InodeId)>;
+
 impl Tree {
     /// The node at `path`, counted from the root. Follows no symbolic link, not even in the middle.
     pub fn lookup(&self, path: &[u8]) -> Option<InodeId> {
@@ -45,18 +48,29 @@ impl Tree {
         self.follow(path, false)
     }
 
+    /// The path at which `path` arrives when symbolic links are followed on the way, and at its end too if `last` says
+    /// so, with the node there; it has no links, no `.` and no `..`, and is empty for the root. `None` where nothing is.
+    pub fn real_path(&self, path: &[u8], last: bool) -> Result<Option<(Vec<u8>, InodeId)>, TreeError> {
+        let Some(steps) = self.steps(path, last)? else { return Ok(None) };
+        let end = steps.last().map_or(ROOT, |(_, id)| *id);
+        Ok(Some((steps.iter().flat_map(|(name, _)| [b"/", *name].concat()).collect(), end)))
+    }
+
     fn follow(&self, path: &[u8], last: bool) -> Result<Option<InodeId>, TreeError> {
+        Ok(self.steps(path, last)?.map(|steps| steps.last().map_or(ROOT, |(_, id)| *id)))
+    }
+
+    /// The names from the root to where `path` arrives, with their nodes.
+    fn steps<'a>(&'a self, path: &'a [u8], last: bool) -> Result<Option<Steps<'a>>, TreeError> {
         let mut todo: Vec<&[u8]> = components(path).rev().collect();
-        let mut stack = vec![ROOT];
+        let mut stack: Steps<'a> = Vec::new();
         let mut links = 0;
         while let Some(name) = todo.pop() {
             if name == b".." {
-                if stack.len() > 1 {
-                    stack.pop();
-                }
+                stack.pop();
                 continue;
             }
-            let dir = stack.last().copied().unwrap_or(ROOT);
+            let dir = stack.last().map_or(ROOT, |(_, id)| *id);
             if !matches!(self.inode(dir).kind, Kind::Directory(_)) {
                 return Err(TreeError::NotDirectory { path: show(path), found: self.inode(dir).kind.name() });
             }
@@ -68,14 +82,14 @@ impl Tree {
                         return Err(TreeError::SymlinkLoop { path: show(path) });
                     }
                     if target.starts_with(b"/") {
-                        stack.truncate(1);
+                        stack.clear();
                     }
                     todo.extend(components(target).rev());
                 }
-                _ => stack.push(id),
+                _ => stack.push((name, id)),
             }
         }
-        Ok(stack.last().copied())
+        Ok(Some(stack))
     }
 }
 

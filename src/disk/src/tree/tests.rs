@@ -24,6 +24,10 @@ fn symlinks_are_followed_inside_the_tree_only() {
     assert_eq!(tree.lookup(b"/usr/lib/x/f"), Some(placed));
     assert_eq!(tree.lookup(b"/lib/x/f"), None, "lookup follows nothing");
     assert_eq!(tree.resolve(b"/up/x/f").unwrap(), placed);
+    assert_eq!(tree.real_path(b"/up/../lib/./x//f", true).unwrap(), Some((b"/usr/lib/x/f".to_vec(), placed)));
+    assert_eq!(tree.real_path(b"/usr/../lib", false).unwrap().unwrap().0, b"/lib", "the last link is kept");
+    assert_eq!(tree.real_path(b"/..", true).unwrap(), Some((Vec::new(), ROOT)));
+    assert_eq!(tree.real_path(b"/lib/missing", true).unwrap(), None);
     assert!(matches!(tree.resolve(b"/loop"), Err(TreeError::SymlinkLoop { .. })));
     assert_eq!(tree.read(b"/lib/x/f", 3).unwrap(), [0; 3]);
     assert!(matches!(tree.read(b"/lib/x/f", 2), Err(TreeError::TooLarge { .. })));

@@ -1,0 +1,27 @@
+//! Where each path of an image came from: a merged tree enters, the record of its origins leaves, inside the tree and for
+//! the place beside the image; later `explain` goes from a path back to who answers for it.
+//!
+//! The record is JSON in exactly one form: keys sorted, no blanks, one newline at the end. What is not listed came with
+//! the base image.
+
+mod record;
+mod collect;
+mod packages;
+mod explain;
+mod report;
+
+pub use collect::{Ingredients, OriginError, record};
+pub use explain::{ExplainError, explain};
+pub use packages::{Package, PackageError};
+pub use record::{ArtifactOrigin, BaseImage, LayerOrigin, PathOrigin, Record, RecordError, path_text};
+pub use report::{ArtifactReport, Content, Explanation, Link};
+
+pub(crate) use explain::inside_manifest;
+pub(crate) use packages::installed;
+pub(crate) use record::inside_record;
+
+/// Where the record is in an image.
+pub const RECORD: &str = "/opt/podplane/share/vmbake-origin.json";
+
+/// Name of the base image where a layer's name is expected; no layer can be called so.
+const BASE: &str = "base";

@@ -1,0 +1,184 @@
+//! Maintainer scripts: what debhelper generated, what a layer says about the rest, and what waits for the first boot.
+
+use vmbake::manifest::Digest;
+use vmbake_disk::tree::Tree;
+
+use super::parts::{BASE_STATUS, Part, bake_onto, base_with, control, deb, dir, file, link, owned, package, text};
+
+/// As that of Debian's docker-registry: an account, modes, a System V script, a unit.
+const SERVICE: &str = "#!/bin/sh\nset -e\n\nif [ \"$1\" = 'configure' ]; then\n\tadduser --system --group registry\n\
+    \tchmod 0755 /etc/reg\n\tchown registry:registry /var/lib/registry\nfi\n\
+    # Automatically added by dh_installinit/13.24.2\n\
+    if [ \"$1\" = \"configure\" ] || [ \"$1\" = \"abort-upgrade\" ] ; then\n\
+    \tif [ -z \"$DPKG_ROOT\" ] && [ -x \"/etc/init.d/reg\" ]; then\n\t\tupdate-rc.d reg defaults >/dev/null\n\
+    \t\tif [ -n \"$2\" ]; then\n\t\t\t_dh_action=restart\n\t\telse\n\t\t\t_dh_action=start\n\t\tfi\n\
+    \t\tinvoke-rc.d --skip-systemd-native reg $_dh_action || exit 1\n\tfi\nfi\n# End automatically added section\n\
+    # Automatically added by dh_installsystemd/13.24.2\n\
+    if [ \"$1\" = \"configure\" ] ; then\n\tif deb-systemd-helper --quiet was-enabled 'reg.service'; then\n\
+    \t\tdeb-systemd-helper enable 'reg.service' >/dev/null || true\n\tfi\nfi\n# End automatically added section\nexit 0\n";
+
+/// As those of fluent-bit's own packages: nothing of it has an effect on a new installation.
+const QUIET: &str = "#!/bin/sh\nset -e\n\ncase \"$1\" in\n    configure)\n        ldconfig\n        if [ -n \"$2\" ]; then\n\
+    \x20           deb-systemd-invoke try-restart own.service\n        fi\n        ;;\nesac\n";
+
+const INIT: &str = "#!/bin/sh\n### BEGIN INIT INFO\n# Provides: reg\n# Default-Start:  2 3\n# Default-Stop:\t0 6\n\
+    ### END INIT INFO\n# Default-Start: 5\n";
+
+fn entry(package: &str, script: &str, content: &str, more: &str) -> String {
+    let sha256 = Digest::of(content.as_bytes()).hex();
+    format!(r#", "scripts": [{{"package": "{package}", "script": "{script}", "sha256": "{sha256}"{more}}}]"#)
+}
+
+fn service() -> Part {
+    let data = [
+        dir("./etc/"),
+        owned(dir("./etc/reg/"), 0o700, 0, 0),
+        dir("./etc/init.d/"),
+        owned(file("./etc/init.d/reg", INIT), 0o755, 0, 0),
+        file("./usr/lib/systemd/system/reg.service", "[Install]\nWantedBy=multi-user.target\n"),
+        dir("./var/lib/registry/"),
+    ];
+    package("reg", deb(&control("reg", ""), &[("postinst", SERVICE)], &data))
+}
+
+const EFFECTS: &str = r#", "users": ["registry"], "groups": ["registry"],
+    "directories": {"/var/lib/registry": {"mode": "0755", "owner": "registry", "group": "registry"}},
+    "files": {"/etc/reg": {"mode": "0755"}}, "symlinks": {"/etc/reg/link": "../x"}, "units": {"enable": ["own.service"]}"#;
+const USERS: &str = r#", "users": {"registry": {"id": 901, "home": "/nonexistent"}}"#;
+
+fn run(part: Part, keys: &str) -> Result<Tree, String> {
+    let unit = "[Install]\nWantedBy=timers.target\n";
+    bake_onto(base_with(&[("/usr/lib/systemd/system/own.service", unit)]), &[part], keys)
+}
+
+#[test]
+fn a_service_with_an_account_is_installed() {
+    let keys = entry("reg", "postinst", SERVICE, EFFECTS);
+    let tree = run(service(), &format!("{keys}{USERS}")).unwrap();
+    let meta = |path: &str| tree.inode(tree.lookup(path.as_bytes()).unwrap()).meta.clone();
+    let (home, folder) = (meta("/var/lib/registry"), meta("/etc/reg"));
+    assert_eq!((home.mode, home.uid, home.gid, folder.mode), (0o755, 901, 901, 0o755));
+    assert_eq!(link(&tree, "/etc/reg/link"), "../x");
+    for (path, expected) in [
+        ("/etc/rc2.d/S01reg", true),
+        ("/etc/rc3.d/S01reg", true),
+        ("/etc/rc0.d/K01reg", true),
+        ("/etc/rc6.d/K01reg", true),
+        ("/etc/rc5.d/S01reg", false),
+    ] {
+        assert_eq!(tree.lookup(path.as_bytes()).is_some(), expected, "{path}");
+    }
+    assert_eq!(link(&tree, "/etc/rc2.d/S01reg"), "../init.d/reg");
+    assert!(tree.lookup(b"/etc/systemd/system/multi-user.target.wants/reg.service").is_some());
+    assert!(tree.lookup(b"/etc/systemd/system/timers.target.wants/own.service").is_some());
+
+    let error = run(service(), &keys).unwrap_err();
+    assert_eq!(error, "reg: its scripts need the user registry, which no layer makes");
+    let error = run(service(), &entry("reg", "postinst", QUIET, EFFECTS)).unwrap_err();
+    assert!(error.contains("what vmbake does not know: the line \"if [ \\\"$1\\\" = 'configure' ]; then\""), "{error}");
+}
+
+#[test]
+fn a_script_without_effect_needs_an_entry_without_any() {
+    let part = |fields: &str| package("own", deb(&control("own", fields), &[("postinst", QUIET)], &[]));
+    run(part(""), &entry("own", "postinst", QUIET, "")).unwrap();
+    for keys in [
+        String::new(),
+        entry("other", "postinst", QUIET, ""),
+        entry("own", "preinst", QUIET, ""),
+        entry("own", "postinst", &QUIET.replace("ldconfig", "true"), ""),
+    ] {
+        let error = run(part(""), &keys).unwrap_err();
+        assert!(error.contains("own: its postinst (sha256 ") && error.contains(QUIET.trim_end()), "{error}");
+    }
+    // What an entry says does not hide a generated section that is not understood.
+    let script =
+        "#!/bin/sh\necho\n# Automatically added by dh_installinit/13\nrm -r /\n# End automatically added section\n";
+    let bad = package("own", deb(&control("own", ""), &[("postinst", script)], &[]));
+    assert!(run(bad, &entry("own", "postinst", script, "")).unwrap_err().contains("the line \"rm -r /\""));
+    let script = "#!/bin/sh\n# Automatically added by dh_python3/1\nx\n# End automatically added section\n";
+    let other = |keys: &str| run(package("own", deb(&control("own", ""), &[("postinst", script)], &[])), keys);
+    assert!(other("").unwrap_err().contains("a section of dh_python3"));
+    other(&entry("own", "postinst", script, "")).unwrap();
+}
+
+#[test]
+fn a_deferred_package_is_configured_on_the_first_boot() {
+    let tree = run(service(), &entry("reg", "postinst", SERVICE, r#", "defer": true"#)).unwrap();
+    let status = text(&tree, "/var/lib/dpkg/status");
+    assert!(status.contains("Package: reg\nStatus: install ok unpacked\n"), "{status}");
+    assert_eq!(text(&tree, "/etc/init.d/reg"), INIT);
+    for path in ["/etc/rc2.d/S01reg", "/etc/systemd/system/multi-user.target.wants/reg.service"] {
+        assert!(tree.lookup(path.as_bytes()).is_none(), "{path}: nothing of the script is done");
+    }
+    let unit = "/usr/lib/systemd/system/vmbake-configure-packages.service";
+    let wants = "/etc/systemd/system/multi-user.target.wants/vmbake-configure-packages.service";
+    assert_eq!(link(&tree, wants), unit);
+    let lines = text(&tree, unit);
+    let condition = lines.lines().find_map(|line| line.strip_prefix("ConditionPathExists=")).unwrap();
+    assert!(tree.lookup(condition.as_bytes()).is_some(), "it runs");
+    assert!(lines.contains(&format!("ExecStartPost=/usr/bin/rm -f {condition}\n")), "once");
+    assert!(lines.contains("ExecStart=/usr/bin/dpkg --configure --pending\n"));
+
+    let preinst = package("own", deb(&control("own", ""), &[("preinst", QUIET)], &[]));
+    let error = run(preinst, &entry("own", "preinst", QUIET, r#", "defer": true"#)).unwrap_err();
+    assert!(error.contains("only a postinst can be deferred"), "{error}");
+}
+
+#[test]
+fn accounts_and_temporary_files_of_systemd() {
+    let script = |command: &str| {
+        format!(
+            "#!/bin/sh\n# Automatically added by dh_installsysusers/13\n{command}\n# End automatically added section\n"
+        )
+    };
+    let sysusers = script("systemd-sysusers ${DPKG_ROOT:+--root=\"$DPKG_ROOT\"} own.conf");
+    let run = |script: &str, config: &str, text: &str| {
+        let data = [file(&format!("./usr/lib/{config}"), text)];
+        let part = package("own", deb(&control("own", ""), &[("postinst", script)], &data));
+        let base = base_with(&[
+            ("/etc/passwd", "root:x:0:0::/:\nhas:x:5:5::/:\n"),
+            ("/etc/group", "root:x:0:\nhas:x:5:root\n"),
+        ]);
+        bake_onto(base, &[part], "")
+    };
+    let fine = "# comment\nu has - \"Has\" /\nu! has 5:0\ng has -\nm root has\nr - 500-900\n";
+    run(&sysusers, "sysusers.d/own.conf", fine).unwrap();
+    for (text, expected) in [
+        ("u new -\n", "own: its scripts need the user new, which no layer makes"),
+        ("g new -\n", "own: its scripts need the group new, which no layer makes"),
+        ("m has has\n", "own: its scripts need the user has as a member of has"),
+        ("x y\n", "/usr/lib/sysusers.d/own.conf: line \"x y\" is not understood"),
+    ] {
+        assert!(run(&sysusers, "sysusers.d/own.conf", text).unwrap_err().contains(expected), "{text}");
+    }
+    let error = run(&sysusers, "sysusers.d/other.conf", "").unwrap_err();
+    assert_eq!(error, "/usr/lib/sysusers.d/own.conf: is used by a script, but no package brings it");
+    let tmpfiles = script(
+        "if [ -x \"$(command -v systemd-tmpfiles)\" ]; then\nsystemd-tmpfiles ${DPKG_ROOT:+--root=\"$DPKG_ROOT\"} --create own.conf || true\nfi",
+    );
+    run(&tmpfiles, "tmpfiles.d/own.conf", "d /run/own\n").unwrap();
+    assert!(
+        run(&tmpfiles, "tmpfiles.d/other.conf", "").unwrap_err().starts_with("/usr/lib/tmpfiles.d/own.conf: is used")
+    );
+}
+
+#[test]
+fn scripts_of_system_v_are_registered_once() {
+    let links = ["/etc/rc2.d/S01reg", "/etc/rc0.d/K01reg"];
+    let script = "#!/bin/sh\n# Automatically added by dh_installinit/13\nupdate-rc.d reg COMMAND >/dev/null || exit 1\n\
+        # End automatically added section\n";
+    let run = |mode: u32, command: &str, base: Tree| {
+        let data = [owned(file("./etc/init.d/reg", INIT), mode, 0, 0)];
+        let part =
+            package("reg", deb(&control("reg", ""), &[("postinst", &script.replace("COMMAND", command))], &data));
+        let tree = bake_onto(base, &[part], "").unwrap();
+        links.map(|path| tree.lookup(path.as_bytes()).is_some())
+    };
+    let base = || base_with(&[("/var/lib/dpkg/status", BASE_STATUS)]);
+    assert_eq!(run(0o755, "defaults", base()), [true, true]);
+    assert_eq!(run(0o755, "defaults-disabled", base()), [false, true]);
+    assert_eq!(run(0o644, "defaults", base()), [false, false], "no program");
+    assert_eq!(run(0o755, "defaults", base_with(&[("/etc/rc5.d/K20reg", "")])), [false, false], "the base has some");
+    assert_eq!(run(0o755, "defaults", base_with(&[("/etc/rc5.d/K20other", "")])), [true, true]);
+}

@@ -1,0 +1,99 @@
+//! What packages set off in others.
+
+use vmbake::manifest::Digest;
+
+use super::parts::{BASE_STATUS, Part, bake_onto, base_with, control, deb, dir, file, package, text};
+
+const POSTINST: &str = "#!/bin/sh\nupdate-something\n";
+
+fn run(parts: &[Part], keys: &str) -> Result<vmbake_disk::tree::Tree, String> {
+    let status = format!(
+        "{BASE_STATUS}Package: keen\nStatus: install ok installed\nArchitecture: all\nVersion: 1\nDescription: k\n\
+         Homepage: h\n\nPackage: libc-bin\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1\n\n\
+         Package: dbus\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1\n\n"
+    );
+    let base = base_with(&[
+        ("/var/lib/dpkg/status", &status),
+        ("/var/lib/dpkg/info/keen.postinst", POSTINST),
+        (
+            "/var/lib/dpkg/triggers/File",
+            "/usr/share/keen keen\n/usr/share/gone gone/noawait\n/usr/share/dbus-1/system.d dbus/noawait\n",
+        ),
+        ("/var/lib/dpkg/triggers/ldconfig", "libc-bin\n"),
+        ("/var/lib/dpkg/triggers/update-initramfs", "keen\n"),
+    ]);
+    bake_onto(base, parts, keys)
+}
+
+fn one(name: &'static str, triggers: &str, paths: &[&str]) -> Part {
+    let data: Vec<Vec<u8>> = paths.iter().map(|path| file(path, "")).collect();
+    package(name, deb(&control(name, ""), &[("triggers", triggers)], &data))
+}
+
+#[test]
+fn a_trigger_that_does_something_stops_the_bake() {
+    for (triggers, paths, trigger) in [
+        ("", &["./usr/share/keen/file"] as &[&str], "/usr/share/keen"),
+        ("", &["./usr/share/keen"], "/usr/share/keen"),
+        ("activate /usr/share/keen/x\n", &[], "/usr/share/keen"),
+        ("activate-noawait update-initramfs\n", &[], "update-initramfs"),
+        ("# c\n\n activate-await  update-initramfs \n", &[], "update-initramfs"),
+    ] {
+        let error = run(&[one("p", triggers, paths)], "").expect_err(trigger);
+        let expected = format!("p: sets off the trigger {trigger}, and nobody runs what keen does about it");
+        assert_eq!(error, expected, "{triggers:?} {paths:?}");
+    }
+    for (triggers, expected) in [
+        ("interest\n", "triggers of p: line \"interest\" does not name a trigger"),
+        ("interest /a//b\n", "does not name a trigger"),
+        ("activate /a/\n", "does not name a trigger"),
+        ("interest a_b\n", "does not name a trigger"),
+        ("interest ../x\n", "does not name a trigger"),
+        ("interest /../../x\n", "does not name a trigger"),
+        ("wait x\n", "line \"wait x\" has an unknown directive"),
+    ] {
+        let error = run(&[one("p", triggers, &[])], "").expect_err(triggers);
+        assert!(error.contains(expected), "{triggers}: {error}");
+    }
+    // Interests of a package that is installed before count too, its own and those of later ones do not.
+    let interested = one("a", "interest new-trigger\ninterest-noawait /usr/share/new\n", &["./usr/share/new/x"]);
+    let error = run(&[interested, one("b", "activate new-trigger\n", &[])], "").unwrap_err();
+    assert!(error.contains("b: sets off the trigger new-trigger, and nobody runs what a does"), "{error}");
+}
+
+#[test]
+fn interests_are_recorded_and_harmless_triggers_pass() {
+    let paths = ["./usr/share/keener", "./usr/share/gone/x", "./usr/share/dbus-1/system.d/p.conf"];
+    let part = one("p", "activate-noawait ldconfig\nactivate none\n", &paths);
+    let fields = "Multi-Arch: same\n";
+    let triggers = "interest-noawait update-initramfs\ninterest /usr/share/q\ninterest q\n";
+    let q = package("q", deb(&control("q", fields), &[("triggers", triggers)], &[dir("./usr/share/q/")]));
+    let tree = run(&[part, q], "").unwrap();
+    let of = |name: &str| text(&tree, &format!("/var/lib/dpkg/triggers/{name}"));
+    assert!(of("File").ends_with("/usr/share/dbus-1/system.d dbus/noawait\n/usr/share/q q:amd64\n"), "{}", of("File"));
+    assert_eq!((of("update-initramfs"), of("q")), ("keen\nq:amd64/noawait\n".into(), "q:amd64\n".into()));
+    assert!(tree.lookup(b"/usr/lib/systemd/system/vmbake-configure-packages.service").is_none());
+}
+
+#[test]
+fn a_layer_answers_for_a_trigger() {
+    let entry = |sha256: &str, more: &str| {
+        format!(
+            r#", "scripts": [{{"package": "keen", "script": "postinst", "sha256": "{sha256}", "triggers": ["/usr/share/keen"]{more}}}]"#
+        )
+    };
+    let sha256 = Digest::of(POSTINST.as_bytes()).hex();
+    let part = || one("p", "", &["./usr/share/keen/x"]);
+    let tree = run(&[part()], &entry(&sha256, r#", "symlinks": {"/usr/share/cache": "x"}"#)).unwrap();
+    assert_eq!(super::parts::link(&tree, "/usr/share/cache"), "x");
+    let other = Digest::of(b"other").hex();
+    assert!(run(&[part()], &entry(&other, "")).unwrap_err().contains("sets off the trigger /usr/share/keen"));
+    let second = one("q", "activate update-initramfs\n", &[]);
+    assert!(run(&[second], &entry(&sha256, "")).unwrap_err().contains("sets off the trigger update-initramfs"));
+
+    let tree = run(&[part(), one("q", "", &["./usr/share/keen/y"])], &entry(&sha256, r#", "defer": true"#)).unwrap();
+    let stanza = "Package: keen\nStatus: install ok triggers-pending\nArchitecture: all\nVersion: 1\nDescription: k\n\
+        Triggers-Pending: /usr/share/keen\nHomepage: h\n\n";
+    assert!(text(&tree, "/var/lib/dpkg/status").contains(stanza), "{}", text(&tree, "/var/lib/dpkg/status"));
+    assert!(tree.lookup(b"/var/lib/vmbake/configure-packages").is_some());
+}

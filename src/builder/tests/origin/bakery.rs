@@ -1,0 +1,142 @@
+//! Bakes a small image by the whole path: a base disk, two layers, a program, an archive, and the first-boot program.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use vmbake::bake::{Baked, Request, bake};
+use vmbake::embedded::program;
+use vmbake::manifest::Digest;
+use vmbake::progress::Progress;
+use vmbake::sources::Sources;
+use vmbake::store::Store;
+use vmbake_disk::image::Format;
+use vmbake_disk::tree::Tree;
+
+use super::image::{self, TOOLS, file, link};
+use super::tools::have;
+
+pub const TOOL: &[u8] = b"#!/bin/sh\necho tool\n";
+
+/// Whether an image can be baked here. In CI it must be possible.
+pub fn can_bake() -> bool {
+    if program("amd64").is_err() {
+        assert!(std::env::var_os("CI").is_none(), "the first-boot program is needed in CI");
+        println!("skipped: this vmbake has no first-boot program");
+        return false;
+    }
+    have(&TOOLS)
+}
+
+/// Bakes into `dir/out-<threads>`.
+pub fn baked(dir: &Path, threads: usize) -> (Baked, PathBuf) {
+    let base = dir.join("base.raw");
+    if !base.exists() {
+        image::write_disk(&base_tree(), &base);
+    }
+    let store = Store::open(Some(dir.join("store"))).unwrap();
+    let manifest = dir.join("manifest.json");
+    fs::write(&manifest, manifest_text(&store, &fs::read(&base).unwrap())).unwrap();
+    write_layers(&dir.join("layers"));
+    let out = dir.join(format!("out-{threads}"));
+    let request = Request {
+        kind: "tools".to_owned(),
+        os: "o".to_owned(),
+        arch: "amd64".to_owned(),
+        manifest,
+        base: Some(base),
+        layers: Some(dir.join("layers")),
+        store,
+        sources: Sources::load(None).unwrap(),
+        client: None,
+        size: None,
+        formats: vec![Format::Raw],
+        out: out.clone(),
+        force: false,
+        threads: NonZeroUsize::new(threads).unwrap(),
+    };
+    (bake(&request, &Progress::new(true)).unwrap(), out)
+}
+
+fn base_tree() -> Tree {
+    let mut tree = image::empty();
+    for (path, text) in [
+        ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\n"),
+        ("/etc/passwd-", "root:x:0:0:root:/root:/bin/sh\n"),
+        ("/etc/group", "root:x:0:\n"),
+        ("/etc/machine-id", ""),
+        ("/usr/lib/os-release", "ID=o\n"),
+        ("/usr/bin/dash", "dash"),
+        (
+            "/var/lib/dpkg/status",
+            "Package: dash\nStatus: install ok installed\nArchitecture: amd64\nVersion: 0.5.12-12\nDescription: d\n a\n",
+        ),
+        ("/var/lib/dpkg/info/dash.list", "/.\n/bin\n/bin/dash\n"),
+        ("/var/lib/dpkg/info/lost:amd64.list", "/.\n/usr/bin/dash\n"),
+    ] {
+        file(&mut tree, path, text);
+    }
+    link(&mut tree, "/bin", "usr/bin");
+    link(&mut tree, "/usr/bin/sh", "dash");
+    link(&mut tree, "/etc/os-release", "../usr/lib/os-release");
+    link(&mut tree, "/etc/resolv.conf", "/run/none");
+    tree
+}
+
+fn write_layers(root: &Path) {
+    let head = |name: &str| format!(r#"{{"name": "{name}", "version": "7", "description": "d", "os": ["o"]"#);
+    let tools = r#", "artifacts": {
+        "firstboot": {"type": "file", "path": "/opt/podplane/bin/firstboot", "mode": "0755"},
+        "tool": {"type": "file", "path": "/usr/bin/tool", "mode": "0755"},
+        "pack": {"type": "tar", "path": "/opt/pack"}},
+        "symlinks": {"/usr/bin/t": "tool"}}"#;
+    let hygiene = r#", "remove": ["/etc/*-"], "os_release": {"IMAGE_ID": "{kind}", "IMAGE_VERSION": "{version}"}}"#;
+    for (path, text) in [
+        ("tools/layer.json", head("tools") + tools),
+        ("tools/files/etc/tool.conf", "tool = 1\n".to_owned()),
+        ("hygiene/layer.json", head("hygiene") + hygiene),
+    ] {
+        let path = root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+/// Puts the artifacts into the store; their manifest pins the base too.
+fn manifest_text(store: &Store, base: &[u8]) -> String {
+    let entry = |bytes: &[u8], kind: &str, version: &str| {
+        let (digest, size) = (Digest::of(bytes), bytes.len());
+        format!(
+            r#""version": "{version}", "url": "https://example.org/{version}", "type": "{kind}", "digest": "{digest}", "size": {size}"#
+        )
+    };
+    let pack = pack();
+    for bytes in [TOOL, &pack] {
+        let path = store.path(&Digest::of(bytes));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    format!(
+        r#"{{"vmconfig": {{"version": "dev", "kind": "tools", "os": {{"name": "o", "arch": "amd64",
+        "image": {{{}, "proof": {{"type": "local"}}}}}}, "dependencies": {{
+        "tool": {{{}, "proof": {{"type": "cosign", "identity": "krel@example.org", "issuer": "https://issuer.example.org"}}}},
+        "pack": {{{}}}}}}}}}"#,
+        entry(base, "qcow2", "base-1"),
+        entry(TOOL, "binary", "1.2"),
+        entry(&pack, "tar.gz", "3.4")
+    )
+}
+
+/// A tar archive with the file `data`.
+fn pack() -> Vec<u8> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(5);
+    header.set_mode(0o644);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_mtime(0);
+    header.set_entry_type(tar::EntryType::Regular);
+    let mut builder = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    builder.append_data(&mut header, "data", &b"hello"[..]).unwrap();
+    builder.into_inner().unwrap().finish().unwrap()
+}
