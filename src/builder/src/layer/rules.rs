@@ -152,7 +152,8 @@ mod tests {
     #[test]
     fn words() {
         let long = format!("/{}", "x".repeat(256));
-        let cases: [(fn(&str) -> Option<String>, &[&str], &[&str]); 8] = [
+        type Case<'a> = (fn(&str) -> Option<String>, &'a [&'a str], &'a [&'a str]);
+        let cases: [Case<'_>; 8] = [
             (name, &["kube-apiserver", "libpq5", "g++", "0"], &["", "A", "-a", "a/b", "a b", "a\n", "é"]),
             (account, &["root", "_ssh", "systemd-journal"], &["", "0a", "a:b", "a.b", "A", &"a".repeat(33)]),
             (line, &["One sentence."], &["", " ", "a\nb", "a\0"]),

@@ -42,7 +42,7 @@ impl Target {
     pub(super) fn leave_layer(&self) -> Result<(), MergeError> {
         for path in &self.limits.setuid {
             let found = self.tree.find(path.as_bytes()).ok().flatten().map(|id| self.tree.inode(id));
-            if !found.is_some_and(|inode| privilege(&inode.meta, &inode.kind).is_some()) {
+            if found.is_none_or(|inode| privilege(&inode.meta, &inode.kind).is_none()) {
                 return Err(MergeError::NoPrivilege { layer: self.origin().layer.clone(), path: path.clone() });
             }
         }
