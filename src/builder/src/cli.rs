@@ -11,9 +11,11 @@ mod explain;
 mod fetch;
 mod files;
 mod image;
+mod layer;
 mod manifest;
 mod network;
 mod pinned;
+mod schema;
 mod size;
 mod store;
 mod trust;
@@ -44,6 +46,12 @@ enum Command {
     Store(store::StoreArgs),
     /// Bake the image of a kind
     Bake(BakeArgs),
+    /// Check layers, and list them
+    #[command(subcommand)]
+    Layer(layer::Layer),
+    /// Print the JSON Schema of a file that people write
+    #[command(subcommand)]
+    Schema(schema::Schema),
     /// Show what a disk image holds: partitions, file systems, system, kernel, usage
     Inspect(InspectArgs),
     /// Check a disk image for what no golden image may carry: identities, secrets, logs, caches
@@ -164,6 +172,8 @@ impl Cli {
             Command::Fetch(args) => fetch::run(args),
             Command::Store(args) => store::run(args),
             Command::Bake(args) => bake::run(args),
+            Command::Layer(what) => layer::run(what),
+            Command::Schema(what) => schema::run(&what),
             Command::Inspect(args) => image::inspect(&args),
             Command::Lint(args) => image::lint(&args),
             Command::Ls(args) => files::ls(&args),

@@ -10,6 +10,7 @@ use crate::download::DownloadError;
 use crate::embedded::MissingProgram;
 use crate::fetch::FetchError;
 use crate::http::HttpError;
+use crate::layer::LayerError;
 use crate::merge::MergeError;
 use crate::origin::ExplainError;
 use crate::policy::PolicyError;
@@ -72,6 +73,11 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
             "`vmbake fetch` replaces what is damaged in the store; else the manifest is of another file".to_owned(),
         );
     }
+    if let Some(LayerError::Faults(_)) = error.downcast_ref() {
+        return Some(
+            "`vmbake schema layer` prints the form, for editors; layers/README.md says what it means".to_owned(),
+        );
+    }
     if let Some(MissingProgram { .. }) = error.downcast_ref() {
         return Some("run `make firstboot` and build vmbake again".to_owned());
     }
@@ -93,6 +99,18 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
         }
         Some(MergeError::Depends { package, .. }) => {
             Some(format!("add the missing package to the manifest and to the layer that installs {package}"))
+        }
+        Some(MergeError::Privilege { path, layer, .. }) => {
+            Some(format!("if it must run as somebody else, add to layer {layer}: \"setuid\": [\"{path}\"]"))
+        }
+        Some(MergeError::NoPrivilege { layer, path }) => {
+            Some(format!("remove {path} from `setuid` of layer {layer}, or find out who took its bits"))
+        }
+        Some(MergeError::Through { link, .. }) => Some(format!(
+            "name the place that {link} leads to, or drop the link: only links of the base are ways for artifacts"
+        )),
+        Some(MergeError::UnknownAccount { layer, .. }) => {
+            Some(format!("`vmbake layer check` names the line, with the directory of layer {layer}"))
         }
         Some(error) => of_program(error).map(str::to_owned),
         None => None,
@@ -163,6 +181,14 @@ mod tests {
         let passed: Box<dyn Error> =
             Box::new(BakeError::from(MergeError::Interpreter { path, artifact, interpreter: "/bin/ruby".to_owned() }));
         assert!(hint(&*passed).is_some_and(|hint| hint.contains("`members`")));
+        let surprise = MergeError::Privilege {
+            path: "/usr/bin/x".into(),
+            artifact: "a".into(),
+            layer: "l".into(),
+            privilege: "mode 4755".into(),
+        };
+        let passed: Box<dyn Error> = Box::new(BakeError::from(surprise));
+        assert!(hint(&*passed).is_some_and(|hint| hint.ends_with("add to layer l: \"setuid\": [\"/usr/bin/x\"]")));
         let full = std::io::Error::from(ErrorKind::StorageFull);
         assert!(hint(&full).is_some_and(|hint| hint.contains("--out")));
     }

@@ -4,14 +4,44 @@
 //! itself; what leaves is the ordered list of layers that make up a kind. `layers/README.md` documents the format.
 
 mod schema;
+mod position;
+mod document;
+mod rules;
+mod check;
+mod among;
+mod read;
 mod set;
 
 pub use schema::{
     Account, Alternative, AuditedScript, Install, Layer, LayerFile, Ownership, Schema, ScriptUnits, Subordinate, Units,
 };
-pub use set::Layers;
+pub use set::{Layers, check};
 
+use std::fmt;
 use std::path::PathBuf;
+
+/// Something wrong in a layer's directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// The file.
+    pub path: PathBuf,
+    /// Line and column, both counted from 1, where the fault is one of a text.
+    pub position: Option<(usize, usize)>,
+    /// Whether it is only a warning.
+    pub warning: bool,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        if let Some((line, column)) = self.position {
+            write!(f, ":{line}:{column}")?;
+        }
+        write!(f, ": {}{}", if self.warning { "warning: " } else { "" }, self.message)
+    }
+}
 
 /// Why layers cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -19,14 +49,14 @@ use std::path::PathBuf;
 pub enum LayerError {
     #[error("{path}: cannot read the layer")]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("{path}:{line}:{column}: {message}")]
-    Syntax { path: PathBuf, line: usize, column: usize, message: String },
-    #[error("{path}: {message}")]
-    Invalid { path: PathBuf, message: String },
+    #[error("{}", lines(.0))]
+    Faults(Vec<Fault>),
     #[error("layer {name} does not exist; there are {known}")]
     Unknown { name: String, known: String },
     #[error("layer {name} does not support {os}, only {supported}")]
     Unsupported { name: String, os: String, supported: String },
-    #[error("layers require each other in a circle: {path}")]
-    Cycle { path: String },
+}
+
+fn lines(faults: &[Fault]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }

@@ -9,6 +9,7 @@ mod deferred;
 mod dpkg;
 mod expand;
 mod ldcache;
+mod limits;
 mod overrides;
 mod owners;
 mod place;
@@ -87,6 +88,16 @@ pub enum MergeError {
     Interpreter { path: String, artifact: String, interpreter: String },
     #[error("{path} of {artifact}: needs {library}, which is not where the loader of {program} looks for it")]
     Library { path: String, artifact: String, library: String, program: String },
+    #[error("{path}: {writer} would write through the symbolic link {link}, which {owner} brought")]
+    Through { path: String, writer: String, link: String, owner: String },
+    #[error("{path}: artifact {artifact} brings it with {privilege}, which layer {layer} does not list in `setuid`")]
+    Privilege { path: String, artifact: String, layer: String, privilege: String },
+    #[error("{path}: layer {layer} lists it in `setuid`, but it has no such mode and no capabilities")]
+    NoPrivilege { layer: String, path: String },
+    #[error("{path}: artifact {artifact} brings it with the extended attribute {name}")]
+    Attribute { path: String, artifact: String, name: String },
+    #[error("{path}, which {artifact} brings, differs only in case from {found}, which {first} brings")]
+    Case { path: String, artifact: String, found: String, first: String },
 }
 
 /// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
@@ -100,6 +111,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     for (index, layer) in layers.iter().enumerate() {
         let name = &layer.schema.name;
         target.enter(Origin { layer: name.clone(), ..Origin::default() });
+        target.enter_layer(&layer.schema, expand::multiarch("setuid", &manifest.content().os.arch).unwrap_or_default());
         accounts::create(&mut target, &layer.schema)?;
         let mut mine: Vec<_> =
             artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index)).collect();
@@ -127,6 +139,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
         if let (Some(path), Some(images)) = (&layer.schema.images, &images) {
             place_images(&mut target, name, path, images)?;
         }
+        target.leave_layer()?;
     }
     let arch = &manifest.content().os.arch;
     ldcache::update(&mut target, arch)?;

@@ -3,6 +3,7 @@
 //! A compressed archive is decompressed once, into an unnamed temporary file; an uncompressed one is used in place.
 
 pub mod archive;
+mod headers;
 mod compress;
 mod deb;
 
@@ -138,8 +139,7 @@ fn stage_one(layer: usize, artifact: &Artifact, install: &Install, arch: &str) -
         }
         Install::Tar { path, strip, members } => {
             let archive = |source| StageError::Archive { name: name.clone(), source };
-            let plain = compress::spool(artifact.file(), &Limits::ARTIFACT).map_err(archive)?;
-            let entries = archive::read(&plain, &Limits::ARTIFACT).map_err(archive)?;
+            let (plain, entries) = archive::open(artifact.file(), &Limits::ARTIFACT).map_err(archive)?;
             let members = archive::select(entries, path, *strip, members).map_err(archive)?;
             (plain, Content::Members(members))
         }

@@ -60,11 +60,15 @@ pub struct Schema {
     pub files: BTreeMap<String, Ownership>,
     /// Files below `files/` in which `@{kind}`, `@{version}`, `@{os}`, `@{arch}` and `@{image:NAME}` are replaced.
     #[serde(default)]
-    pub expand: BTreeSet<String>,
+    pub expand: Vec<String>,
     /// Mode and owner of files that packages bring; links are followed, and `{multiarch}` stands for Debian's name of the
     /// architecture in paths, such as `x86_64-linux-gnu`.
     #[serde(default)]
     pub modes: BTreeMap<String, Ownership>,
+    /// Files of artifacts and of the layer that have set-uid, set-gid or sticky bits, or file capabilities, by absolute path:
+    /// nothing else may have them.
+    #[serde(default)]
+    pub setuid: Vec<String>,
     /// Directory of an OCI image layout with the container images of the manifest.
     #[serde(default)]
     pub images: Option<String>,

@@ -1,17 +1,26 @@
-//! Reading layers and putting them in order.
+//! Reading layers, checking them, and putting them in order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Layer, LayerError, LayerFile, Schema};
+use super::check::Found;
+use super::document::Document;
+use super::read::{self, Content, DESCRIPTION};
+use super::{Fault, Layer, LayerError, LayerFile, Schema, among, check as alone};
 use crate::embedded;
 use crate::manifest::Digest;
 
 /// The layer that every image gets, as its last one.
 const LAST: &str = "hygiene";
 
-/// Largest file of a layer, in bytes: layers are text, artifacts belong into the manifest.
-const MAX_FILE: u64 = 4 << 20;
+/// A layer whose description has the right form.
+#[derive(Clone, Debug)]
+struct Loaded {
+    layer: Layer,
+    document: Document,
+    /// Where the description is, for messages.
+    path: PathBuf,
+}
 
 /// All layers there are, by name.
 #[derive(Clone, Debug)]
@@ -20,46 +29,46 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Reads the layers of directory `dir`, or the built-in ones.
+    /// Reads the layers of directory `dir`, or the built-in ones; the first layer with faults stops it.
     ///
     /// The digest of a layer is the SHA-256 of what `sha256sum` prints about `layer.json` and all files below `files/`,
     /// sorted by path: `find layer.json files -type f | LC_ALL=C sort | xargs sha256sum | sha256sum`.
     pub fn load(dir: Option<&Path>) -> Result<Self, LayerError> {
-        let files = match dir {
-            Some(dir) => read_dir(dir)?,
-            None => embedded::LAYERS.iter().map(|(path, content)| (path.into(), content.to_vec())).collect(),
-        };
-        let root = dir.unwrap_or(Path::new("layers"));
-        let mut layers = BTreeMap::new();
-        for (path, text) in &files {
-            if path.components().count() != 2 || !path.ends_with("layer.json") {
-                continue;
-            }
-            let folder = path.parent().unwrap_or(Path::new(""));
-            let schema = parse(&root.join(path), folder, text)?;
-            let files = layer_files(&files, folder);
-            let layer = Layer { digest: digest(text, &files), files, schema };
-            check(&root.join(path), &layer)?;
-            layers.insert(layer.schema.name.clone(), layer);
+        let mut all = BTreeMap::new();
+        for (name, content) in contents(dir)? {
+            let path = dir.unwrap_or(Path::new("layers")).join(&name);
+            all.insert(name.clone(), load_one(&path, &name, content).map_err(LayerError::Faults)?);
         }
-        Ok(Self { layers })
+        let schemas = all.iter().map(|(name, loaded)| (name.clone(), &loaded.layer.schema)).collect();
+        for loaded in all.values() {
+            // The accounts of a base image that somebody else made are not known here: merging looks at its files.
+            let mut faults = faults(loaded, &schemas, false);
+            faults.retain(|fault| !fault.warning);
+            if !faults.is_empty() {
+                return Err(LayerError::Faults(faults));
+            }
+        }
+        Ok(Self { layers: all.into_iter().map(|(name, loaded)| (name, loaded.layer)).collect() })
+    }
+
+    /// All layers, sorted by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Layer> {
+        self.layers.values()
     }
 
     /// The layers of a kind, each after those that it requires, the hygiene layer last.
     pub fn resolve(&self, kind: &str, os: &str) -> Result<Vec<Layer>, LayerError> {
         let mut order = Vec::new();
         for name in [kind, LAST] {
-            self.visit(name, os, &mut Vec::new(), &mut order)?;
+            self.visit(name, os, &mut order)?;
         }
         Ok(order.into_iter().map(|name| self.layers[&name].clone()).collect())
     }
 
-    fn visit(&self, name: &str, os: &str, path: &mut Vec<String>, order: &mut Vec<String>) -> Result<(), LayerError> {
+    /// Puts a layer behind those that it requires. That this ends has been checked: there are no circles.
+    fn visit(&self, name: &str, os: &str, order: &mut Vec<String>) -> Result<(), LayerError> {
         if order.iter().any(|done| done == name) {
             return Ok(());
-        }
-        if path.iter().any(|open| open == name) {
-            return Err(LayerError::Cycle { path: format!("{} -> {name}", path.join(" -> ")) });
         }
         let schema = match self.layers.get(name) {
             Some(layer) => &layer.schema,
@@ -72,60 +81,89 @@ impl Layers {
             let supported = schema.os.iter().cloned().collect::<Vec<_>>().join(", ");
             return Err(LayerError::Unsupported { name: name.to_owned(), os: os.to_owned(), supported });
         }
-        path.push(name.to_owned());
         for required in &schema.requires {
-            self.visit(required, os, path, order)?;
+            self.visit(required, os, order)?;
         }
-        path.pop();
         order.push(name.to_owned());
         Ok(())
     }
 }
 
-fn parse(path: &Path, folder: &Path, text: &[u8]) -> Result<Schema, LayerError> {
-    let schema: Schema = serde_json::from_slice(text).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        // serde_json ends its message with the position, which already stands in front of ours.
-        let message = error.to_string();
-        let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message).to_owned();
-        LayerError::Syntax { path: path.to_owned(), line, column, message }
-    })?;
-    if Path::new(&schema.name) != folder {
-        let message = format!("the layer calls itself {:?} but its folder is {:?}", schema.name, folder);
-        return Err(LayerError::Invalid { path: path.to_owned(), message });
+/// All faults of the layer in directory `dir`, seen among the layers beside it, or the built-in ones where there is none
+/// of that name.
+pub fn check(dir: &Path) -> Result<Vec<Fault>, LayerError> {
+    let real = dir.canonicalize().map_err(|source| LayerError::Read { path: dir.to_owned(), source })?;
+    let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let beside = real.parent().unwrap_or(&real);
+    let mut all = BTreeMap::new();
+    let mut faults_of_form = Vec::new();
+    match load_one(dir, &name, read::read(dir)?) {
+        Ok(loaded) => drop(all.insert(name.clone(), loaded)),
+        Err(faults) => faults_of_form = faults,
     }
-    Ok(schema)
-}
-
-/// Every path of a layer is absolute, without `..`, and settings name only files that the layer brings.
-fn check(path: &Path, layer: &Layer) -> Result<(), LayerError> {
-    let schema = &layer.schema;
-    let invalid = |message| Err(LayerError::Invalid { path: path.to_owned(), message });
-    let installs = schema.artifacts.values().filter_map(|install| match install {
-        super::Install::File { path, .. } | super::Install::Tar { path, .. } => Some(path),
-        super::Install::Deb => None,
-    });
-    let paths = schema.directories.keys().chain(schema.files.keys()).chain(schema.symlinks.keys());
-    for found in paths.chain(&schema.remove).chain(&schema.empty).chain(installs) {
-        if !found.starts_with('/') || found.split('/').any(|name| name == "..") || found.contains('\0') {
-            return invalid(format!("path {found:?} is not absolute or has `..` in it"));
+    let mut todo: Vec<String> = all.values().flat_map(|loaded| loaded.layer.schema.requires.clone()).collect();
+    let built_in = contents(None)?;
+    while let Some(next) = todo.pop().filter(|_| faults_of_form.is_empty()) {
+        let path = beside.join(&next);
+        let content = match path.join(DESCRIPTION).symlink_metadata() {
+            Ok(_) => Some(read::read(&path)?),
+            Err(_) => built_in.get(&next).cloned(),
+        };
+        if let Some(content) = content.filter(|_| !all.contains_key(&next)) {
+            let loaded = load_one(&path, &next, content).map_err(LayerError::Faults)?;
+            todo.extend(loaded.layer.schema.requires.clone());
+            all.insert(next, loaded);
         }
     }
-    match schema.files.keys().find(|name| !layer.files.contains_key(*name)) {
-        Some(name) => invalid(format!("sets the mode of {name:?}, which is not below files/")),
-        None => Ok(()),
-    }
+    let schemas = all.iter().map(|(name, loaded)| (name.clone(), &loaded.layer.schema)).collect();
+    let mut found = all.get(&name).map(|loaded| faults(loaded, &schemas, true)).unwrap_or_default();
+    found.extend(faults_of_form);
+    found.sort();
+    Ok(found)
 }
 
-fn layer_files(files: &BTreeMap<PathBuf, Vec<u8>>, folder: &Path) -> BTreeMap<String, LayerFile> {
-    let prefix = folder.join("files");
-    files
-        .iter()
-        .filter_map(|(path, content)| {
-            let inside = path.strip_prefix(&prefix).ok()?.to_str()?;
-            Some((format!("/{inside}"), LayerFile { content: content.clone() }))
-        })
-        .collect()
+/// What every layer's directory holds, by its name.
+fn contents(dir: Option<&Path>) -> Result<BTreeMap<String, Content>, LayerError> {
+    let mut contents: BTreeMap<String, Content> = BTreeMap::new();
+    match dir {
+        Some(dir) => {
+            for (name, path) in read::layers(dir)? {
+                contents.insert(name, read::read(&path)?);
+            }
+        }
+        None => {
+            for (path, bytes) in embedded::LAYERS {
+                if let Some((name, inside)) = path.split_once('/') {
+                    contents.entry(name.to_owned()).or_default().add(inside, bytes.to_vec());
+                }
+            }
+        }
+    }
+    Ok(contents)
+}
+
+/// Makes a layer of what its directory `dir` of that `name` holds, or tells all that keeps it from being one.
+fn load_one(dir: &Path, name: &str, content: Content) -> Result<Loaded, Vec<Fault>> {
+    let Content { description, files, mut faults } = content;
+    let path = dir.join(DESCRIPTION);
+    let fault = |position, message| Fault { path: path.clone(), position, warning: false, message };
+    let Some(text) = description else {
+        faults.push(fault(None, "is missing".to_owned()));
+        return Err(faults);
+    };
+    match Document::read(&text) {
+        Err(found) => faults.extend(found.into_iter().map(|(position, message)| fault(Some(position), message))),
+        Ok(document) if document.schema.name != name => {
+            let message = format!("the layer calls itself {:?} but its folder is {name:?}", document.schema.name);
+            faults.push(fault(Some(document.position("/name", false)), message));
+        }
+        Ok(document) if faults.is_empty() => {
+            let layer = Layer { digest: digest(&text, &files), files, schema: document.schema.clone() };
+            return Ok(Loaded { layer, document, path });
+        }
+        Ok(_) => {}
+    }
+    Err(faults)
 }
 
 fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>) -> Digest {
@@ -135,27 +173,18 @@ fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>) -> Digest {
     Digest::of(lines.collect::<String>().as_bytes())
 }
 
-/// All regular files below `dir`, by path relative to it. Symbolic links are refused: a layer says them in its JSON.
-fn read_dir(dir: &Path) -> Result<BTreeMap<PathBuf, Vec<u8>>, LayerError> {
-    let mut files = BTreeMap::new();
-    let mut todo = BTreeSet::from([dir.to_owned()]);
-    while let Some(next) = todo.pop_first() {
-        let read = |source| LayerError::Read { path: next.clone(), source };
-        for entry in std::fs::read_dir(&next).map_err(read)? {
-            let entry = entry.map_err(read)?;
-            let (path, meta) = (entry.path(), entry.metadata().map_err(read)?);
-            if meta.is_dir() {
-                todo.insert(path);
-            } else if meta.is_file() && meta.len() <= MAX_FILE {
-                let content = std::fs::read(&path).map_err(|source| LayerError::Read { path: path.clone(), source })?;
-                files.insert(path.strip_prefix(dir).unwrap_or(&path).to_owned(), content);
-            } else {
-                let message = format!("is not a regular file of at most {MAX_FILE} bytes");
-                return Err(LayerError::Invalid { path, message });
-            }
-        }
-    }
-    Ok(files)
+/// What is wrong with a layer of the right form, in the order of its text.
+fn faults(loaded: &Loaded, all: &BTreeMap<String, &Schema>, accounts: bool) -> Vec<Fault> {
+    let found = alone::check(&loaded.layer).into_iter().chain(among::check(&loaded.layer.schema, all, accounts));
+    let fault = |Found { pointer, key, warning, message }: Found| Fault {
+        path: loaded.path.clone(),
+        position: Some(loaded.document.position(&pointer, key)),
+        warning,
+        message,
+    };
+    let mut faults: Vec<Fault> = found.map(fault).collect();
+    faults.sort();
+    faults
 }
 
 #[cfg(test)]
@@ -197,19 +226,24 @@ mod tests {
 
     #[test]
     fn faults_are_named_with_their_line() {
-        let cycle = load(&[("a", ", \"requires\": [\"b\"]"), ("b", ", \"requires\": [\"a\"]")]).unwrap();
-        assert_eq!(
-            cycle.resolve("a", "o").unwrap_err().to_string(),
-            "layers require each other in a circle: a -> b -> a"
+        let circle = load(&[
+            ("a", ",\n\"requires\": [\"b\"]"),
+            ("b", ", \"requires\": [\"c\"]"),
+            ("c", ", \"requires\": [\"a\"]"),
+        ]);
+        let error = circle.unwrap_err().to_string();
+        assert!(
+            error.ends_with("a/layer.json:3:14: layers require each other in a circle: a -> b -> c -> a"),
+            "{error}"
         );
         for (rest, expected) in [
-            (",\n\"unit\": {}", "layer.json:3:6: unknown field `unit`, expected one of"),
+            (",\n\"unit\": {}", "layer.json:3:1: unknown field `unit`, expected one of"),
             (
                 ",\n\"directories\": {\"/x\": {\"mode\": \"755\"}}",
-                "layer.json:3:37: mode \"755\" is not four octal digits",
+                "layer.json:3:32: mode \"755\" is not four octal digits",
             ),
-            (", \"remove\": [\"/a/../b\"]", "layer.json: path \"/a/../b\" is not absolute or has `..`"),
-            (", \"files\": {\"/x\": {\"mode\": \"0755\"}}", "sets the mode of \"/x\", which is not below files/"),
+            (", \"remove\": [\"/a/../b\"]", "layer.json:2:74: path \"/a/../b\" is not absolute or has `..`"),
+            (", \"files\": {\"/x\": {\"mode\": \"0755\"}}", "layer.json:2:73: \"/x\" is not below files/"),
         ] {
             let error = load(&[("a", rest)]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use vmbake_disk::source::{Map, SourceId};
 use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
 
+use super::limits::Limits;
 use super::{MAX_TEXT, MergeError};
 use crate::stage::{Entry, EntryKind};
 
@@ -16,12 +17,13 @@ pub(super) struct Target {
     origin: OriginId,
     /// The artifact that wrote each path that is not a directory.
     written: BTreeMap<InodeId, String>,
+    pub(super) limits: Limits,
 }
 
 impl Target {
     pub(super) fn new(mut tree: Tree, epoch: Timestamp) -> Self {
         let origin = tree.add_origin(Origin::default());
-        Self { tree, epoch, origin, written: BTreeMap::new() }
+        Self { tree, epoch, origin, written: BTreeMap::new(), limits: Limits::new(origin) }
     }
 
     /// From now on, nodes come from `origin`.
@@ -29,7 +31,7 @@ impl Target {
         self.origin = self.tree.add_origin(origin);
     }
 
-    fn origin(&self) -> &Origin {
+    pub(super) fn origin(&self) -> &Origin {
         self.tree.origin(self.origin)
     }
 
@@ -47,8 +49,9 @@ impl Target {
         result.map_err(|source| MergeError::Tree { layer: self.origin().layer.clone(), source })
     }
 
-    /// Makes the directories above `path` that are missing.
+    /// Makes the directories above `path` that are missing; every new name comes by here.
     fn parents(&mut self, path: &[u8]) -> Result<(), MergeError> {
+        self.check_way(path)?;
         let names: Vec<&[u8]> = components(path).collect();
         let Some((_, parents)) = names.split_last() else { return Ok(()) };
         let (meta, origin) = (self.meta(0o755), self.origin);
@@ -79,6 +82,7 @@ impl Target {
         len: u64,
     ) -> Result<(), MergeError> {
         self.claim(path.as_bytes(), "regular file")?;
+        self.check_case(path.as_bytes())?;
         let meta = self.meta(mode);
         let id = self.place(path.as_bytes(), meta, Kind::File(Map::whole(source, 0, len)))?;
         self.written.insert(id, self.origin().artifact.clone().unwrap_or_default());
@@ -154,12 +158,15 @@ impl Target {
             }
             let kind = match &entry.kind {
                 EntryKind::Directory => {
+                    self.check_privileges(path, &meta, &Kind::directory())?;
                     self.shared_directory(path, meta)?;
                     continue;
                 }
                 EntryKind::HardLink(to) => {
                     self.claim(path, "hard link")?;
                     if let Some(id) = placed.get(to.as_slice()).copied() {
+                        let Inode { meta, kind, .. } = self.tree.inode(id);
+                        self.check_privileges(path, meta, kind)?;
                         self.hard_link(path, id)?;
                         placed.insert(path, id);
                     }
@@ -172,6 +179,10 @@ impl Target {
                 EntryKind::Fifo => Kind::Fifo,
             };
             self.claim(path, kind.name())?;
+            self.check_privileges(path, &meta, &kind)?;
+            if own {
+                self.check_case(path)?;
+            }
             let id = self.place(path, meta, kind)?;
             self.written.insert(id, self.origin().artifact.clone().unwrap_or_default());
             placed.insert(path, id);
@@ -228,6 +239,7 @@ impl Target {
 
     /// Deletes what a path, or a pattern with `*` in its last component, names.
     pub(super) fn remove(&mut self, pattern: &str) -> Result<(), MergeError> {
+        self.check_way(pattern.as_bytes())?;
         let (dir, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
         if !last.contains('*') {
             let removed = self.tree.remove(pattern.as_bytes());

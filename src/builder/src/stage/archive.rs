@@ -2,7 +2,8 @@
 //! entries, whose contents are ranges of that file.
 //!
 //! Stricter than tar: names may not be absolute nor have `..`, nothing may be placed below a symbolic link of the same
-//! archive, hard links must point to files of the same archive, no name may come twice, and sparse members are refused.
+//! archive, hard links must point to files of the same archive, no name may come twice, and sparse members are refused, as
+//! are members whose size stands only in a pax record: those of 8 GiB and more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -11,6 +12,12 @@ use std::path::PathBuf;
 
 use tar::EntryType;
 use vmbake_disk::tree::{Metadata, Timestamp, components};
+
+use super::compress;
+use super::headers::Headers;
+
+/// Longest target of a symbolic link on Linux, in bytes.
+const MAX_TARGET: usize = 4095;
 
 /// Why an archive is refused.
 #[derive(Debug, thiserror::Error)]
@@ -96,8 +103,17 @@ pub enum EntryKind {
     Fifo,
 }
 
+/// Reads all members of the archive `file`, decompressed where that is needed; their contents are ranges of the file that is
+/// returned beside them.
+pub fn open(file: &File, limits: &Limits) -> Result<(File, Vec<Entry>), ArchiveError> {
+    let plain = compress::spool(file, limits)?;
+    let entries = read(&plain, limits)?;
+    Ok((plain, entries))
+}
+
 /// Reads all members of the uncompressed archive `file`.
 pub fn read(file: &File, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
+    Headers::check(file, limits.members)?;
     let mut input = file.try_clone().map_err(|source| ArchiveError::Read { offset: 0, source })?;
     input.seek(SeekFrom::Start(0)).map_err(|source| ArchiveError::Read { offset: 0, source })?;
     let len = input.metadata().map_err(|source| ArchiveError::Read { offset: 0, source })?.len();
@@ -108,9 +124,6 @@ pub fn read(file: &File, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
     for member in archive.entries_with_seek().map_err(|source| ArchiveError::Read { offset, source })? {
         let mut member = member.map_err(|source| ArchiveError::Read { offset, source })?;
         offset = member.raw_file_position();
-        if entries.len() >= limits.members {
-            return Err(ArchiveError::TooMany { limit: limits.members });
-        }
         let entry = convert(&mut member, limits.devices)?;
         if let EntryKind::File { offset, len: size } = entry.kind
             && offset.checked_add(size).is_none_or(|end| end > len)
@@ -123,16 +136,21 @@ pub fn read(file: &File, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
     Ok(entries)
 }
 
-/// The regular files named by `members` (all when empty), with `strip` leading components dropped, below `directory`.
+/// The regular files named by `members` (all when empty), with `strip` leading components dropped, below `directory`. A
+/// hard link is the file that it leads to.
 pub fn select(
-    entries: Vec<Entry>,
+    mut entries: Vec<Entry>,
     directory: &str,
     strip: usize,
     members: &[String],
 ) -> Result<Vec<Entry>, ArchiveError> {
-    let named = |name: &String| entries.iter().any(|entry| entry.path == name.as_bytes());
-    if let Some(path) = members.iter().find(|name| !named(name)) {
-        return Err(ArchiveError::NoMember { path: path.clone() });
+    follow_hard_links(&mut entries);
+    for name in members {
+        match entries.iter().find(|entry| entry.path == name.as_bytes()).map(|entry| &entry.kind) {
+            Some(EntryKind::File { .. }) => {}
+            Some(_) => return Err(refused(name.as_bytes(), "is no regular file")),
+            None => return Err(ArchiveError::NoMember { path: name.clone() }),
+        }
     }
     let wanted = |entry: &Entry| {
         matches!(entry.kind, EntryKind::File { .. })
@@ -147,6 +165,21 @@ pub fn select(
         entry.path = [directory.trim_start_matches('/').as_bytes(), &rest.join(&b'/')].join(&b'/');
     }
     Ok(selected)
+}
+
+/// Turns hard links into files with the content and metadata of those that they lead to, which come earlier.
+fn follow_hard_links(entries: &mut [Entry]) {
+    let mut files: BTreeMap<Vec<u8>, (Metadata, EntryKind)> = BTreeMap::new();
+    for entry in entries {
+        if let EntryKind::HardLink(to) = &entry.kind
+            && let Some(found) = files.get(to)
+        {
+            (entry.meta, entry.kind) = found.clone();
+        }
+        if matches!(entry.kind, EntryKind::File { .. }) {
+            files.insert(entry.path.clone(), (entry.meta.clone(), entry.kind.clone()));
+        }
+    }
 }
 
 fn show(path: &[u8]) -> String {
@@ -174,7 +207,7 @@ fn convert(member: &mut tar::Entry<'_, File>, devices: bool) -> Result<Entry, Ar
             EntryKind::File { offset: member.raw_file_position(), len: member.size() }
         }
         EntryType::Directory => EntryKind::Directory,
-        EntryType::Symlink => EntryKind::Symlink(link()?),
+        EntryType::Symlink => EntryKind::Symlink(check_target(link()?, &raw)?),
         EntryType::Link => EntryKind::HardLink(clean(&link()?)?),
         EntryType::Char if devices => device().map(|(major, minor)| EntryKind::CharDevice(major, minor))?,
         EntryType::Block if devices => device().map(|(major, minor)| EntryKind::BlockDevice(major, minor))?,
@@ -196,6 +229,11 @@ fn convert(member: &mut tar::Entry<'_, File>, devices: bool) -> Result<Entry, Ar
     Ok(Entry { path, meta, kind })
 }
 
+fn check_target(target: Vec<u8>, path: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+    let valid = target.len() <= MAX_TARGET && !target.contains(&0);
+    if valid { Ok(target) } else { Err(refused(path, "target is too long or has a NUL byte in it")) }
+}
+
 fn id(value: u64, path: &[u8]) -> Result<u32, ArchiveError> {
     u32::try_from(value).map_err(|_| refused(path, format!("owner {value} is out of range")))
 }
@@ -212,6 +250,8 @@ fn pax(member: &mut tar::Entry<'_, File>, path: &[u8], meta: &mut Metadata) -> R
             b"mtime" => meta.mtime = time(value).ok_or_else(|| refused(path, "bad mtime record"))?,
             b"uid" => meta.uid = id(number().ok_or_else(|| refused(path, "bad uid record"))?, path)?,
             b"gid" => meta.gid = id(number().ok_or_else(|| refused(path, "bad gid record"))?, path)?,
+            // Where the next header stands must not depend on what only some readers look at.
+            b"size" => return Err(refused(path, "size in an extended header is not supported")),
             _ if key.starts_with(b"GNU.sparse.") => return Err(refused(path, "sparse members are not supported")),
             _ => {
                 if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {

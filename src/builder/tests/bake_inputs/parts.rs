@@ -47,35 +47,46 @@ pub fn bake(parts: &[Part]) -> Result<Tree, String> {
 
 /// Bakes the parts onto a base, with more keys for the layer that installs them, from the comma on.
 pub fn bake_onto(base: Tree, parts: &[Part], keys: &str) -> Result<Tree, String> {
-    run(base, parts, keys).map_err(|error| chain(error.as_ref()))
+    run(base, &[("k", keys, parts)]).map_err(|error| chain(error.as_ref()))
 }
 
-fn run(base: Tree, parts: &[Part], keys: &str) -> Result<Tree, Box<dyn Error>> {
+/// Bakes layers, each of which requires the one before it: name, more keys, parts.
+pub fn bake_layers(layers: &[(&str, &str, &[Part])]) -> Result<Tree, String> {
+    run(base(), layers).map_err(|error| chain(error.as_ref()))
+}
+
+fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let store = Store::open(Some(dir.path().join("store"))).unwrap();
-    let (mut dependencies, mut installs) = (Vec::new(), Vec::new());
-    for Part { name, kind, install, bytes } in parts {
-        let (digest, size) = (Digest::of(bytes), bytes.len());
-        fs::create_dir_all(store.path(&digest).parent().unwrap())?;
-        fs::write(store.path(&digest), bytes)?;
-        dependencies.push(format!(
-            r#""{name}": {{"version": "1", "url": "u", "type": "{kind}", "digest": "{digest}", "size": {size}}}"#
-        ));
-        installs.push(format!(r#""{name}": {install}"#));
+    let mut dependencies = Vec::new();
+    let mut requires = String::new();
+    for (layer, more, parts) in [("hygiene", "", &[][..])].iter().chain(layers) {
+        let mut installs = Vec::new();
+        for Part { name, kind, install, bytes } in *parts {
+            let (digest, size) = (Digest::of(bytes), bytes.len());
+            fs::create_dir_all(store.path(&digest).parent().unwrap())?;
+            fs::write(store.path(&digest), bytes)?;
+            dependencies.push(format!(
+                r#""{name}": {{"version": "1", "url": "u", "type": "{kind}", "digest": "{digest}", "size": {size}}}"#
+            ));
+            installs.push(format!(r#""{name}": {install}"#));
+        }
+        let rest = format!(r#", "requires": [{requires}], "artifacts": {{{}}}{more}"#, installs.join(", "));
+        let folder = dir.path().join("layers").join(layer);
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("layer.json"), layer_json(layer, &rest))?;
+        if *layer != "hygiene" {
+            requires = format!("{layer:?}");
+        }
     }
+    let top = layers.last().map_or("hygiene", |(name, ..)| name);
     let manifest = format!(
-        r#"{{"vmconfig": {{"version": "dev", "kind": "k", "os": {{"name": "o", "arch": "amd64"}},
+        r#"{{"vmconfig": {{"version": "dev", "kind": "{top}", "os": {{"name": "o", "arch": "amd64"}},
         "dependencies": {{{}}}}}}}"#,
         dependencies.join(", ")
     );
     let manifest = Manifest::parse(Path::new("manifest"), manifest.into_bytes())?;
-    let artifacts = format!(r#", "artifacts": {{{}}}{keys}"#, installs.join(", "));
-    for (layer, rest) in [("k", artifacts.as_str()), ("hygiene", "")] {
-        let folder = dir.path().join("layers").join(layer);
-        fs::create_dir_all(&folder)?;
-        fs::write(folder.join("layer.json"), layer_json(layer, rest))?;
-    }
-    let layers = Layers::load(Some(&dir.path().join("layers")))?.resolve("k", "o")?;
+    let layers = Layers::load(Some(&dir.path().join("layers")))?.resolve(top, "o")?;
     let (sources, threads) = (Sources::load(None)?, NonZeroUsize::MIN);
     let supply = Supply { store: &store, sources: &sources, client: None, threads };
     let verified = vmbake::verify::verify(fetch(&manifest, &supply, &Progress::new(true))?, threads)?;
@@ -195,6 +206,15 @@ pub fn file(name: &str, content: &str) -> Vec<u8> {
 /// A directory.
 pub fn dir(name: &str) -> Vec<u8> {
     member(b'5', name.as_bytes(), b"", b"")
+}
+
+/// A member with another mode.
+pub fn with_mode(mut member: Vec<u8>, mode: u32) -> Vec<u8> {
+    let mut header = tar::Header::from_byte_slice(&member[..512]).clone();
+    header.set_mode(mode);
+    header.set_cksum();
+    member[..512].copy_from_slice(header.as_bytes());
+    member
 }
 
 /// A pax header with one record, for the member after it.

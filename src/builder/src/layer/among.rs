@@ -1,0 +1,102 @@
+//! What shows only when a layer is seen among those that it requires: layers that are missing, circles, accounts that nobody
+//! makes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::check::{Findings, Found};
+use super::position::child;
+use super::{Schema, rules};
+
+/// The faults of a layer among `all`. With `accounts` off, accounts are left to the files of the image, which know more
+/// than this program.
+pub(super) fn check(schema: &Schema, all: &BTreeMap<String, &Schema>, accounts: bool) -> Vec<Found> {
+    let mut found = Findings::default();
+    for (index, name) in schema.requires.iter().enumerate() {
+        let missing = (!all.contains_key(name)).then(|| format!("layer {name} does not exist"));
+        found.value(format!("/requires/{index}"), missing.or_else(|| circle(schema, name, all)));
+    }
+    if accounts {
+        unknown_accounts(&mut found, schema, all);
+    }
+    found.0
+}
+
+/// The way from the required layer `name` back to the one that requires it.
+fn circle(schema: &Schema, name: &str, all: &BTreeMap<String, &Schema>) -> Option<String> {
+    let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut todo = vec![name];
+    while let Some(next) = todo.pop() {
+        if next == schema.name {
+            let mut way = vec![next];
+            let mut at = next;
+            while let Some(before) = came_from.get(at).filter(|_| at != name) {
+                way.push(before);
+                at = before;
+            }
+            way.push(&schema.name);
+            way.reverse();
+            way.dedup();
+            if way.len() == 1 {
+                way.push(&schema.name);
+            }
+            return Some(format!("layers require each other in a circle: {}", way.join(" -> ")));
+        }
+        for required in all.get(next).map(|schema| &schema.requires).into_iter().flatten() {
+            if !came_from.contains_key(required.as_str()) && required != name {
+                came_from.insert(required, next);
+                todo.push(required);
+            }
+        }
+    }
+    None
+}
+
+/// The layer with all that it requires, directly or not, as far as they are there.
+fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Schema>) -> Vec<&'a Schema> {
+    let mut names = BTreeSet::from([schema.name.as_str()]);
+    let mut closure = vec![schema];
+    let mut next = 0;
+    while let Some(schema) = closure.get(next).copied() {
+        closure.extend(
+            schema
+                .requires
+                .iter()
+                .filter_map(|name| all.get(name).copied())
+                .filter(|schema| names.insert(&schema.name)),
+        );
+        next += 1;
+    }
+    closure
+}
+
+fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Schema>) {
+    let closure = closure(schema, all);
+    let user = |name: &str| {
+        let known = rules::is_base_user(name) || closure.iter().any(|schema| schema.users.contains_key(name));
+        (!known).then(|| {
+            format!("user {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
+        })
+    };
+    let group = |name: &str| {
+        let made = |schema: &&Schema| schema.users.contains_key(name) || schema.groups.contains_key(name);
+        let known = rules::is_base_group(name) || closure.iter().any(made);
+        (!known).then(|| {
+            format!("group {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
+        })
+    };
+    for (parent, owners) in
+        [("/directories", &schema.directories), ("/files", &schema.files), ("/modes", &schema.modes)]
+    {
+        for (path, owner) in owners {
+            let pointer = child(parent, path);
+            found.value(format!("{pointer}/owner"), user(&owner.owner));
+            found.value(format!("{pointer}/group"), group(&owner.group));
+        }
+    }
+    for (name, account) in &schema.users {
+        let pointer = child("/users", name);
+        for (index, name) in account.groups.iter().enumerate() {
+            found.value(format!("{pointer}/groups/{index}"), group(name));
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! What a layer of the right form may not say: a [`Layer`] in, its faults out, each with the pointer (RFC 6901) of the value
+//! that is wrong.
+
+use std::collections::BTreeMap;
+
+use super::position::child;
+use super::{Account, Install, Layer, Schema, rules};
+
+/// Most symbolic links that Linux follows in one path (`MAXSYMLINKS`).
+const MAX_SYMLINKS: usize = 40;
+
+/// The greatest id that may be given: above are `nobody`, and the two that mean no id at all.
+const MAX_ID: u32 = 65_533;
+
+/// Something that is wrong, or only looks so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) pointer: String,
+    /// Whether the key is meant, not its value.
+    pub(super) key: bool,
+    pub(super) warning: bool,
+    pub(super) message: String,
+}
+
+/// The faults found so far.
+#[derive(Default)]
+pub(super) struct Findings(pub(super) Vec<Found>);
+
+impl Findings {
+    /// Records that a value is wrong, if there is a message.
+    pub(super) fn value(&mut self, pointer: String, message: Option<String>) {
+        self.0.extend(message.map(|message| Found { pointer, key: false, warning: false, message }));
+    }
+
+    /// Records that a key is wrong, if there is a message.
+    fn key(&mut self, pointer: String, message: Option<String>) {
+        self.0.extend(message.map(|message| Found { pointer, key: true, warning: false, message }));
+    }
+
+    /// Checks the keys of a map.
+    fn keys<'a>(
+        &mut self,
+        parent: &str,
+        keys: impl IntoIterator<Item = &'a String>,
+        rule: impl Fn(&str) -> Option<String>,
+    ) {
+        keys.into_iter().for_each(|key| self.key(child(parent, key), rule(key)));
+    }
+
+    /// Checks the elements of a list, which may not come twice either.
+    fn list(&mut self, parent: &str, list: &[String], rule: impl Fn(&str) -> Option<String>) {
+        for (index, element) in list.iter().enumerate() {
+            let twice = list.iter().take(index).any(|earlier| earlier == element);
+            let twice = twice.then(|| format!("{element:?} comes twice"));
+            self.value(format!("{parent}/{index}"), rule(element).or(twice));
+        }
+    }
+}
+
+/// The faults of a layer that need no other layer to be seen.
+pub(super) fn check(layer: &Layer) -> Vec<Found> {
+    let schema = &layer.schema;
+    let mut found = Findings::default();
+    found.value("/name".to_owned(), rules::name(&schema.name));
+    found.value("/version".to_owned(), rules::line(&schema.version));
+    found.value("/description".to_owned(), rules::line(&schema.description));
+    let os: Vec<String> = schema.os.iter().cloned().collect();
+    // A set does not tell at which index of the text an element stood.
+    found.value("/os".to_owned(), os.iter().find_map(|name| rules::name(name)));
+    found.value("/os".to_owned(), os.is_empty().then(|| "supports no operating system".to_owned()));
+    found.list("/requires", &schema.requires, rules::name);
+    artifacts(&mut found, schema);
+    scripts(&mut found, schema);
+    accounts(&mut found, schema);
+    paths(&mut found, layer);
+    modes(&mut found, schema);
+    symlinks(&mut found, schema);
+    units(&mut found, layer);
+    found.keys("/os_release", schema.os_release.keys(), os_release_key);
+    cases(&mut found, schema);
+    found.0
+}
+
+fn artifacts(found: &mut Findings, schema: &Schema) {
+    for (name, install) in &schema.artifacts {
+        let pointer = child("/artifacts", name);
+        found.key(pointer.clone(), rules::name(name));
+        match install {
+            Install::Deb => {}
+            Install::File { path, mode } => {
+                found.value(format!("{pointer}/path"), rules::path(path));
+                found.value(format!("{pointer}/mode"), rules::file_mode(*mode));
+            }
+            Install::Tar { path, members, .. } => {
+                found.value(format!("{pointer}/path"), rules::path(path).filter(|_| path != "/"));
+                let member = |name: &str| rules::below(name).map(|reason| format!("member {name:?} {reason}"));
+                found.list(&format!("{pointer}/members"), members, member);
+            }
+        }
+    }
+}
+
+fn scripts(found: &mut Findings, schema: &Schema) {
+    for (index, script) in schema.scripts.iter().enumerate() {
+        let pointer = format!("/scripts/{index}");
+        found.value(format!("{pointer}/package"), rules::name(&script.package));
+        let known = matches!(script.script.as_str(), "preinst" | "postinst");
+        found.value(
+            format!("{pointer}/script"),
+            (!known).then(|| format!("script {:?} is neither preinst nor postinst", script.script)),
+        );
+        found.value(format!("{pointer}/sha256"), rules::sha256(&script.sha256));
+        found.list(&format!("{pointer}/users"), &script.users, rules::account);
+        found.list(&format!("{pointer}/groups"), &script.groups, rules::account);
+        found.keys(&format!("{pointer}/directories"), script.directories.keys(), rules::path);
+        found.keys(&format!("{pointer}/files"), script.files.keys(), rules::path);
+        found.keys(&format!("{pointer}/symlinks"), script.symlinks.keys(), rules::path);
+        found.list(&format!("{pointer}/units/enable"), &script.units.enable, rules::unit);
+        for (index, alternative) in script.alternatives.iter().enumerate() {
+            let pointer = format!("{pointer}/alternatives/{index}");
+            found.value(format!("{pointer}/link"), rules::path(&alternative.link));
+            found.value(format!("{pointer}/path"), rules::path(&alternative.path));
+            let name =
+                |name: &str| rules::below(name).or_else(|| name.contains('/').then(|| "has a slash in it".to_owned()));
+            let named = |text: &str| name(text).map(|reason| format!("name {text:?} {reason}"));
+            found.value(format!("{pointer}/name"), named(&alternative.name));
+            for (slave, (link, path)) in &alternative.slaves {
+                let pointer = child(&format!("{pointer}/slaves"), slave);
+                found.key(pointer.clone(), named(slave));
+                found.value(format!("{pointer}/0"), rules::path(link));
+                found.value(format!("{pointer}/1"), rules::path(path));
+            }
+        }
+    }
+}
+
+fn accounts(found: &mut Findings, schema: &Schema) {
+    found.keys("/groups", schema.groups.keys(), rules::account);
+    found.keys("/users", schema.users.keys(), rules::account);
+    let mut taken: BTreeMap<u32, &str> = BTreeMap::new();
+    let groups = schema.groups.iter().map(|(name, id)| (child("/groups", name), name, *id));
+    let users = schema.users.iter().map(|(name, user)| (child("/users", name) + "/id", name, user.id));
+    for (pointer, name, id) in groups.chain(users) {
+        let range = (!(1..=MAX_ID).contains(&id)).then(|| format!("id {id} is not between 1 and {MAX_ID}"));
+        let first = taken.insert(id, name).map(|first| format!("id {id} is that of {first} already"));
+        found.value(pointer, range.or(first));
+    }
+    let both = schema.users.keys().filter(|name| schema.groups.contains_key(*name));
+    for name in both {
+        found.key(child("/groups", name), Some(format!("group {name} is made with the user of that name")));
+    }
+    schema.users.iter().for_each(|(name, account)| user(found, &child("/users", name), account));
+}
+
+fn user(found: &mut Findings, pointer: &str, account: &Account) {
+    let field = |path: &str| {
+        rules::path(path).or_else(|| path.contains(':').then(|| format!("path {path:?} has a colon in it")))
+    };
+    found.value(format!("{pointer}/home"), account.home.as_deref().and_then(field));
+    found.value(format!("{pointer}/shell"), field(&account.shell));
+    found.list(&format!("{pointer}/groups"), &account.groups, rules::account);
+    found.list(&format!("{pointer}/optional_groups"), &account.optional_groups, rules::account);
+    let range = account
+        .subordinate
+        .as_ref()
+        .filter(|range| range.count == 0 || range.start <= MAX_ID || range.start.checked_add(range.count).is_none());
+    let message = range.map(|range| format!("{} ids from {} on are no subordinate ids", range.count, range.start));
+    found.value(format!("{pointer}/subordinate"), message);
+}
+
+/// Paths are absolute, and settings name only files that the layer brings.
+fn paths(found: &mut Findings, layer: &Layer) {
+    let schema = &layer.schema;
+    found.keys("/directories", schema.directories.keys(), rules::path);
+    found.keys("/symlinks", schema.symlinks.keys(), rules::path);
+    found.keys("/modes", schema.modes.keys(), rules::path);
+    let brought = |path: &str| (!layer.files.contains_key(path)).then(|| format!("{path:?} is not below files/"));
+    found.keys("/files", schema.files.keys(), |path| rules::path(path).or_else(|| brought(path)));
+    found.list("/expand", &schema.expand, |path| rules::path(path).or_else(|| brought(path)));
+    found.value("/images".to_owned(), schema.images.as_deref().and_then(rules::path));
+    let pattern = |path: &str| {
+        let early = path.rsplit_once('/').is_some_and(|(parents, _)| parents.contains('*'));
+        rules::path(path).or_else(|| early.then(|| format!("path {path:?} has `*` before its last component")))
+    };
+    found.list("/remove", &schema.remove, pattern);
+    found.list("/empty", &schema.empty, rules::path);
+    found.list("/setuid", &schema.setuid, rules::path);
+    for path in schema.directories.keys() {
+        let file = layer.files.contains_key(path).then(|| format!("{path:?} is also a file below files/"));
+        found.key(child("/directories", path), file);
+    }
+}
+
+/// Modes that change who runs a file are listed in `setuid`, so that one look there tells all of them.
+fn modes(found: &mut Findings, schema: &Schema) {
+    for (path, owner) in &schema.directories {
+        found.value(child("/directories", path) + "/mode", rules::directory_mode(owner.mode));
+    }
+    let listed = |path: &String, mode: u16| {
+        let missing = mode & 0o7000 != 0 && !schema.setuid.contains(path);
+        rules::file_mode(mode).or_else(|| {
+            missing.then(|| {
+                format!("mode {mode:04o} has set-uid, set-gid or sticky bits, but `setuid` does not list {path:?}")
+            })
+        })
+    };
+    for (parent, owners) in [("/files", &schema.files), ("/modes", &schema.modes)] {
+        for (path, owner) in owners {
+            found.value(child(parent, path) + "/mode", listed(path, owner.mode));
+        }
+    }
+    for (name, install) in &schema.artifacts {
+        if let Install::File { path, mode } = install
+            && rules::file_mode(*mode).is_none()
+        {
+            found.value(child("/artifacts", name) + "/mode", listed(path, *mode));
+        }
+    }
+}
+
+/// Links have targets, lead somewhere, and nothing of the layer is placed through them or on them.
+fn symlinks(found: &mut Findings, schema: &Schema) {
+    for (path, target) in &schema.symlinks {
+        let pointer = child("/symlinks", path);
+        found.value(pointer.clone(), rules::target(target).or_else(|| endless(schema, path)));
+        let taken = schema.directories.contains_key(path) || schema.files.contains_key(path);
+        found.key(pointer, taken.then(|| format!("{path:?} is also a file or directory of the layer")));
+    }
+    let inside = |path: &String| {
+        let link =
+            schema.symlinks.keys().find(|link| path.strip_prefix(*link).is_some_and(|rest| rest.starts_with('/')))?;
+        Some(format!("{path:?} would be placed through the layer's own symbolic link {link:?}"))
+    };
+    for path in schema.directories.keys() {
+        found.key(child("/directories", path), inside(path));
+    }
+    for path in schema.files.keys() {
+        found.key(child("/files", path), inside(path));
+    }
+    for path in schema.symlinks.keys() {
+        found.key(child("/symlinks", path), inside(path));
+    }
+}
+
+/// Follows a link through the other links of the layer; tells when that does not end.
+fn endless(schema: &Schema, path: &str) -> Option<String> {
+    let mut todo: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
+    let mut at: Vec<String> = Vec::new();
+    let mut links = 0;
+    while let Some(name) = todo.pop() {
+        match name.as_str() {
+            "" | "." => continue,
+            ".." => {
+                at.pop();
+                continue;
+            }
+            _ => at.push(name),
+        }
+        let Some(target) = schema.symlinks.get(&format!("/{}", at.join("/"))) else { continue };
+        links += 1;
+        if links > MAX_SYMLINKS {
+            return Some(format!("symbolic link {path:?} leads back to itself"));
+        }
+        at.pop();
+        if target.starts_with('/') {
+            at.clear();
+        }
+        todo.extend(target.split('/').rev().map(str::to_owned));
+    }
+    None
+}
+
+fn units(found: &mut Findings, layer: &Layer) {
+    let units = &layer.schema.units;
+    for (key, list) in [("enable", &units.enable), ("disable", &units.disable), ("mask", &units.mask)] {
+        found.list(&format!("/units/{key}"), list, rules::unit);
+    }
+    for (index, unit) in units.enable.iter().enumerate() {
+        let against = units.disable.contains(unit) || units.mask.contains(unit);
+        let against = against.then(|| format!("unit {unit:?} is also disabled or masked"));
+        let file = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"]
+            .iter()
+            .find_map(|dir| layer.files.get(&format!("{dir}/{unit}")));
+        let plain = file.is_some_and(|file| {
+            !file.content.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == b"[Install]")
+        });
+        let plain = plain.then(|| format!("unit {unit:?} has no [Install] section that would enable it"));
+        found.value(format!("/units/enable/{index}"), against.or(plain));
+    }
+}
+
+/// A variable of os-release(5).
+fn os_release_key(key: &str) -> Option<String> {
+    let valid = key.starts_with(|first: char| first.is_ascii_uppercase())
+        && key.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    (!valid).then(|| format!("key {key:?} is not a variable of os-release"))
+}
+
+/// Warns of paths that are one and the same where case does not count, as on many machines on which layers are written.
+fn cases(found: &mut Findings, schema: &Schema) {
+    let mut seen: BTreeMap<String, &String> = BTreeMap::new();
+    for (parent, paths) in [
+        ("/directories", schema.directories.keys().collect::<Vec<_>>()),
+        ("/files", schema.files.keys().collect()),
+        ("/symlinks", schema.symlinks.keys().collect()),
+    ] {
+        for path in paths {
+            if let Some(first) = seen.insert(path.to_ascii_lowercase(), path).filter(|first| *first != path) {
+                let message = format!("path {path:?} differs from {first:?} only in case");
+                found.0.push(Found { pointer: child(parent, path), key: true, warning: true, message });
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Reading a layer's directory: its path in, its files out, within bounds, or everything in it that a layer may not have.
+//!
+//! A layer is text that people read: what is neither a regular file nor a directory is refused, and so is every name that
+//! another system would take for another name.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{DirEntry, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::{Fault, LayerError, LayerFile, rules};
+
+/// Largest file of a layer, in bytes: layers are text, artifacts belong into the manifest.
+const MAX_FILE: u64 = 4 << 20;
+
+/// Most bytes of all files of a layer.
+const MAX_TOTAL: u64 = 64 << 20;
+
+/// Most files and directories of a layer.
+const MAX_FILES: usize = 10_000;
+
+/// Most directories within each other.
+const MAX_DEPTH: usize = 40;
+
+/// The name of a layer's description.
+pub(super) const DESCRIPTION: &str = "layer.json";
+
+/// What a layer's directory holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Content {
+    /// The text of its description, if there is one.
+    pub(super) description: Option<Vec<u8>>,
+    /// The files below `files/`, by absolute path in the image.
+    pub(super) files: BTreeMap<String, LayerFile>,
+    /// What should not be there.
+    pub(super) faults: Vec<Fault>,
+}
+
+impl Content {
+    /// Takes the file at `path`, relative to the layer's directory.
+    pub(super) fn add(&mut self, path: &str, content: Vec<u8>) {
+        if path == DESCRIPTION {
+            self.description = Some(content);
+        } else if let Some(path) = path.strip_prefix("files") {
+            self.files.insert(path.to_owned(), LayerFile { content });
+        }
+    }
+
+    fn fault(&mut self, path: &Path, message: impl Into<String>) {
+        self.faults.push(Fault { path: path.to_owned(), position: None, warning: false, message: message.into() });
+    }
+}
+
+/// Reads the layer's directory `dir`.
+pub(super) fn read(dir: &Path) -> Result<Content, LayerError> {
+    let mut content = Content::default();
+    let mut folded: BTreeSet<String> = BTreeSet::new();
+    let (mut count, mut total) = (0_usize, 0_u64);
+    let mut todo = vec![(dir.to_owned(), String::new(), 0_usize)];
+    while let Some((next, inside, depth)) = todo.pop() {
+        for entry in entries(&next)? {
+            let path = entry.path();
+            let Some(name) = check_name(&entry, depth, &mut content) else { continue };
+            let relative = if inside.is_empty() { name } else { format!("{inside}/{name}") };
+            let error = |source| LayerError::Read { path: path.clone(), source };
+            let meta = entry.metadata().map_err(error)?;
+            count += 1;
+            if count > MAX_FILES {
+                content.fault(dir, format!("has more than {MAX_FILES} files and directories"));
+                return Ok(content);
+            }
+            if !folded.insert(relative.to_ascii_lowercase()) {
+                content.fault(&path, "differs from another name only in case");
+            }
+            if meta.is_dir() {
+                match depth < MAX_DEPTH {
+                    true => todo.push((path, relative, depth + 1)),
+                    false => content.fault(&path, format!("is more than {MAX_DEPTH} directories deep")),
+                }
+            } else if meta.is_symlink() {
+                content.fault(&path, "is a symbolic link; `symlinks` of layer.json says links");
+            } else if !meta.is_file() {
+                content.fault(&path, "is neither a regular file nor a directory");
+            } else if depth > 0 || relative == DESCRIPTION {
+                let mut bytes = Vec::new();
+                let file = File::open(&path).map_err(error)?;
+                file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(error)?;
+                if bytes.len() as u64 > MAX_FILE {
+                    content.fault(&path, format!("has more than {MAX_FILE} bytes"));
+                    continue;
+                }
+                total += bytes.len() as u64;
+                if total > MAX_TOTAL {
+                    content.fault(dir, format!("has more than {MAX_TOTAL} bytes"));
+                    return Ok(content);
+                }
+                content.add(&relative, bytes);
+            }
+        }
+    }
+    Ok(content)
+}
+
+/// The entries of a directory, sorted, so that the same faults come in the same order.
+fn entries(dir: &Path) -> Result<Vec<DirEntry>, LayerError> {
+    let read = |source| LayerError::Read { path: dir.to_owned(), source };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(read)? {
+        // One directory must not fill the memory before its entries are counted.
+        if found.len() > MAX_FILES {
+            break;
+        }
+        found.push(entry.map_err(read)?);
+    }
+    found.sort_by_key(DirEntry::file_name);
+    Ok(found)
+}
+
+/// The name of an entry, when it is one that a layer may have; what lies beside `layer.json` and `files` is only read
+/// by people.
+fn check_name(entry: &DirEntry, depth: usize, content: &mut Content) -> Option<String> {
+    let (name, path) = (entry.file_name(), entry.path());
+    let Some(name) = name.to_str() else {
+        content.fault(&path, "has a name that is not UTF-8");
+        return None;
+    };
+    if let Some(reason) = rules::below(name) {
+        content.fault(&path, reason);
+        return None;
+    }
+    if depth == 0 && name != DESCRIPTION && name != "files" {
+        if !(name.starts_with("README") || name.starts_with('.')) {
+            content.fault(&path, "is neither layer.json nor files; only a README may lie beside them");
+        }
+        return None;
+    }
+    Some(name.to_owned())
+}
+
+/// The layers below `dir`: directories that have a `layer.json`.
+pub(super) fn layers(dir: &Path) -> Result<Vec<(String, PathBuf)>, LayerError> {
+    let mut layers = Vec::new();
+    for entry in entries(dir)? {
+        let path = entry.path();
+        if path.join(DESCRIPTION).symlink_metadata().is_err() {
+            continue;
+        }
+        match entry.file_name().to_str() {
+            Some(name) => layers.push((name.to_owned(), path)),
+            None => {
+                let message = "has a name that is not UTF-8".to_owned();
+                return Err(LayerError::Faults(vec![Fault { path, position: None, warning: false, message }]));
+            }
+        }
+    }
+    Ok(layers)
+}

@@ -1,0 +1,192 @@
+//! Rules for single words of a layer: names, paths, modes, units. Each tells what is wrong, if anything is.
+
+/// Longest path of Linux (`PATH_MAX` without the NUL byte at its end), in bytes.
+const PATH_MAX: usize = 4095;
+
+/// Longest name of a file (`NAME_MAX`), in bytes.
+const NAME_MAX: usize = 255;
+
+/// Longest name that useradd(8) takes, in bytes.
+const ACCOUNT_MAX: usize = 32;
+
+/// Kinds of units (systemd.unit(5)) that can be enabled, disabled or masked.
+const UNIT_KINDS: [&str; 9] = ["service", "socket", "timer", "path", "target", "mount", "automount", "swap", "slice"];
+
+/// Users and groups that a Debian cloud image has beside those of base-passwd, by its packages of systemd, openssh, dbus,
+/// polkit and cloud-init.
+const SYSTEM: [&str; 15] = [
+    "systemd-journal",
+    "systemd-network",
+    "systemd-resolve",
+    "systemd-timesync",
+    "messagebus",
+    "polkitd",
+    "sshd",
+    "_ssh",
+    "_apt",
+    "dhcpcd",
+    "input",
+    "sgx",
+    "clock",
+    "kvm",
+    "render",
+];
+
+/// The groups of base-passwd.
+const GROUPS: [&str; 38] = [
+    "root", "daemon", "bin", "sys", "adm", "tty", "disk", "lp", "mail", "news", "uucp", "man", "proxy", "kmem",
+    "dialout", "fax", "voice", "cdrom", "floppy", "tape", "sudo", "audio", "dip", "www-data", "backup", "operator",
+    "list", "irc", "src", "shadow", "utmp", "video", "sasl", "plugdev", "staff", "games", "users", "nogroup",
+];
+
+/// The users of base-passwd.
+const USERS: [&str; 18] = [
+    "root", "daemon", "bin", "sys", "sync", "games", "man", "lp", "mail", "news", "uucp", "proxy", "www-data",
+    "backup", "list", "irc", "_apt", "nobody",
+];
+
+/// Whether Debian's base system has that user.
+pub(super) fn is_base_user(name: &str) -> bool {
+    USERS.contains(&name) || SYSTEM.contains(&name)
+}
+
+/// Whether Debian's base system has that group.
+pub(super) fn is_base_group(name: &str) -> bool {
+    GROUPS.contains(&name) || SYSTEM.contains(&name)
+}
+
+/// The name of a layer, of an operating system or of an artifact: it becomes part of messages, records and file names.
+pub(super) fn name(name: &str) -> Option<String> {
+    let valid = (1..=NAME_MAX).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-+._".contains(&byte));
+    (!valid).then(|| format!("name {name:?} is not made of small letters, digits, `-`, `+`, `.` and `_`"))
+}
+
+/// The name of a user or group, as adduser(8) takes it.
+pub(super) fn account(name: &str) -> Option<String> {
+    let valid = (1..=ACCOUNT_MAX).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte));
+    (!valid).then(|| format!("name {name:?} is none that useradd takes"))
+}
+
+/// One line of text for people or for a file of lines.
+pub(super) fn line(text: &str) -> Option<String> {
+    (text.trim().is_empty() || text.chars().any(char::is_control)).then(|| format!("{text:?} is not one line of text"))
+}
+
+/// An absolute path of the image: no `.`, `..`, empty name or slash at its end, and nothing that cannot stand in a line.
+pub(super) fn path(path: &str) -> Option<String> {
+    let Some(rest) = path.strip_prefix('/') else {
+        return Some(format!("path {path:?} is not absolute or has `..` in it"));
+    };
+    below(rest).map(|reason| format!("path {path:?} {reason}"))
+}
+
+/// A path below a directory, as members of archives and files of layers have it: what is wrong about it.
+pub(super) fn below(path: &str) -> Option<String> {
+    let mut names = path.split('/');
+    let reason = if path.len() >= PATH_MAX {
+        format!("is longer than {PATH_MAX} bytes")
+    } else if path.chars().any(char::is_control) {
+        "has a control character in it".to_owned()
+    } else if names.clone().any(|name| name == "..") {
+        "is not absolute or has `..` in it".to_owned()
+    } else if names.clone().any(|name| name.is_empty() || name == ".") {
+        "has an empty name or `.` in it".to_owned()
+    } else if names.any(|name| name.len() > NAME_MAX) {
+        format!("has a name of more than {NAME_MAX} bytes")
+    } else {
+        return None;
+    };
+    Some(reason)
+}
+
+/// The target of a symbolic link.
+pub(super) fn target(target: &str) -> Option<String> {
+    let valid = !target.is_empty() && target.len() <= PATH_MAX && !target.chars().any(char::is_control);
+    (!valid).then(|| format!("target {target:?} is none that a symbolic link can have"))
+}
+
+/// Permissions of something that is not a directory: what anybody may write must not change who runs it.
+pub(super) fn file_mode(mode: u16) -> Option<String> {
+    let dangerous = mode & 0o7000 != 0 && mode & 0o002 != 0;
+    dangerous.then(|| format!("mode {mode:04o} lets everybody write a file that has set-uid, set-gid or sticky bits"))
+}
+
+/// Permissions of a directory: where anybody may write, only the sticky bit keeps one from deleting another's files, and
+/// set-gid would hand out the group.
+pub(super) fn directory_mode(mode: u16) -> Option<String> {
+    let dangerous = mode & 0o6000 != 0 && mode & 0o002 != 0;
+    dangerous.then(|| format!("mode {mode:04o} lets everybody write into a directory that has set-uid or set-gid bits"))
+}
+
+/// The name of a unit; templates need an instance, which has a place to write to.
+pub(super) fn unit(unit: &str) -> Option<String> {
+    let (stem, kind) = unit.rsplit_once('.').unwrap_or((unit, ""));
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b":-_.\\".contains(&byte);
+    if !UNIT_KINDS.contains(&kind) {
+        return Some(format!(
+            "unit {unit:?} does not end with {}",
+            UNIT_KINDS.map(|kind| format!(".{kind}")).join(", ")
+        ));
+    }
+    if stem.contains('@') {
+        return Some(format!("unit {unit:?} is a template or its instance; name a unit"));
+    }
+    (stem.is_empty() || unit.len() > NAME_MAX || !stem.bytes().all(plain))
+        .then(|| format!("unit {unit:?} is not a name that systemd takes"))
+}
+
+/// A SHA-256, as scripts are named.
+pub(super) fn sha256(text: &str) -> Option<String> {
+    let valid = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    (!valid).then(|| format!("{text:?} is not a SHA-256 in small hexadecimal digits"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words() {
+        let long = format!("/{}", "x".repeat(256));
+        type Case<'a> = (fn(&str) -> Option<String>, &'a [&'a str], &'a [&'a str]);
+        let cases: [Case<'_>; 8] = [
+            (name, &["kube-apiserver", "libpq5", "g++", "0"], &["", "A", "-a", "a/b", "a b", "a\n", "é"]),
+            (account, &["root", "_ssh", "systemd-journal"], &["", "0a", "a:b", "a.b", "A", &"a".repeat(33)]),
+            (line, &["One sentence."], &["", " ", "a\nb", "a\0"]),
+            (
+                path,
+                &["/a", "/a/.b", "/a/b..c", "/a b"],
+                &["", "/", "a", "/a/", "//a", "/a/./b", "/../a", "/a\nb", "/a\0", &long],
+            ),
+            (below, &["a", "a/b"], &["", "/a", "a/../b", "a/"]),
+            (target, &["../a", "/"], &["", "a\0b"]),
+            (
+                unit,
+                &["a.service", "a-b.timer", "dev-sda\\x2d1.mount"],
+                &["a", ".service", "a b.service", "a@.service", "a/b.path", "a.conf"],
+            ),
+            (sha256, &[&"0f".repeat(32)], &["", &"0F".repeat(32), &"0".repeat(63)]),
+        ];
+        for (rule, good, bad) in cases {
+            for word in good {
+                assert_eq!(rule(word), None);
+            }
+            for word in bad {
+                assert!(rule(word).is_some(), "{word:?}");
+            }
+        }
+        for (mode, file, directory) in [
+            (0o4755, false, false),
+            (0o1777, true, false),
+            (0o2775, false, false),
+            (0o6777, true, true),
+            (0o0777, false, false),
+        ] {
+            assert_eq!((file_mode(mode).is_some(), directory_mode(mode).is_some()), (file, directory), "{mode:o}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What artifacts and layers may not do to a tree, however they are made: write through a symbolic link that another of them
+//! brought, bring a file that runs as somebody else unless the layer lists it, or a name that differs only in case.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vmbake_disk::tree::{InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree, components};
+
+use super::MergeError;
+use super::place::Target;
+use crate::layer::Schema;
+
+/// The extended attribute of file capabilities (capabilities(7)).
+const CAPABILITY: &[u8] = b"security.capability";
+
+/// Most symbolic links on one path, as `MAXSYMLINKS` of Linux; the tree refuses more.
+const MAX_SYMLINKS: usize = 40;
+
+/// What is remembered to keep the rules.
+pub(super) struct Limits {
+    /// The origins before this one are the base's.
+    own: OriginId,
+    /// The files that the current layer lists in `setuid`.
+    setuid: BTreeSet<String>,
+    /// The path of each file of an archive or of a single file, by the path in small letters, with its artifact.
+    folded: BTreeMap<Vec<u8>, (Vec<u8>, String)>,
+}
+
+impl Limits {
+    /// Keeps the rules against all origins from `own` on.
+    pub(super) fn new(own: OriginId) -> Self {
+        Self { own, setuid: BTreeSet::new(), folded: BTreeMap::new() }
+    }
+}
+
+impl Target {
+    /// From now on, the files that `schema` lists may be set-uid; `multiarch` is Debian's name of the architecture in paths.
+    pub(super) fn enter_layer(&mut self, schema: &Schema, multiarch: &str) {
+        self.limits.setuid = schema.setuid.iter().map(|path| path.replace("{multiarch}", multiarch)).collect();
+    }
+
+    /// Fails when a file that the layer lists in `setuid` is not what the list says.
+    pub(super) fn leave_layer(&self) -> Result<(), MergeError> {
+        for path in &self.limits.setuid {
+            let found = self.tree.find(path.as_bytes()).ok().flatten().map(|id| self.tree.inode(id));
+            if found.is_none_or(|inode| privilege(&inode.meta, &inode.kind).is_none()) {
+                return Err(MergeError::NoPrivilege { layer: self.origin().layer.clone(), path: path.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails when `path` leads through a symbolic link that the writer may not use: artifacts use those of the base alone,
+    /// layers also those of layers.
+    pub(super) fn check_way(&self, path: &[u8]) -> Result<(), MergeError> {
+        for (link, id) in links(&self.tree, path) {
+            let (origin, writer) = (self.tree.inode(id).origin, self.origin());
+            let owner = self.tree.origin(origin);
+            let of_layers = owner.artifact.is_none() && writer.artifact.is_none();
+            if origin >= self.limits.own && !of_layers {
+                let (path, writer, owner) = (show(path), describe(writer), describe(owner));
+                return Err(MergeError::Through { path, writer, link: show(&link), owner });
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails when an artifact brings a file with privileges that the layer does not list.
+    pub(super) fn check_privileges(&self, path: &[u8], meta: &Metadata, kind: &Kind) -> Result<(), MergeError> {
+        let Some(artifact) = self.origin().artifact.clone() else { return Ok(()) };
+        let path = format!("/{}", show(path).trim_start_matches('/'));
+        if let Some(name) = meta.xattrs.keys().find(|name| *name != CAPABILITY && !name.starts_with(b"user.")) {
+            return Err(MergeError::Attribute { path, artifact, name: show(name) });
+        }
+        match privilege(meta, kind) {
+            Some(privilege) if !self.limits.setuid.contains(&path) => {
+                let layer = self.origin().layer.clone();
+                Err(MergeError::Privilege { path, artifact, layer, privilege })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails when an archive or single file has brought a path that differs from this one only in case: two files on the
+    /// image, but one wherever the artifact was unpacked to look at it.
+    pub(super) fn check_case(&mut self, path: &[u8]) -> Result<(), MergeError> {
+        let artifact = self.origin().artifact.clone().unwrap_or_default();
+        let path = components(path).collect::<Vec<_>>().join(&b'/');
+        match self.limits.folded.entry(path.to_ascii_lowercase()).or_insert_with(|| (path.clone(), artifact.clone())) {
+            (found, first) if *found != path => {
+                Err(MergeError::Case { path: show(&path), artifact, found: show(found), first: first.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What makes a file run as somebody else, if anything does.
+fn privilege(meta: &Metadata, kind: &Kind) -> Option<String> {
+    match kind {
+        Kind::File(_) if meta.xattrs.contains_key(CAPABILITY) => Some("file capabilities".to_owned()),
+        Kind::File(_) if meta.mode & 0o7000 != 0 => Some(format!("mode {:04o}", meta.mode)),
+        _ => None,
+    }
+}
+
+/// The symbolic links that a look-up of `path` follows on the way to its last name, with their own paths.
+fn links(tree: &Tree, path: &[u8]) -> Vec<(Vec<u8>, InodeId)> {
+    let mut todo: Vec<&[u8]> = components(path).rev().skip(1).collect();
+    let mut way: Vec<(&[u8], InodeId)> = Vec::new();
+    let mut links = Vec::new();
+    while let Some(name) = todo.pop() {
+        if name == b".." {
+            way.pop();
+            continue;
+        }
+        let dir = way.last().map_or(ROOT, |(_, id)| *id);
+        let Some(id) = tree.entry(dir, name) else { break };
+        let Kind::Symlink(target) = &tree.inode(id).kind else {
+            way.push((name, id));
+            continue;
+        };
+        let names = way.iter().map(|(name, _)| *name).chain([name]);
+        links.push((names.flat_map(|name| [b"/", name].concat()).collect(), id));
+        if links.len() > MAX_SYMLINKS {
+            break;
+        }
+        if target.starts_with(b"/") {
+            way.clear();
+        }
+        todo.extend(components(target).rev());
+    }
+    links
+}
+
+fn describe(origin: &Origin) -> String {
+    match &origin.artifact {
+        Some(artifact) => format!("artifact {artifact} of layer {}", origin.layer),
+        None => format!("layer {}", origin.layer),
+    }
+}
+
+fn show(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
+}

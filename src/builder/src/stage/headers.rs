@@ -1,0 +1,98 @@
+//! The headers of a tar archive, looked at before any library does: so that what would fill the memory or the disk is
+//! refused while it has done neither.
+//!
+//! Blocks of 512 bytes (POSIX.1-2001, ustar). Members are counted, and extended headers, which a reader holds in memory, are
+//! limited. What is damaged is left to the reader, which stops there.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::archive::ArchiveError;
+
+const BLOCK: usize = 512;
+
+/// Longest extended header, in bytes: names have 4 KiB, extended attributes of Linux 64 KiB.
+const MAX_EXTENDED: u64 = 1 << 20;
+
+/// What has been seen of an archive.
+#[derive(Debug)]
+pub(super) struct Headers {
+    members: usize,
+    limit: usize,
+    /// The header that is being put together.
+    block: Vec<u8>,
+    /// Bytes of content until the next header.
+    skip: u64,
+    /// Whether the archive has ended: at its first block of zeros, as for the reader.
+    ended: bool,
+}
+
+impl Headers {
+    /// For an archive of at most `limit` members.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { members: 0, limit, block: Vec::with_capacity(BLOCK), skip: 0, ended: false }
+    }
+
+    /// Takes the next bytes of the archive.
+    pub(super) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), ArchiveError> {
+        while !bytes.is_empty() && !self.ended {
+            let count = match self.skip {
+                0 => bytes.len().min(BLOCK - self.block.len()),
+                skip => usize::try_from(skip).unwrap_or(usize::MAX).min(bytes.len()),
+            };
+            let (now, later) = bytes.split_at(count);
+            if self.skip > 0 {
+                self.skip -= count as u64;
+            } else {
+                self.block.extend_from_slice(now);
+                if self.block.len() == BLOCK {
+                    let block = std::mem::replace(&mut self.block, Vec::with_capacity(BLOCK));
+                    self.skip = self.header(&block)?;
+                }
+            }
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Judges a header; returns how many bytes of content follow it.
+    fn header(&mut self, block: &[u8]) -> Result<u64, ArchiveError> {
+        if block.iter().all(|byte| *byte == 0) {
+            self.ended = true;
+            return Ok(0);
+        }
+        let header = tar::Header::from_byte_slice(block);
+        let Ok(size) = header.entry_size() else { return Ok(0) };
+        let refused = |reason| {
+            let path = String::from_utf8_lossy(&header.path_bytes()).into_owned();
+            Err(ArchiveError::Refused { path, reason })
+        };
+        match header.entry_type().as_byte() {
+            b'L' | b'K' | b'x' | b'g' if size > MAX_EXTENDED => {
+                return refused(format!("extended header of {size} bytes, more than {MAX_EXTENDED}"));
+            }
+            b'L' | b'K' | b'x' | b'g' => {}
+            b'S' => return refused("sparse members are not supported".to_owned()),
+            _ => self.members += 1,
+        }
+        if self.members > self.limit {
+            return Err(ArchiveError::TooMany { limit: self.limit });
+        }
+        Ok(size.checked_next_multiple_of(BLOCK as u64).unwrap_or(u64::MAX))
+    }
+
+    /// Looks at all headers of the uncompressed archive `file`, and at nothing else of it.
+    pub(super) fn check(file: &File, limit: usize) -> Result<(), ArchiveError> {
+        let mut headers = Self::new(limit);
+        let mut block = [0; BLOCK];
+        let mut at = 0_u64;
+        while !headers.ended && file.read_exact_at(&mut block, at).is_ok() {
+            let skip = headers.header(&block)?;
+            match at.checked_add(BLOCK as u64).and_then(|start| start.checked_add(skip)) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}

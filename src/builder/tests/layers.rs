@@ -1,0 +1,251 @@
+//! `vmbake layer` and `vmbake schema`: every fault of a layer is found, with file, line and column, and a bake finds the same.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "tests stop at the first surprise"
+)]
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn vmbake(args: &[&OsStr]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_vmbake")).args(args).output().unwrap()
+}
+
+/// Writes a layer whose keys after `os` begin on line 2.
+fn layer(root: &Path, name: &str, rest: &str) {
+    fs::create_dir_all(root.join(name)).unwrap();
+    let head = format!(r#"{{"name": "{name}", "version": "1", "description": "d", "os": ["o"]"#);
+    fs::write(root.join(name).join("layer.json"), format!("{head}{rest}\n}}\n")).unwrap();
+}
+
+/// What `vmbake layer check` prints, without the directory, and whether it found the layer good.
+fn check(dir: &Path) -> (Vec<String>, bool) {
+    let output = vmbake(&["layer".as_ref(), "check".as_ref(), dir.as_os_str()]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+    let prefix = format!("{}/", dir.display());
+    (text.lines().map(|line| line.replace(&prefix, "")).collect(), output.status.success())
+}
+
+/// A fault of each kind; `¦` stands where it begins.
+const FAULTS: &[(&str, &str)] = &[
+    (r#""requires": [¦"none"]"#, "layer none does not exist"),
+    (r#""requires": [¦"a"]"#, "layers require each other in a circle: a -> a"),
+    (r#""requires": ["ok", ¦"ok"]"#, "\"ok\" comes twice"),
+    (r#""artifacts": {¦"A": {"type": "deb"}}"#, "name \"A\" is not made of small letters"),
+    (r#""artifacts": {"x": {"type": "file", "path": ¦"x", "mode": "0755"}}"#, "path \"x\" is not absolute"),
+    (r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": ¦"4755"}}"#, "mode 4755 has set-uid"),
+    (
+        r#""artifacts": {"x": {"type": "tar", "path": "/x", "members": [¦"../y"]}}"#,
+        "member \"../y\" is not absolute or has",
+    ),
+    (r#""scripts": [{"package": "p", "script": ¦"prerm", "sha256": "00"}]"#, "script \"prerm\" is neither"),
+    (r#""groups": {¦"G": 5}"#, "name \"G\" is none that useradd takes"),
+    (r#""groups": {"g": 5, "h": ¦5}"#, "id 5 is that of g already"),
+    (r#""groups": {"g": ¦0}"#, "id 0 is not between 1 and 65533"),
+    (r#""users": {"u": {"id": 901, "home": ¦"u"}}"#, "path \"u\" is not absolute"),
+    (r#""users": {"u": {"id": 901, "groups": [¦"nobodys"]}}"#, "group \"nobodys\" is made neither by"),
+    (r#""users": {"u": {"id": 901, "subordinate": ¦{"start": 4294967295, "count": 2}}}"#, "2 ids from 4294967295 on"),
+    (r#""directories": {"/x": {"mode": "0750", "owner": ¦"who"}}"#, "user \"who\" is made neither by"),
+    (r#""directories": {"/x": {"mode": "0750", "group": ¦"who"}}"#, "group \"who\" is made neither by"),
+    (r#""directories": {¦"/x/../y": {"mode": "0750"}}"#, "path \"/x/../y\" is not absolute or has `..` in it"),
+    (r#""directories": {¦"x": {"mode": "0750"}}"#, "path \"x\" is not absolute"),
+    (r#""directories": {¦"/x/": {"mode": "0750"}}"#, "path \"/x/\" has an empty name"),
+    (r#""directories": {¦"/x\n": {"mode": "0750"}}"#, "path \"/x\\n\" has a control character in it"),
+    (r#""directories": {¦"/x\u0000": {"mode": "0750"}}"#, "path \"/x\\0\" has a control character in it"),
+    (r#""directories": {"/x": {"mode": ¦"2777"}}"#, "mode 2777 lets everybody write into a directory"),
+    (r#""directories": {"/x": {"mode": ¦"750"}}"#, "mode \"750\" is not four octal digits"),
+    (r#""directories": {"/x": {"mode": "0755"}, ¦"/x": {"mode": "0700"}}"#, "key \"/x\" comes twice"),
+    (r#""files": {¦"/none": {"mode": "0644"}}"#, "\"/none\" is not below files/"),
+    (
+        r#""files": {"/file": {"mode": ¦"4755"}}"#,
+        "mode 4755 has set-uid, set-gid or sticky bits, but `setuid` does not",
+    ),
+    (r#""setuid": ["/file"], "files": {"/file": {"mode": ¦"4757"}}"#, "mode 4757 lets everybody write a file"),
+    (r#""modes": {"/file": {"mode": ¦"2755"}}"#, "mode 2755 has set-uid"),
+    (r#""expand": [¦"/none"]"#, "\"/none\" is not below files/"),
+    (r#""symlinks": {"/a": ¦"b", "/b": "c", "/c": "/x/../a"}"#, "symbolic link \"/a\" leads back to itself"),
+    (r#""symlinks": {"/a": ¦""}"#, "target \"\" is none that"),
+    (r#""symlinks": {"/a": "/etc"}, "directories": {¦"/a/b": {"mode": "0755"}}"#, "\"/a/b\" would be placed through"),
+    (r#""units": {"enable": [¦"x"]}"#, "unit \"x\" does not end with .service"),
+    (r#""units": {"enable": [¦"plain.service"]}"#, "unit \"plain.service\" has no [Install] section"),
+    (r#""units": {"enable": [¦"x.timer"], "mask": ["x.timer"]}"#, "unit \"x.timer\" is also disabled or masked"),
+    (r#""remove": [¦"/"]"#, "path \"/\" has an empty name"),
+    (r#""remove": [¦"/a/*/b"]"#, "path \"/a/*/b\" has `*` before its last component"),
+    (r#""os_release": {¦"a b": "c"}"#, "key \"a b\" is not a variable of os-release"),
+    (r#"¦"unknown": 1"#, "unknown field `unknown`"),
+    (r#""requires": ["ok",¦]"#, "trailing comma"),
+];
+
+#[test]
+fn every_fault_has_its_line_and_column() {
+    for (marked, message) in FAULTS {
+        let rest = marked.replace('¦', "");
+        let expected = format!("{}: {message}", marked.find('¦').unwrap() + 1);
+        let dir = tempfile::tempdir().unwrap();
+        layer(dir.path(), "ok", "");
+        layer(dir.path(), "hygiene", "");
+        layer(dir.path(), "a", &format!(",\n{rest}"));
+        fs::create_dir_all(dir.path().join("a/files/etc/systemd/system")).unwrap();
+        fs::write(dir.path().join("a/files/file"), "").unwrap();
+        fs::write(dir.path().join("a/files/etc/systemd/system/plain.service"), "[Unit]\n").unwrap();
+        let (faults, good) = check(&dir.path().join("a"));
+        assert!(!good && faults[0].starts_with(&format!("layer.json:2:{expected}")), "{rest}: {faults:#?}");
+        // A bake says the same; only accounts are known to the image alone.
+        if !expected.contains("is made neither") {
+            let error = vmbake::layer::Layers::load(Some(dir.path())).unwrap_err().to_string();
+            assert!(error.contains(&format!("a/layer.json:2:{expected}")), "{rest}: {error}");
+        }
+    }
+}
+
+#[test]
+fn all_faults_are_told_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let rest = ",\n\"requires\": [\"vm\"],\n\"directories\": {\"/x\": {\"mode\": \"0750\", \"group\": \"podplane\"},\n\
+        \"/X\": {\"mode\": \"0750\", \"group\": \"whose\"}},\n\"remove\": [\"a\",\n\"/tmp/*\", \"b\"]";
+    layer(dir.path(), "a", rest);
+    let (faults, good) = check(&dir.path().join("a"));
+    let expected = [
+        "layer.json:3:17: warning: path \"/x\" differs from \"/X\" only in case",
+        "layer.json:4:33: group \"whose\" is made neither by this layer",
+        "layer.json:5:12: path \"a\" is not absolute",
+        "layer.json:6:11: path \"b\" is not absolute",
+    ];
+    assert_eq!(faults.len(), expected.len(), "{faults:#?}");
+    faults.iter().zip(expected).for_each(|(fault, expected)| assert!(fault.starts_with(expected), "{fault}"));
+    assert!(!good);
+    // A warning alone is no reason to fail.
+    layer(dir.path(), "b", ", \"directories\": {\"/x\": {\"mode\": \"0750\"}, \"/X\": {\"mode\": \"0750\"}}");
+    let (faults, good) = check(&dir.path().join("b"));
+    assert!(good && faults.len() == 1, "{faults:?}");
+}
+
+#[test]
+fn files_that_a_layer_may_not_have_are_refused() {
+    type Make = fn(&Path);
+    let cases: &[(&str, Make)] = &[
+        ("a/files/link: is a symbolic link", |files| symlink("/etc/shadow", files.join("link")).unwrap()),
+        ("a/files/dir: is a symbolic link", |files| symlink("/etc", files.join("dir")).unwrap()),
+        ("a/files/pipe: is neither a regular file nor a directory", |files| {
+            assert!(Command::new("mkfifo").arg(files.join("pipe")).status().unwrap().success());
+        }),
+        ("a/files/socket: is neither a regular file nor a directory", |files| {
+            drop(std::os::unix::net::UnixListener::bind(files.join("socket")).unwrap());
+        }),
+        ("has a name that is not UTF-8", |files| fs::write(files.join(OsStr::from_bytes(b"\xff")), "").unwrap()),
+        ("has a control character in it", |files| fs::write(files.join("a\nb"), "").unwrap()),
+        ("differs from another name only in case", |files| {
+            fs::write(files.join("README"), "").unwrap();
+            fs::write(files.join("Readme"), "").unwrap();
+        }),
+        ("is more than 40 directories deep", |files| fs::create_dir_all(files.join("d/".repeat(60))).unwrap()),
+        ("has more than 4194304 bytes", |files| {
+            fs::File::create(files.join("big")).unwrap().set_len(1 << 42).unwrap();
+        }),
+        ("has more than 67108864 bytes", |files| {
+            for name in 0..17 {
+                fs::File::create(files.join(name.to_string())).unwrap().set_len(4 << 20).unwrap();
+            }
+        }),
+        ("has more than 10000 files and directories", |files| {
+            for name in 0..10_000 {
+                fs::File::create(files.join(name.to_string())).unwrap();
+            }
+        }),
+        ("a/install.sh: is neither layer.json nor files", |files| fs::write(files.join("../install.sh"), "").unwrap()),
+        ("a/layer.json: is missing", |files| fs::remove_file(files.join("../layer.json")).unwrap()),
+        ("a/layer.json: is a symbolic link", |files| {
+            fs::remove_file(files.join("../layer.json")).unwrap();
+            symlink("/etc/passwd", files.join("../layer.json")).unwrap();
+        }),
+    ];
+    for (expected, make) in cases {
+        let dir = tempfile::tempdir().unwrap();
+        layer(dir.path(), "a", "");
+        fs::create_dir(dir.path().join("a/files")).unwrap();
+        fs::write(dir.path().join("a/README.md"), "").unwrap();
+        assert_eq!(check(&dir.path().join("a")), (vec![], true));
+        make(&dir.path().join("a/files"));
+        let output = vmbake(&["layer".as_ref(), "check".as_ref(), dir.path().join("a").as_os_str()]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success() && text.contains(expected), "{expected}: {output:?}");
+    }
+}
+
+#[test]
+fn built_in_layers_are_listed_and_good() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../layers");
+    let output = vmbake(&["layer".as_ref(), "list".as_ref(), "--json".as_ref()]);
+    let listed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut count = 0;
+    for dir in fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
+        assert_eq!(check(&dir), (vec![], true), "{}", dir.display());
+        let name = dir.file_name().unwrap().to_str().unwrap();
+        assert!(listed.as_array().unwrap().iter().any(|layer| layer["name"] == name), "{name}");
+        count += 1;
+    }
+    assert_eq!(listed.as_array().unwrap().len(), count);
+}
+
+/// A python3 that has the validator. Where none has it the test is skipped, but not in CI.
+fn python() -> Option<&'static str> {
+    let has = |python: &&str| {
+        let output = Command::new(python).args(["-c", "import jsonschema"]).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let found = ["python3", "/usr/bin/python3"].into_iter().find(has);
+    assert!(found.is_some() || std::env::var_os("CI").is_none(), "python3-jsonschema is needed in CI");
+    if found.is_none() {
+        println!("skipped: python3 has no jsonschema");
+    }
+    found
+}
+
+/// Another validator agrees with ours about what the schema can say.
+#[test]
+fn the_schema_tells_good_layers_from_bad_ones() {
+    let schema = vmbake(&["schema".as_ref(), "layer".as_ref()]).stdout;
+    let value: serde_json::Value = serde_json::from_slice(&schema).unwrap();
+    assert_eq!(value["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    let script = "import json, sys, jsonschema\n\
+        schema = json.load(open(sys.argv[1]))\n\
+        jsonschema.Draft202012Validator.check_schema(schema)\n\
+        validator = jsonschema.Draft202012Validator(schema)\n\
+        for path in sys.argv[2:]:\n    print(len(list(validator.iter_errors(json.load(open(path))))))\n";
+    let Some(python) = python() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("schema.json"), &schema).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../layers");
+    let mut paths: Vec<_> =
+        fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path().join("layer.json")).collect();
+    paths.retain(|path| path.exists());
+    let good = paths.len();
+    let bad = [
+        r#", "unknown": 1"#,
+        r#", "directories": {"/x": {"mode": "750"}}"#,
+        r#", "directories": {"/x": {}}"#,
+        r#", "artifacts": {"x": {"type": "zip"}}"#,
+        r#", "artifacts": {"x": {"type": "file", "path": "/x"}}"#,
+        r#", "units": {"start": []}"#,
+    ];
+    for (index, rest) in bad.iter().enumerate() {
+        layer(dir.path(), &index.to_string(), rest);
+        paths.push(dir.path().join(index.to_string()).join("layer.json"));
+    }
+    let output =
+        Command::new(python).args(["-c", script]).arg(dir.path().join("schema.json")).args(&paths).output().unwrap();
+    let counts: Vec<usize> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(counts.len(), paths.len(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (index, count) in counts.iter().enumerate() {
+        assert_eq!(*count == 0, index < good, "{}", paths[index].display());
+    }
+}
