@@ -23,7 +23,7 @@ pub enum ImagesError {
     #[error("{image}: cannot be pulled")]
     Pull { image: String, source: RegistryError },
     #[error("{image}: not complete in the store")]
-    Unusable { image: String, source: OciError },
+    Unusable { image: String, source: Box<OciError> },
     #[error("{image}: its index leads to {found}, the manifest pins {expected}")]
     Pinned { image: String, expected: Box<Digest>, found: Box<Digest> },
     #[error("{image}: bad platform")]
@@ -77,7 +77,7 @@ fn one(
     files: &mut BTreeMap<String, LayoutFile>,
 ) -> Result<serde_json::Value, ImagesError> {
     let name = || pinned.image.clone();
-    let unusable = |source| ImagesError::Unusable { image: name(), source };
+    let unusable = |source| ImagesError::Unusable { image: name(), source: Box::new(source) };
     let platform = pinned.platform.parse().map_err(|source| ImagesError::Platform { image: name(), source })?;
     // What the look-up was given, it has proven.
     let documents = RefCell::new(BTreeMap::new());

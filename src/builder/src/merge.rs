@@ -30,9 +30,9 @@ use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree, TreeError};
 
 use crate::elf::ElfError;
 use crate::images::Layout;
-use crate::layer::{Layer, LayerFile};
+use crate::layer::{AuditedScript, Layer, LayerFile};
 use crate::manifest::Manifest;
-use crate::stage::{Content, Entry, Staged};
+use crate::stage::{Content, Entry, Staged, StagedArtifact};
 use place::Target;
 pub(crate) use place::matches;
 
@@ -103,15 +103,16 @@ pub enum MergeError {
 /// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
 pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) -> Result<Tree, MergeError> {
     let Staged { layers, artifacts, images } = staged;
+    let arch = &manifest.content().os.arch;
     let mut target = Target::new(base, epoch);
     relations::check(&target, &artifacts)?;
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     let mut packages = dpkg::Database::read(&target)?;
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
     for (index, layer) in layers.iter().enumerate() {
-        let name = &layer.schema.name;
-        target.enter(Origin { layer: name.clone(), ..Origin::default() });
-        target.enter_layer(&layer.schema, expand::multiarch("setuid", &manifest.content().os.arch).unwrap_or_default());
+        let own = || Origin { layer: layer.schema.name.clone(), ..Origin::default() };
+        target.enter(own());
+        target.enter_layer(&layer.schema, expand::multiarch("setuid", arch).unwrap_or_default());
         accounts::create(&mut target, &layer.schema)?;
         let mut mine: Vec<_> =
             artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index)).collect();
@@ -122,29 +123,34 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
             Content::File { .. } => 2,
         });
         for artifact in mine {
-            target.enter(Origin {
-                layer: name.clone(),
-                artifact: Some(artifact.name.clone()),
-                digest: Some(artifact.digest.clone()),
-            });
-            let source = target.tree.sources_mut().add(artifact.source);
-            match &artifact.content {
-                Content::File { path, mode, len } => target.artifact_file(path, *mode, source, *len)?,
-                Content::Members(entries) => target.entries(entries, source, true)?,
-                Content::Deb(deb) => packages.install(&mut target, deb, source, &audited)?,
-            }
+            let (name, digest) = (Some(artifact.name.clone()), Some(artifact.digest.clone()));
+            target.enter(Origin { artifact: name, digest, ..own() });
+            install(&mut target, &mut packages, artifact, &audited)?;
         }
-        target.enter(Origin { layer: name.clone(), ..Origin::default() });
+        target.enter(own());
         apply(&mut target, layer, manifest)?;
         if let (Some(path), Some(images)) = (&layer.schema.images, &images) {
-            place_images(&mut target, name, path, images)?;
+            place_images(&mut target, &layer.schema.name, path, images)?;
         }
         target.leave_layer()?;
     }
-    let arch = &manifest.content().os.arch;
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch)?;
     Ok(target.tree)
+}
+
+fn install(
+    target: &mut Target,
+    packages: &mut dpkg::Database,
+    artifact: StagedArtifact,
+    audited: &[AuditedScript],
+) -> Result<(), MergeError> {
+    let source = target.tree.sources_mut().add(artifact.source);
+    match &artifact.content {
+        Content::File { path, mode, len } => target.artifact_file(path, *mode, source, *len),
+        Content::Members(entries) => target.entries(entries, source, true),
+        Content::Deb(deb) => packages.install(target, deb, source, audited),
+    }
 }
 
 /// Does what ldconfig(8) would do to a finished tree: links from sonames to libraries, and the dynamic linker's cache,
