@@ -102,6 +102,38 @@ def bake(lab, work, target, base, *more):
     return code, said
 
 
+def again(lab, work, base):
+    """One file of a layer is another one: what follows from it changes, and nothing else."""
+    target, layers = "knd.debian-13.amd64", work / "layers"
+    shutil.copytree(ROOT / "layers", layers)
+    with open(layers / "podplane/files/opt/podplane/share/defaults/mutable.env", "a") as file:
+        file.write("MORE=''\n")
+    code, said = bake(lab, work, target, base, "--out", work / "again", "--layers", layers)
+    case("another file of a layer bakes", code == 0, said)
+    pair = [work / f"{folder}/{target}.raw" for folder in ("out", "again")]
+    code, said = lab.run("diff", *pair)
+    changed = re.findall(r"^(\w+) (\S+):", said, re.MULTILINE)
+    share = "/opt/podplane/share"
+    expected = [("changed", f"{share}/defaults/mutable.env"), ("changed", f"{share}/vmbake-origin.json"), ("layer", "podplane")]
+    case("that file, the record and the layer are all that differs", code == 1 and changed[:3] == expected and len(changed) <= 4, said)
+    code, said = lab.run("diff", pair[0], pair[0])
+    case("an image does not differ from itself", code == 0, said)
+
+
+def explain(lab, work):
+    """The way back from a path to who signed for it."""
+    image = work / "out/knc.debian-13.amd64.raw"
+    for path, expected in {
+        "/usr/bin/kube-apiserver": r"artifact +kube-apiserver [\s\S]*proof +cosign signature by krel-staging@[\s\S]*matches the pinned digest",
+        "/usr/local/bin/ctr": r"artifact +containerd [\s\S]*proof +sigstore bundle by https://github.com/containerd/",
+        "/usr/bin/newuidmap": r"artifact +uidmap [\s\S]*proof +archive debian, trixie [\s\S]*package +uidmap ",
+        "/opt/kubelet/etc/kubelet.yaml": r"layer +kubelet ",
+        "/usr/bin/bash": r"base",
+    }.items():
+        code, said = lab.run("explain", image, path)
+        case(f"explain {path}", code == 0 and re.search(expected, said), said)
+
+
 def site(work, target):
     """The artifacts of a manifest by name, for install.sh."""
     folder = work / f"site-{target}"
@@ -167,6 +199,8 @@ def main(vmbake, base):
                     target = f"{kind}.debian-13.{arch}"
                     code, said = bake(lab, work, target, bases[arch], "--out", work / "out")
                     case(f"{target} bakes", code == 0, said)
+            again(lab, work, bases["amd64"])
+            explain(lab, work)
         finally:
             lab.server.kill()
         for kind in ("knd", "knc"):
