@@ -65,15 +65,17 @@ pub(super) fn interpret(text: &str, effects: &mut Effects) -> Result<Rest, Strin
     if section.is_some() { Err("a section without an end".to_owned()) } else { Ok(rest) }
 }
 
-/// Whether a line outside of all sections does nothing: that of the script's frame, or one of those that have no effect
-/// in a section either, as in scripts that their authors wrote after debhelper's.
+/// Whether a line outside of all sections does nothing: that of the script's frame, or one that speaks to a running system
+/// or runs ldconfig, as in scripts that their authors wrote after debhelper's.
 fn is_idle(line: &str) -> bool {
-    let frame = matches!(line, "" | "set -e" | "set -eu" | "exit 0" | ":" | "true");
+    let frame = matches!(line, "" | "set -e" | "set -eu" | "exit 0" | ":" | "true") || line.starts_with('#');
     let case = matches!(line, "case \"$1\" in" | "configure)" | ";;" | "esac");
-    frame
-        || case
-        || line.starts_with('#')
-        || words(line).is_some_and(|words| idle(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+    let speaks = |words: Vec<String>| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let nothing = !matches!(words.first(), Some(&("deb-systemd-helper" | "chmod" | "dpkg-maintscript-helper")));
+        nothing && idle(&words)
+    };
+    frame || case || words(line).is_some_and(speaks)
 }
 
 /// Units of one section: to enable, to record, and those that are enabled only where they were installed before.
@@ -257,8 +259,11 @@ mod tests {
             systemctl --system daemon-reload >/dev/null || true\n    if [ -n \"$2\" ]; then\n\
             deb-systemd-invoke try-restart a.service >/dev/null || true\n    fi\n  fi\n;;\nesac\nexit 0\n";
         assert_eq!(interpret(text, &mut Effects::default()).unwrap().reason(), None);
-        let more = text.replace("ldconfig", "ldconfig\nadduser a");
-        assert_eq!(interpret(&more, &mut Effects::default()).unwrap().reason(), Some("the line \"adduser a\""));
+        for line in ["adduser a", "deb-systemd-helper disable a.service", "chmod +x /etc/init.d/a"] {
+            let more = text.replace("ldconfig", &format!("ldconfig\n{line}"));
+            let reason = format!("the line {line:?}");
+            assert_eq!(interpret(&more, &mut Effects::default()).unwrap().reason(), Some(reason.as_str()));
+        }
     }
 
     #[test]
