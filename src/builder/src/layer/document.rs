@@ -138,9 +138,9 @@ mod tests {
             "3:74: key \"/z\" comes twice",
             "4:19: invalid type: integer `3`, expected a string",
             "4:22: invalid type: null, expected a string",
-            "5:15: unknown variant `zip`, expected one of",
+            "5:29: unknown variant `zip`, expected one of",
             "5:37: missing field `mode`",
-            "6:1: mode \"9999\" is not four octal digits",
+            "6:6: mode \"9999\" is not four octal digits",
             "7:10: invalid type: map, expected a sequence",
         ]) {
             assert!(found.starts_with(expected), "{expected}: {found}");
