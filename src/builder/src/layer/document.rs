@@ -59,7 +59,9 @@ fn schema(text: &[u8], places: &Places, faults: &mut Vec<FormFault>) -> Option<S
         if missing.is_some_and(|key| places.get(&child("", key)).is_some()) && !faults.is_empty() {
             return None;
         }
-        let entry = places.around(at, 2).filter(|(_, place)| rest.get(place.key) == text.get(place.key));
+        // A value is often judged only when what stands behind it is seen.
+        let inside = places.ending(at).filter(|_| missing.is_none()).map_or(at, |value| value.start);
+        let entry = places.around(inside, 2).filter(|(_, place)| rest.get(place.key) == text.get(place.key));
         let found = (position(text, start(places, at, missing.is_some())), reason);
         if !faults.iter().any(|(position, _)| *position == found.0) {
             faults.push(found);
@@ -94,7 +96,8 @@ fn blank(rest: &mut [u8], place: &Place) -> bool {
     let before = rest.get(..place.key).unwrap_or_default().iter().rposition(|byte| !is_blank(byte));
     let comma = [after, before].into_iter().flatten().find(|at| rest.get(*at) == Some(&b','));
     let Some(member) = rest.get_mut(place.key..place.end) else { return false };
-    member.fill(b' ');
+    // Lines stay where they are.
+    member.iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
     if let Some(byte) = comma.and_then(|at| rest.get_mut(at)) {
         *byte = b' ';
     }
@@ -138,10 +141,10 @@ mod tests {
             "3:74: key \"/z\" comes twice",
             "4:19: invalid type: integer `3`, expected a string",
             "4:22: invalid type: null, expected a string",
-            "5:15: unknown variant `zip`, expected one of",
+            "5:29: unknown variant `zip`, expected one of",
             "5:37: missing field `mode`",
-            "6:1: mode \"9999\" is not four octal digits",
-            "7:10: invalid type: map, expected a sequence",
+            "6:6: mode \"9999\" is not four octal digits",
+            "7:1: invalid type: map, expected a sequence",
         ]) {
             assert!(found.starts_with(expected), "{expected}: {found}");
         }

@@ -145,7 +145,8 @@ fn dpkg_leaves_the_same() {
         let output = command.arg(&path).env("LC_ALL", "C").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
-    let (mut expected, mut found) = (BTreeMap::new(), of_tree(&bake_onto(base(), &parts(), "").unwrap()));
+    let setuid = r#", "setuid": ["/usr/bin/root", "/usr/bin/set", "/usr/bin/other"]"#;
+    let (mut expected, mut found) = (BTreeMap::new(), of_tree(&bake_onto(base(), &parts(), setuid).unwrap()));
     of_dir(&at, &at, &mut expected);
     // The temporary directory has its own mode.
     for own in OWN.iter().copied().chain(["/"]) {

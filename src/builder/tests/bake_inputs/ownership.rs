@@ -23,9 +23,15 @@ fn files() -> Vec<(&'static str, String)> {
 }
 
 fn run(parts: &[Part]) -> Result<vmbake_disk::tree::Tree, String> {
+    with_setuid(parts, "")
+}
+
+/// The same, with the path of the one file that runs as somebody else.
+fn with_setuid(parts: &[Part], path: &str) -> Result<vmbake_disk::tree::Tree, String> {
+    let keys = if path.is_empty() { String::new() } else { format!(r#", "setuid": ["{path}"]"#) };
     let files = files();
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    bake_onto(base_with(&files), parts, "")
+    bake_onto(base_with(&files), parts, &keys)
 }
 
 fn one(name: &'static str, fields: &str, data: &[Vec<u8>]) -> Part {
@@ -92,7 +98,7 @@ fn diversions_and_overrides_of_the_base_apply() {
         file("./etc/local", "conf\n"),
     ];
     let info = [("md5sums", ""), ("conffiles", "/etc/local\n")];
-    let tree = run(&[package("p", deb(&control("p", ""), &info, &data))]).unwrap();
+    let tree = with_setuid(&[package("p", deb(&control("p", ""), &info, &data))], "/usr/bin/set").unwrap();
     assert_eq!((text(&tree, "/usr/bin/tool.real"), text(&tree, "/etc/mine")), ("new\n".into(), "conf\n".into()));
     assert!(tree.lookup(b"/usr/bin/tool").is_none() && tree.lookup(b"/etc/local").is_none());
     assert_eq!(tree.lookup(b"/usr/bin/same"), tree.lookup(b"/usr/bin/tool.real"), "one inode, two names");
@@ -102,7 +108,7 @@ fn diversions_and_overrides_of_the_base_apply() {
     let meta = &tree.inode(tree.lookup(b"/usr/bin/set").unwrap()).meta;
     assert_eq!((meta.mode, meta.uid, meta.gid), (0o2755, 0, 1));
     let owner = one("owner2", "", &[owned(file("./usr/bin/x", ""), 0o4755, 0, 1)]);
-    let tree = run(&[owner]).unwrap();
+    let tree = with_setuid(&[owner], "/usr/bin/x").unwrap();
     assert_eq!(tree.inode(tree.lookup(b"/usr/bin/x").unwrap()).meta.mode, 0o4755, "what nobody set stays");
 }
 
@@ -110,7 +116,7 @@ fn diversions_and_overrides_of_the_base_apply() {
 fn capabilities_survive() {
     let value = b"\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00";
     let data = [super::parts::pax("SCHILY.xattr.security.capability", value), file("./usr/bin/bind", "")];
-    let tree = run(&[one("p", "", &data)]).unwrap();
+    let tree = with_setuid(&[one("p", "", &data)], "/usr/bin/bind").unwrap();
     let meta = &tree.inode(tree.lookup(b"/usr/bin/bind").unwrap()).meta;
     assert_eq!(meta.xattrs[b"security.capability".as_slice()], value);
 }
