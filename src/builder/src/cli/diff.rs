@@ -1,6 +1,5 @@
 //! `vmbake diff`: how two images differ.
 
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -34,7 +33,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
     let found = diff(&args.from, &args.to, Options { times: args.times, threads })?;
     found.notes.iter().for_each(|note| eprintln!("note: {note}"));
     let text = if args.json { serde_json::to_string_pretty(&found)? + "\n" } else { found.to_string() };
-    files::finish(std::io::stdout().lock().write_all(text.as_bytes()))?;
+    files::print(&text)?;
     if found.is_empty() {
         return Ok(Outcome::Clean);
     }

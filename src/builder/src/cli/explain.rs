@@ -1,6 +1,5 @@
 //! `vmbake explain`: where a path of an image came from.
 
-use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -26,5 +25,5 @@ pub(super) struct ExplainArgs {
 pub(super) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
     let explanation = explain(&args.image, args.path.as_os_str().as_bytes(), args.record.as_deref())?;
     let text = if args.json { serde_json::to_string_pretty(&explanation)? + "\n" } else { explanation.to_string() };
-    files::finish(std::io::stdout().lock().write_all(text.as_bytes()))
+    files::print(&text)
 }

@@ -45,6 +45,11 @@ pub(super) fn finish(written: io::Result<()>) -> Result<Outcome, Failure> {
     }
 }
 
+/// Writes a whole answer to standard output.
+pub(super) fn print(text: &str) -> Result<Outcome, Failure> {
+    finish(io::stdout().lock().write_all(text.as_bytes()))
+}
+
 /// What to list: the entries of a directory, or the one name that `path` is.
 fn list(tree: &Tree, path: &[u8], recursive: bool) -> Result<Vec<(Vec<u8>, InodeId)>, TreeError> {
     let shown: Vec<u8> = components(path).flat_map(|name| [b"/", name].concat()).collect();

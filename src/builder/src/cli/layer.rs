@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, files};
 use crate::layer::{self, Layers};
 
 #[derive(Debug, Subcommand)]
@@ -38,7 +38,7 @@ fn check(dirs: &[PathBuf]) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::Clean;
     for dir in dirs {
         for fault in layer::check(dir)? {
-            println!("{fault}");
+            files::print(&format!("{fault}\n"))?;
             if !fault.warning {
                 outcome = Outcome::Findings;
             }
@@ -71,17 +71,16 @@ fn list(layers: &Layers, json: bool) -> Result<Outcome, Failure> {
         }
     });
     if json {
-        println!("{}", serde_json::to_string_pretty(&lines.collect::<Vec<_>>())?);
-        return Ok(Outcome::Clean);
+        return files::print(&(serde_json::to_string_pretty(&lines.collect::<Vec<_>>())? + "\n"));
     }
+    let mut text = String::new();
     for line in lines {
-        println!("{} {}: {}", line.name, line.version, line.description);
-        if !line.requires.is_empty() {
-            println!("    requires {}", line.requires.join(", "));
-        }
-        if !line.artifacts.is_empty() {
-            println!("    installs {}", line.artifacts.join(", "));
+        text.push_str(&format!("{} {}: {}\n", line.name, line.version, line.description));
+        for (what, names) in [("requires", line.requires), ("installs", line.artifacts)] {
+            if !names.is_empty() {
+                text.push_str(&format!("    {what} {}\n", names.join(", ")));
+            }
         }
     }
-    Ok(Outcome::Clean)
+    files::print(&text)
 }

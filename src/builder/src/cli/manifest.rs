@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, files};
 use crate::manifest::{Manifest, Proof};
 use crate::policy;
 use crate::progress::human_bytes;
@@ -47,11 +47,11 @@ pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
     let ManifestCommand::Show { file, sources, json } = args.command;
     let manifest = Manifest::load(&file)?;
     let lines = lines(&manifest);
-    if json {
-        println!("{}", serde_json::to_string_pretty(&lines)?);
-    } else {
-        lines.iter().for_each(print);
-    }
+    let text = match json {
+        true => serde_json::to_string_pretty(&lines)? + "\n",
+        false => lines.iter().map(show).collect(),
+    };
+    files::print(&text)?;
     policy::check(&Sources::load(sources.as_deref())?, manifest.content())?;
     Ok(Outcome::Clean)
 }
@@ -79,10 +79,9 @@ fn lines(manifest: &Manifest) -> Vec<Line> {
     artifacts.chain(images).collect()
 }
 
-fn print(line: &Line) {
+fn show(line: &Line) -> String {
     let proof = line.proof.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
-    println!("{} {}, {}", line.name, line.version, human_bytes(line.size));
-    println!("    from   {}", line.url);
-    println!("    digest {}", line.digest);
-    println!("    proof  {proof}");
+    let Line { name, version, digest, url, .. } = line;
+    let size = human_bytes(line.size);
+    format!("{name} {version}, {size}\n    from   {url}\n    digest {digest}\n    proof  {proof}\n")
 }

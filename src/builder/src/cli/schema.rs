@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, files};
 use crate::layer;
 
 #[derive(Debug, Subcommand)]
@@ -15,6 +15,5 @@ pub(super) fn run(what: &Schema) -> Result<Outcome, Failure> {
     let schema = match what {
         Schema::Layer => schemars::schema_for!(layer::Schema),
     };
-    println!("{}", serde_json::to_string_pretty(&schema)?);
-    Ok(Outcome::Clean)
+    files::print(&(serde_json::to_string_pretty(&schema)? + "\n"))
 }
