@@ -10,7 +10,7 @@ use super::scripts::Effects;
 use crate::layer::Alternative;
 
 /// Generators whose sections are understood. Those of `dh_installdeb` move conffiles of older versions, those of
-/// `dh_makeshlibs` run ldconfig, whose cache is made again anyway.
+/// `dh_makeshlibs` run ldconfig, whose cache is written for the finished tree.
 const GENERATORS: [&str; 9] = [
     "dh_installsystemd",
     "dh_systemd_enable",

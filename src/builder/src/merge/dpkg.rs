@@ -2,8 +2,11 @@
 //! base lets them be, its conffiles, its entry in the status file, its files below `info`, its triggers, and what its
 //! scripts would do.
 
+use std::io::{self, Read};
+
 use md5::Digest as _;
-use vmbake_disk::source::SourceId;
+use vmbake_disk::source::{MapReader, SourceId};
+use vmbake_disk::tree::{Kind, TreeError};
 
 use super::overrides::Overrides;
 use super::owners::{Claim, INFO, Owners};
@@ -13,9 +16,6 @@ use super::status::{State, Status};
 use super::{MAX_TEXT, MergeError, deferred, scripts, triggers};
 use crate::layer::AuditedScript;
 use crate::stage::{Deb, Entry, EntryKind};
-
-/// Largest file of a package without `md5sums` that is read to make them, in bytes.
-const MAX_FILE: u64 = 1 << 30;
 
 /// dpkg's knowledge of the tree, and what the installed packages leave to do.
 #[derive(Debug, Default)]
@@ -176,17 +176,31 @@ fn write_info(target: &mut Target, deb: &Deb, placed: &[Placed]) -> Result<(), M
 
 /// The digests of all files, which dpkg writes itself when a package does not bring them.
 fn md5sums(target: &Target, placed: &[Placed]) -> Result<String, MergeError> {
-    let files =
-        placed.iter().filter(|found| matches!(found.entry.kind, EntryKind::File { .. } | EntryKind::HardLink(_)));
-    let line = |placed: &Placed| match target.tree.read(&placed.entry.path, MAX_FILE) {
-        Ok(bytes) => Ok(format!("{}  {}\n", md5_hex(&bytes), placed.listed.trim_start_matches('/'))),
-        Err(source) => Err(MergeError::Tree { layer: String::new(), source }),
-    };
-    files.map(line).collect()
+    let mut text = String::new();
+    for Placed { listed, entry } in placed {
+        if !matches!(entry.kind, EntryKind::File { .. } | EntryKind::HardLink(_)) {
+            continue;
+        }
+        let id = target.wrap(target.tree.resolve(&entry.path))?;
+        if let Kind::File(map) = &target.tree.inode(id).kind {
+            let content = MapReader::new(map, target.tree.sources());
+            let digest = md5(content).map_err(|source| TreeError::Read { path: listed.clone(), source });
+            text.push_str(&format!("{}  {}\n", target.wrap(digest)?, listed.trim_start_matches('/')));
+        }
+    }
+    Ok(text)
 }
 
-fn md5_hex(bytes: &[u8]) -> String {
-    md5::Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+/// The MD5 of all that a reader has to give, in hexadecimal.
+fn md5(mut content: impl Read) -> io::Result<String> {
+    let mut hasher = md5::Md5::new();
+    let mut buffer = vec![0; 64 << 10];
+    loop {
+        match content.read(&mut buffer)? {
+            0 => return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
+            len => hasher.update(&buffer[..len]),
+        }
+    }
 }
 
 /// Each conffile with its MD5, as the status file lists them: dpkg compares them when the package is upgraded.
@@ -200,7 +214,9 @@ fn conffile_digests(target: &Target, deb: &Deb, placed: &[Placed]) -> Result<Str
             path: path.clone(),
             reason: format!("is listed as a conffile of {}, which does not bring it", deb.name()),
         })?;
-        lines.push_str(&format!("\n {path} {}", md5_hex(&content)));
+        let digest =
+            target.wrap(md5(content.as_slice()).map_err(|source| TreeError::Read { path: path.clone(), source }))?;
+        lines.push_str(&format!("\n {path} {digest}"));
     }
     Ok(lines)
 }
