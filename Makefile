@@ -52,7 +52,7 @@ check: firstboot ## rustfmt, clippy, unit tests
 
 test: check integration upstream cosign judge dpkg mounts kinds repro refuse offline qemu-test ## All tests
 
-integration: firstboot ## Tests of the crates against real tools
+integration: base ## Tests of the crates against real tools
 	cargo test --quiet --release --workspace
 	qemu-tests/checks/firstboot.sh
 

@@ -178,6 +178,8 @@ fn base() -> Option<PathBuf> {
 #[test]
 fn ldconfig_of_the_base_writes_the_same() {
     let Some(base) = base().filter(|_| host().0 == "amd64") else {
+        let needed = std::env::var_os("CI").is_some() && host().0 == "amd64";
+        assert!(!needed, "no base image was built here: run make base");
         println!("skipped: no base image was built here");
         return;
     };
