@@ -31,6 +31,9 @@ APT_CONFIG=$conf apt-get -qq --print-uris install '?or(?essential,?priority(requ
 key=$(cat "$work/list" "$here"/{packages,layout.sh,customize.sh,skeleton.py,build.sh} | sha256sum | cut -c1-16)
 result=$cache/$key
 mkdir -p "$result"
+# Another run may be building the same.
+exec 9>"$result/lock"
+flock 9
 
 # 2. The root file system, and what the disk needs outside of it.
 if [ ! -e "$result/rootfs.tar" ]; then

@@ -16,6 +16,9 @@ chmod 755 "$work"
 conf=$("$here/apt-root.sh" "$work/apt" "$arch")
 key=$( (APT_CONFIG=$conf apt-cache dumpavail | sha256sum; cat "$here"/{foreign,apt-root}.sh) | sha256sum | cut -c1-16)
 image=$cache/$arch-$key.qcow2
+# Another run may be building the same.
+exec 9>"$cache/$arch-$key.lock"
+flock 9
 if [ ! -e "$image" ]; then
     mmdebstrap --quiet --mode=chrootless --variant=minbase --architectures="$arch" --include=ca-certificates,curl,passwd,tar \
         --aptopt='APT::Install-Recommends "false"' --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \

@@ -1,12 +1,12 @@
 #!/bin/bash
-# install.sh ROOT SITE LAYERS KIND: makes a node in ROOT, a directory with the base's root file system, the ordinary way: dpkg,
+# install.sh ROOT SITE LAYERS: makes a node of kind `knc` in ROOT, a directory with the base's root file system, the ordinary way: dpkg,
 # useradd, tar, install and systemctl do it. What is where is said here a second time on purpose, and in the field's own
 # words: kinds.py compares the result with what vmbake made of its layers.
 # SITE holds the artifacts by their names; of LAYERS only the files that a layer brings itself are copied. The users are as old
 # as SOURCE_DATE_EPOCH says. Needs root.
 set -euo pipefail
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
-root=$1 site=$2 layers=$3 kind=$4
+root=$1 site=$2 layers=$3
 
 # An own network, and own processes that end with it.
 inside() { unshare --mount --net --pid --fork --kill-child chroot "$root" /usr/bin/env -i PATH="$PATH" DEBIAN_FRONTEND=noninteractive \
@@ -31,12 +31,10 @@ inside groupadd --gid 1000 kubelet
 inside useradd --uid 1000 --gid kubelet --groups podplane,containerd --create-home --shell /usr/sbin/nologin \
     --key SUB_UID_COUNT=0 --key SUB_GID_COUNT=0 kubelet
 inside usermod --add-subuids 65536-7274495 --add-subgids 65536-7274495 kubelet
-if [ "$kind" = knc ]; then
-    service netsy 906 podplane
-    service kube-apiserver 907 podplane
-    service kube-controller-manager 909 podplane
-    service kube-scheduler 908 podplane
-fi
+service netsy 906 podplane
+service kube-apiserver 907 podplane
+service kube-controller-manager 909 podplane
+service kube-scheduler 908 podplane
 
 # Packages.
 mkdir "$root/debs"
@@ -58,15 +56,13 @@ program() { install -D -m 0755 -o root -g root "$site/$1" "$root$2"; }
 program runc /usr/local/sbin/runc
 program zot /usr/bin/zot
 program kubelet /usr/bin/kubelet
-if [ "$kind" = knc ]; then
-    unpack netsy /opt/netsy/bin netsy
-    for name in kubectl kube-apiserver kube-controller-manager kube-scheduler; do program "$name" "/usr/bin/$name"; done
-fi
+unpack netsy /opt/netsy/bin netsy
+for name in kubectl kube-apiserver kube-controller-manager kube-scheduler; do program "$name" "/usr/bin/$name"; done
 chmod 0755 "$(realpath "$root"/usr/lib/*/libpq.so.5)" "$(realpath "$root"/usr/lib/*/libsubid.so.5)"
 
 # Files of the layers: units, configuration, defaults.
-names=(vm podplane nstance-agent fluent-bit kube2iam containerd container-images zot kubelet)
-[ "$kind" = knd ] || names+=(kube-apiserver kube-controller-manager kube-scheduler netsy)
+names=(vm podplane nstance-agent fluent-bit kube2iam containerd container-images zot kubelet kube-apiserver
+    kube-controller-manager kube-scheduler netsy)
 for name in "${names[@]}"; do
     (cd "$layers/$name/files" 2>/dev/null && find . -type f -exec install -D -m 0644 {} "$root/{}" \;)
 done
@@ -99,18 +95,16 @@ own 0750 kubelet kubelet /var/lib/kubelet /var/log/containers /var/log/pods
 own 0700 zot zot /opt/zot /opt/zot/etc /opt/zot/storage
 for service in kube2iam kubelet containerd; do own 0750 root "$service" "/opt/key/$service"; done
 own 0750 root zot /opt/key/registry
-if [ "$kind" = knc ]; then
-    own 0700 netsy netsy /opt/data /opt/netsy
-    own 0750 root netsy /opt/netsy/etc /opt/key/netsy
-    for service in kube-apiserver kube-controller-manager kube-scheduler; do
-        own 0700 "$service" "$service" "/opt/$service"
-        own 0750 root "$service" "/opt/key/$service"
-    done
-fi
+own 0700 netsy netsy /opt/data /opt/netsy
+own 0750 root netsy /opt/netsy/etc /opt/key/netsy
+for service in kube-apiserver kube-controller-manager kube-scheduler; do
+    own 0700 "$service" "$service" "/opt/$service"
+    own 0750 root "$service" "/opt/key/$service"
+done
 
 # Units, by the systemctl of the node itself.
 units=(first-boot-env.service hosts-refresh.timer nstance-agent.service nstance-recv-watch.path nstance-recv-watch.service
-    containerd.service container-images.service kubelet.service)
-[ "$kind" = knd ] || units+=(netsy.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service)
+    containerd.service container-images.service kubelet.service netsy.service kube-apiserver.service
+    kube-controller-manager.service kube-scheduler.service)
 inside systemctl enable "${units[@]}" >"$site/systemctl.log" 2>&1 || { cat "$site/systemctl.log"; exit 1; }
 inside ldconfig

@@ -10,6 +10,7 @@ use crate::download::DownloadError;
 use crate::embedded::MissingProgram;
 use crate::fetch::FetchError;
 use crate::http::HttpError;
+use crate::images::ImagesError;
 use crate::layer::LayerError;
 use crate::merge::MergeError;
 use crate::origin::ExplainError;
@@ -56,6 +57,9 @@ fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
         }
         (_, Some(HttpError::Transport { .. } | HttpError::Broken { .. })) => {
             "--mirror PREFIX=URL asks another place; https_proxy names a proxy, SSL_CERT_FILE more authorities"
+        }
+        _ if matches!(error.downcast_ref(), Some(ImagesError::Unusable { .. })) => {
+            "`vmbake fetch` downloads container images, and so does a bake that is not --offline"
         }
         _ if error.is::<PolicyError>() => "delete the entry from the manifest: `vmbake update` proves it again",
         _ if matches!(error.downcast_ref(), Some(UpdateError::Incomplete { .. })) => {

@@ -28,6 +28,7 @@ pub struct LayerFile {
 /// The content of `layer.json`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(title = "layer.json")]
 pub struct Schema {
     /// Name, equal to the layer's folder.
     pub name: String,
