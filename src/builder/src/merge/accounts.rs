@@ -88,6 +88,10 @@ fn user(
             subordinate(target, schema, file, name, range)?;
         }
     }
+    // useradd leaves a directory that is there as it is.
+    if target.wrap(target.tree.find(home.as_bytes()))?.is_some() {
+        return Ok(());
+    }
     let mut meta = target.meta(defaults.home_mode);
     (meta.uid, meta.gid) = (id, id);
     target.directory(&home, meta)?;
@@ -169,7 +173,8 @@ fn check(target: &Target, schema: &Schema, defaults: &Defaults, entry: &Entry<'_
 
 fn append(target: &mut Target, file: &str, line: &str) -> Result<(), MergeError> {
     let text = target.text_or_empty(file)?;
-    target.set_text(file, &format!("{text}{line}\n"))
+    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    target.set_text(file, &format!("{text}{end}{line}\n"))
 }
 
 /// Adds a user to the last field of a group's line; tells whether the group is there.

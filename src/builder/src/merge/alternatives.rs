@@ -35,6 +35,7 @@ pub(super) fn install(target: &mut Target, alternatives: &[Alternative]) -> Resu
     for alternative in alternatives {
         let path = format!("{CHOICES}/{}", alternative.name);
         let refused = |reason: String| MergeError::Content { path: path.clone(), reason };
+        check(alternative).map_err(refused)?;
         let old = target.text_or_empty(&path)?;
         let mut group = match old.is_empty() {
             true => Group {
@@ -54,6 +55,17 @@ pub(super) fn install(target: &mut Target, alternatives: &[Alternative]) -> Resu
             group.link_to(target, &alternative.name, &best)?;
         }
         target.set_text(&path, &group.text())?;
+    }
+    Ok(())
+}
+
+/// Names become names of files, as update-alternatives has it.
+fn check(new: &Alternative) -> Result<(), String> {
+    let slaves = new.slaves.iter().map(|(name, (link, path))| (name, link, path));
+    for (name, link, path) in slaves.chain([(&new.name, &new.link, &new.path)]) {
+        if name.is_empty() || name.contains(['/', ' ', '\t']) || !link.starts_with('/') || !path.starts_with('/') {
+            return Err(format!("cannot get the link {link} of the name {name} to {path}"));
+        }
     }
     Ok(())
 }

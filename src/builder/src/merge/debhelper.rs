@@ -38,10 +38,17 @@ impl Rest {
 pub(super) fn interpret(text: &str, effects: &mut Effects) -> Result<Rest, String> {
     let mut rest = Rest::default();
     let mut section: Option<(&str, String)> = None;
-    for line in text.lines().map(str::trim) {
+    // Conditions that are open outside of sections, and whether one of them may have ended the script.
+    let (mut open, mut ended) = (0_u32, false);
+    for raw in text.split('\n') {
+        let line = raw.trim();
         match (&mut section, line.strip_prefix("# Automatically added by ")) {
             (None, Some(generator)) => {
-                section = Some((generator.split('/').next().unwrap_or_default(), String::new()));
+                let generator = generator.split('/').next().unwrap_or_default();
+                if open > 0 || ended {
+                    rest.0.push(format!("a section of {generator}, which not every installation reaches"));
+                }
+                section = Some((generator, String::new()));
             }
             (Some(_), Some(_)) => return Err("a section inside a section".to_owned()),
             (Some((generator, lines)), None) if line == "# End automatically added section" => {
@@ -52,13 +59,20 @@ pub(super) fn interpret(text: &str, effects: &mut Effects) -> Result<Rest, Strin
                 section = None;
             }
             (Some((_, lines)), None) => {
-                // A line that goes on is one with the next.
-                match line.strip_suffix('\\') {
+                // A line that goes on is one with the next. A comment never does, nor what ends with an escaped blank.
+                match raw.trim_start().strip_suffix('\\').filter(|line| !line.contains('#')) {
                     Some(line) => lines.push_str(line),
                     None => lines.extend([line, "\n"]),
                 }
             }
-            (None, None) if is_idle(line) => {}
+            (None, None) if is_idle(line) => {
+                ended |= line == "exit 0";
+                match line.split_whitespace().next() {
+                    Some("if") => open = open.saturating_add(1),
+                    Some("fi") => open = open.saturating_sub(1),
+                    _ => {}
+                }
+            }
             (None, None) => rest.0.push(format!("the line {line:?}")),
         }
     }
@@ -170,7 +184,7 @@ fn condition(words: &[&str]) -> bool {
             let mut depth = 0;
             let plain = words.iter().all(|word| {
                 depth += i32::from(*word == "[") - i32::from(*word == "]");
-                depth == 1 || matches!(*word, "]" | "||" | "&&")
+                if depth == 1 { !word.contains(['&', '|']) } else { matches!(*word, "]" | "||" | "&&") }
             });
             plain && depth == 0
         }
@@ -197,6 +211,10 @@ fn words(line: &str) -> Option<Vec<String>> {
         Some(rest) if rest.trim_end().ends_with(';') => (rest.trim_end().trim_end_matches(';'), true),
         _ => (line, false),
     };
+    // Another command may follow; what joins tests is looked at by `condition`.
+    if line.contains(['&', '|']) && !line.starts_with("if [ ") {
+        return None;
+    }
     if line.contains(['`', ';', '<', '>', '\\', '(', ')', '{']) {
         // dpkg-maintscript-helper gets versions with an escaped tilde, and changes nothing whatever they are.
         return line.starts_with("dpkg-maintscript-helper ").then(|| plain_helper(line)).flatten();
@@ -309,6 +327,19 @@ mod tests {
             "dpkg-maintscript-helper rm_conffile `touch x`",
             "dpkg-maintscript-helper rm_conffile \\; x",
             "chmod +x /etc/init.d/x \\\n/usr/bin/y",
+            "deb-systemd-invoke restart a.service && rm x",
+            "deb-systemd-helper unmask a.service || rm x",
+            "invoke-rc.d a start | tee /x",
+            "invoke-rc.d a start & rm x",
+            "invoke-rc.d a start&rm x",
+            "update-rc.d x defaults && rm x",
+            "dpkg-maintscript-helper rm_conffile /x && rm x",
+            "if deb-systemd-helper --quiet was-enabled a && rm x; then",
+            "if [ a || rm x ]; then",
+            "if [ a ]||rm ]; then",
+            "# a \\\nrm x",
+            "ldconfig # a \\\nrm x",
+            "deb-systemd-invoke restart a \\ \nrm x",
         ] {
             assert!(section(body).is_err(), "{body}");
         }
@@ -318,6 +349,13 @@ mod tests {
         ] {
             assert_eq!(interpret(text, &mut Effects::default()).unwrap().reason(), Some(expected));
         }
+        let generated = "# Automatically added by dh_makeshlibs/1\nldconfig\n# End automatically added section\n";
+        for (before, after) in [("exit 0\n", ""), ("if [ -n \"$2\" ]; then\n", "fi\n")] {
+            let rest = interpret(&format!("{before}{generated}{after}"), &mut Effects::default()).unwrap();
+            assert_eq!(rest.reason(), Some("a section of dh_makeshlibs, which not every installation reaches"));
+        }
+        let text = format!("if [ -n \"$2\" ]; then\ntrue\nfi\n{generated}exit 0\n");
+        assert_eq!(interpret(&text, &mut Effects::default()).unwrap().reason(), None);
         assert!(interpret("# Automatically added by dh_installinit/1\n", &mut Effects::default()).is_err());
     }
 }

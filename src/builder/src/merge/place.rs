@@ -224,9 +224,10 @@ impl Target {
         if found.is_some() { self.text(path) } else { Ok(String::new()) }
     }
 
-    /// Replaces the content of a file, which keeps owner and mode; a new one is 0644.
+    /// Replaces the content of a file, which keeps owner and mode; a new one is 0644. A symbolic link becomes a file like
+    /// the one that it leads to: its own mode is 0777.
     pub(super) fn set_text(&mut self, path: &str, text: &str) -> Result<(), MergeError> {
-        let found = self.wrap(self.tree.find(path.as_bytes()))?;
+        let found = self.tree.resolve(path.as_bytes()).ok();
         let mut meta = found.map_or_else(|| self.meta(0o644), |id| self.tree.inode(id).meta.clone());
         meta.mtime = self.epoch;
         self.file(path, meta, text.as_bytes().to_vec())

@@ -31,20 +31,23 @@ pub(super) fn check(target: &Target, artifacts: &[StagedArtifact]) -> Result<(),
     }
     let status = Status::read(target)?;
     let old: Vec<&Control> = status.installed().collect();
+    let there: Vec<&Control> = status.unpacked().collect();
     for (index, control) in new.iter().enumerate() {
-        if let Some(found) = old.iter().chain(&new[..index]).find(|old| name(old) == name(control)) {
+        status.check_new(name(control))?;
+        if let Some(found) = new[..index].iter().find(|earlier| name(earlier) == name(control)) {
             let found = found.get("Version").unwrap_or_default().to_owned();
             return Err(MergeError::Installed { package: name(control).to_owned(), found });
         }
     }
     let all = presents(old.iter().chain(&new).copied())?;
     let fresh = presents(new.iter().copied())?;
+    let met = presents(there.iter().chain(&new).copied())?;
     for control in &new {
         needs(control, &all)?;
-        avoids(control, &all)?;
+        avoids(control, &met)?;
         parse(control, "Replaces")?;
     }
-    old.iter().try_for_each(|control| avoids(control, &fresh))
+    there.iter().try_for_each(|control| avoids(control, &fresh))
 }
 
 /// Whether `new` may take files of `old`: its `Replaces` names it, and its version fits.

@@ -76,6 +76,25 @@ impl Status {
         stanzas.filter(|control| matches!(state(control), "installed" | "triggers-pending"))
     }
 
+    /// The control fields of every package of which files are there, whether it can be used or not.
+    pub(super) fn unpacked(&self) -> impl Iterator<Item = &Control> {
+        let stanzas = self.stanzas.values().map(|(control, _)| control);
+        stanzas.filter(|control| !matches!(state(control), "not-installed" | "config-files"))
+    }
+
+    /// Fails when a package of that name is there, or was and left something: dpkg would not take it for a new one.
+    pub(super) fn check_new(&self, name: &str) -> Result<(), MergeError> {
+        let mut stanzas = self.stanzas.iter().filter(|((found, _), _)| found == name).map(|(_, (control, _))| control);
+        let Some(control) = stanzas.find(|control| state(control) != "not-installed") else { return Ok(()) };
+        match state(control) {
+            "installed" | "triggers-pending" | "triggers-awaited" => {
+                let found = control.get("Version").unwrap_or_default().to_owned();
+                Err(MergeError::Installed { package: name.to_owned(), found })
+            }
+            state => Err(damaged(format!("has {name} as {state}: finish that or purge it before"))),
+        }
+    }
+
     /// A package by the name that dpkg gives its files below `info`: with or without architecture.
     pub(super) fn package(&self, stem: &str) -> Option<&Control> {
         let (name, arch) = stem.split_once(':').map_or((stem, None), |(name, arch)| (name, Some(arch)));

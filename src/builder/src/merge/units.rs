@@ -24,8 +24,9 @@ pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeErr
         }
     }
     for unit in &schema.units.disable {
-        for link in links(target, unit)? {
-            target.remove(&link.path)?;
+        let of_install = links(target, unit)?.into_iter().map(|link| link.path);
+        for path in of_install.chain(links_to(target, unit)).collect::<Vec<_>>() {
+            target.remove(&path)?;
         }
     }
     for unit in &schema.units.mask {
@@ -89,13 +90,36 @@ pub(super) fn rc_links(target: &mut Target, script: &str, enabled: bool) -> Resu
     Ok(())
 }
 
+/// The links to a unit that `systemctl disable` removes, whoever made them: where others want it, and its other names.
+fn links_to(target: &Target, unit: &str) -> Vec<String> {
+    let kind = |id| &target.tree.inode(id).kind;
+    let Some(Kind::Directory(names)) = target.tree.resolve(ETC.as_bytes()).ok().map(kind) else { return Vec::new() };
+    let mut found = Vec::new();
+    for (name, id) in names {
+        let Ok(name) = std::str::from_utf8(name) else { continue };
+        match kind(*id) {
+            Kind::Directory(inner)
+                if [".wants", ".requires", ".upholds"].iter().any(|end| name.ends_with(end))
+                    && inner.get(unit.as_bytes()).is_some_and(|id| matches!(kind(*id), Kind::Symlink(_))) =>
+            {
+                found.push(format!("{ETC}/{name}/{unit}"));
+            }
+            Kind::Symlink(to) if name != unit && to.rsplit(|byte| *byte == b'/').next() == Some(unit.as_bytes()) => {
+                found.push(format!("{ETC}/{name}"));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 struct Link {
     path: String,
     target: String,
 }
 
-/// The links of a unit's `[Install]` section (systemd.unit(5)): `Alias`, `WantedBy`, `RequiredBy`, and those of the
-/// units that it names in `Also`.
+/// The links of a unit's `[Install]` section (systemd.unit(5)): `Alias`, `WantedBy`, `RequiredBy`, `UpheldBy`, and those
+/// of the units that it names in `Also`.
 fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
     let mut links = Vec::new();
     let mut todo = vec![unit.to_owned()];
@@ -107,10 +131,14 @@ fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
         let (file, text) = find(target, &unit)?;
         for (key, value) in install_section(&text) {
             for word in value.split_whitespace() {
+                if word.contains(['%', '/']) {
+                    return Err(fault(&unit, "names in its [Install] section what is not plainly a unit"));
+                }
                 let path = match key {
                     "Alias" => format!("{ETC}/{word}"),
                     "WantedBy" => format!("{ETC}/{word}.wants/{unit}"),
                     "RequiredBy" => format!("{ETC}/{word}.requires/{unit}"),
+                    "UpheldBy" => format!("{ETC}/{word}.upholds/{unit}"),
                     "Also" => {
                         todo.push(word.to_owned());
                         continue;
@@ -127,22 +155,35 @@ fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
 
 /// A unit's file: where it is, and its text.
 fn find(target: &Target, unit: &str) -> Result<(String, String), MergeError> {
-    let unknown =
-        |reason: &str| MergeError::Unit { layer: String::new(), unit: unit.to_owned(), reason: reason.to_owned() };
     if unit.contains('/') || unit.contains('@') {
-        return Err(unknown("is a template or a path; name a unit"));
+        return Err(fault(unit, "is a template or a path; name a unit"));
     }
     for dir in UNIT_DIRS {
         let path = format!("{dir}/{unit}");
         if matches!(target.tree.find(path.as_bytes()), Ok(Some(_))) {
             let text = target.text(&path)?;
-            return Ok((path, text));
+            return Ok((path, unfold(&text)));
         }
     }
-    Err(unknown("is not in the tree"))
+    Err(fault(unit, "is not in the tree"))
 }
 
+/// Drops comments, and joins lines that end with a backslash with the next (systemd.syntax(7)).
+fn unfold(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with(['#', ';']));
+    lines.flat_map(|line| line.strip_suffix('\\').map_or([line, "\n"], |line| [line, " "])).collect()
+}
+
+fn fault(unit: &str, reason: &str) -> MergeError {
+    MergeError::Unit { layer: String::new(), unit: unit.to_owned(), reason: reason.to_owned() }
+}
+
+/// The settings of all sections of that name.
 fn install_section(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    let lines = text.lines().map(str::trim).skip_while(|line| *line != "[Install]").skip(1);
-    lines.take_while(|line| !line.starts_with('[')).filter_map(|line| line.split_once('=')).map(|(k, v)| (k.trim(), v))
+    let mut inside = false;
+    let lines = text.lines().map(str::trim).filter(move |line| {
+        inside = if line.starts_with('[') { *line == "[Install]" } else { inside };
+        inside
+    });
+    lines.filter_map(|line| line.split_once('=')).map(|(k, v)| (k.trim(), v))
 }

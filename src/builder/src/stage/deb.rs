@@ -1,7 +1,7 @@
 //! Debian binary packages (deb(5), format 2.0): what enters is a package, what leaves are its control files and the
 //! entries of its data, whose contents are ranges of the decompressed data archive.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
@@ -10,6 +10,9 @@ use super::compress::spool_stream;
 
 /// Largest control archive, in bytes: the largest of Debian has 2 MB, in its list of symbols.
 const MAX_CONTROL: u64 = 32 << 20;
+
+/// Fields of the status file alone, in small letters.
+const STATUS_FIELDS: [&str; 5] = ["status", "config-version", "conffiles", "triggers-pending", "triggers-awaited"];
 
 /// Why a package is refused.
 #[derive(Debug, thiserror::Error)]
@@ -211,23 +214,51 @@ fn control_files(plain: &File) -> Result<(Control, BTreeMap<String, Vec<u8>>), D
     let failed = |source| DebError::Archive { member: "control.tar".to_owned(), source };
     let mut info = BTreeMap::new();
     for entry in archive::read(plain, &Limits::ARTIFACT).map_err(failed)? {
-        if let EntryKind::File { offset, len } = entry.kind {
-            let mut bytes = Vec::new();
-            let mut input = plain;
-            input.seek(SeekFrom::Start(offset)).map_err(|source| DebError::Read { source })?;
-            input.take(len).read_to_end(&mut bytes).map_err(|source| DebError::Read { source })?;
-            info.insert(String::from_utf8_lossy(&entry.path).into_owned(), bytes);
-        }
+        let name = String::from_utf8_lossy(&entry.path).into_owned();
+        let bytes = match &entry.kind {
+            EntryKind::Directory if name.is_empty() => continue,
+            _ if name.contains('/') => None,
+            EntryKind::File { offset, len } => {
+                let mut bytes = Vec::new();
+                let mut input = plain;
+                input.seek(SeekFrom::Start(*offset)).map_err(|source| DebError::Read { source })?;
+                input.take(*len).read_to_end(&mut bytes).map_err(|source| DebError::Read { source })?;
+                Some(bytes)
+            }
+            // dpkg-deb packs scripts that are one file with two names so.
+            EntryKind::HardLink(to) => info.get(String::from_utf8_lossy(to).as_ref()).cloned(),
+            _ => None,
+        };
+        let bytes =
+            bytes.ok_or_else(|| DebError::Control { reason: format!("{name:?} beside it is no regular file") })?;
+        info.insert(name, bytes);
     }
+    // dpkg writes the list itself, and leaves out names with a dot.
+    info.retain(|name, _| name != "list" && !name.contains('.'));
     let text = info.remove("control").ok_or_else(|| DebError::Control { reason: "is missing".to_owned() })?;
     let text = String::from_utf8(text).map_err(|_| DebError::Control { reason: "is not UTF-8".to_owned() })?;
     Ok((Control::parse(&text)?, info))
+}
+
+/// As in dpkg, no field comes twice, and none is of those that only the status file has: there they would say how far the
+/// package is installed.
+fn check_fields(control: &Control) -> Result<(), DebError> {
+    let mut seen = BTreeSet::new();
+    for (name, _) in control.fields() {
+        let lower = name.to_ascii_lowercase();
+        let of_status = STATUS_FIELDS.contains(&lower.as_str());
+        if of_status || name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) || !seen.insert(lower) {
+            return Err(DebError::Control { reason: format!("field {name:?} comes twice or has no place there") });
+        }
+    }
+    Ok(())
 }
 
 fn check(deb: &Deb, arch: &str) -> Result<(), DebError> {
     if deb.arch != arch && deb.arch != "all" {
         return Err(DebError::Arch { expected: arch.to_owned(), found: deb.arch.clone() });
     }
+    check_fields(&deb.control)?;
     // The name becomes a file name, and both become part of a stanza.
     let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.~:_".contains(&b));
     if deb.name.is_empty() || !plain(&deb.name) || deb.name.contains(':') || !plain(&deb.version) {

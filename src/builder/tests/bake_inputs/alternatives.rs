@@ -132,6 +132,11 @@ fn groups_that_do_not_fit_are_refused() {
         let error = bake_onto(base(group), &[part()], &keys(&entry)).expect_err(label);
         assert!(error.contains(expected), "{label}: {error}");
     }
+    let script = "#!/bin/sh\n# Automatically added by dh_installalternatives/13\n\
+        update-alternatives --install /usr/bin/x ../../../../etc/x /usr/bin/p 1\n# End automatically added section\n";
+    let bad = package("p", deb(&control("p", ""), &[("postinst", script)], &[file("./usr/bin/p", "")]));
+    let error = bake_onto(base(PAGER), &[bad], "").unwrap_err();
+    assert!(error.contains("cannot get the link /usr/bin/x of the name ../../../../etc/x to /usr/bin/p"), "{error}");
     let base = base_with(&[("/usr/bin/pager", "a program"), ("/usr/bin/pg", "")]);
     let error = bake_onto(base, &[part()], &keys(&json(&("/usr/bin/pg", 1, None)))).unwrap_err();
     assert_eq!(error, "/usr/bin/pager: is a regular file, where the alternative pager needs its link");

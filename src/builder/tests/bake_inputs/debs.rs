@@ -66,6 +66,17 @@ fn hostile_packages_are_refused() {
         ("no version field", only(&control("p", "").replace("Version: 1.0-1\n", "")), "has no field Version"),
         ("misnamed", only(&control("../x", "")), "package \"../x\" \"1.0-1\" is misnamed"),
         ("no field", only("Package p\n"), "control file: line \"Package p\" is no field"),
+        ("status of its own", only(&control("p", "Status: install ok installed\n")), "field \"Status\" comes twice or"),
+        ("hidden status", only(&control("p", "Status : install ok installed\n")), "field \"Status \" comes"),
+        ("conffiles", only(&control("p", "conffiles:\n /etc/passwd 0\n")), "field \"conffiles\" comes twice or"),
+        ("field twice", only(&control("p", "package: q\n")), "field \"package\" comes twice or has no place there"),
+        ("control file in a folder", with("a/b", "x"), "control file: \"a/b\" beside it is no regular file"),
+        ("name of two lines", deb(&control("p", ""), &[], &[file("./a\n/etc/passwd", "x")]), "is no name in one line"),
+        (
+            "name in Latin-1",
+            deb(&control("p", ""), &[], &[member(b'0', b"./fran\xe7ais", b"", b"x")]),
+            "is no name in one line of UTF-8, but p brings it",
+        ),
         ("no control", deb_without_control(data), "control file: is missing"),
         ("debconf", with("templates", "Template: p/q\n"), "has a templates, which only debconf could serve"),
         ("debconf config", with("config", "#!/bin/sh\n"), "has a config, which only debconf could serve"),
@@ -97,6 +108,29 @@ fn scripts_that_are_not_understood_are_shown() {
     // What runs only when the package goes is kept as it is.
     let tree = bake(&[package("art", deb(&control("p", ""), &[("postrm", script)], &[]))]).unwrap();
     assert_eq!(text(&tree, "/var/lib/dpkg/info/p.postrm"), script);
+}
+
+/// dpkg-deb packs a script that is also another one so, and dpkg runs both.
+#[test]
+fn scripts_that_are_hard_links_are_scripts() {
+    let links = |target: &str, kind: u8| {
+        let (own, script) = (file("./control", &control("p", "")), "#!/bin/sh\nadduser p\n");
+        let members = [own, file("./postrm", script), member(kind, b"./postinst", target.as_bytes(), b"")];
+        let (head, data) = (compress("gz", &tar(&members)), compress("xz", &tar(&[])));
+        ar(&[("debian-binary", b"2.0\n"), ("control.tar.gz", &head), ("data.tar.xz", &data)])
+    };
+    let error = bake(&[package("art", links("./postrm", b'1'))]).unwrap_err();
+    assert!(error.contains("p: its postinst (sha256 ") && error.contains("adduser p"), "{error}");
+    let error = bake(&[package("art", links("postrm", b'2'))]).unwrap_err();
+    assert!(error.contains("control file: \"postinst\" beside it is no regular file"), "{error}");
+}
+
+#[test]
+fn names_that_dpkg_leaves_out_are_left_out() {
+    let info = [("list", "/etc/passwd\n"), ("own.txt", "x")];
+    let tree = bake(&[package("art", deb(&control("p", ""), &info, &[file("./usr/x", "x")]))]).unwrap();
+    assert_eq!(text(&tree, "/var/lib/dpkg/info/p.list"), "/usr/x\n");
+    assert!(tree.lookup(b"/var/lib/dpkg/info/p.own.txt").is_none());
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod ownership;
 mod triggers;
 mod scripts;
 mod alternatives;
+mod keys;
 mod judge;
 mod mutations;
 

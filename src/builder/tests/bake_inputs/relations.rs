@@ -1,6 +1,6 @@
 //! Relations of packages with each other and with those of the base.
 
-use super::parts::{bake, control, deb, package};
+use super::parts::{bake, bake_onto, base_with, control, deb, package};
 
 const PROVIDES: &str = "Provides: service (= 2)\n";
 
@@ -63,4 +63,25 @@ fn packages_that_fit_are_taken() {
 fn a_package_comes_once() {
     let parts = ["a", "b"].map(|name| package(name, deb(&control("p", ""), &[], &[])));
     assert!(bake(&parts).unwrap_err().starts_with("p: already installed in version 1.0-1"));
+}
+
+/// dpkg would upgrade or finish these, or take the new package for one that was there before.
+#[test]
+fn what_the_base_has_half_is_there() {
+    for (state, expected) in [
+        ("deinstall ok config-files", "/var/lib/dpkg/status: has p as config-files"),
+        ("install ok unpacked", "/var/lib/dpkg/status: has p as unpacked"),
+        ("install reinstreq half-installed", "/var/lib/dpkg/status: has p as half-installed"),
+        ("install ok triggers-awaited", "p: already installed in version 0.9"),
+    ] {
+        let status = format!("Package: p\nStatus: {state}\nArchitecture: amd64\nVersion: 0.9\n\n");
+        let base = || base_with(&[("/var/lib/dpkg/status", &status)]);
+        let error = bake_onto(base(), &[package("a", deb(&control("p", ""), &[], &[]))], "").expect_err(state);
+        assert!(error.starts_with(expected), "{state}: {error}");
+        let result = bake_onto(base(), &[package("a", deb(&control("q", "Conflicts: p\n"), &[], &[]))], "");
+        assert_eq!(result.is_ok(), state.ends_with("config-files"), "{state}");
+    }
+    let gone = "Package: p\nStatus: purge ok not-installed\nArchitecture: amd64\n\n";
+    let base = base_with(&[("/var/lib/dpkg/status", gone)]);
+    bake_onto(base, &[package("a", deb(&control("p", ""), &[], &[]))], "").unwrap();
 }
