@@ -2,6 +2,7 @@
 //! base lets them be, its conffiles, its entry in the status file, its files below `info`, its triggers, and what its
 //! scripts would do.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 
 use md5::Digest as _;
@@ -78,6 +79,7 @@ impl Database {
     /// those that an installed package replaces.
     fn placed(&mut self, target: &mut Target, deb: &Deb) -> Result<Vec<Placed>, MergeError> {
         let mut all: Vec<Placed> = Vec::new();
+        let mut names: BTreeSet<String> = BTreeSet::new();
         // dpkg leaves symbolic links to the end.
         let (links, others): (Vec<_>, Vec<_>) =
             deb.entries.iter().partition(|entry| matches!(entry.kind, EntryKind::Symlink(_)));
@@ -101,12 +103,13 @@ impl Database {
             entry.path = self.used(deb, &listed);
             if let EntryKind::HardLink(to) = &mut entry.kind {
                 let first = self::listed(to);
-                if !all.iter().any(|placed| placed.listed == first) {
+                if !names.contains(&first) {
                     let reason = format!("is a hard link to {first}, which stays with another package");
                     return Err(MergeError::Content { path: listed, reason });
                 }
                 *to = self.used(deb, &first);
             }
+            names.insert(listed.clone());
             all.push(Placed { listed, entry });
         }
         Ok(all)

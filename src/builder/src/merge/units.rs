@@ -107,6 +107,11 @@ fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
         let (file, text) = find(target, &unit)?;
         for (key, value) in install_section(&text) {
             for word in value.split_whitespace() {
+                // systemd takes names only; with a slash the link would stand anywhere.
+                if matches!(key, "Alias" | "WantedBy" | "RequiredBy") && word.contains('/') {
+                    let reason = format!("has {key}={word}, which is no name of a unit");
+                    return Err(MergeError::Unit { layer: target.origin().layer.clone(), unit, reason });
+                }
                 let path = match key {
                     "Alias" => format!("{ETC}/{word}"),
                     "WantedBy" => format!("{ETC}/{word}.wants/{unit}"),
