@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::origin::one_line;
+
 mod bake;
 mod diff;
 mod explain;
@@ -149,6 +151,17 @@ struct CatArgs {
     /// Partition number [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
+}
+
+/// Text with names and words of images and archives in it, as a terminal can show it: of the control characters only new
+/// lines and tabs are kept.
+pub fn printable(text: &str) -> String {
+    text.split_inclusive(['\n', '\t'])
+        .map(|part| match part.strip_suffix(['\n', '\t']) {
+            Some(line) => one_line(line) + &part[line.len()..],
+            None => one_line(part),
+        })
+        .collect()
 }
 
 /// Why a command failed, whatever it was.

@@ -13,7 +13,7 @@ mod report;
 pub use collect::{Ingredients, OriginError, record};
 pub use explain::{ExplainError, explain};
 pub use packages::{Package, PackageError};
-pub use record::{ArtifactOrigin, BaseImage, LayerOrigin, PathOrigin, Record, RecordError, path_text};
+pub use record::{ArtifactOrigin, BaseImage, LayerOrigin, PathOrigin, Record, RecordError, one_line, path_text};
 pub use report::{ArtifactReport, Content, Explanation, Link};
 
 pub(crate) use explain::inside_manifest;

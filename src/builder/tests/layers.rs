@@ -70,6 +70,15 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (r#""setuid": ["/file"], "files": {"/file": {"mode": ¦"4757"}}"#, "mode 4757 lets everybody write a file"),
     (r#""modes": {"/file": {"mode": ¦"2755"}}"#, "mode 2755 has set-uid"),
+    (r#""directories": {"/x": {"mode": ¦"+755"}}"#, "mode \"+755\" is not four octal digits"),
+    (
+        r#""scripts": [{"package": "p", "script": "postinst", "sha256": "0000000000000000000000000000000000000000000000000000000000000000", "files": {"/x": {"mode": ¦"4755"}}}]"#,
+        "mode 4755 has set-uid, set-gid or sticky bits, but `setuid` does not list \"/x\"",
+    ),
+    (
+        r#""scripts": [{"package": "p", "script": "postinst", "sha256": "0000000000000000000000000000000000000000000000000000000000000000", "directories": {"/x": {"mode": ¦"2777"}}}]"#,
+        "mode 2777 lets everybody write into a directory",
+    ),
     (r#""expand": [¦"/none"]"#, "\"/none\" is not below files/"),
     (r#""symlinks": {"/a": ¦"b", "/b": "c", "/c": "/x/../a"}"#, "symbolic link \"/a\" leads back to itself"),
     (r#""symlinks": {"/a": ¦""}"#, "target \"\" is none that"),
@@ -178,6 +187,46 @@ fn files_that_a_layer_may_not_have_are_refused() {
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(!output.status.success() && text.contains(expected), "{expected}: {output:?}");
     }
+}
+
+#[test]
+fn faults_do_not_steer_the_terminal() {
+    let dir = tempfile::tempdir().unwrap();
+    layer(dir.path(), "a", ", \"\\u001b[2J\": 1");
+    layer(dir.path(), "b", "");
+    fs::create_dir(dir.path().join("b/files")).unwrap();
+    fs::write(dir.path().join("b/files/\u{1b}[2J"), "").unwrap();
+    for (name, expected) in [("a", "unknown field `\\x1b[2J`"), ("b", "files/\\x1b[2J: has a control character")] {
+        let (faults, good) = check(&dir.path().join(name));
+        assert!(!good && faults[0].contains(expected), "{faults:?}");
+    }
+}
+
+#[test]
+fn large_layers_are_checked_in_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let list = |entry: fn(usize) -> String| (0..40_000).map(entry).collect::<Vec<_>>().join(",");
+    let rest = format!(
+        ", \"symlinks\": {{{}}}, \"directories\": {{{}}}, \"empty\": [{}]",
+        list(|n| format!("\"/l/{n}\":\"x\"")),
+        list(|n| format!("\"/d/{n}\":{{\"mode\":\"0755\"}}")),
+        list(|n| format!("\"/e/{n}\"")),
+    );
+    layer(dir.path(), "a", &rest);
+    let start = std::time::Instant::now();
+    assert_eq!(check(&dir.path().join("a")), (vec![], true));
+    // Comparing each with each took a minute.
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}
+
+#[test]
+fn no_layer_is_left_out_silently() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in 0..10_001 {
+        fs::File::create(dir.path().join(format!("{name}"))).unwrap();
+    }
+    let error = vmbake::layer::Layers::load(Some(dir.path())).unwrap_err().to_string();
+    assert!(error.contains("has more than 10000 files and directories"), "{error}");
 }
 
 #[test]

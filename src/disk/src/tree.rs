@@ -175,6 +175,11 @@ impl Tree {
         &mut self.inodes[id.0 as usize].meta
     }
 
+    /// Says that the inode of that name comes from another place than before.
+    pub fn set_origin(&mut self, id: InodeId, origin: OriginId) {
+        self.inodes[id.0 as usize].origin = origin;
+    }
+
     /// Records where nodes come from.
     pub fn add_origin(&mut self, origin: Origin) -> OriginId {
         self.origins.push(origin);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, files, printable};
 use crate::diff::{Options, diff};
 
 #[derive(Debug, Args)]
@@ -31,7 +31,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
         None => std::thread::available_parallelism()?,
     };
     let found = diff(&args.from, &args.to, Options { times: args.times, threads })?;
-    found.notes.iter().for_each(|note| eprintln!("note: {note}"));
+    found.notes.iter().for_each(|note| eprintln!("note: {}", printable(note)));
     let text = if args.json { serde_json::to_string_pretty(&found)? + "\n" } else { found.to_string() };
     files::print(&text)?;
     if found.is_empty() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, files, printable};
 use crate::layer::{self, Layers};
 
 #[derive(Debug, Subcommand)]
@@ -38,7 +38,7 @@ fn check(dirs: &[PathBuf]) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::Clean;
     for dir in dirs {
         for fault in layer::check(dir)? {
-            files::print(&format!("{fault}\n"))?;
+            files::print(&printable(&format!("{fault}\n")))?;
             if !fault.warning {
                 outcome = Outcome::Findings;
             }

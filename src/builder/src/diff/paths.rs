@@ -23,6 +23,7 @@ pub(super) struct Pair<'a> {
 /// A node with the number of its names.
 #[derive(Clone, Copy)]
 struct Node<'a> {
+    id: InodeId,
     inode: &'a Inode,
     names: usize,
 }
@@ -36,9 +37,14 @@ pub(super) fn compare<'a>(from: &'a Tree, to: &'a Tree, times: bool) -> Vec<Pair
     for (path, node) in nodes(to) {
         pairs.entry(path).or_default().1 = Some(node);
     }
+    let mut groups = BTreeMap::new();
     let pair = |(path, (from, to)): (Vec<u8>, (Option<Node<'a>>, Option<Node<'a>>))| {
         let properties = match (from, to) {
-            (Some(from), Some(to)) => properties(from, to, times),
+            (Some(from), Some(to)) => {
+                let mut found = properties(from, to, times);
+                found.extend(regrouped(&mut groups, &path, from, to));
+                found
+            }
             _ => Vec::new(),
         };
         Pair { path, from, to, properties }
@@ -46,10 +52,26 @@ pub(super) fn compare<'a>(from: &'a Tree, to: &'a Tree, times: bool) -> Vec<Pair
     pairs.into_iter().map(pair).collect()
 }
 
+/// Tells when a path has as many names in both trees, but other ones. `groups` has the first path of each file of the first
+/// tree with several names, and what it is in the second one.
+fn regrouped(
+    groups: &mut BTreeMap<InodeId, (Vec<u8>, InodeId)>,
+    path: &[u8],
+    from: Node<'_>,
+    to: Node<'_>,
+) -> Option<Property> {
+    if from.names < 2 || from.names != to.names {
+        return None;
+    }
+    let (first, id) = groups.entry(from.id).or_insert_with(|| (path.to_vec(), to.id));
+    let (with, without) = (format!("with {}", path_text(first)), format!("without {}", path_text(first)));
+    (*id != to.id).then_some(Property { name: "names", from: Some(with), to: Some(without) })
+}
+
 fn nodes(tree: &Tree) -> Vec<(Vec<u8>, Node<'_>)> {
     let mut names: BTreeMap<InodeId, usize> = BTreeMap::new();
     tree.walk().for_each(|(_, id, _)| *names.entry(id).or_default() += 1);
-    tree.walk().map(|(path, id, inode)| (path, Node { inode, names: names[&id] })).collect()
+    tree.walk().map(|(path, id, inode)| (path, Node { id, inode, names: names[&id] })).collect()
 }
 
 impl<'a> Pair<'a> {

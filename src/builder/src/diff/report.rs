@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::origin::one_line;
+
 /// How two images differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Difference {
@@ -111,8 +113,9 @@ impl fmt::Display for Property {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.name)?;
-        write_both(f, self.from.as_deref(), self.to.as_deref())
+        let (from, to) = (self.from.as_deref().map(one_line), self.to.as_deref().map(one_line));
+        write!(f, "{}: ", one_line(&self.name))?;
+        write_both(f, from.as_deref(), to.as_deref())
     }
 }
 

@@ -15,6 +15,9 @@ const DT_RUNPATH: u64 = 29;
 /// Longest dynamic section that is read, in bytes: that of a program with 100 libraries has 2,000.
 const MAX_DYNAMIC: u64 = 64 << 10;
 
+/// Most bytes of all names of needed libraries: the section can name one long string 4,000 times.
+const MAX_NEEDED: usize = 64 << 10;
+
 /// What the dynamic section says about names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dynamic {
@@ -45,13 +48,17 @@ pub(super) fn read(
     let Some(address) = find(DT_STRTAB) else { return Ok(None) };
     let strings = Strings { input, offset: file_offset(segments, address)?, len: find(DT_STRSZ).unwrap_or(0) };
     let text = |tag| find(tag).map(|at| strings.get(at)).transpose();
-    let needed = entries.iter().filter(|(d_tag, _)| *d_tag == DT_NEEDED).map(|(_, at)| strings.get(*at));
-    Ok(Some(Dynamic {
-        needed: needed.collect::<Result<_, _>>()?,
-        soname: text(DT_SONAME)?,
-        rpath: text(DT_RPATH)?,
-        runpath: text(DT_RUNPATH)?,
-    }))
+    let (mut needed, mut total) = (Vec::new(), 0);
+    for (_, at) in entries.iter().filter(|(d_tag, _)| *d_tag == DT_NEEDED) {
+        let name = strings.get(*at)?;
+        total += name.len();
+        if total > MAX_NEEDED {
+            let (what, found, limit) = ("the length of all DT_NEEDED", total as u64, MAX_NEEDED as u64);
+            return Err(ElfError::Unsupported { what, found, limit });
+        }
+        needed.push(name);
+    }
+    Ok(Some(Dynamic { needed, soname: text(DT_SONAME)?, rpath: text(DT_RPATH)?, runpath: text(DT_RUNPATH)? }))
 }
 
 /// Tags and values, up to `DT_NULL`.

@@ -1,7 +1,7 @@
 //! What a layer of the right form may not say: a [`Layer`] in, its faults out, each with the pointer (RFC 6901) of the value
 //! that is wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::position::child;
 use super::{Account, Install, Layer, Schema, rules};
@@ -49,9 +49,9 @@ impl Findings {
 
     /// Checks the elements of a list, which may not come twice either.
     fn list(&mut self, parent: &str, list: &[String], rule: impl Fn(&str) -> Option<String>) {
+        let mut seen = BTreeSet::new();
         for (index, element) in list.iter().enumerate() {
-            let twice = list.iter().take(index).any(|earlier| earlier == element);
-            let twice = twice.then(|| format!("{element:?} comes twice"));
+            let twice = (!seen.insert(element)).then(|| format!("{element:?} comes twice"));
             self.value(format!("{parent}/{index}"), rule(element).or(twice));
         }
     }
@@ -209,6 +209,15 @@ fn modes(found: &mut Findings, schema: &Schema) {
             found.value(child(parent, path) + "/mode", listed(path, owner.mode));
         }
     }
+    for (index, script) in schema.scripts.iter().enumerate() {
+        for (path, owner) in &script.files {
+            found.value(child(&format!("/scripts/{index}/files"), path) + "/mode", listed(path, owner.mode));
+        }
+        for (path, owner) in &script.directories {
+            let pointer = child(&format!("/scripts/{index}/directories"), path) + "/mode";
+            found.value(pointer, rules::directory_mode(owner.mode));
+        }
+    }
     for (name, install) in &schema.artifacts {
         if let Install::File { path, mode } = install
             && rules::file_mode(*mode).is_none()
@@ -227,8 +236,8 @@ fn symlinks(found: &mut Findings, schema: &Schema) {
         found.key(pointer, taken.then(|| format!("{path:?} is also a file or directory of the layer")));
     }
     let inside = |path: &String| {
-        let link =
-            schema.symlinks.keys().find(|link| path.strip_prefix(*link).is_some_and(|rest| rest.starts_with('/')))?;
+        let mut above = path.match_indices('/').filter_map(|(end, _)| path.get(..end));
+        let link = above.find(|above| schema.symlinks.contains_key(*above))?;
         Some(format!("{path:?} would be placed through the layer's own symbolic link {link:?}"))
     };
     for path in schema.directories.keys() {

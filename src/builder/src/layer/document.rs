@@ -27,7 +27,7 @@ impl Document {
         }
         let places = Places::of(text);
         let twice = |(at, key): &(usize, String)| (position(text, *at), format!("key {key:?} comes twice"));
-        let mut faults: Vec<FormFault> = places.twice.iter().map(twice).collect();
+        let mut faults: Vec<FormFault> = places.twice.iter().take(MAX_FAULTS).map(twice).collect();
         match schema(text, &places, &mut faults) {
             Some(schema) if faults.is_empty() => Ok(Self { schema, text: text.to_vec(), places }),
             _ => {

@@ -5,6 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Most bytes of all pointers: a long key stands in those of all values below it.
+const MAX_POINTERS: usize = 64 << 20;
+
 /// Where a value stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
@@ -27,7 +30,7 @@ pub(super) struct Places {
 impl Places {
     /// Finds the places of `text`, which is valid JSON and nested no deeper than serde_json takes.
     pub(super) fn of(text: &[u8]) -> Self {
-        let mut scanner = Scanner { text, at: 0, places: Self::default() };
+        let mut scanner = Scanner { text, at: 0, places: Self::default(), room: MAX_POINTERS };
         scanner.value("", None);
         scanner.places
     }
@@ -72,9 +75,19 @@ struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
     places: Places,
+    /// Bytes that pointers may still take. Without any left, values have no place of their own.
+    room: usize,
 }
 
 impl Scanner<'_> {
+    /// The pointer of the member `key` of what `parent` points to; the root's when there is no room for it.
+    fn child(&mut self, parent: &str, key: &str) -> String {
+        // A tilde or slash becomes two bytes.
+        let room = self.room.checked_sub(parent.len() + 2 * key.len() + 1);
+        self.room = room.unwrap_or(0);
+        if room.is_some() { child(parent, key) } else { String::new() }
+    }
+
     /// Reads the value at `pointer`, whose key stands at `key`.
     fn value(&mut self, pointer: &str, key: Option<usize>) {
         self.blank();
@@ -97,7 +110,7 @@ impl Scanner<'_> {
             self.string();
             let key: String =
                 serde_json::from_slice(self.text.get(start..self.at).unwrap_or_default()).unwrap_or_default();
-            let pointer = child(pointer, &key);
+            let pointer = self.child(pointer, &key);
             if !keys.insert(key.clone()) {
                 self.places.twice.push((start, key));
             }
@@ -111,7 +124,8 @@ impl Scanner<'_> {
         self.at += 1;
         let mut index = 0_usize;
         while self.next(b']') {
-            self.value(&format!("{pointer}/{index}"), None);
+            let pointer = self.child(pointer, &index.to_string());
+            self.value(&pointer, None);
             index += 1;
         }
     }
@@ -165,5 +179,15 @@ mod tests {
         assert_eq!(places.twice, [(text.rfind("\"a\"").unwrap(), "a".to_owned())]);
         assert_eq!(position("é\nüx".as_bytes(), 5), (2, 2));
         assert_eq!(places.around(12, 2).unwrap().0, "/a/1");
+    }
+
+    #[test]
+    fn long_keys_above_many_values_do_not_fill_the_memory() {
+        let (key, list) = ("k".repeat(20_000), "0,".repeat(10_000));
+        let text = format!("{{\"a\": 1, \"{key}\": [{list}0], \"b\": {{\"a\": 2}}}}");
+        let places = Places::of(text.as_bytes());
+        assert!(places.by_pointer.keys().map(String::len).sum::<usize>() <= MAX_POINTERS);
+        let shown = |pointer: &str| places.get(pointer).and_then(|place| text.get(place.start..place.end));
+        assert_eq!((shown(""), shown("/a")), (Some(text.as_str()), Some("1")));
     }
 }

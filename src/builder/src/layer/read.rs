@@ -140,7 +140,12 @@ fn check_name(entry: &DirEntry, depth: usize, content: &mut Content) -> Option<S
 /// The layers below `dir`: directories that have a `layer.json`.
 pub(super) fn layers(dir: &Path) -> Result<Vec<(String, PathBuf)>, LayerError> {
     let mut layers = Vec::new();
-    for entry in entries(dir)? {
+    let found = entries(dir)?;
+    if found.len() > MAX_FILES {
+        let message = format!("has more than {MAX_FILES} files and directories");
+        return Err(LayerError::Faults(vec![Fault { path: dir.to_owned(), position: None, warning: false, message }]));
+    }
+    for entry in found {
         let path = entry.path();
         if path.join(DESCRIPTION).symlink_metadata().is_err() {
             continue;

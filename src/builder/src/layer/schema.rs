@@ -260,7 +260,8 @@ fn nologin() -> String {
 fn octal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
     let text = String::deserialize(deserializer)?;
     match u16::from_str_radix(&text, 8) {
-        Ok(mode) if mode <= 0o7777 && text.len() == 4 => Ok(mode),
+        // A number may begin with a plus.
+        Ok(mode) if mode <= 0o7777 && text.len() == 4 && !text.starts_with('+') => Ok(mode),
         _ => Err(de::Error::custom(format!("mode {text:?} is not four octal digits, such as \"0755\""))),
     }
 }

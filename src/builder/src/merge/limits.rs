@@ -30,6 +30,11 @@ impl Limits {
     pub(super) fn new(own: OriginId) -> Self {
         Self { own, setuid: BTreeSet::new(), folded: BTreeMap::new() }
     }
+
+    /// Whether it is the origin of something of the base.
+    pub(super) fn is_base(&self, origin: OriginId) -> bool {
+        origin < self.own
+    }
 }
 
 impl Target {
@@ -84,13 +89,26 @@ impl Target {
     /// image, but one wherever the artifact was unpacked to look at it.
     pub(super) fn check_case(&mut self, path: &[u8]) -> Result<(), MergeError> {
         let artifact = self.origin().artifact.clone().unwrap_or_default();
-        let path = components(path).collect::<Vec<_>>().join(&b'/');
-        match self.limits.folded.entry(path.to_ascii_lowercase()).or_insert_with(|| (path.clone(), artifact.clone())) {
-            (found, first) if *found != path => {
-                Err(MergeError::Case { path: show(&path), artifact, found: show(found), first: first.clone() })
+        let whole = components(path).collect::<Vec<_>>().join(&b'/');
+        // The directories above it too: they would become one.
+        let ends = whole.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([whole.len()]);
+        for path in ends.map(|end| &whole[..end]) {
+            match self.limits.folded.get(&path.to_ascii_lowercase()) {
+                Some((found, first)) if *found != path => {
+                    return Err(MergeError::Case {
+                        path: show(path),
+                        artifact,
+                        found: show(found),
+                        first: first.clone(),
+                    });
+                }
+                Some(_) => {}
+                None => {
+                    self.limits.folded.insert(path.to_ascii_lowercase(), (path.to_vec(), artifact.clone()));
+                }
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }
 

@@ -94,11 +94,17 @@ impl Target {
         self.place(path.as_bytes(), meta, Kind::directory()).map(|_| ())
     }
 
-    /// Gives a file that exists another owner and mode; links are followed.
+    /// Gives a file that exists another owner and mode; links are followed. A file of the base that has
+    /// another one then counts as the writer's.
     pub(super) fn set_mode(&mut self, path: &str, meta: &Metadata) -> Result<(), MergeError> {
         let id = self.wrap(self.tree.resolve(path.as_bytes()))?;
+        self.check_privileges(path.as_bytes(), meta, &self.tree.inode(id).kind)?;
         let node = self.tree.meta_mut(id);
+        let same = (node.mode, node.uid, node.gid) == (meta.mode, meta.uid, meta.gid);
         (node.mode, node.uid, node.gid) = (meta.mode, meta.uid, meta.gid);
+        if !same && self.limits.is_base(self.tree.inode(id).origin) {
+            self.tree.set_origin(id, self.origin);
+        }
         Ok(())
     }
 
@@ -256,15 +262,24 @@ impl Target {
     }
 }
 
-/// Whether a name fits a pattern, in which `*` stands for any bytes.
+/// Whether a name fits a pattern, in which `*` stands for any bytes. What stands between two of them is taken where it comes
+/// first: so the time is bounded by the product of both lengths.
 pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    match (pattern.split_first(), name.split_first()) {
-        (None, None) => true,
-        (Some((b'*', rest)), _) if matches(rest, name) => true,
-        (Some((b'*', _)), Some((_, name))) => matches(pattern, name),
-        (Some((wanted, pattern)), Some((found, name))) => wanted == found && matches(pattern, name),
-        _ => false,
+    let mut parts: Vec<&[u8]> = pattern.split(|byte| *byte == b'*').collect();
+    let Some(last) = parts.pop() else { return false };
+    if parts.is_empty() {
+        return name == last;
     }
+    let Some(mut rest) = name.strip_suffix(last).and_then(|name| name.strip_prefix(parts.remove(0))) else {
+        return false;
+    };
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        match rest.windows(part.len()).position(|window| window == part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -273,6 +288,9 @@ mod tests {
 
     #[test]
     fn patterns() {
+        // Trying every way to fit this would take longer than the universe has been there.
+        let (stars, name) = ("*a".repeat(30), "a".repeat(255));
+        let stuck = format!("{stars}*b*");
         for (pattern, name, expected) in [
             ("*", "x", true),
             ("a*", "abc", true),
@@ -281,6 +299,13 @@ mod tests {
             ("*.log", "a.log.1", false),
             ("a*b*c", "axxbxxc", true),
             ("a*b*c", "axxcxxb", false),
+            ("a*a", "a", false),
+            ("ab*ba", "aba", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            (stars.as_str(), name.as_str(), true),
+            (stuck.as_str(), name.as_str(), false),
         ] {
             assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
         }

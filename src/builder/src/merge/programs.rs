@@ -7,7 +7,8 @@
 //! far as others need them.
 //!
 //! Libraries are looked for as ld.so(8) does without an environment. A library that no program of the layers loads is
-//! checked as if it were loaded alone, as a program may load it by name.
+//! checked as if it were loaded alone, as a program may load it by name; only that what the layers bring elsewhere may have
+//! been loaded by that program before.
 
 mod loader;
 
@@ -49,7 +50,7 @@ pub fn check(tree: &Tree, arch: &str) -> Result<(), MergeError> {
     }
     // Only programs tell by which names and directories their libraries come.
     programs.sort_by_key(|program| program.elf.interpreter.is_none());
-    let mut loader = Loader::new(tree, arch, machine)?;
+    let mut loader = Loader::new(tree, arch, machine, &programs)?;
     for program in &programs {
         if program.elf.interpreter.is_some() || !loader.has_loaded(program.id) {
             loader.load(program)?;

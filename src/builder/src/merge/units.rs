@@ -131,8 +131,9 @@ fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
         let (file, text) = find(target, &unit)?;
         for (key, value) in install_section(&text) {
             for word in value.split_whitespace() {
+                // systemd takes names only; with a slash the link would stand anywhere, and specifiers are not expanded here.
                 if word.contains(['%', '/']) {
-                    return Err(fault(&unit, "names in its [Install] section what is not plainly a unit"));
+                    return Err(fault(&unit, &format!("has {key}={word}, which is no name of a unit")));
                 }
                 let path = match key {
                     "Alias" => format!("{ETC}/{word}"),

@@ -173,7 +173,11 @@ impl Origins<'_> {
     fn absent(&self, path: &[u8]) -> ExplainError {
         let mut gone: Vec<u8> = components(path).flat_map(|name| [b"/", name].concat()).collect();
         while let Some(at) = gone.iter().rposition(|byte| *byte == b'/') {
-            let removed = self.record.and_then(|record| record.removed.get(&path_text(&gone)));
+            // The record has the base's own paths, without links on the way.
+            let (dir, name) = gone.split_at(at);
+            let real = self.tree.real_path(dir, true).ok().flatten().map_or_else(|| dir.to_vec(), |(real, _)| real);
+            let own = path_text(&[real.as_slice(), name].concat());
+            let removed = self.record.and_then(|record| record.removed.get(&own));
             if let Some(layer) = removed.cloned().flatten() {
                 return ExplainError::Removed { path: path_text(path), layer };
             }

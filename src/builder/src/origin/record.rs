@@ -200,6 +200,16 @@ pub fn path_text(path: &[u8]) -> String {
     if text.is_empty() { "/".to_owned() } else { text }
 }
 
+/// What an image says, such as a version, as text of one line for people: control characters become `\xNN`, so that it can
+/// neither steer a terminal nor look like another line.
+pub fn one_line(text: &str) -> String {
+    let plain = |char: char| match char.is_control() {
+        true => char.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
+        false => char.to_string(),
+    };
+    text.chars().map(plain).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::packages::Package;
+use super::record::one_line;
 use crate::manifest::{Digest, Proof};
 use crate::progress::human_bytes;
 
@@ -123,7 +124,9 @@ impl fmt::Display for Explanation {
         write!(f, "type      {}, {} {owner}:{group} ({}:{})", self.kind, self.mode, self.uid, self.gid)?;
         writeln!(f, "{}", self.size.map_or_else(String::new, |size| format!(", {}", human_bytes(size))))?;
         match (&self.layer, &self.base) {
-            (Some(layer), _) => writeln!(f, "layer     {} {}, {}", layer.name, layer.version, layer.digest)?,
+            (Some(LayerReport { name, version, digest }), _) => {
+                writeln!(f, "layer     {} {}, {digest}", one_line(name), one_line(version))?;
+            }
             (None, Some(base)) => write!(f, "base      {base}")?,
             (None, None) if self.recorded => writeln!(f, "base      the base image, which the manifest does not pin")?,
             (None, None) => {
@@ -143,7 +146,8 @@ impl fmt::Display for Explanation {
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "link      {} -> {}", self.path, self.target)?;
-        match (&self.layer, &self.artifact) {
+        let (layer, artifact) = (self.layer.as_deref().map(one_line), self.artifact.as_deref().map(one_line));
+        match (layer, artifact) {
             (Some(layer), Some(artifact)) => writeln!(f, ", layer {layer}, artifact {artifact}"),
             (Some(layer), None) => writeln!(f, ", layer {layer}"),
             (None, _) => writeln!(f),
@@ -153,7 +157,7 @@ impl fmt::Display for Link {
 
 impl fmt::Display for BaseReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "base image {}", self.version)?;
+        writeln!(f, "base image {}", one_line(&self.version))?;
         write_source(f, Some(&self.url), self.digest)?;
         write_proof(f, self.proof.as_ref())
     }
@@ -161,8 +165,8 @@ impl fmt::Display for BaseReport {
 
 impl fmt::Display for ArtifactReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let version = self.version.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-        writeln!(f, "artifact  {}{version}", self.name)?;
+        let version = self.version.as_ref().map_or_else(String::new, |version| format!(" {}", one_line(version)));
+        writeln!(f, "artifact  {}{version}", one_line(&self.name))?;
         write_source(f, self.url.as_deref(), self.digest)?;
         if self.own {
             return writeln!(f, "  proof   none: part of the vmbake that baked the image");
@@ -173,14 +177,14 @@ impl fmt::Display for ArtifactReport {
 
 fn write_source(f: &mut fmt::Formatter<'_>, url: Option<&str>, digest: Digest) -> fmt::Result {
     if let Some(url) = url {
-        writeln!(f, "  from    {url}")?;
+        writeln!(f, "  from    {}", one_line(url))?;
     }
     writeln!(f, "  digest  {digest}")
 }
 
 fn write_proof(f: &mut fmt::Formatter<'_>, proof: Option<&Proof>) -> fmt::Result {
     match proof {
-        Some(proof) => writeln!(f, "  proof   {proof}"),
+        Some(proof) => writeln!(f, "  proof   {}", one_line(&proof.to_string())),
         None => writeln!(f, "  proof   unknown: the manifest inside the image has none"),
     }
 }
@@ -188,7 +192,7 @@ fn write_proof(f: &mut fmt::Formatter<'_>, proof: Option<&Proof>) -> fmt::Result
 fn write_packages(f: &mut fmt::Formatter<'_>, packages: &[Package]) -> fmt::Result {
     for package in packages.iter().take(MAX_NAMES) {
         let version = package.version.as_deref().unwrap_or("of unknown version");
-        writeln!(f, "package   {} {version} ({})", package.name, package.arch)?;
+        writeln!(f, "package   {} {} ({})", one_line(&package.name), one_line(version), one_line(&package.arch))?;
     }
     match packages.len() {
         0 => writeln!(f, "package   none"),

@@ -5,9 +5,10 @@
 //! archive, hard links must point to files of the same archive, no name may come twice, and sparse members are refused, as
 //! are members whose size stands only in a pax record: those of 8 GiB and more.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
 use tar::EntryType;
@@ -16,8 +17,11 @@ use vmbake_disk::tree::{Metadata, Timestamp, components};
 use super::compress;
 use super::headers::Headers;
 
-/// Longest target of a symbolic link on Linux, in bytes.
-const MAX_TARGET: usize = 4095;
+/// Longest path, and longest target of a symbolic link, on Linux, in bytes.
+const MAX_PATH: usize = 4095;
+
+/// Most directories within each other.
+const MAX_DEPTH: usize = 128;
 
 /// Why an archive is refused.
 #[derive(Debug, thiserror::Error)]
@@ -124,13 +128,17 @@ pub fn read(file: &File, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
     for member in archive.entries_with_seek().map_err(|source| ArchiveError::Read { offset, source })? {
         let mut member = member.map_err(|source| ArchiveError::Read { offset, source })?;
         offset = member.raw_file_position();
+        if member.header().entry_type() == EntryType::XGlobalHeader {
+            check_global(&mut member)?;
+            continue;
+        }
         let entry = convert(&mut member, limits.devices)?;
         if let EntryKind::File { offset, len: size } = entry.kind
             && offset.checked_add(size).is_none_or(|end| end > len)
         {
             return Err(ArchiveError::Truncated { path: show(&entry.path), len });
         }
-        seen.check(&entry)?;
+        seen.check(&entry, limits)?;
         entries.push(entry);
     }
     Ok(entries)
@@ -230,7 +238,7 @@ fn convert(member: &mut tar::Entry<'_, File>, devices: bool) -> Result<Entry, Ar
 }
 
 fn check_target(target: Vec<u8>, path: &[u8]) -> Result<Vec<u8>, ArchiveError> {
-    let valid = target.len() <= MAX_TARGET && !target.contains(&0);
+    let valid = target.len() <= MAX_PATH && !target.contains(&0);
     if valid { Ok(target) } else { Err(refused(path, "target is too long or has a NUL byte in it")) }
 }
 
@@ -263,6 +271,26 @@ fn pax(member: &mut tar::Entry<'_, File>, path: &[u8], meta: &mut Metadata) -> R
     Ok(())
 }
 
+/// A global header, such as `git archive` writes, may only comment: what it said of all members, not every reader would know.
+fn check_global(member: &mut tar::Entry<'_, File>) -> Result<(), ArchiveError> {
+    let path = member.header().path_bytes().into_owned();
+    let bad = |source: io::Error| refused(&path, format!("bad global header: {source}"));
+    let mut content = Vec::new();
+    member.read_to_end(&mut content).map_err(bad)?;
+    // What was said of the next member would be lost: the reader takes it to be said of this header.
+    let named = member.path_bytes() != path || member.link_name_bytes() != member.header().link_name_bytes();
+    if named || member.pax_extensions().map_err(bad)?.is_some_and(|mut records| records.next().is_some()) {
+        return Err(refused(&path, "global header stands between a member and its extended header"));
+    }
+    for record in tar::PaxExtensions::new(&content) {
+        let key = record.map_err(bad)?.key_bytes().to_vec();
+        if key != b"comment" {
+            return Err(refused(&path, format!("global header with {:?} is not supported", show(&key))));
+        }
+    }
+    Ok(())
+}
+
 /// Decimal seconds with an optional fraction; digits after the ninth are cut, towards the past.
 fn time(text: &[u8]) -> Option<Timestamp> {
     let text = std::str::from_utf8(text).ok()?;
@@ -281,6 +309,10 @@ fn time(text: &[u8]) -> Option<Timestamp> {
 
 /// A member's name as a path below the root of the tree.
 fn clean(name: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+    // Looking up each directory above a name of a million letters would take hours.
+    if name.len() > MAX_PATH {
+        return Err(refused(&name[..MAX_PATH], format!("name is longer than {MAX_PATH} bytes")));
+    }
     if name.starts_with(b"/") {
         return Err(refused(name, "name is absolute"));
     }
@@ -296,11 +328,14 @@ struct Seen {
     files: BTreeSet<Vec<u8>>,
     directories: BTreeSet<Vec<u8>>,
     symlinks: BTreeSet<Vec<u8>>,
+    /// Hashes of the paths of all directories above members, whether they are members themselves or not.
+    above: HashSet<u64>,
 }
 
 impl Seen {
-    fn check(&mut self, entry: &Entry) -> Result<(), ArchiveError> {
+    fn check(&mut self, entry: &Entry, limits: &Limits) -> Result<(), ArchiveError> {
         let path = &entry.path;
+        self.count(path, limits.members)?;
         let mut prefixes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
         if let Some(link) = prefixes.find(|prefix| self.symlinks.contains(*prefix)) {
             return Err(refused(path, format!("would be placed through the archive's symbolic link {:?}", show(link))));
@@ -321,5 +356,21 @@ impl Seen {
             _ => self.files.insert(path.clone()),
         };
         Ok(())
+    }
+
+    /// Counts the directories above `path`: each is a node of the tree, also where the archive does not list it.
+    fn count(&mut self, path: &[u8], limit: usize) -> Result<(), ArchiveError> {
+        let (mut hasher, mut depth) = (DefaultHasher::new(), 0);
+        for byte in path {
+            if *byte == b'/' {
+                self.above.insert(hasher.finish());
+                depth += 1;
+            }
+            hasher.write_u8(*byte);
+        }
+        if depth > MAX_DEPTH {
+            return Err(refused(path, format!("is more than {MAX_DEPTH} directories deep")));
+        }
+        if self.above.len() > limit { Err(ArchiveError::TooMany { limit }) } else { Ok(()) }
     }
 }

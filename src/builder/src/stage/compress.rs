@@ -35,7 +35,9 @@ pub(super) fn spool_stream(input: impl Read, format: &str, len: u64, limits: &Li
         "" => Box::new(input),
         "gz" => Box::new(flate2::read::MultiGzDecoder::new(input)),
         "xz" => {
-            let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, 0);
+            // A file may be several streams, as parallel compressors write it; nothing else may follow.
+            let flags = liblzma::stream::CONCATENATED;
+            let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, flags);
             Box::new(liblzma::read::XzDecoder::new_stream(input, decoder.map_err(|error| read(error.into()))?))
         }
         "zst" => Box::new(zstd::stream::read::Decoder::new(input).map_err(read)?),

@@ -2,7 +2,7 @@
 
 use vmbake::stage::{EntryKind, Limits, archive};
 
-use super::parts::{self, bake, chain, compress, dir, file, member, pax, program, tar, temporary, text};
+use super::parts::{self, bake, chain, compress, dir, file, global, member, pax, program, tar, temporary, text};
 
 fn read(bytes: &[u8], limits: &Limits) -> Result<Vec<archive::Entry>, String> {
     archive::read(&temporary(bytes), limits).map_err(|error| chain(&error))
@@ -13,7 +13,22 @@ fn hostile_archives_are_refused() {
     let link = |target: &[u8]| member(b'1', b"link", target, b"");
     let whole = tar(&[file("a", &"x".repeat(1000))]);
     let long_name = [member(b'L', b"././@LongLink", b"", b"/abs\0"), file("a", "x")].concat();
+    let endless_name = [member(b'L', b"././@LongLink", b"", &b"a/".repeat(3000)), file("a", "x")].concat();
+    let deep = "d/".repeat(129) + "x";
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
+        ("endless name", tar(&[endless_name]), "name is longer than 4095 bytes"),
+        ("deep", tar(&[pax("path", deep.as_bytes()), file("a", "x")]), "is more than 128 directories deep"),
+        ("global path", tar(&[global("path", b"b"), file("a", "x")]), "global header with \"path\" is not supported"),
+        (
+            "global between",
+            tar(&[pax("comment", b"x"), global("comment", b"y"), file("a", "x")]),
+            "global header stands between a member and its extended header",
+        ),
+        (
+            "global behind a name",
+            tar(&[member(b'L', b"././@LongLink", b"", b"b\0"), global("comment", b"y"), file("a", "x")]),
+            "global header stands between a member and its extended header",
+        ),
         ("parent", tar(&[file("../x", "x")]), "\"../x\": name has `..`"),
         ("parent inside", tar(&[file("a/../../x", "x")]), "name has `..`"),
         ("absolute", tar(&[file("/etc/shadow", "x")]), "\"/etc/shadow\": name is absolute"),
@@ -60,6 +75,31 @@ fn members_and_devices_are_limited() {
     assert_eq!(read(&bytes, &limits).unwrap_err(), "more than 2 members");
     let entries = read(&bytes, &Limits::ROOT).unwrap();
     assert_eq!(entries[2].kind, EntryKind::Fifo);
+}
+
+#[test]
+fn directories_that_are_only_on_the_way_count() {
+    let limits = Limits { members: 3, ..Limits::ARTIFACT };
+    assert!(read(&tar(&[file("a/b/x", ""), file("a/b/y", "")]), &limits).is_ok());
+    let error = read(&tar(&[file("a/b/x", ""), file("c/d/y", "")]), &limits).unwrap_err();
+    assert_eq!(error, "more than 3 members");
+}
+
+#[test]
+fn what_git_archive_writes_is_read() {
+    let entries = read(&tar(&[global("comment", b"0123456789"), file("a", "x")]), &Limits::ARTIFACT).unwrap();
+    assert_eq!(entries.iter().map(|entry| entry.path.as_slice()).collect::<Vec<_>>(), [b"a"]);
+}
+
+#[test]
+fn all_streams_of_a_file_are_decompressed() {
+    let plain = tar(&[file("a", "1"), file("b", "2")]);
+    for format in ["gz", "xz", "zst"] {
+        let (first, second) = plain.split_at(1024);
+        let bytes = [compress(format, first), compress(format, second)].concat();
+        let tree = bake(&[parts::archive("tools", bytes)]).unwrap();
+        assert_eq!((text(&tree, "/opt/a"), text(&tree, "/opt/b")), ("1".to_owned(), "2".to_owned()), "{format}");
+    }
 }
 
 #[test]

@@ -133,7 +133,11 @@ fn names_of_archives_and_files_differ_in_more_than_case() {
         ),
         (
             vec![packed("a", &[file("bin/x", "")]), packed("b", &[file("Bin/x", "")])],
-            "differs only in case from opt/bin/x, which a",
+            "opt/Bin, which b brings, differs only in case from opt/bin, which a",
+        ),
+        (
+            vec![packed("a", &[file("bin/x", ""), file("Bin/y", "")])],
+            "opt/Bin, which a brings, differs only in case from opt/bin, which a brings",
         ),
         (vec![packed("a", &[file("x", "")]), program("b", "/opt/X")], "opt/X, which b brings, differs only in case"),
     ];

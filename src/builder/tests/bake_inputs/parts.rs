@@ -219,9 +219,18 @@ pub fn with_mode(mut member: Vec<u8>, mode: u32) -> Vec<u8> {
 
 /// A pax header with one record, for the member after it.
 pub fn pax(key: &str, value: &[u8]) -> Vec<u8> {
+    record(b'x', key, value)
+}
+
+/// A pax header with one record, for all members after it.
+pub fn global(key: &str, value: &[u8]) -> Vec<u8> {
+    record(b'g', key, value)
+}
+
+fn record(kind: u8, key: &str, value: &[u8]) -> Vec<u8> {
     let rest = key.len() + value.len() + 3;
     let len = (rest + 1..).find(|len| len.to_string().len() + rest == *len).unwrap();
-    member(b'x', b"PaxHeaders/x", b"", &[format!("{len} {key}=").as_bytes(), value, b"\n"].concat())
+    member(kind, b"PaxHeaders/x", b"", &[format!("{len} {key}=").as_bytes(), value, b"\n"].concat())
 }
 
 /// An archive of members, with the two empty blocks at its end.

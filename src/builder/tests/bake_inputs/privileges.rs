@@ -1,7 +1,10 @@
 //! Files that run as somebody else: only those that the layer lists in `setuid`.
 
+use vmbake::manifest::Digest;
+
 use super::parts::{
-    Part, archive, bake_layers, control, deb, dir, file, member, package, pax, program, tar, with_mode,
+    Part, archive, bake_layers, bake_onto, base_with, control, deb, dir, file, member, package, pax, program, tar,
+    with_mode,
 };
 
 fn of(name: &str, members: &[Vec<u8>]) -> Part {
@@ -64,4 +67,45 @@ fn what_is_no_surprise_is_taken() {
     part.install = part.install.replace("0755", "4755");
     let tree = bake_layers(&[("a", r#", "setuid": ["/usr/bin/tool"]"#, &[part])]).unwrap();
     assert_eq!(tree.inode(tree.lookup(b"/usr/bin/tool").unwrap()).meta.mode, 0o4755);
+}
+
+#[test]
+fn a_script_gives_no_privileges_that_are_not_listed() {
+    let script = "#!/bin/sh\nchmod 4755 /usr/bin/x\n";
+    let sha256 = Digest::of(script.as_bytes()).hex();
+    let entry = format!(
+        r#", "scripts": [{{"package": "p", "script": "postinst", "sha256": "{sha256}",
+            "files": {{"/usr/bin/x": {{"mode": "4755"}}}}}}]"#
+    );
+    let part = || package("deb", deb(&control("p", ""), &[("postinst", script)], &[file("./usr/bin/x", "")]));
+    let error = bake_layers(&[("a", &entry, &[part()])]).unwrap_err();
+    assert!(error.contains("mode 4755 has set-uid, set-gid or sticky bits, but `setuid` does not list"), "{error}");
+    let listed = format!(r#"{entry}, "setuid": ["/usr/bin/x"]"#);
+    let tree = bake_layers(&[("a", &listed, &[part()])]).unwrap();
+    assert_eq!(tree.inode(tree.lookup(b"/usr/bin/x").unwrap()).meta.mode, 0o4755);
+    // The list of another layer than the one that installs the package does not count.
+    let error = bake_layers(&[("b", "", &[part()]), ("a", &listed, &[])]).unwrap_err();
+    assert!(error.contains("/usr/bin/x: artifact deb brings it with mode 4755, which layer b does not"), "{error}");
+}
+
+#[test]
+fn a_file_of_the_base_whose_mode_changes_is_the_layers() {
+    let keys = r#", "modes": {"/etc/a": {"mode": "0600"}, "/etc/b": {"mode": "0644"}}"#;
+    let tree = bake_onto(base_with(&[("/etc/a", ""), ("/etc/b", "")]), &[], keys).unwrap();
+    let layer = |path: &[u8]| tree.origin(tree.inode(tree.lookup(path).unwrap()).origin).layer.clone();
+    assert_eq!(
+        (layer(b"/etc/a").as_str(), layer(b"/etc/b").as_str()),
+        ("k", "base"),
+        "what is as it was is the base's"
+    );
+}
+
+#[test]
+fn the_links_of_a_unit_stay_among_units() {
+    for (key, value) in [("Alias", "../../passwd"), ("WantedBy", "../../../usr/bin/x"), ("RequiredBy", "/etc/x")] {
+        let unit = format!("[Install]\n{key}={value}\n");
+        let base = base_with(&[("/usr/lib/systemd/system/x.service", &unit)]);
+        let error = bake_onto(base, &[], r#", "units": {"enable": ["x.service"]}"#).unwrap_err();
+        assert!(error.contains(&format!("unit x.service has {key}={value}, which is no name of a unit")), "{error}");
+    }
 }

@@ -236,6 +236,16 @@ fn what_is_not_understood_is_refused() {
     ] {
         assert_eq!(conf(text).unwrap_err().to_string(), expected);
     }
+    let mut many = empty().file("/etc/ld.so.conf", 0o644, "include /*/../*/../*/../*/../*/../*.conf\n");
+    for name in 0..12 {
+        many = many.file(&format!("/{name}/x"), 0o644, "");
+    }
+    let error = ldconfig(many.tree, "amd64", Timestamp::default()).unwrap_err().to_string();
+    assert!(error.ends_with("fits too many paths"), "{error}");
+    let each = |name: &str| format!("include /etc/{name}\n").repeat(40);
+    let many = empty().file("/etc/ld.so.conf", 0o644, each("1")).file("/etc/1", 0o644, each("2"));
+    let error = ldconfig(many.file("/etc/2", 0o644, "").tree, "amd64", Timestamp::default()).unwrap_err().to_string();
+    assert_eq!(error, "/etc/2: is included by too many files");
     let escaping =
         empty().file("/usr/lib/liba.so.1.0", 0o644, Make { soname: Some("../../etc/x"), ..library(&[]) }.bytes());
     let before = names(&escaping.tree);

@@ -119,6 +119,13 @@ fn what_can_run_is_taken() {
                 .file("/opt/lib/liba.so.1", 0o644, named("liba.so.1", &[])),
         ),
         (
+            "a plugin of a program that has loaded what it needs",
+            base()
+                .file("/opt/p", 0o755, with_runpath("/opt/lib", &["libown.so.1"]))
+                .file("/opt/lib/libown.so.1", 0o644, named("libown.so.1", &[]))
+                .file("/opt/plugins/x.so", 0o644, library(&["libown.so.1"]).bytes()),
+        ),
+        (
             "one for another machine comes first",
             base()
                 .file("/opt/p", 0o755, with_runpath("/opt/lib", &["libc.so.6"]))

@@ -222,3 +222,11 @@ proptest! {
         let _ = read(&bytes);
     }
 }
+
+#[test]
+fn names_of_libraries_are_limited_together() {
+    let long: &'static str = Box::leak("x".repeat(4000).into_boxed_str());
+    assert_eq!(read(&library(&[long; 16]).bytes()).unwrap().unwrap().dynamic.unwrap().needed.len(), 16);
+    let error = read(&library(&[long; 17]).bytes()).unwrap_err().to_string();
+    assert_eq!(error, "the length of all DT_NEEDED is 68000, more than the 65536 that are read");
+}

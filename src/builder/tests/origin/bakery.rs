@@ -77,6 +77,7 @@ fn base_tree() -> Tree {
         file(&mut tree, path, text);
     }
     link(&mut tree, "/bin", "usr/bin");
+    link(&mut tree, "/settings", "etc");
     link(&mut tree, "/usr/bin/sh", "dash");
     link(&mut tree, "/etc/os-release", "../usr/lib/os-release");
     link(&mut tree, "/etc/resolv.conf", "/run/none");

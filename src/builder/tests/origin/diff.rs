@@ -45,6 +45,11 @@ fn sample(new: bool) -> Tree {
     } else {
         tree.link(ROOT, b"hard-b", id).unwrap();
     }
+    for (first, second) in if new { [("a", "c"), ("b", "d")] } else { [("a", "b"), ("c", "d")] } {
+        file(&mut tree, &format!("/pair-{first}"), "p");
+        let id = tree.resolve(format!("/pair-{first}").as_bytes()).unwrap();
+        tree.link(ROOT, format!("pair-{second}").as_bytes(), id).unwrap();
+    }
     let stanza = |name: &str, version: &str| {
         format!("Package: {name}\nStatus: install ok installed\nArchitecture: all\nVersion: {version}\n\n")
     };
@@ -81,6 +86,8 @@ fn every_kind_of_difference_is_listed() {
          changed /mode: mode 0755 -> 4755\n\
          changed /odd\\x1b\\x5c: size 5 -> 1048576\n\
          changed /owner: owner 0:70000 -> 1:70000\n\
+         changed /pair-b: names with /pair-a -> without /pair-a\n\
+         changed /pair-d: names with /pair-c -> without /pair-c\n\
          changed /pipe: type named pipe -> socket\n\
          removed /renamed-from (regular file)\n\
          added   /renamed-to (regular file)\n\
@@ -102,7 +109,7 @@ fn every_kind_of_difference_is_listed() {
     let (from, to) = (old.to_str().unwrap(), new.to_str().unwrap());
     let output = vmbake(&["diff", from, to]);
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), expected.as_str()));
-    assert_eq!(text(&output.stderr), "paths: 2 added, 2 removed, 14 changed; packages: 3; artifacts: 0; layers: 0\n");
+    assert_eq!(text(&output.stderr), "paths: 2 added, 2 removed, 16 changed; packages: 3; artifacts: 0; layers: 0\n");
     let json: serde_json::Value = serde_json::from_slice(&vmbake(&["diff", from, to, "--json"]).stdout).unwrap();
     assert_eq!(json["paths"][2]["path"], "/content");
     assert_eq!(json["paths"][2]["properties"][0]["name"], "content");

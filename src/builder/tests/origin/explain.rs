@@ -110,6 +110,7 @@ fn paths_are_explained_to_the_signer() {
     }
     for (path, expected) in [
         ("/etc/passwd-/x", "/etc/passwd-/x: not in the image: layer hygiene removed it"),
+        ("/settings/passwd-", "/settings/passwd-: not in the image: layer hygiene removed it"),
         ("/nothing", "/nothing: no such file or directory"),
         ("/etc/passwd/x", "/etc/passwd/x: regular file stands where a directory is needed"),
     ] {
@@ -216,4 +217,42 @@ fn a_record_beside_the_image_is_used_or_compared() {
     assert!(asked(&bare, Some(&beside)).unwrap_err().to_string().contains("more than the 33554432 bytes"));
     let missing = dir.path().join("missing.json");
     assert!(asked(&bare, Some(&missing)).unwrap_err().to_string().ends_with("cannot read the record of origins"));
+}
+
+#[test]
+fn images_do_not_steer_the_terminal() {
+    if !can_bake() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (_, out) = baked(dir.path(), 1);
+    let image = out.join("tools.o.amd64.raw");
+    let changed = dir.path().join("changed.raw");
+    change(&image, &changed, |tree| {
+        let record = String::from_utf8(tree.read(RECORD.as_bytes(), 1 << 20).unwrap()).unwrap();
+        let evil = record.replace("\"version\":\"7\"", "\"version\":\"7\\u001b[2J\\nproof     mine\"");
+        assert_ne!(evil, record);
+        let status = "Package: p\u{1b}[2J\nStatus: install ok installed\nArchitecture: all\nVersion: 1\u{7}\n proof\n";
+        for (path, text) in [
+            (RECORD, evil.as_str()),
+            ("/var/lib/dpkg/status", status),
+            ("/var/lib/dpkg/info/p\u{1b}[2J.list", "/usr/bin/tool\n"),
+        ] {
+            let kind = content(tree, text.as_bytes());
+            put(tree, path.as_bytes(), kind);
+        }
+        put(tree, b"/evil", vmbake_disk::tree::Kind::Symlink(b"etc/passwd/\x1b[2J".to_vec()));
+    });
+    let (old, new) = (image.to_str().unwrap(), changed.to_str().unwrap());
+    for (arguments, expected) in [
+        (&["explain", new, "/usr/bin/tool"][..], "layer     tools 7\\x1b[2J\\x0aproof     mine, sha256:"),
+        (&["explain", new, "/usr/bin/tool"], "package   p\\x1b[2J 1\\x07\\x0a proof (all)\n"),
+        (&["explain", new, "/evil"], "/etc/passwd/\\x1b[2J: "),
+        (&["diff", old, new], "package p\\x1b[2J:all: none -> 1\\x07\\x0a proof\n"),
+    ] {
+        let output = vmbake(arguments);
+        let said = [text(&output.stdout), text(&output.stderr)].concat();
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+        assert!(!said.chars().any(|char| char.is_control() && char != '\n'), "{said:?}");
+    }
 }

@@ -16,6 +16,12 @@ const MAX_CONF: u64 = 1 << 20;
 /// How deep configuration files may include each other: one that includes itself never ends.
 const MAX_DEPTH: usize = 16;
 
+/// Most configuration files, each counted as often as it is included: files that include each other multiply.
+const MAX_FILES: usize = 1000;
+
+/// Most paths that fit the start of a pattern: `/*/../*/..` multiplies them.
+const MAX_PATHS: usize = 10_000;
+
 /// A directory to scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Directory {
@@ -39,7 +45,7 @@ pub(in crate::merge) fn system_directories(arch: &str) -> Vec<String> {
 
 /// All directories, in the order in which they are scanned.
 pub(super) fn directories(tree: &Tree, arch: &str) -> Result<Vec<Directory>, MergeError> {
-    let mut conf = Conf { tree, seen: BTreeSet::new(), found: Vec::new() };
+    let mut conf = Conf { tree, seen: BTreeSet::new(), found: Vec::new(), files: 0 };
     conf.file(CONF, MAX_DEPTH)?;
     for path in system_directories(arch) {
         conf.directory(path.as_bytes());
@@ -51,6 +57,8 @@ struct Conf<'a> {
     tree: &'a Tree,
     seen: BTreeSet<InodeId>,
     found: Vec<Directory>,
+    /// Configuration files that were read.
+    files: usize,
 }
 
 impl Conf<'_> {
@@ -62,7 +70,9 @@ impl Conf<'_> {
             Err(TreeError::NotFound { .. }) => return Ok(()),
             Err(error) => return Err(refused(format!("is no configuration of libraries: {error}"))),
         };
-        let depth = depth.checked_sub(1).ok_or_else(|| refused("is included by too many files".to_owned()))?;
+        self.files += 1;
+        let depth = depth.checked_sub(1).filter(|_| self.files <= MAX_FILES);
+        let depth = depth.ok_or_else(|| refused("is included by too many files".to_owned()))?;
         for line in content.split(|byte| *byte == b'\n') {
             let line = line.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
             let (word, rest) = line.split_at(line.iter().position(|byte| is_blank(*byte)).unwrap_or(line.len()));
@@ -127,6 +137,9 @@ impl Conf<'_> {
                 let hidden = |name: &[u8]| name.starts_with(b".") && !part.starts_with(b".");
                 let names = names.into_iter().filter(|name| fits(part, name) && !hidden(name));
                 next.extend(names.map(|name| [&path, &b"/"[..], &name].concat()));
+                if next.len() > MAX_PATHS {
+                    return Err(format!("includes {:?}: fits too many paths", String::from_utf8_lossy(pattern)));
+                }
             }
             paths = next;
         }

@@ -1,6 +1,7 @@
 //! The libraries of one directory, as ldconfig lists them: one for each soname, the newest where there are several.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use vmbake_disk::tree::{Kind, Tree};
 
@@ -34,6 +35,7 @@ pub(super) struct Found {
 pub(super) fn search(tree: &Tree, directory: &Directory, machine: Machine) -> Found {
     let mut found = Found::default();
     let Kind::Directory(entries) = &tree.inode(directory.id).kind else { return found };
+    let mut places = BTreeMap::new();
     for (name, id) in entries {
         let is_link = match &tree.inode(*id).kind {
             Kind::Symlink(_) => true,
@@ -48,7 +50,7 @@ pub(super) fn search(tree: &Tree, directory: &Directory, machine: Machine) -> Fo
         match tree.resolve(&path) {
             Ok(id) => {
                 if let Some(library) = library(tree, &tree.inode(id).kind, name, is_link, machine) {
-                    add(&mut found.libraries, library);
+                    add(&mut found.libraries, &mut places, library);
                 }
             }
             Err(_) if contains(name, b".so.") => found.stale.push(name.clone()),
@@ -126,9 +128,11 @@ fn flags(elf: &Elf, machine: Machine) -> Option<u32> {
     Some(LIBC6 | bits)
 }
 
-/// Adds a library; of several with one soname a file wins over a link, and then the later version.
-fn add(libraries: &mut Vec<Library>, new: Library) {
-    let Some(old) = libraries.iter_mut().find(|old| old.soname == new.soname) else {
+/// Adds a library; of several with one soname a file wins over a link, and then the later version. `places` tells where
+/// in the list a soname is.
+fn add(libraries: &mut Vec<Library>, places: &mut BTreeMap<Vec<u8>, usize>, new: Library) {
+    let Some(old) = places.get(&new.soname).and_then(|at| libraries.get_mut(*at)) else {
+        places.insert(new.soname.clone(), libraries.len());
         libraries.push(new);
         return;
     };

@@ -23,6 +23,8 @@ pub(super) struct Loader<'a> {
     objects: BTreeMap<InodeId, Option<Rc<Elf>>>,
     /// What any program has loaded.
     loaded: BTreeSet<InodeId>,
+    /// The names of all libraries that layers bring.
+    brought: BTreeSet<Vec<u8>>,
 }
 
 /// A loaded program or library.
@@ -35,7 +37,12 @@ struct Object {
 }
 
 impl<'a> Loader<'a> {
-    pub(super) fn new(tree: &'a Tree, arch: &str, machine: Machine) -> Result<Self, MergeError> {
+    pub(super) fn new(tree: &'a Tree, arch: &str, machine: Machine, programs: &[Program]) -> Result<Self, MergeError> {
+        let brought = programs.iter().filter(|program| program.elf.e_type == ET_DYN).map(|program| {
+            let soname = program.elf.dynamic.as_ref().and_then(|dynamic| dynamic.soname.as_deref());
+            soname.unwrap_or(file_name(&program.path)).to_vec()
+        });
+        let brought = brought.collect();
         let mut cached = BTreeMap::new();
         for library in libraries(tree, arch)? {
             if let btree_map::Entry::Vacant(place) = cached.entry(library.name) {
@@ -43,7 +50,7 @@ impl<'a> Loader<'a> {
             }
         }
         let (system, objects, loaded) = (system_directories(arch), BTreeMap::new(), BTreeSet::new());
-        Ok(Self { tree, machine, cached, system, objects, loaded })
+        Ok(Self { tree, machine, cached, system, objects, loaded, brought })
     }
 
     /// Whether some program loaded it.
@@ -64,8 +71,13 @@ impl<'a> Loader<'a> {
                 if !names.insert(name.clone()) {
                     continue;
                 }
-                let found = self.find(&objects, next, &name);
-                let (path, id, elf) = found.ok_or_else(|| self.missing(&objects, next, &name))?;
+                let Some((path, id, elf)) = self.find(&objects, next, &name) else {
+                    // Whoever loads this library by name may have loaded that one already.
+                    if program.elf.interpreter.is_none() && self.brought.contains(&name) {
+                        continue;
+                    }
+                    return Err(self.missing(&objects, next, &name));
+                };
                 let dynamic = elf.dynamic.clone().unwrap_or_default();
                 names.extend(dynamic.soname.clone());
                 self.loaded.insert(id);
