@@ -2,5 +2,8 @@
 //!
 //! The builder uses the same code to check a plan before it reaches an image.
 
+pub mod accounts;
+pub mod error;
 pub mod plan;
+pub mod root;
 pub mod template;
