@@ -94,6 +94,11 @@ impl Error {
         move |source| Self::Io { action, path, source }
     }
 
+    /// That nothing is at `path`.
+    pub fn missing(path: &Path) -> Self {
+        Self::io("find", path)(io::ErrorKind::NotFound.into())
+    }
+
     /// A `Refused`.
     pub fn refused(path: &Path, expected: &'static str, found: impl Into<String>) -> Self {
         Self::Refused { path: path.to_path_buf(), expected, found: found.into() }

@@ -5,6 +5,7 @@
 pub mod accounts;
 pub mod env;
 pub mod error;
+pub mod mutable;
 pub mod permissions;
 pub mod plan;
 pub mod root;
