@@ -13,12 +13,16 @@ mod read;
 mod set;
 
 pub use schema::{
-    Account, Alternative, AuditedScript, Install, Layer, LayerFile, Ownership, Schema, ScriptUnits, Subordinate, Units,
+    Account, Alternative, AuditedScript, Install, Layer, LayerFile, Schema, ScriptUnits, Subordinate, Units,
 };
 pub use set::{Layers, check};
 
+pub(crate) use position::child;
+
 use std::fmt;
 use std::path::PathBuf;
+
+pub use vmbake_firstboot::plan::Ownership;
 
 /// Something wrong in a layer's directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
