@@ -4,6 +4,12 @@
 //! What holds: every entry is that of exactly one layer. Maps are joined, and a key that two layers have is a clash; lists
 //! follow each other; of `inputs` and `receive` there is one.
 
+mod calls;
+mod check;
+
+pub use check::Fault;
+pub(crate) use check::{Doubt, Image, check};
+
 use std::collections::BTreeMap;
 use std::fmt;
 
