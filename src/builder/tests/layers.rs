@@ -120,11 +120,25 @@ const FAULTS: &[(&str, &str)] = &[
     ),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"text": ""}}, {"path": ¦"/x", "mode": "0640", "content": {"text": ""}}]}"#,
-        "path \"/x\" is also written by another rule",
+        "/x comes twice",
     ),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"text": ""}}], "blocks": [{"path": ¦"/x", "name": "n", "text": ""}]}"#,
         "path \"/x\" is also written by a rule",
+    ),
+    (r#""first_boot": {"values": [{"name": "A", "value": ¦"{{ B }}"}]}"#, "B is not defined here"),
+    (r#""first_boot": {"values": [{"name": "A", "value": ¦"{{ 'x'|shout }}"}]}"#, "line 1: "),
+    (r#""first_boot": {"values": [{"name": "A", "value": "", "when": ¦"1 +"}]}"#, "line 1: "),
+    (r#""first_boot": {"variables": {¦"a b": {}}}"#, "\"a b\" cannot be the name of a variable"),
+    (r#""first_boot": {"variables": {"A": {"default": ¦"70000", "format": "port"}}}"#, "A: expected a port"),
+    (r#""first_boot": {"modes": {¦"x/../y": {"mode": "0640"}}}"#, "\"x/../y\" is not an absolute path"),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"template": {"file": ¦"/none", "format": "text"}}}]}"#,
+        "/none is brought by no layer",
+    ),
+    (
+        r#""first_boot": {"exec": {"x": {"environment_file": ¦"/none", "program": "/usr/bin/x"}}}"#,
+        "/none is no environment file",
     ),
     (
         r#""directories": {"/x": {"mode": "0755"}}, "first_boot": {"directories": {¦"/x": {"mode": "0700"}}}"#,
