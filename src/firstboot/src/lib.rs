@@ -3,3 +3,4 @@
 //! The builder uses the same code to check a plan before it reaches an image.
 
 pub mod plan;
+pub mod template;
