@@ -9,16 +9,21 @@ mod document;
 mod rules;
 mod check;
 mod among;
+mod first_boot;
 mod read;
 mod set;
 
 pub use schema::{
-    Account, Alternative, AuditedScript, Install, Layer, LayerFile, Ownership, Schema, ScriptUnits, Subordinate, Units,
+    Account, Alternative, AuditedScript, Install, Layer, LayerFile, Schema, ScriptUnits, Subordinate, Units,
 };
 pub use set::{Layers, check};
 
+pub(crate) use position::child;
+
 use std::fmt;
 use std::path::PathBuf;
+
+pub use vmbake_firstboot::plan::Ownership;
 
 /// Something wrong in a layer's directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

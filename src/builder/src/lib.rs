@@ -20,6 +20,7 @@ pub mod manifest;
 pub mod fetch;
 pub mod verify;
 pub mod layer;
+pub mod first_boot;
 pub mod elf;
 pub mod images;
 pub mod stage;

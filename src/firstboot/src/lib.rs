@@ -2,5 +2,10 @@
 //!
 //! The builder uses the same code to check a plan before it reaches an image.
 
+pub mod accounts;
+pub mod env;
+pub mod error;
+pub mod permissions;
 pub mod plan;
+pub mod root;
 pub mod template;

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-mod error;
+use vmbake_firstboot::error;
 mod facts;
 mod state;
 mod status;

@@ -124,6 +124,7 @@ pub enum Format {
 /// A name and the template of its value. In JSON a text `"NAME"` is short for `{"name": "NAME", "value": "{{ NAME }}"}`.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields, transform = or_text))]
 pub struct Assignment {
     /// Name of the variable.
     pub name: String,
@@ -335,6 +336,7 @@ pub struct Exec {
 /// The template of one argument. In JSON a text is short for `{"value": text}`.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(deny_unknown_fields, transform = or_text))]
 pub struct Argument {
     /// Template of the argument.
     pub value: String,
@@ -398,7 +400,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// Permissions written as an octal text, as in `chmod 0755`: JSON has no octal numbers.
-fn octal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
+pub fn octal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
     let text = String::deserialize(deserializer)?;
     match u16::from_str_radix(&text, 8) {
         // A number may begin with a plus.
@@ -463,4 +465,11 @@ impl<'de> Deserialize<'de> for Argument {
             Form::Long(_) => Err(de::Error::unknown_field("name", &["value", "when"])),
         }
     }
+}
+
+/// Adds the short form, a text, to the schema of the long one.
+#[cfg(feature = "schema")]
+fn or_text(schema: &mut schemars::Schema) {
+    let long = std::mem::take(schema);
+    *schema = schemars::json_schema!({"anyOf": [{"type": "string"}, long]});
 }

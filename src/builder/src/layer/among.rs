@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::{Findings, Found};
 use super::position::child;
-use super::{Schema, rules};
+use super::{Layer, Schema, rules};
 
 /// The faults of a layer among `all`. With `accounts` off, accounts are left to the files of the image, which know more
 /// than this program.
-pub(super) fn check(schema: &Schema, all: &BTreeMap<String, &Schema>, accounts: bool) -> Vec<Found> {
+pub(super) fn check(schema: &Schema, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Found> {
     let mut found = Findings::default();
     for (index, name) in schema.requires.iter().enumerate() {
         let missing = (!all.contains_key(name)).then(|| format!("layer {name} does not exist"));
@@ -22,7 +22,7 @@ pub(super) fn check(schema: &Schema, all: &BTreeMap<String, &Schema>, accounts: 
 }
 
 /// The way from the required layer `name` back to the one that requires it.
-fn circle(schema: &Schema, name: &str, all: &BTreeMap<String, &Schema>) -> Option<String> {
+fn circle(schema: &Schema, name: &str, all: &BTreeMap<String, &Layer>) -> Option<String> {
     let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
     let mut todo = vec![name];
     while let Some(next) = todo.pop() {
@@ -41,7 +41,7 @@ fn circle(schema: &Schema, name: &str, all: &BTreeMap<String, &Schema>) -> Optio
             }
             return Some(format!("layers require each other in a circle: {}", way.join(" -> ")));
         }
-        for required in all.get(next).map(|schema| &schema.requires).into_iter().flatten() {
+        for required in all.get(next).map(|layer| &layer.schema.requires).into_iter().flatten() {
             if !came_from.contains_key(required.as_str()) && required != name {
                 came_from.insert(required, next);
                 todo.push(required);
@@ -52,7 +52,7 @@ fn circle(schema: &Schema, name: &str, all: &BTreeMap<String, &Schema>) -> Optio
 }
 
 /// The layer with all that it requires, directly or not, as far as they are there.
-fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Schema>) -> Vec<&'a Schema> {
+fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Layer>) -> Vec<&'a Schema> {
     let mut names = BTreeSet::from([schema.name.as_str()]);
     let mut closure = vec![schema];
     let mut next = 0;
@@ -61,7 +61,7 @@ fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Schema>) -> Vec<&'
             schema
                 .requires
                 .iter()
-                .filter_map(|name| all.get(name).copied())
+                .filter_map(|name| all.get(name).map(|layer| &layer.schema))
                 .filter(|schema| names.insert(&schema.name)),
         );
         next += 1;
@@ -69,7 +69,7 @@ fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Schema>) -> Vec<&'
     closure
 }
 
-fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Schema>) {
+fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String, &Layer>) {
     let closure = closure(schema, all);
     let user = |name: &str| {
         let known = rules::is_base_user(name) || closure.iter().any(|schema| schema.users.contains_key(name));

@@ -290,9 +290,7 @@ fn units(found: &mut Findings, layer: &Layer) {
         let file = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"]
             .iter()
             .find_map(|dir| layer.files.get(&format!("{dir}/{unit}")));
-        let plain = file.is_some_and(|file| {
-            !file.content.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == b"[Install]")
-        });
+        let plain = file.is_some_and(|file| !rules::has_install(&file.content));
         let plain = plain.then(|| format!("unit {unit:?} has no [Install] section that would enable it"));
         found.value(format!("/units/enable/{index}"), against.or(plain));
     }

@@ -37,10 +37,12 @@ impl Document {
         }
     }
 
-    /// Line and column of the value that `pointer` names, or of its key.
+    /// Line and column of the value that `pointer` names, or of its key; where it is not in the text, of what it would be in.
     pub(super) fn position(&self, pointer: &str, key: bool) -> (usize, usize) {
         let at = |place: &Place| if key { place.key } else { place.start };
-        position(&self.text, self.places.get(pointer).map_or(0, at))
+        let mut ends = pointer.rmatch_indices('/').map(|(end, _)| end);
+        let place = self.places.get(pointer).or_else(|| ends.find_map(|end| self.places.get(pointer.get(..end)?)));
+        position(&self.text, place.map_or(0, at))
     }
 }
 

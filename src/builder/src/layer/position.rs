@@ -57,7 +57,7 @@ impl Places {
 }
 
 /// The pointer of the member `key` of what `parent` points to.
-pub(super) fn child(parent: &str, key: &str) -> String {
+pub(crate) fn child(parent: &str, key: &str) -> String {
     format!("{parent}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 

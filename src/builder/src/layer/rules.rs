@@ -139,6 +139,11 @@ pub(super) fn unit(unit: &str) -> Option<String> {
         .then(|| format!("unit {unit:?} is not a name that systemd takes"))
 }
 
+/// Whether a unit says what enabling it means.
+pub(super) fn has_install(text: &[u8]) -> bool {
+    text.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == b"[Install]")
+}
+
 /// A SHA-256, as scripts are named.
 pub(super) fn sha256(text: &str) -> Option<String> {
     let valid = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));

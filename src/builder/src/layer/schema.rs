@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, de};
+use serde::Deserialize;
+use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
 use crate::manifest::Digest;
 
@@ -88,6 +89,9 @@ pub struct Schema {
     /// Keys of `/etc/os-release` that are set; `{kind}` and `{version}` are replaced.
     #[serde(default)]
     pub os_release: BTreeMap<String, String>,
+    /// What is left to do on the machine.
+    #[serde(default)]
+    pub first_boot: Option<Plan>,
 }
 
 /// How an artifact gets into the tree.
@@ -217,22 +221,6 @@ pub struct Subordinate {
     pub count: u32,
 }
 
-/// Mode and owner of a path.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Ownership {
-    /// Permissions, octal.
-    #[serde(deserialize_with = "octal")]
-    #[schemars(with = "String", regex(pattern = "^[0-7]{4}$"))]
-    pub mode: u16,
-    /// User, by name.
-    #[serde(default = "root")]
-    pub owner: String,
-    /// Group, by name.
-    #[serde(default = "root")]
-    pub group: String,
-}
-
 /// What happens to units.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -248,20 +236,6 @@ pub struct Units {
     pub mask: Vec<String>,
 }
 
-fn root() -> String {
-    "root".to_owned()
-}
-
 fn nologin() -> String {
     "/usr/sbin/nologin".to_owned()
-}
-
-/// Permissions written as an octal text, as in `chmod 0755`: JSON has no octal numbers.
-fn octal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    match u16::from_str_radix(&text, 8) {
-        // A number may begin with a plus.
-        Ok(mode) if mode <= 0o7777 && text.len() == 4 && !text.starts_with('+') => Ok(mode),
-        _ => Err(de::Error::custom(format!("mode {text:?} is not four octal digits, such as \"0755\""))),
-    }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::check::Found;
 use super::document::Document;
 use super::read::{self, Content, DESCRIPTION};
-use super::{Fault, Layer, LayerError, LayerFile, Schema, among, check as alone};
+use super::{Fault, Layer, LayerError, LayerFile, among, check as alone, first_boot};
 use crate::embedded;
 use crate::manifest::Digest;
 
@@ -39,10 +39,10 @@ impl Layers {
             let path = dir.unwrap_or(Path::new("layers")).join(&name);
             all.insert(name.clone(), load_one(&path, &name, content).map_err(LayerError::Faults)?);
         }
-        let schemas = all.iter().map(|(name, loaded)| (name.clone(), &loaded.layer.schema)).collect();
+        let layers = all.iter().map(|(name, loaded)| (name.clone(), &loaded.layer)).collect();
         for loaded in all.values() {
             // The accounts of a base image that somebody else made are not known here: merging looks at its files.
-            let mut faults = faults(loaded, &schemas, false);
+            let mut faults = faults(loaded, &layers, false);
             faults.retain(|fault| !fault.warning);
             if !faults.is_empty() {
                 return Err(LayerError::Faults(faults));
@@ -115,8 +115,8 @@ pub fn check(dir: &Path) -> Result<Vec<Fault>, LayerError> {
             all.insert(next, loaded);
         }
     }
-    let schemas = all.iter().map(|(name, loaded)| (name.clone(), &loaded.layer.schema)).collect();
-    let mut found = all.get(&name).map(|loaded| faults(loaded, &schemas, true)).unwrap_or_default();
+    let layers = all.iter().map(|(name, loaded)| (name.clone(), &loaded.layer)).collect();
+    let mut found = all.get(&name).map(|loaded| faults(loaded, &layers, true)).unwrap_or_default();
     found.extend(faults_of_form);
     found.sort();
     Ok(found)
@@ -174,8 +174,10 @@ fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>) -> Digest {
 }
 
 /// What is wrong with a layer of the right form, in the order of its text.
-fn faults(loaded: &Loaded, all: &BTreeMap<String, &Schema>, accounts: bool) -> Vec<Fault> {
-    let found = alone::check(&loaded.layer).into_iter().chain(among::check(&loaded.layer.schema, all, accounts));
+fn faults(loaded: &Loaded, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Fault> {
+    let layer = &loaded.layer;
+    let among = among::check(&layer.schema, all, accounts).into_iter().chain(first_boot::check(layer, all, accounts));
+    let found = alone::check(layer).into_iter().chain(among);
     let fault = |Found { pointer, key, warning, message }: Found| Fault {
         path: loaded.path.clone(),
         position: Some(loaded.document.position(&pointer, key)),

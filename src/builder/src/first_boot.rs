@@ -1,0 +1,298 @@
+//! Joining the parts of layers to the plan of a kind: [`Layer`]s in their order enter, a [`Plan`] with the place that each of
+//! its entries came from leaves.
+//!
+//! What holds: every entry is that of exactly one layer. Maps are joined, and a key that two layers have is a clash; lists
+//! follow each other; of `inputs` and `receive` there is one.
+
+mod calls;
+mod check;
+
+pub use check::Fault;
+pub(crate) use check::{Doubt, Image, check};
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use vmbake_firstboot::plan::{Ownership, Plan};
+
+use crate::layer::{Install, Layer, Schema, child};
+
+/// A layer's part of the plan, in its `layer.json`.
+const PART: &str = "/first_boot";
+
+/// A plan, and where its entries came from.
+#[derive(Clone, Debug, Default)]
+pub struct Compiled {
+    /// The plan.
+    pub plan: Plan,
+    /// The entries by their pointers (RFC 6901) in the plan: one key, or one key and what is below it.
+    sources: BTreeMap<String, Source>,
+}
+
+/// Where a value stands: in the `layer.json` of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// Name of the layer.
+    pub layer: String,
+    /// The value (RFC 6901) in its `layer.json`.
+    pub pointer: String,
+}
+
+/// An entry that two layers have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{second}: layer {first} has it already")]
+pub struct Clash {
+    /// The layer that comes first.
+    pub first: String,
+    /// The entry of the layer that comes second.
+    pub second: Source,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "layer {}: {}", self.layer, self.pointer)
+    }
+}
+
+impl Compiled {
+    /// Where the value came from that `pointer` names in the plan.
+    pub fn source(&self, pointer: &str) -> Option<Source> {
+        let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1).chain([pointer.len()]);
+        let mut entries = ends.take(2).filter_map(|end| pointer.split_at_checked(end));
+        entries.find_map(|(entry, rest)| {
+            let Source { layer, pointer } = self.sources.get(entry)?;
+            Some(Source { layer: layer.clone(), pointer: format!("{pointer}{rest}") })
+        })
+    }
+}
+
+/// Joins the parts of `layers`, each after those that it requires; `multiarch` is Debian's name of the architecture in paths.
+pub fn compile(layers: &[Layer], multiarch: &str) -> Result<Compiled, Clash> {
+    let (compiled, clashes) = join(layers.iter().map(|layer| &layer.schema), multiarch);
+    match clashes.into_iter().next() {
+        None => Ok(compiled),
+        Some(clash) => Err(clash),
+    }
+}
+
+/// Joins the parts of layers as far as they go together.
+pub(crate) fn join<'a>(schemas: impl IntoIterator<Item = &'a Schema>, multiarch: &str) -> (Compiled, Vec<Clash>) {
+    let mut joiner = Joiner::default();
+    for schema in schemas {
+        joiner.layer.clone_from(&schema.name);
+        joiner.own(schema, multiarch);
+        if let Some(part) = &schema.first_boot {
+            joiner.part(part);
+        }
+    }
+    (joiner.compiled, joiner.clashes)
+}
+
+#[derive(Default)]
+struct Joiner {
+    compiled: Compiled,
+    clashes: Vec<Clash>,
+    /// The layer whose part is joined.
+    layer: String,
+}
+
+impl Joiner {
+    /// What a layer says about directories and modes outside of its part. There, as in the image, a later layer wins.
+    fn own(&mut self, schema: &Schema, multiarch: &str) {
+        for (path, owner) in &schema.directories {
+            self.owned("/directories", path, child("/directories", path), owner);
+        }
+        for (name, install) in &schema.artifacts {
+            if let Install::File { path, mode } = install {
+                let owner = Ownership { mode: *mode, owner: "root".to_owned(), group: "root".to_owned() };
+                self.owned("/modes", path, child("/artifacts", name), &owner);
+            }
+        }
+        for (path, owner) in &schema.modes {
+            self.owned("/modes", &path.replace("{multiarch}", multiarch), child("/modes", path), owner);
+        }
+    }
+
+    fn owned(&mut self, parent: &str, path: &str, pointer: String, owner: &Ownership) {
+        let entry = child(parent, path);
+        let source = Source { layer: self.layer.clone(), pointer };
+        if let Some(first) = self.compiled.sources.get(&entry).filter(|first| first.pointer.starts_with(PART)) {
+            self.clashes.push(Clash { first: first.layer.clone(), second: source });
+            return;
+        }
+        let plan = &mut self.compiled.plan;
+        let map = if parent == "/modes" { &mut plan.modes } else { &mut plan.directories };
+        map.insert(path.to_owned(), owner.clone());
+        self.compiled.sources.insert(entry, source);
+    }
+
+    fn part(&mut self, part: &Plan) {
+        // Every field is named, so that a new one cannot be forgotten.
+        let Plan {
+            inputs,
+            variables,
+            detect,
+            values,
+            checks,
+            connect,
+            users,
+            directories,
+            modes,
+            optional_modes,
+            files,
+            blocks,
+            commands,
+            services,
+            exec,
+            receive,
+            received,
+            keys,
+        } = part;
+        self.single("/inputs", |plan| &mut plan.inputs, inputs.as_ref());
+        self.map("/variables", |plan| &mut plan.variables, variables);
+        self.list("/detect", |plan| &mut plan.detect, detect);
+        self.list("/values", |plan| &mut plan.values, values);
+        self.list("/checks", |plan| &mut plan.checks, checks);
+        self.list("/connect", |plan| &mut plan.connect, connect);
+        self.map("/users", |plan| &mut plan.users, users);
+        self.map("/directories", |plan| &mut plan.directories, directories);
+        self.map("/modes", |plan| &mut plan.modes, modes);
+        self.map("/optional_modes", |plan| &mut plan.optional_modes, optional_modes);
+        self.list("/files", |plan| &mut plan.files, files);
+        self.list("/blocks", |plan| &mut plan.blocks, blocks);
+        self.list("/commands", |plan| &mut plan.commands, commands);
+        self.list("/services", |plan| &mut plan.services, services);
+        self.map("/exec", |plan| &mut plan.exec, exec);
+        self.single("/receive", |plan| &mut plan.receive, receive.as_ref());
+        self.map("/received", |plan| &mut plan.received, received);
+        self.map("/keys", |plan| &mut plan.keys, keys);
+    }
+
+    fn single<T: Clone>(&mut self, entry: &str, of: impl Fn(&mut Plan) -> &mut Option<T>, part: Option<&T>) {
+        let Some(value) = part else { return };
+        if self.take(entry.to_owned(), entry) {
+            *of(&mut self.compiled.plan) = Some(value.clone());
+        }
+    }
+
+    fn map<T: Clone>(
+        &mut self,
+        parent: &str,
+        of: impl Fn(&mut Plan) -> &mut BTreeMap<String, T>,
+        part: &BTreeMap<String, T>,
+    ) {
+        for (key, value) in part {
+            let entry = child(parent, key);
+            if self.take(entry.clone(), &entry) {
+                of(&mut self.compiled.plan).insert(key.clone(), value.clone());
+            }
+        }
+    }
+
+    fn list<T: Clone>(&mut self, parent: &str, of: impl Fn(&mut Plan) -> &mut Vec<T>, part: &[T]) {
+        for (index, value) in part.iter().enumerate() {
+            let at = of(&mut self.compiled.plan).len();
+            self.take(format!("{parent}/{at}"), &format!("{parent}/{index}"));
+            of(&mut self.compiled.plan).push(value.clone());
+        }
+    }
+
+    /// Records that the `entry` of the plan is what the layer's part has at `inside`, unless another one has it.
+    fn take(&mut self, entry: String, inside: &str) -> bool {
+        let source = Source { layer: self.layer.clone(), pointer: format!("{PART}{inside}") };
+        if let Some(first) = self.compiled.sources.get(&entry) {
+            self.clashes.push(Clash { first: first.layer.clone(), second: source });
+            return false;
+        }
+        self.compiled.sources.insert(entry, source);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(name: &str, rest: &str) -> Schema {
+        let text = format!(r#"{{"name": "{name}", "version": "1", "description": "d", "os": ["o"], {rest}}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn parts_are_joined_in_the_order_of_layers_and_know_where_they_came_from() {
+        let a = schema(
+            "a",
+            r#""directories": {"/a": {"mode": "0750"}, "/b/c": {"mode": "0700"}},
+            "artifacts": {"p": {"type": "file", "path": "/bin/p", "mode": "0755"}},
+            "modes": {"/lib/{multiarch}/x": {"mode": "0755"}},
+            "first_boot": {"variables": {"A": {"default": "1"}}, "values": ["A", {"name": "B", "value": "b"}]}"#,
+        );
+        let b = schema(
+            "b",
+            r#""directories": {"/a": {"mode": "0755"}},
+            "first_boot": {"variables": {"C": {}}, "values": [{"name": "D", "value": "{{ B }}"}],
+                "directories": {"/d": {"mode": "0700"}}, "connect": ["A"]}"#,
+        );
+        let (compiled, clashes) = join([&a, &b], "m");
+        assert_eq!(clashes, []);
+        let plan = &compiled.plan;
+        let names = |list: &[vmbake_firstboot::plan::Assignment]| {
+            list.iter().map(|one| one.name.clone()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(&plan.values), "A B D");
+        assert_eq!(plan.variables.keys().collect::<Vec<_>>(), ["A", "C"]);
+        assert_eq!(plan.directories["/a"].mode, 0o755);
+        assert_eq!(plan.modes.keys().collect::<Vec<_>>(), ["/bin/p", "/lib/m/x"]);
+        for (pointer, expected) in [
+            ("/variables/A/default", "layer a: /first_boot/variables/A/default"),
+            ("/values/0", "layer a: /first_boot/values/0"),
+            ("/values/2/value", "layer b: /first_boot/values/0/value"),
+            ("/directories/~1a/mode", "layer b: /directories/~1a/mode"),
+            ("/directories/~1b~1c", "layer a: /directories/~1b~1c"),
+            ("/directories/~1d", "layer b: /first_boot/directories/~1d"),
+            ("/modes/~1bin~1p/owner", "layer a: /artifacts/p/owner"),
+            ("/modes/~1lib~1m~1x", "layer a: /modes/~1lib~1{multiarch}~1x"),
+        ] {
+            assert_eq!(compiled.source(pointer).map(|source| source.to_string()).as_deref(), Some(expected));
+        }
+        assert_eq!(compiled.source("/values/3"), None);
+        assert_eq!(compiled.source(""), None);
+    }
+
+    #[test]
+    fn what_two_layers_have_is_a_clash() {
+        let inputs =
+            r#""inputs": {"user_data": "/u", "detected": "/d", "mutable": "/m", "defaults": "/x", "marker": "/y"}"#;
+        for (first, second, expected) in [
+            (r#""variables": {"A": {}}"#, r#""variables": {"A": {}}"#, "/variables/A"),
+            (inputs, inputs, "/inputs"),
+            (
+                r#""exec": {}, "users": {"u": {"when": "A", "shell": "/s"}}"#,
+                r#""users": {"u": {"when": "A", "shell": "/s"}}"#,
+                "/users/u",
+            ),
+            (
+                r#""directories": {"/a": {"mode": "0700"}}"#,
+                r#""directories": {"/a": {"mode": "0700"}}"#,
+                "/directories/~1a",
+            ),
+        ] {
+            let [a, b] =
+                [("a", first), ("b", second)].map(|(name, part)| schema(name, &format!(r#""first_boot": {{{part}}}"#)));
+            let (compiled, clashes) = join([&a, &b], "m");
+            let said: Vec<_> = clashes.iter().map(ToString::to_string).collect();
+            assert_eq!(said, [format!("layer b: /first_boot{expected}: layer a has it already")]);
+            assert_eq!(compiled.source(expected).map(|source| source.layer).as_deref(), Some("a"));
+        }
+        // Also where one of them says it outside of its part, whichever comes first.
+        let a = schema("a", r#""directories": {"/a": {"mode": "0700"}}"#);
+        let b = schema("b", r#""first_boot": {"directories": {"/a": {"mode": "0700"}}}"#);
+        for (order, expected) in [
+            ([&a, &b], "layer b: /first_boot/directories/~1a: layer a has it already"),
+            ([&b, &a], "layer a: /directories/~1a: layer b has it already"),
+        ] {
+            let (_, clashes) = join(order, "m");
+            assert_eq!(clashes.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+        }
+    }
+}

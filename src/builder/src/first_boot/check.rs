@@ -1,0 +1,189 @@
+//! What is wrong with a plan among its layers: beside what the program on the machine would find, what only those who know the
+//! image can see. A [`Compiled`] in, [`Fault`]s out, each with the place in a `layer.json` where it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vmbake_firstboot::plan::{Ownership, Plan};
+
+use super::calls::calls;
+use super::{Clash, Compiled, PART, Source};
+use crate::layer::{Install, Layer, child};
+
+/// Something wrong with a plan.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// Where it stands.
+    pub source: Source,
+    /// Whether it is only a warning.
+    pub warning: bool,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.source, self.message)
+    }
+}
+
+/// What can be known of the image.
+pub(crate) trait Image {
+    /// The text of a file, for templates.
+    fn text(&self, path: &str) -> Option<String>;
+
+    /// Whether it has a user.
+    fn has_user(&self, name: &str) -> bool;
+
+    /// Whether it has a group.
+    fn has_group(&self, name: &str) -> bool;
+
+    /// What is wrong with a unit that is to be enabled; a warning where the rest of the image may set it right.
+    fn unit(&self, unit: &str) -> Option<Doubt>;
+
+    /// What is wrong with a program that is to run.
+    fn program(&self, path: &str) -> Option<Doubt>;
+}
+
+/// What seems wrong.
+pub(crate) struct Doubt {
+    pub(crate) warning: bool,
+    pub(crate) message: String,
+}
+
+/// Everything that is wrong with the plan of `layers`, sorted by its place.
+pub(crate) fn check(compiled: &Compiled, clashes: &[Clash], layers: &[&Layer], image: &impl Image) -> Vec<Fault> {
+    let last = layers.last().map(|layer| layer.schema.name.clone()).unwrap_or_default();
+    let mut found = Faults { compiled, last, faults: BTreeSet::new() };
+    for Clash { first, second } in clashes {
+        let message = format!("layer {first} has it already");
+        found.faults.insert(Fault { source: second.clone(), warning: false, message });
+    }
+    accounts(&mut found, &compiled.plan, image);
+    for (index, service) in compiled.plan.services.iter().enumerate() {
+        found.doubt(format!("/services/{index}/unit"), image.unit(&service.unit));
+    }
+    programs(&mut found, &compiled.plan, layers, image);
+    written_twice(&mut found, &compiled.plan, layers);
+    found.faults.into_iter().collect()
+}
+
+/// The faults found so far.
+struct Faults<'a> {
+    compiled: &'a Compiled,
+    /// The layer that answers for what is no layer's.
+    last: String,
+    faults: BTreeSet<Fault>,
+}
+
+impl Faults<'_> {
+    /// Records that a value of the plan is wrong, if there is a message.
+    fn value(&mut self, pointer: String, message: Option<String>) {
+        self.doubt(pointer, message.map(|message| Doubt { warning: false, message }));
+    }
+
+    fn doubt(&mut self, pointer: String, doubt: Option<Doubt>) {
+        let Some(Doubt { warning, message }) = doubt else { return };
+        let nobody = || Source { layer: self.last.clone(), pointer: PART.to_owned() };
+        let source = self.compiled.source(&pointer).unwrap_or_else(nobody);
+        self.faults.insert(Fault { source, warning, message });
+    }
+}
+
+/// Owners and groups exist, or are made on the machine.
+fn accounts(found: &mut Faults<'_>, plan: &Plan, image: &impl Image) {
+    let user = |name: &str| {
+        let known = plan.users.contains_key(name) || image.has_user(name);
+        (!known).then(|| format!("user {name:?} is made by no layer and not by Debian"))
+    };
+    let group = |name: &str| {
+        let known = plan.users.contains_key(name) || image.has_group(name);
+        (!known).then(|| format!("group {name:?} is made by no layer and not by Debian"))
+    };
+    let mut owned: Vec<(String, &Ownership)> = Vec::new();
+    for (parent, map) in
+        [("/directories", &plan.directories), ("/modes", &plan.modes), ("/optional_modes", &plan.optional_modes)]
+    {
+        owned.extend(map.iter().map(|(path, owner)| (child(parent, path), owner)));
+    }
+    for (index, rule) in plan.files.iter().enumerate() {
+        found.value(format!("/files/{index}/owner"), user(&rule.owner));
+        found.value(format!("/files/{index}/group"), group(&rule.group));
+        owned.extend(rule.directory.iter().map(|owner| (format!("/files/{index}/directory"), owner)));
+    }
+    for (pointer, owner) in owned {
+        found.value(format!("{pointer}/owner"), user(&owner.owner));
+        found.value(format!("{pointer}/group"), group(&owner.group));
+    }
+    let received = plan.received.iter().map(|(name, place)| (child("/received", name), &place.group));
+    let keys = plan.keys.iter().map(|(name, place)| (child("/keys", name), &place.group));
+    for (pointer, name) in received.chain(keys) {
+        found.value(format!("{pointer}/group"), group(name));
+    }
+}
+
+/// Programs are there and units call them; units call no others.
+fn programs(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer], image: &impl Image) {
+    let calls: Vec<_> = layers.iter().flat_map(|layer| calls(layer).map(|call| (&layer.schema.name, call))).collect();
+    for (name, exec) in &plan.exec {
+        let pointer = child("/exec", name);
+        found.doubt(format!("{pointer}/program"), image.program(&exec.program));
+        let called = calls.iter().any(|(_, call)| call.name == name);
+        found.value(pointer, (!called).then(|| format!("no unit of the layers calls `firstboot exec {name}`")));
+    }
+    for (layer, call) in calls.iter().filter(|(_, call)| !plan.exec.contains_key(call.name)) {
+        let message = format!(
+            "files{}:{}: calls `firstboot exec {}`, which no `exec` of a layer says",
+            call.file, call.line, call.name
+        );
+        let source = Source { layer: (*layer).clone(), pointer: format!("{PART}/exec") };
+        found.faults.insert(Fault { source, warning: false, message });
+    }
+}
+
+/// No path is written by two of them: a rule, another rule, an input, the layers themselves.
+fn written_twice(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer]) {
+    let mut writers: BTreeMap<&str, String> = BTreeMap::new();
+    writers.insert(vmbake_firstboot::plan::PATH, "is the plan itself".to_owned());
+    for layer in layers {
+        let name = &layer.schema.name;
+        for path in layer.files.keys() {
+            writers.insert(path, format!("is also below files/ of layer {name}"));
+        }
+        for path in layer.schema.symlinks.keys() {
+            writers.insert(path, format!("is also a symbolic link of layer {name}"));
+        }
+        for (artifact, install) in &layer.schema.artifacts {
+            if let Install::File { path, .. } = install {
+                writers.insert(path, format!("is also artifact {artifact} of layer {name}"));
+            }
+        }
+    }
+    if let Some(inputs) = &plan.inputs {
+        for (key, path) in [
+            ("user_data", &inputs.user_data),
+            ("detected", &inputs.detected),
+            ("mutable", &inputs.mutable),
+            ("defaults", &inputs.defaults),
+            ("marker", &inputs.marker),
+        ] {
+            let taken = writers.insert(path, format!("is also `{key}` of the inputs"));
+            found.value(format!("/inputs/{key}"), taken.map(|other| format!("path {path:?} {other}")));
+        }
+    }
+    for (index, rule) in plan.files.iter().enumerate().filter(|(_, rule)| is_literal(&rule.path)) {
+        let path = &rule.path;
+        let taken = writers.insert(path, "is also written by another rule".to_owned());
+        found.value(format!("/files/{index}/path"), taken.map(|other| format!("path {path:?} {other}")));
+    }
+    // Blocks have their file in common with others, but not with a rule that writes all of it.
+    for (index, block) in plan.blocks.iter().enumerate() {
+        let whole = plan.files.iter().any(|rule| rule.path == block.path);
+        let message = format!("path {:?} is also written by a rule of `files`", block.path);
+        found.value(format!("/blocks/{index}/path"), whole.then_some(message));
+    }
+}
+
+/// Whether a template always makes the same text: the template.
+fn is_literal(template: &str) -> bool {
+    !["{{", "{%", "{#"].iter().any(|mark| template.contains(mark))
+}

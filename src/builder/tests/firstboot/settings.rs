@@ -1,0 +1,142 @@
+//! Choices of settings: what user data says, and what the kernel and the cloud say beside it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Names of the choices, axis by axis.
+pub const AXES: [&[&str]; 4] =
+    [&["local", "aws", "google", "proxmox"], &["ipv4", "dual"], &["off", "s3", "otlp"], &["no-registry", "registry"]];
+
+/// One choice on each axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Choice(pub [usize; AXES.len()]);
+
+impl Choice {
+    pub fn all() -> Vec<Self> {
+        let mut all = vec![[0; AXES.len()]];
+        for (axis, names) in AXES.iter().enumerate() {
+            all = (0..names.len())
+                .flat_map(|index| {
+                    all.iter().map(move |choice| {
+                        let mut choice = *choice;
+                        choice[axis] = index;
+                        choice
+                    })
+                })
+                .collect();
+        }
+        all.into_iter().map(Self).collect()
+    }
+
+    fn name(self, axis: usize) -> &'static str {
+        AXES[axis][self.0[axis]]
+    }
+
+    pub fn provider(self) -> &'static str {
+        self.name(0)
+    }
+
+    pub fn dual(self) -> bool {
+        self.name(1) == "dual"
+    }
+
+    /// What cloud-init writes.
+    pub fn user_data(self) -> BTreeMap<String, String> {
+        let mut lines = vec![
+            ("PROVIDER_KIND", self.provider()),
+            ("CLUSTER_ID", "demo"),
+            ("INSTANCE_ID", "knx-1"),
+            // Not quite a certificate.
+            ("NSTANCE_CA_CERT", "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk5TVEFOQ0UKLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo="),
+            ("NETSY_BUCKET", "demo-netsy"),
+            ("KUBE_API_PUBLIC_HOSTNAME", "api.demo.example"),
+            ("OIDC_ISSUER", "https://login.demo.example"),
+        ];
+        lines.extend_from_slice(match self.provider() {
+            "aws" => &[
+                ("AWS_ACCOUNT_ID", "123456789012"),
+                ("PROVIDER_REGION", "eu-west-1"),
+                ("PROVIDER_ZONE", "eu-west-1a"),
+                ("PROVIDER_INSTANCE_TYPE", "m7g.large"),
+                ("NETSY_REGION", "eu-west-1"),
+                ("OIDC_CA_CERT", "T0lEQyBDQQo="),
+            ],
+            "google" => &[
+                ("GOOGLE_PROJECT_ID", "demo-project"),
+                ("PROVIDER_REGION", "europe-west1"),
+                ("PROVIDER_ZONE", "europe-west1-b"),
+                ("KUBE_API_INTERNAL_LB_HOSTNAME", "192.0.2.7"),
+            ],
+            "local" => &[
+                ("IMMUTABLE_SSH_AUTHORIZED_KEYS", "ssh-ed25519 AAAA one\n\nssh-ed25519 BBBB two\nssh-ed25519 AAAA one"),
+                ("SSH_AUTHORIZED_KEY", "ssh-ed25519 CCCC three"),
+                ("NETSY_ENDPOINT", "http://10.0.2.2:9000"),
+                ("NETSY_ACCESS_KEY_ID", "netsy-id"),
+                ("NETSY_SECRET_ACCESS_KEY", "netsy-secret"),
+                ("KUBE_API_PORT", "16443"),
+            ],
+            _ => &[
+                ("NETSY_ENDPOINT", "https://s3.demo.example"),
+                ("NETSY_REGION", "main"),
+                ("NETSY_ACCESS_KEY_ID", "netsy-id"),
+                ("NETSY_SECRET_ACCESS_KEY", "it's"),
+                ("NETSY_KEY_PREFIX", "netsy/"),
+                ("KUBE_CLUSTER_CIDR", "100.64.0.0/10"),
+                ("KUBE_API_INTERNAL_LB_HOSTNAME", "192.0.2.7"),
+            ],
+        });
+        lines.extend_from_slice(self.telemetry());
+        lines.extend_from_slice(self.registry());
+        lines.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    fn telemetry(self) -> &'static [(&'static str, &'static str)] {
+        match (self.name(2), self.provider()) {
+            ("off", _) => &[("TELEMETRY_ENABLED", "false")],
+            ("s3", "aws") => &[("TELEMETRY_S3_BUCKET", "demo-logs")],
+            ("s3", _) => &[
+                ("TELEMETRY_S3_BUCKET", "demo-logs"),
+                ("TELEMETRY_S3_ENDPOINT", "http://10.0.2.2:9000"),
+                ("TELEMETRY_S3_REGION", "main"),
+                ("TELEMETRY_S3_ACCESS_KEY_ID", "logs-id"),
+                ("TELEMETRY_S3_SECRET_ACCESS_KEY", "logs-secret"),
+                ("TELEMETRY_LOG_SERVICES", "ssh, kubelet"),
+            ],
+            _ if self.dual() => {
+                &[("TELEMETRY_OTLP_ENDPOINT", "http://[2001:db8::9]:4318/otlp/logs"), ("TELEMETRY_LOG_CLOUDINIT", "false")]
+            }
+            _ => &[("TELEMETRY_OTLP_ENDPOINT", "https://otel.demo.example")],
+        }
+    }
+
+    fn registry(self) -> &'static [(&'static str, &'static str)] {
+        match (self.name(3), self.provider()) {
+            ("no-registry", _) => &[("REGISTRY_ENABLED", "false")],
+            (_, "local") => &[
+                ("REGISTRY_HOSTNAME", "registry.demo.example"),
+                ("REGISTRY_BUCKET", "demo-registry"),
+                ("REGISTRY_ENDPOINT", "http://10.0.2.2:9000"),
+                ("REGISTRY_ACCESS_KEY_ID", "registry-id"),
+                ("REGISTRY_SECRET_ACCESS_KEY", "registry-secret"),
+                ("AWS_S3_USE_PATH_STYLE", "true"),
+            ],
+            _ => &[("REGISTRY_HOSTNAME", "registry.demo.example"), ("REGISTRY_BUCKET", "demo-registry")],
+        }
+    }
+
+    /// What the cloud says about the machine, if there is one.
+    pub fn cloud(self) -> Option<&'static str> {
+        match self.provider() {
+            "aws" => Some(r#"{"v1": {"availability_zone": "eu-west-1a", "instance_id": "i-0123456789abcdef0"}}"#),
+            "google" => Some(r#"{"v1": {"availability_zone": "europe-west1-b", "instance_id": "1234567890123456789"}}"#),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = (0..AXES.len()).map(|axis| self.name(axis)).collect();
+        f.write_str(&names.join(" "))
+    }
+}

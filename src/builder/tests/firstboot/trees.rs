@@ -1,0 +1,128 @@
+//! Every choice of settings on machines of both kinds.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::image::{Image, put};
+use crate::machine::{Machine, as_root, scratch};
+use crate::settings::Choice;
+use crate::snapshot::{self, Tree};
+use crate::tools::have;
+
+const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/firstboot");
+
+/// Set it to write the snapshots anew.
+const REWRITE: &str = "REWRITE_SNAPSHOTS";
+
+#[test]
+fn knd() {
+    if as_root("trees::knd") {
+        kind("knd");
+    }
+}
+
+#[test]
+fn knc() {
+    if as_root("trees::knc") {
+        kind("knc");
+    }
+}
+
+fn kind(kind: &str) {
+    let image = Image::new(kind);
+    let work = scratch();
+    let emulated = have(&["qemu-aarch64-static"]);
+    let mut trees = BTreeMap::new();
+    let mut roots = Vec::new();
+    for (index, choice) in Choice::all().into_iter().enumerate() {
+        let machine = boot(work.path().join(index.to_string()), &image, "amd64", choice);
+        let mut tree = snapshot::tree(&machine.root);
+        if emulated {
+            let other = boot(work.path().join("arm64"), &image, "arm64", choice);
+            assert_eq!(snapshot::tree(&other.root), tree, "{kind} {choice}: the architectures differ");
+            fs::remove_dir_all(other.root).unwrap();
+        }
+        again(&machine, choice);
+        commands(&machine, &image, &mut tree);
+        trees.insert(choice, tree);
+        roots.push(machine.root);
+    }
+    compare(&format!("{DATA}/{kind}.txt"), &snapshot::text(&trees));
+    judge(&roots);
+}
+
+/// A machine after its first boot.
+fn boot(root: PathBuf, image: &Image, arch: &str, choice: Choice) -> Machine {
+    let machine = Machine::new(root, image, arch, &choice.user_data());
+    if choice.dual() {
+        machine.dual();
+    }
+    if let Some(data) = choice.cloud() {
+        put(&machine.root, "/run/cloud-init/instance-data.json", data);
+    }
+    machine.succeed(&["configure"]);
+    machine
+}
+
+/// A second run touches nothing.
+fn again(machine: &Machine, choice: Choice) {
+    let before = stamps(&machine.root);
+    machine.succeed(&["configure"]);
+    assert_eq!(stamps(&machine.root), before, "{choice}: the second run changed something");
+}
+
+/// Inode and times of everything below `root`.
+fn stamps(root: &Path) -> BTreeMap<PathBuf, [i64; 5]> {
+    let mut stamps = BTreeMap::new();
+    let mut todo = vec![root.to_owned()];
+    while let Some(path) = todo.pop() {
+        let found = fs::symlink_metadata(&path).unwrap();
+        let times = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
+        if found.is_dir() {
+            todo.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        let [mtime, mtime_nsec, ctime, ctime_nsec] = times;
+        stamps.insert(path, [i64::try_from(found.ino()).unwrap(), mtime, mtime_nsec, ctime, ctime_nsec]);
+    }
+    stamps
+}
+
+/// What `restart` would do and what each program would be run with, as if they were files.
+fn commands(machine: &Machine, image: &Image, tree: &mut Tree) {
+    tree.insert("restart".to_owned(), format!("commands\n{}", machine.succeed(&["restart"])));
+    for name in image.plan.exec.keys() {
+        let output = machine.run(&["exec", name]);
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap());
+        let said = said.concat().replace(&machine.root.display().to_string(), "");
+        tree.insert(format!("exec {name}"), format!("exit code {}\n{said}", output.status.code().unwrap()));
+    }
+}
+
+/// The snapshot is what it was.
+fn compare(path: &str, text: &str) {
+    if std::env::var_os(REWRITE).is_some() {
+        fs::write(path, text).unwrap();
+    }
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    if let Some((line, (old, new))) = expected.lines().zip(text.lines()).enumerate().find(|(_, (old, new))| old != new) {
+        panic!("{path}:{}: expected {old:?}, found {new:?}\nhint: {REWRITE}=1, then look at git diff", line + 1);
+    }
+    assert_eq!(expected.lines().count(), text.lines().count(), "{path} has lines too many or too few: {REWRITE}=1");
+}
+
+/// Jinja and parsers of the formats agree.
+pub fn judge(roots: &[PathBuf]) {
+    let python = Path::new("/usr/bin/python3");
+    let ready = Command::new(python).args(["-c", "import jinja2, yaml, tomllib"]).output();
+    if !ready.is_ok_and(|output| output.status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "python3-jinja2 and python3-yaml are needed in CI");
+        println!("skipped: python3-jinja2 or python3-yaml is not installed");
+        return;
+    }
+    let output = Command::new(python).arg(format!("{DATA}/judge.py")).args(roots).output().unwrap();
+    let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+    assert!(output.status.success(), "{}", said.concat());
+}

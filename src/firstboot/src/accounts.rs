@@ -1,0 +1,131 @@
+//! Users and groups by name: `/etc/passwd` and `/etc/group` below the root in, numbers out.
+//!
+//! Only these files count, so that a tree elsewhere has its own accounts. As the C library does, lines that are no entries
+//! are skipped, and of two entries with one name the first counts. `root` is 0 even where the files are missing.
+
+use std::collections::BTreeMap;
+
+use crate::error::Error;
+use crate::root::{Owner, Root};
+
+const PASSWD: &str = "/etc/passwd";
+const GROUP: &str = "/etc/group";
+
+/// A machine of the contract has some 50 lines.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Names and numbers of users and groups.
+#[derive(Debug, Default)]
+pub struct Accounts {
+    users: BTreeMap<String, u32>,
+    groups: BTreeMap<String, u32>,
+    /// For messages.
+    passwd: std::path::PathBuf,
+    group: std::path::PathBuf,
+}
+
+impl Accounts {
+    /// Reads the files below `root`.
+    pub fn read(root: &Root) -> Result<Self, Error> {
+        Ok(Self {
+            users: entries(&root.read(PASSWD, MAX_BYTES)?.unwrap_or_default()),
+            groups: entries(&root.read(GROUP, MAX_BYTES)?.unwrap_or_default()),
+            passwd: root.shown(PASSWD),
+            group: root.shown(GROUP),
+        })
+    }
+
+    /// An owner by its names.
+    pub fn owner(&self, mode: u16, user: &str, group: &str) -> Result<Owner, Error> {
+        let number = |of: &BTreeMap<String, u32>, name: &str| match of.get(name) {
+            None if name == "root" => Some(0),
+            number => number.copied(),
+        };
+        let missing = |kind, path: &std::path::Path, name: &str| Error::NoAccount {
+            path: path.to_path_buf(),
+            kind,
+            name: name.to_owned(),
+        };
+        Ok(Owner {
+            mode,
+            uid: number(&self.users, user).ok_or_else(|| missing("user", &self.passwd, user))?,
+            gid: number(&self.groups, group).ok_or_else(|| missing("group", &self.group, group))?,
+        })
+    }
+
+    /// Whether there is a user of this name.
+    pub fn has_user(&self, name: &str) -> bool {
+        self.users.contains_key(name)
+    }
+
+    /// The user's name, or its number where it has none.
+    pub fn user_name(&self, uid: u32) -> String {
+        name(&self.users, uid)
+    }
+
+    /// The group's name, or its number where it has none.
+    pub fn group_name(&self, gid: u32) -> String {
+        name(&self.groups, gid)
+    }
+}
+
+fn name(of: &BTreeMap<String, u32>, number: u32) -> String {
+    let found = of.iter().find(|(_, entry)| **entry == number).map(|(name, _)| name.clone());
+    found.or((number == 0).then(|| "root".to_owned())).unwrap_or_else(|| number.to_string())
+}
+
+/// `NAME:PASSWORD:NUMBER:…` in both files.
+fn entries(content: &[u8]) -> BTreeMap<String, u32> {
+    let mut entries = BTreeMap::new();
+    for line in content.split(|byte| *byte == b'\n').filter_map(|line| str::from_utf8(line).ok()) {
+        let mut fields = line.split(':');
+        let (Some(name), Some(_), Some(number), Some(_)) = (fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        // The largest number means "no change" to chown.
+        let number = number.parse::<u32>().ok().filter(|number| *number != u32::MAX);
+        let plain = !name.is_empty() && !name.starts_with(['#', '+', '-']);
+        if let (Some(number), true) = (number, plain) {
+            entries.entry(name.to_owned()).or_insert(number);
+        }
+    }
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn entries_are_read_as_the_c_library_reads_them() {
+        let passwd = b"root:x:0:0:root:/root:/bin/bash\nzot:x:991:991::/home/zot:\nzot:x:5:5::/:\n\n# no:x:1:1::\n+nis:x:1:1::\n\
+            short:x:3\nbad:x:-1:0::\nlast:x:4294967295:0::\nout:x:4294967296:0::\n\xff:x:7:7::\n:x:8:8::";
+        let found = entries(passwd);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [("root".to_owned(), 0), ("zot".to_owned(), 991)]);
+    }
+
+    #[test]
+    fn owners_are_found_below_the_root_and_root_is_always_there() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::open(tree.path(), false).unwrap();
+        let none = Accounts::read(&root).unwrap();
+        assert_eq!(none.owner(0o600, "root", "root").unwrap(), Owner { mode: 0o600, uid: 0, gid: 0 });
+        let missing = none.owner(0o600, "zot", "root").unwrap_err().to_string();
+        assert_eq!(missing, format!("{}: no user zot", tree.path().join("etc/passwd").display()));
+
+        std::fs::create_dir(tree.path().join("etc")).unwrap();
+        std::fs::write(tree.path().join("etc/passwd"), "zot:x:991:990::/:\n").unwrap();
+        std::fs::write(tree.path().join("etc/group"), "podplane:x:700:zot\n").unwrap();
+        let accounts = Accounts::read(&root).unwrap();
+        assert_eq!(accounts.owner(0o640, "zot", "podplane").unwrap(), Owner { mode: 0o640, uid: 991, gid: 700 });
+        assert!(matches!(accounts.owner(0o640, "zot", "zot"), Err(Error::NoAccount { kind: "group", .. })));
+        assert!(accounts.has_user("zot") && !accounts.has_user("admin"));
+        assert_eq!(
+            (accounts.user_name(991), accounts.user_name(5), accounts.group_name(0)),
+            ("zot".into(), "5".into(), "root".into())
+        );
+        assert!(Root::open(Path::new("/nonexistent"), false).is_err());
+    }
+}

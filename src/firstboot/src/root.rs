@@ -1,0 +1,402 @@
+//! The file system below `--root`. Absolute paths in; files, directories and a record of what changed out.
+//!
+//! # What holds
+//!
+//! No symbolic link is followed, in no component of a path: each directory is opened from the one above it. Paths have no
+//! `.` and no `..`. A file is the old or the new one, whole, wherever the program is killed: it is written under another
+//! name (`.NAME.vmbake`, one for each file, so that the next run removes what a killed one left), 0600 and root's until
+//! its content is complete, then gets its owner and mode, is synced, renamed, and its directory synced. A write that fails
+//! leaves the old file and no other. A file that has its content already is not touched; where only its owner or mode is
+//! wrong, that is corrected. Those who change files hold the [lock](Root::lock).
+//!
+//! # Directories of others
+//!
+//! In a directory that belongs to a service, that service may replace anything at any time. Nothing that it does there
+//! makes this program read, write or give away a file elsewhere: symbolic links and special files are refused; what was
+//! opened is examined again before it is used; a file with several hard links is neither read nor given away, since it may
+//! be another user's; a file is corrected in place only if nobody but root and its new owner could have it open for
+//! writing. What the service can do is to put its own content where it owns the directory, which it may, and to make a
+//! run fail, with the path in the message. That it cannot link a file of which another name was then removed is left to
+//! the kernel: `fs.protected_hardlinks`, which is Debian's default.
+//!
+//! # Dry runs
+//!
+//! A dry run changes nothing. What it would have changed is kept in memory, and read and found as if it had happened.
+
+mod disk;
+mod overlay;
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::fs::{File, Metadata};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::accounts::Accounts;
+use crate::error::Error;
+use disk::Disk;
+use overlay::{Overlay, Planned};
+
+/// Permissions and owner of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// Permissions, with set-uid, set-gid and sticky bits.
+    pub mode: u16,
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+}
+
+/// What stands at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A socket.
+    Socket,
+    /// A device or a pipe.
+    Other,
+}
+
+/// What is known of a path without following a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What it is.
+    pub kind: Kind,
+    /// Permissions, as in [`Owner`].
+    pub mode: u16,
+    /// User.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Length in bytes.
+    pub size: u64,
+    /// When its content changed: seconds and nanoseconds since 1970. In a dry run, of what would be written: the latest
+    /// time there is.
+    pub modified: (i64, u32),
+    /// Number of its names.
+    pub links: u64,
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name, any bytes.
+    pub name: OsString,
+    /// What it is.
+    pub found: Found,
+}
+
+/// Keeps other runs out until it is dropped, or the process ends.
+#[derive(Debug)]
+#[must_use = "the lock is released when this is dropped"]
+pub struct Lock {
+    _directory: Option<File>,
+}
+
+/// The file system below a directory.
+#[derive(Debug)]
+pub struct Root {
+    disk: Disk,
+    /// Only in a dry run.
+    overlay: Option<RefCell<Overlay>>,
+    changes: RefCell<Vec<Change>>,
+}
+
+#[derive(Debug)]
+struct Change {
+    verb: &'static str,
+    path: String,
+    owner: Option<Owner>,
+}
+
+/// What has to be done to a file that should have a content and an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Nothing,
+    Correct,
+    Write,
+}
+
+impl Root {
+    /// Opens the directory `path`. A link there is followed: it is the caller's.
+    pub fn open(path: &Path, dry_run: bool) -> Result<Self, Error> {
+        let overlay = dry_run.then(|| RefCell::new(Overlay::default()));
+        Ok(Self { disk: Disk::open(path)?, overlay, changes: RefCell::default() })
+    }
+
+    /// Whether this is the machine itself, `/`, and not a tree elsewhere.
+    pub fn is_system(&self) -> bool {
+        self.disk.is_system()
+    }
+
+    /// Whether nothing is changed.
+    pub fn dry_run(&self) -> bool {
+        self.overlay.is_some()
+    }
+
+    /// The path below the root, for messages.
+    pub fn shown(&self, path: &str) -> PathBuf {
+        self.disk.shown(path)
+    }
+
+    /// Waits until no other run has the lock, which is on the directory `/var/lib/vmbake`: no lock file is left behind, and
+    /// the kernel drops the lock with the process. A process that asks twice waits for itself. A dry run has no lock.
+    pub fn lock(&self) -> Result<Lock, Error> {
+        let make = !self.dry_run();
+        Ok(Lock {
+            _directory: self
+                .disk
+                .state_directory(make)?
+                .filter(|_| make)
+                .map(|file| self.disk.lock(file))
+                .transpose()?,
+        })
+    }
+
+    /// What is at `path`, which may be a link; `None` where it or a directory above it is missing.
+    pub fn find(&self, path: &str) -> Result<Option<Found>, Error> {
+        let planned = self.overlay.as_ref().and_then(|overlay| overlay.borrow().find(path));
+        match planned {
+            Some(Planned::Absent) => Ok(None),
+            Some(Planned::Node(found)) => Ok(Some(found)),
+            Some(Planned::Owned(owner)) => Ok(self.disk.find(path)?.map(|found| found.owned(&owner))),
+            None => self.disk.find(path),
+        }
+    }
+
+    /// The regular file at `path`, of up to `limit` bytes; `None` where it or a directory above it is missing. In a
+    /// directory that others may write, a file with several links is refused.
+    pub fn read(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, Error> {
+        match self.overlay.as_ref().and_then(|overlay| overlay.borrow().content(path)) {
+            Some(Some(content)) if content.len() as u64 > limit => {
+                Err(Error::TooLarge { path: self.shown(path), limit })
+            }
+            Some(content) => Ok(content),
+            None => self.disk.read(path, limit),
+        }
+    }
+
+    /// Makes `path` a file with this content, owner and mode; true when something changed. What is there already and is no
+    /// regular file is refused. The directory must be there.
+    pub fn write(&self, path: &str, content: &[u8], owner: &Owner) -> Result<bool, Error> {
+        let step = match &self.overlay {
+            None => self.disk.write(path, content, owner)?,
+            Some(overlay) => {
+                let step = self.plan_write(path, content, owner)?;
+                match step {
+                    Step::Nothing => {}
+                    Step::Correct => overlay.borrow_mut().own(path, owner),
+                    Step::Write => overlay.borrow_mut().write(path, content, owner),
+                }
+                step
+            }
+        };
+        Ok(match step {
+            Step::Nothing => false,
+            Step::Correct => self.changed("change", path, Some(owner)),
+            Step::Write => self.changed("write", path, Some(owner)),
+        })
+    }
+
+    /// Removes whatever is at `path` and is no directory; true when there was something.
+    pub fn remove(&self, path: &str) -> Result<bool, Error> {
+        let removed = match &self.overlay {
+            None => self.disk.remove(path)?,
+            Some(overlay) => match self.find(path)? {
+                None => false,
+                Some(Found { kind: Kind::Directory, .. }) => return Err(self.refused(path, "a file", Kind::Directory)),
+                Some(_) => overlay.borrow_mut().remove(path),
+            },
+        };
+        Ok(removed && self.changed("remove", path, None))
+    }
+
+    /// Removes the directory `path` if it is empty; true when it did.
+    pub fn remove_directory(&self, path: &str) -> Result<bool, Error> {
+        let removed = match &self.overlay {
+            None => self.disk.remove_directory(path)?,
+            Some(overlay) => match self.find(path)? {
+                None => false,
+                Some(Found { kind: Kind::Directory, .. }) => {
+                    self.list(path)?.is_empty() && overlay.borrow_mut().remove(path)
+                }
+                Some(found) => return Err(self.refused(path, "a directory", found.kind)),
+            },
+        };
+        Ok(removed && self.changed("remove", path, None))
+    }
+
+    /// Makes `path` a directory with this owner and mode; true when something changed. The directory above it must be there.
+    pub fn directory(&self, path: &str, owner: &Owner) -> Result<bool, Error> {
+        let found = self.find(path)?;
+        let verb = match found {
+            Some(found) if found.kind != Kind::Directory => return Err(self.refused(path, "a directory", found.kind)),
+            Some(found) if found.has(owner) => return Ok(false),
+            Some(_) => "change",
+            None => "make",
+        };
+        match &self.overlay {
+            None => self.disk.directory(path, owner)?,
+            Some(overlay) if found.is_some() => overlay.borrow_mut().own(path, owner),
+            Some(overlay) => {
+                self.check_above(path)?;
+                overlay.borrow_mut().make(path, owner);
+            }
+        }
+        Ok(self.changed(verb, path, Some(owner)))
+    }
+
+    /// Gives the file or socket at `path` this owner and mode; true when that changed something. Where it is missing and not
+    /// `optional`, that is an error. In a directory that others may write, a file with several links is refused.
+    pub fn permit(&self, path: &str, owner: &Owner, optional: bool) -> Result<bool, Error> {
+        let found = match self.find(path)? {
+            Some(found) if matches!(found.kind, Kind::File | Kind::Socket) => found,
+            Some(found) => return Err(self.refused(path, "a file or a socket", found.kind)),
+            None if optional => return Ok(false),
+            None => return Err(Error::refused(&self.shown(path), "a file or a socket", "nothing")),
+        };
+        if found.has(owner) {
+            return Ok(false);
+        }
+        match &self.overlay {
+            None => self.disk.permit(path, owner)?,
+            Some(overlay) => overlay.borrow_mut().own(path, owner),
+        }
+        Ok(self.changed("change", path, Some(owner)))
+    }
+
+    /// What is in the directory `path`, by name; nothing where it is missing.
+    pub fn list(&self, path: &str) -> Result<Vec<Listed>, Error> {
+        let planned = self.overlay.as_ref().is_some_and(|overlay| overlay.borrow().find(path).is_some());
+        let mut listed = match self.find(path)? {
+            // A directory that is only planned, or gone.
+            None if planned => Vec::new(),
+            _ => self.disk.list(path)?,
+        };
+        if let Some(overlay) = &self.overlay {
+            for (name, below) in overlay.borrow().below(path) {
+                let rest = self.find(&below)?;
+                listed.retain(|entry| entry.name != *name);
+                listed.extend(rest.map(|found| Listed { name: name.into(), found }));
+            }
+        }
+        listed.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(listed)
+    }
+
+    /// A line for each change that was made, or in a dry run would be, in their order: `write /opt/env/x.env (0640 root:x)`.
+    /// Other words are `change` (of mode or owner alone), `make` (a directory) and `remove`.
+    pub fn changes(&self) -> Vec<String> {
+        // Names are for people: where they cannot be read, numbers do.
+        let accounts = Accounts::read(self).unwrap_or_default();
+        let line = |change: &Change| match &change.owner {
+            Some(Owner { mode, uid, gid }) => {
+                let (user, group) = (accounts.user_name(*uid), accounts.group_name(*gid));
+                format!("{} {} ({mode:04o} {user}:{group})", change.verb, change.path)
+            }
+            None => format!("{} {}", change.verb, change.path),
+        };
+        self.changes.borrow().iter().map(line).collect()
+    }
+
+    fn changed(&self, verb: &'static str, path: &str, owner: Option<&Owner>) -> bool {
+        self.changes.borrow_mut().push(Change { verb, path: path.to_owned(), owner: owner.copied() });
+        true
+    }
+
+    fn plan_write(&self, path: &str, content: &[u8], owner: &Owner) -> Result<Step, Error> {
+        self.check_above(path)?;
+        let Some(found) = self.find(path)? else { return Ok(Step::Write) };
+        if found.kind != Kind::File {
+            return Err(self.refused(path, "a regular file", found.kind));
+        }
+        let planned = self.overlay.as_ref().and_then(|overlay| overlay.borrow().content(path));
+        let same = match planned {
+            Some(planned) => planned.is_some_and(|planned| planned == content),
+            None => self.disk.holds(path, content)?,
+        };
+        Ok(found.step(same, owner))
+    }
+
+    /// The directory in which a dry run would write must be there, as in a real one.
+    fn check_above(&self, path: &str) -> Result<(), Error> {
+        let above = path.rsplit_once('/').map_or("", |(above, _)| above);
+        match above {
+            "" => Ok(()),
+            _ => match self.find(above)? {
+                Some(Found { kind: Kind::Directory, .. }) => Ok(()),
+                Some(found) => Err(self.refused(above, "a directory", found.kind)),
+                None => Err(disk::missing(&self.shown(above))),
+            },
+        }
+    }
+
+    fn refused(&self, path: &str, expected: &'static str, kind: Kind) -> Error {
+        Error::refused(&self.shown(path), expected, kind.name())
+    }
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::File => "a regular file",
+            Self::Directory => "a directory",
+            Self::Symlink => "a symbolic link",
+            Self::Socket => "a socket",
+            Self::Other => "a special file",
+        }
+    }
+}
+
+impl Found {
+    fn of(metadata: &Metadata) -> Self {
+        let kind = match metadata.file_type() {
+            kind if kind.is_file() => Kind::File,
+            kind if kind.is_dir() => Kind::Directory,
+            kind if kind.is_symlink() => Kind::Symlink,
+            kind if kind.is_socket() => Kind::Socket,
+            _ => Kind::Other,
+        };
+        Self {
+            kind,
+            mode: u16::try_from(metadata.mode() & 0o7777).unwrap_or_default(),
+            uid: metadata.uid(),
+            gid: metadata.gid(),
+            size: metadata.len(),
+            modified: (metadata.mtime(), u32::try_from(metadata.mtime_nsec()).unwrap_or_default()),
+            links: metadata.nlink(),
+        }
+    }
+
+    fn has(&self, owner: &Owner) -> bool {
+        self.mode == owner.mode && self.uid == owner.uid && self.gid == owner.gid
+    }
+
+    fn owned(self, owner: &Owner) -> Self {
+        Self { mode: owner.mode, uid: owner.uid, gid: owner.gid, ..self }
+    }
+
+    /// Whether somebody other than root may add names to, and take them from, this directory.
+    fn is_others(&self) -> bool {
+        self.uid != 0 || self.mode & 0o022 != 0
+    }
+
+    fn step(&self, same_content: bool, owner: &Owner) -> Step {
+        // Who could write the file may still have it open: then the new owner gets a new file.
+        let only_ours = self.links == 1 && (self.uid == 0 || self.uid == owner.uid) && self.mode & 0o022 == 0;
+        match same_content {
+            true if self.has(owner) => Step::Nothing,
+            true if only_ours => Step::Correct,
+            _ => Step::Write,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
