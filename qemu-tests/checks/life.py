@@ -283,6 +283,16 @@ def late(node):
     seen = node.until(lambda: node.journal("-u", LATE).count("Finished") == runs + 1)
     case(f"{name}: the same again starts nothing anew", seen and node.settled() and not node.changed(before), node.changed(before))
 
+    hosts = node.root / "etc/hosts"
+    hosts.write_text(hosts.read_text().replace("10.9.8.20 lb", "10.9.8.21 lb"))
+    code, said = node.run("systemctl", "start", "hosts-refresh.service")
+    address = "127.0.0.1" if node.kind == "knc" else "10.9.8.21"
+    found = node.run("getent", "hosts", "kube-apiserver.podplane.internal")[1].split()[:1]
+    case(f"{name}: /etc/hosts follows the name of the cluster", code == 0 and found == [address], (said, found))
+    timer = node.systemctl("show", "-p", "TimersMonotonic,RandomizedDelayUSec,ActiveState", "hosts-refresh.timer")
+    parts = ("OnBootUSec=1min ;", "OnUnitActiveUSec=5min ;", "RandomizedDelayUSec=30s\n", "ActiveState=active\n")
+    case(f"{name}: and will again", all(part in timer for part in parts), timer)
+
     node.network.deaf()
     node.stop()
     node.boot()
