@@ -22,8 +22,8 @@ LATE = "first-boot-user-data.service"
 WATCH = "nstance-recv-watch.service"
 USER_DATA = "opt/podplane/etc/user-data.env"
 AGENT = "opt/nstance-agent"
-# Three attempts in a second instead of fifteen in minutes.
-FAST = "[Unit]\nStartLimitIntervalSec=4s\nStartLimitBurst=3\n[Service]\nRestartSec=100ms\n"
+# Three attempts at once instead of fifteen in minutes.
+FAST = "[Unit]\nStartLimitIntervalSec=6s\nStartLimitBurst=3\n[Service]\nRestartSec=100ms\n"
 # The private key of each service, by the name of its certificate, where that is not the first word of it.
 SERVICES = {"front-proxy.client": ("kube-apiserver", "kube-apiserver"), "registry.server": ("registry", "zot")}
 failures = []
