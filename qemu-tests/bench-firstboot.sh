@@ -64,7 +64,7 @@ if [ ! -e "$root/opt/podplane/bootstrap.done" ]; then
         sed 's/..../&:/g; s/:$//; s/:0000/:0/g; s/:0*\([0-9a-f]\)/:\1/g; s/\(:0\)\{2,\}/:/; s/^0*//')
     INSTANCE_HOSTNAME=$(cat "$root/proc/sys/kernel/hostname")
     INSTANCE_FQDN=$INSTANCE_HOSTNAME.$(awk '$1 == "search" {print $2}' "$root/etc/resolv.conf")
-    environment INSTANCE_{FQDN,HOSTNAME,IPV4,IPV6,NETDEV,PROVIDER_ID} VMCONFIG_{BASE_KIND,KIND} | put 0600 root root /opt/podplane/etc/detected.env
+    environment VMCONFIG_{KIND,BASE_KIND} INSTANCE_{PROVIDER_ID,NETDEV,IPV4,IPV6,HOSTNAME,FQDN} | put 0600 root root /opt/podplane/etc/detected.env
     # shellcheck disable=SC2086 # one word for each variable
     environment $defaults | sort | put 0600 root root /opt/podplane/etc/mutable.env
     put 0600 root root /opt/podplane/bootstrap.done </dev/null

@@ -126,7 +126,9 @@ class Machine:
             command = ["systemd-nspawn", "--quiet", "--boot", f"--directory={self.root}", f"--machine={self.name}", "--register=no",
                        "--keep-unit", f"--network-namespace-path={self.network.path}", "--console=read-only", "--notify-ready=yes",
                        "--kill-signal=SIGRTMIN+4"]
-            environment = {**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "NOTIFY_SOCKET": str(notify)}
+            # Of /proc/sys, what belongs to the namespace of the network is the machine's to change.
+            environment = {**os.environ, "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network",
+                           "NOTIFY_SOCKET": str(notify)}
             # A cgroup of its own, into which a shell moves itself before it becomes nspawn.
             shell = 'echo $$ >"$0" && exec "$@"'
             self.nspawn = subprocess.Popen(["sh", "-c", shell, self.cgroup / "cgroup.procs", *command], env=environment,
