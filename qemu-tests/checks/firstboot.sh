@@ -13,3 +13,4 @@ for arch in amd64 arm64; do
     [[ $("${run[@]}" "./$program" --version) == firstboot\ * ]] || { echo "FAIL: $program does not run"; exit 1; }
     echo "ok: $program: $size bytes"
 done
+"$OLDPWD/qemu-tests/checks/crash.py" "$(dpkg --print-architecture)/firstboot"

@@ -5,9 +5,10 @@ use crate::detect;
 use crate::env;
 use crate::error::Error;
 use crate::machine::Here;
+use crate::mutable;
 use crate::plan::{Inputs, Plan, Stage};
 use crate::root::{Owner, Root};
-use crate::settings::{self, Variables};
+use crate::settings;
 use crate::template::Scope;
 
 /// Mode and owner of the files: they have secrets.
@@ -43,21 +44,8 @@ pub fn run(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<bool, Error> {
     });
     root.write(&inputs.detected, env::render(detected).as_bytes(), &PRIVATE)?;
     // A machine that was told to forget its marker keeps the settings that it received since.
-    let mut mutable = defaults(plan, &user_data);
-    mutable.extend(settings::read(root, &inputs.mutable)?.unwrap_or_default());
-    let pairs = mutable.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    root.write(&inputs.mutable, env::render(pairs).as_bytes(), &PRIVATE)?;
+    let present = settings::read(root, &inputs.mutable)?.unwrap_or_default();
+    let mutable = mutable::merged(plan, &[&present, &user_data]);
+    root.write(&inputs.mutable, mutable.as_bytes(), &PRIVATE)?;
     root.write(&inputs.marker, b"", &PRIVATE)
-}
-
-/// The mutable variables as the machine gets to know them: what user data has, else the default.
-fn defaults(plan: &Plan, user_data: &Variables) -> Variables {
-    let mutable = plan.variables.iter().filter(|(_, variable)| variable.mutable);
-    mutable
-        .map(|(name, variable)| {
-            let older = || variable.aliases.iter().find_map(|alias| user_data.get(alias));
-            let value = user_data.get(name).filter(|value| !value.is_empty()).or_else(older);
-            (name.clone(), value.unwrap_or(&variable.default).clone())
-        })
-        .collect()
 }

@@ -123,12 +123,6 @@ pub enum Error {
         /// The file that says so.
         marker: PathBuf,
     },
-    /// A file that must be there is not.
-    #[error("{path}: not found")]
-    Missing {
-        /// Which file.
-        path: PathBuf,
-    },
     /// Nobody answers at an address.
     #[error("connect to {address}")]
     Connect {
@@ -175,6 +169,11 @@ impl Error {
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
+    }
+
+    /// That nothing is at `path`.
+    pub fn missing(path: &Path) -> Self {
+        Self::io("find", path)(io::ErrorKind::NotFound.into())
     }
 
     /// A `Refused`.

@@ -92,7 +92,7 @@ fn content(
 
 /// A template of the image.
 pub fn template_of(root: &Root, path: &str) -> Result<String, Error> {
-    let bytes = root.read(path, MAX_TEMPLATE)?.ok_or_else(|| Error::Missing { path: root.shown(path) })?;
+    let bytes = root.read(path, MAX_TEMPLATE)?.ok_or_else(|| Error::missing(&root.shown(path)))?;
     String::from_utf8(bytes).map_err(|error| Error::Corrupt {
         path: root.shown(path),
         expected: "UTF-8",

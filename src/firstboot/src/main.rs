@@ -17,7 +17,7 @@ use vmbake_firstboot::output::{chain, print, report};
 use vmbake_firstboot::plan::{self, Plan};
 use vmbake_firstboot::record::Record;
 use vmbake_firstboot::root::Root;
-use vmbake_firstboot::{bootstrap, configure, facts, mutable, permissions, receive, status};
+use vmbake_firstboot::{bootstrap, configure, facts, mutable, permissions, receive, record, status};
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -117,15 +117,14 @@ fn plan(root: &Root) -> Result<Plan, Error> {
 }
 
 fn show_status(root: &Root, json: bool) -> Result<u8, Error> {
-    let record = Record::read(root)?;
-    match record.value() {
-        Some(value) if json => print(&format!("{value:#}\n"))?,
-        Some(value) => print(&(status::line(value) + "\n"))?,
-        None => report("not configured yet\nhint: firstboot configure"),
-    }
-    Ok(match record.value() {
-        _ if record.is_configured() => 0,
-        Some(value) if value["state"] == "failed" => FAILED,
+    let Some(record) = record::object(root, record::PATH)? else {
+        report("not configured yet\nhint: firstboot configure");
+        return Ok(NOT_CONFIGURED);
+    };
+    print(&if json { format!("{record:#}\n") } else { status::line(&record) + "\n" })?;
+    Ok(match record["state"].as_str() {
+        Some("configured") => 0,
+        Some("failed") => FAILED,
         _ => NOT_CONFIGURED,
     })
 }

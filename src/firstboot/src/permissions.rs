@@ -37,3 +37,76 @@ fn owners<'a>(
 fn owner(ownership: &Ownership, accounts: &Accounts) -> Result<Owner, Error> {
     accounts.owner(ownership.mode, &ownership.owner, &ownership.group)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use tempfile::TempDir;
+
+    const PLAN: &str = r#"{
+        "directories": {
+            "/opt/a/b": {"mode": "0700", "owner": "own", "group": "own"},
+            "/opt/a-c": {"mode": "0750", "owner": "own", "group": "own"},
+            "/opt/a": {"mode": "1710", "owner": "own", "group": "own"},
+            "/opt": {"mode": "0755", "owner": "own", "group": "own"}
+        },
+        "modes": {"/opt/a/program": {"mode": "0755", "owner": "own", "group": "own"}},
+        "optional_modes": {
+            "/opt/a/key": {"mode": "0600", "owner": "own", "group": "own"},
+            "/opt/a/none": {"mode": "0600", "owner": "nobody-at-all"}
+        }
+    }"#;
+
+    fn case() -> (TempDir, Root, Plan, Accounts) {
+        let tree = tempfile::tempdir().unwrap();
+        let own = fs::metadata(tree.path()).unwrap();
+        fs::create_dir(tree.path().join("etc")).unwrap();
+        fs::write(tree.path().join("etc/passwd"), format!("own:x:{}:0::\n", own.uid())).unwrap();
+        fs::write(tree.path().join("etc/group"), format!("own:x:{}:\n", own.gid())).unwrap();
+        fs::create_dir_all(tree.path().join("opt/a")).unwrap();
+        for file in ["program", "key"] {
+            fs::write(tree.path().join("opt/a").join(file), "").unwrap();
+            fs::set_permissions(tree.path().join("opt/a").join(file), fs::Permissions::from_mode(0o644)).unwrap();
+        }
+        let root = Root::open(tree.path(), false).unwrap();
+        let accounts = Accounts::read(&root).unwrap();
+        (tree, root, serde_json::from_str(PLAN).unwrap(), accounts)
+    }
+
+    #[test]
+    fn all_are_corrected_once() {
+        let (tree, root, plan, accounts) = case();
+        apply(&root, &plan, &accounts).unwrap();
+        for (path, mode) in [
+            ("opt", 0o755),
+            ("opt/a", 0o1710),
+            ("opt/a/b", 0o700),
+            ("opt/a-c", 0o750),
+            ("opt/a/program", 0o755),
+            ("opt/a/key", 0o600),
+        ] {
+            assert_eq!(fs::metadata(tree.path().join(path)).unwrap().mode() & 0o7777, mode, "{path}");
+        }
+        let changes = root.changes().len();
+        apply(&root, &plan, &accounts).unwrap();
+        assert_eq!(root.changes().len(), changes, "{:?}", root.changes());
+    }
+
+    #[test]
+    fn what_is_missing_or_something_else_is_told() {
+        let (tree, root, plan, accounts) = case();
+        fs::remove_file(tree.path().join("opt/a/program")).unwrap();
+        let message = apply(&root, &plan, &accounts).unwrap_err().to_string();
+        assert!(message.ends_with("opt/a/program: refused: expected a file or a socket, found nothing"), "{message}");
+        fs::write(tree.path().join("opt/a/none"), "").unwrap();
+        fs::write(tree.path().join("opt/a/program"), "").unwrap();
+        let missing = apply(&root, &plan, &accounts);
+        assert!(matches!(missing, Err(Error::NoAccount { kind: "user", .. })));
+        fs::remove_dir(tree.path().join("opt/a/b")).unwrap();
+        symlink("/", tree.path().join("opt/a/b")).unwrap();
+        let message = apply(&root, &plan, &accounts).unwrap_err().to_string();
+        assert!(message.ends_with("opt/a/b: refused: expected a directory, found a symbolic link"), "{message}");
+    }
+}

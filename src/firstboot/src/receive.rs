@@ -115,6 +115,6 @@ fn take_one(root: &Root, plan: &Plan, receive: &Receive, accounts: &Accounts, fi
 }
 
 fn copy(root: &Root, from: &str, to: &str, owner: &Owner) -> Result<(), Error> {
-    let content = root.read(from, MAX_FILE)?.ok_or_else(|| Error::Missing { path: root.shown(from) })?;
+    let content = root.read(from, MAX_FILE)?.ok_or_else(|| Error::missing(&root.shown(from)))?;
     root.write(to, &content, owner).map(drop)
 }

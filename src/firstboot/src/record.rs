@@ -37,11 +37,6 @@ impl Record {
         self.value.as_ref()
     }
 
-    /// Whether the last run of `configure` went through.
-    pub fn is_configured(&self) -> bool {
-        self.value.as_ref().is_some_and(|value| value["state"] == "configured")
-    }
-
     /// Paths that depended on variables when they were written.
     pub fn placed(&self) -> BTreeSet<String> {
         let paths = self.value.as_ref().and_then(|value| value["placed"].as_array());
@@ -74,7 +69,10 @@ impl Record {
 
     fn write(&mut self, root: &Root, value: Value) -> Result<(), Error> {
         if self.value.as_ref() != Some(&value) {
-            root.write(PATH, format!("{value:#}\n").as_bytes(), &PRIVATE)?;
+            // It tells what was done: a dry run does nothing.
+            if !root.dry_run() {
+                root.write(PATH, format!("{value:#}\n").as_bytes(), &PRIVATE)?;
+            }
             self.value = Some(value);
         }
         Ok(())
@@ -85,7 +83,8 @@ impl Record {
 pub fn object(root: &Root, path: &str) -> Result<Option<Value>, Error> {
     let Some(bytes) = root.read(path, MAX_BYTES)? else { return Ok(None) };
     let corrupt = |expected, found| Error::Corrupt { path: root.shown(path), expected, found };
-    let value: Value = serde_json::from_slice(&bytes).map_err(|error| corrupt("JSON", error.to_string()))?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| corrupt("UTF-8", error.to_string()))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| corrupt("JSON", error.to_string()))?;
     match value.is_object() {
         true => Ok(Some(value)),
         false => Err(corrupt("a JSON object", "another JSON value".into())),

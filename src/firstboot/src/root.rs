@@ -343,7 +343,7 @@ impl Root {
             _ => match self.find(above)? {
                 Some(Found { kind: Kind::Directory, .. }) => Ok(()),
                 Some(found) => Err(self.refused(above, "a directory", found.kind)),
-                None => Err(disk::missing(&self.shown(above))),
+                None => Err(Error::missing(&self.shown(above))),
             },
         }
     }

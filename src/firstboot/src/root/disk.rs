@@ -1,7 +1,7 @@
 //! The system calls: every path is walked from the directory of the root, one component after the other.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, fchown};
@@ -70,7 +70,7 @@ impl Disk {
                         Err(Errno::EXIST) => {}
                         Err(error) => return Err(Error::io("create", &shown)(error.into())),
                     }
-                    self.enter(&directory, name, &shown)?.ok_or_else(|| missing(&shown))?
+                    self.enter(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?
                 }
                 Some(next) => next,
             };
@@ -121,7 +121,7 @@ impl Disk {
 
     pub(super) fn write(&self, path: &str, content: &[u8], owner: &Owner) -> Result<Step, Error> {
         let shown = self.shown(path);
-        let (directory, name) = self.above(path)?.ok_or_else(|| missing(&above(&shown)))?;
+        let (directory, name) = self.above(path)?.ok_or_else(|| Error::missing(&above(&shown)))?;
         let temporary = temporary(name);
         let shown_temporary = shown.with_file_name(&temporary);
         unlink(&directory, &temporary, &shown_temporary)?;
@@ -174,13 +174,13 @@ impl Disk {
 
     pub(super) fn directory(&self, path: &str, owner: &Owner) -> Result<(), Error> {
         let shown = self.shown(path);
-        let (directory, name) = self.above(path)?.ok_or_else(|| missing(&above(&shown)))?;
+        let (directory, name) = self.above(path)?.ok_or_else(|| Error::missing(&above(&shown)))?;
         match mkdirat(&directory, name, Mode::from_raw_mode(PRIVATE_DIRECTORY)) {
             Ok(()) => directory.sync_all().map_err(Error::io("sync the directory of", &shown))?,
             Err(Errno::EXIST) => {}
             Err(error) => return Err(Error::io("create", &shown)(error.into())),
         }
-        let made = self.enter(&directory, name, &shown)?.ok_or_else(|| missing(&shown))?;
+        let made = self.enter(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?;
         let found = Found::of(&made.metadata().map_err(Error::io("examine", &shown))?);
         give(&made, &found, owner, &shown)?;
         made.sync_all().map_err(Error::io("sync", &shown))
@@ -188,8 +188,8 @@ impl Disk {
 
     pub(super) fn permit(&self, path: &str, owner: &Owner) -> Result<(), Error> {
         let shown = self.shown(path);
-        let (directory, name) = self.above(path)?.ok_or_else(|| missing(&shown))?;
-        let (handle, found) = examine(&directory, name, &shown)?.ok_or_else(|| missing(&shown))?;
+        let (directory, name) = self.above(path)?.ok_or_else(|| Error::missing(&shown))?;
+        let (handle, found) = examine(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?;
         if found.kind == Kind::Socket {
             // A socket cannot be opened; by its handle, its name in /proc means what was examined and nothing else.
             let by_handle = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
@@ -197,15 +197,15 @@ impl Disk {
             let mode = Permissions::from_mode(owner.mode.into());
             return fs::set_permissions(&by_handle, mode).map_err(Error::io("change the mode of", &shown));
         }
-        let (file, found) = open_file(&directory, name, &shown)?.ok_or_else(|| missing(&shown))?;
+        let (file, found) = open_file(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?;
         refuse_links(&directory, &found, &shown)?;
         give(&file, &found, owner, &shown)
     }
 
     pub(super) fn stamp(&self, path: &str, (seconds, nanoseconds): (i64, u32)) -> Result<(), Error> {
         let shown = self.shown(path);
-        let (directory, name) = self.above(path)?.ok_or_else(|| missing(&shown))?;
-        let (file, _) = open_file(&directory, name, &shown)?.ok_or_else(|| missing(&shown))?;
+        let (directory, name) = self.above(path)?.ok_or_else(|| Error::missing(&shown))?;
+        let (file, _) = open_file(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?;
         let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
         let times = Timestamps { last_access: time, last_modification: time };
         futimens(&file, &times).map_err(|error| Error::io("change the time of", &shown)(error.into()))
@@ -265,11 +265,6 @@ impl Disk {
     fn clone_top(&self) -> Result<File, Error> {
         self.top.try_clone().map_err(Error::io("open", &self.path))
     }
-}
-
-/// That `path` is missing.
-pub(super) fn missing(path: &Path) -> Error {
-    Error::io("find", path)(io::ErrorKind::NotFound.into())
 }
 
 fn above(path: &Path) -> PathBuf {
@@ -377,7 +372,7 @@ fn unlink(directory: &File, name: &str, shown: &Path) -> Result<bool, Error> {
 fn no_directory(directory: &File, name: &str, shown: &Path) -> Error {
     match examine(directory, name, shown) {
         Ok(Some((_, found))) => Error::refused(shown, "a directory", found.kind.name()),
-        Ok(None) => missing(shown),
+        Ok(None) => Error::missing(shown),
         Err(error) => error,
     }
 }
