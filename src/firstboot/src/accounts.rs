@@ -58,6 +58,15 @@ impl Accounts {
         self.users.contains_key(name)
     }
 
+    /// Goes on as if a user and group of this name had been made, with the first numbers that are free from 1000 on.
+    pub fn assume(&mut self, name: &str) {
+        let taken = |id: &u32| self.users.values().chain(self.groups.values()).any(|other| other == id);
+        if let Some(id) = (1000..u32::MAX).find(|id| !taken(id)) {
+            self.users.insert(name.to_owned(), id);
+            self.groups.insert(name.to_owned(), id);
+        }
+    }
+
     /// The user's name, or its number where it has none.
     pub fn user_name(&self, uid: u32) -> String {
         name(&self.users, uid)

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use crate::template::Fault;
 
 /// Why a command failed. `Io` is the system's refusal, `Corrupt` and `Syntax` a damaged input, `Refused` and `TooLarge` one
 /// that is not safe to use. No message has the value of a variable in it: values may be secrets.
@@ -82,12 +85,86 @@ pub enum Error {
         /// Its name.
         name: String,
     },
+    /// A template or condition of the plan cannot be evaluated.
+    #[error("{subject}")]
+    Fault {
+        /// What it is for: a path, a variable, a unit.
+        subject: String,
+        /// What is wrong.
+        source: Fault,
+    },
+    /// Something that the plan wants does not hold.
+    #[error("{message}")]
+    Check {
+        /// What the plan says about it.
+        message: String,
+    },
+    /// A variable does not look as the plan says.
+    #[error("{name}: expected {expected}, found {found:?}")]
+    Setting {
+        /// Name of the variable.
+        name: String,
+        /// What it should be.
+        expected: String,
+        /// The begin of what it is.
+        found: String,
+    },
+    /// An input is not there yet: nothing is wrong so far.
+    #[error("{path}: not there yet, or empty")]
+    NotReady {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// A file that was made once, and cannot be made again, is gone.
+    #[error("{path}: gone or empty, although {marker} says that it was written")]
+    Lost {
+        /// Which file.
+        path: PathBuf,
+        /// The file that says so.
+        marker: PathBuf,
+    },
+    /// Nobody answers at an address.
+    #[error("connect to {address}")]
+    Connect {
+        /// As the settings have it.
+        address: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A program failed.
+    #[error("{line}: {status}: {said}")]
+    Command {
+        /// The program and its arguments.
+        line: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it wrote to standard error.
+        said: String,
+    },
+    /// The plan has nothing of that name.
+    #[error("{what} {name:?} is not known; there are: {known}")]
+    Unknown {
+        /// What is named.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: String,
+    },
+    /// The plan says nothing about files that arrive.
+    #[error("nothing arrives on a machine of this kind")]
+    NothingReceived,
     /// Standard output is gone.
     #[error("write to standard output")]
     Output(#[source] io::Error),
 }
 
 impl Error {
+    /// A `Fault` made for `map_err`.
+    pub fn fault(subject: &str) -> impl Fn(Fault) -> Self {
+        move |source| Self::Fault { subject: subject.to_owned(), source }
+    }
+
     /// An `Io` made for `map_err`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();

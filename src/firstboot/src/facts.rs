@@ -7,14 +7,15 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, Ipv6Addr};
-use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::state;
+use crate::record;
+use crate::root::Root;
 
-const PLAN: &str = "opt/podplane/share/vmconfig-installed.json";
+/// The manifest that the image was baked from.
+const MANIFEST: &str = "/opt/podplane/share/vmconfig-installed.json";
 
 /// Longest kernel table that is read: a routing table beyond it is a null fact.
 const MAX_TABLE_BYTES: u64 = 4 << 20;
@@ -28,48 +29,75 @@ const IFA_F_UNFIT: u32 = 0x01 | 0x08 | 0x20 | 0x40;
 /// `IPV6_ADDR_LINKLOCAL | IPV6_ADDR_LOOPBACK`: the scopes that no other network reaches.
 const SCOPE_NARROW: u32 = 0x20 | 0x10;
 
-/// The record of the machine below `root`.
-pub fn gather(root: &Path) -> Result<Value, Error> {
-    let image = image(&root.join(PLAN))?;
-    let route = table(root, "proc/net/route")?;
-    let device = default_device(&route).or(default_device6(&table(root, "proc/net/ipv6_route")?));
-    let trie = table(root, "proc/net/fib_trie")?;
-    let inet6 = table(root, "proc/net/if_inet6")?;
-    let ipv4 = device.as_deref().and_then(|device| ipv4(device, &route, &trie));
-    let ipv6 = device.as_deref().and_then(|device| ipv6(device, &inet6));
-    let machine_id =
-        word(root, "etc/machine-id")?.filter(|id| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    Ok(json!({
-        "schema": 1,
-        "image": image,
-        "hostname": word(root, "proc/sys/kernel/hostname")?,
-        "kernel": word(root, "proc/sys/kernel/osrelease")?,
-        "machine_id": machine_id,
-        "network": {
-            "device": device,
-            "ipv4": ipv4.map(|address| address.to_string()),
-            "ipv6": ipv6.map(|address| address.to_string()),
-        },
-    }))
+/// What the machine is. What is not known is `None`.
+pub struct Facts {
+    /// `{id, kind, version}` of the manifest that the image was baked from.
+    pub image: Value,
+    /// Name of the host.
+    pub hostname: Option<String>,
+    /// Release of the kernel.
+    pub kernel: Option<String>,
+    /// What machine-id(5) says.
+    pub machine_id: Option<String>,
+    /// Network device of the default route.
+    pub device: Option<String>,
+    /// Its IPv4 address.
+    pub ipv4: Option<Ipv4Addr>,
+    /// Its IPv6 address of wider than link scope.
+    pub ipv6: Option<Ipv6Addr>,
+}
+
+impl Facts {
+    /// Looks below `root`.
+    pub fn gather(root: &Root) -> Result<Self, Error> {
+        let route = table(root, "/proc/net/route")?;
+        let device = default_device(&route).or(default_device6(&table(root, "/proc/net/ipv6_route")?));
+        let trie = table(root, "/proc/net/fib_trie")?;
+        let inet6 = table(root, "/proc/net/if_inet6")?;
+        let is_id = |id: &String| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+        Ok(Self {
+            image: image(root)?,
+            hostname: word(root, "/proc/sys/kernel/hostname")?,
+            kernel: word(root, "/proc/sys/kernel/osrelease")?,
+            machine_id: word(root, "/etc/machine-id")?.filter(is_id),
+            ipv4: device.as_deref().and_then(|device| ipv4(device, &route, &trie)),
+            ipv6: device.as_deref().and_then(|device| ipv6(device, &inet6)),
+            device,
+        })
+    }
+
+    /// As the record has them.
+    pub fn json(&self) -> Value {
+        json!({
+            "schema": 2,
+            "image": self.image,
+            "hostname": self.hostname,
+            "kernel": self.kernel,
+            "machine_id": self.machine_id,
+            "network": {
+                "device": self.device,
+                "ipv4": self.ipv4.map(|address| address.to_string()),
+                "ipv6": self.ipv6.map(|address| address.to_string()),
+            },
+        })
+    }
 }
 
 /// The id of the image below `root`; an image that was not baked has none.
-pub fn installed(root: &Path) -> Result<String, Error> {
-    let path = root.join(PLAN);
-    let image = image(&path)?;
-    image["id"].as_str().map(str::to_owned).ok_or(Error::Corrupt {
-        path,
+pub fn installed(root: &Root) -> Result<String, Error> {
+    image(root)?["id"].as_str().map(str::to_owned).ok_or(Error::Corrupt {
+        path: root.shown(MANIFEST),
         expected: "the manifest that the image was baked from",
         found: "none".to_owned(),
     })
 }
 
 /// `{id, kind, version}` of the manifest that the image was baked from; the id is `<kind>.<os>.<arch>`.
-fn image(path: &Path) -> Result<Value, Error> {
-    let Some(plan) = state::read_object(path)? else {
+fn image(root: &Root) -> Result<Value, Error> {
+    let Some(manifest) = record::object(root, MANIFEST)? else {
         return Ok(json!({ "id": null, "kind": null, "version": null }));
     };
-    let vmconfig = plan.get("vmconfig").unwrap_or(&plan);
+    let vmconfig = manifest.get("vmconfig").unwrap_or(&manifest);
     let text = |pointer: &str| vmconfig.pointer(pointer).and_then(Value::as_str);
     let id = match (text("/kind"), text("/os/name"), text("/os/arch")) {
         (Some(kind), Some(os), Some(arch)) => Some(format!("{kind}.{os}.{arch}")),
@@ -156,15 +184,15 @@ fn ipv6(device: &str, inet6: &str) -> Option<Ipv6Addr> {
 }
 
 /// The one line of a small file, or `None` when absent or empty.
-fn word(root: &Path, name: &str) -> Result<Option<String>, Error> {
+pub(crate) fn word(root: &Root, name: &str) -> Result<Option<String>, Error> {
     let text = table(root, name)?;
     let text = text.trim();
     Ok((!text.is_empty()).then(|| text.to_string()))
 }
 
-/// The text of a kernel table; empty when the kernel has none (IPv6 off).
-fn table(root: &Path, name: &str) -> Result<String, Error> {
-    let path = root.join(name);
+/// The text of a kernel table; empty when the kernel has none (IPv6 off). `/proc/net` is a symbolic link.
+pub(crate) fn table(root: &Root, name: &str) -> Result<String, Error> {
+    let path = root.shown(name);
     let file = match File::open(&path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),

@@ -1,141 +1,136 @@
-//! Finishes a baked image on its first boot.
+//! Finishes a baked image on its first boot, and keeps it what its settings say on every other.
 //!
-//! In: the manifest that the image was baked from and the kernel's tables. Out: the record `/var/lib/vmbake/firstboot.json`
-//! and one line on standard output. What holds: `configure` converges from wherever an earlier run was killed, and
-//! changes nothing when there is nothing new.
+//! In: the plan of the image, the settings of the machine and the kernel's tables. Out: files, users and units. What holds:
+//! every command converges from wherever an earlier run was killed, and changes nothing when there is nothing new.
 
-use std::error::Error as _;
-use std::ffi::OsString;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use vmbake_firstboot::error;
-mod facts;
-mod state;
-mod status;
+mod arguments;
 
-use error::Error;
-
-const HELP: &str = "\
-Finishes a baked image on its first boot.
-
-Usage: firstboot install [--root DIR]
-       firstboot configure [--root DIR] [--dry-run]
-       firstboot status [--root DIR] [--json]
-       firstboot --help | --version
-
-Called as NAME.sh, such as install.sh, it runs the command NAME.
-
-Commands:
-  install     succeed if the image was baked: then everything is installed
-  configure   record what this machine is in /var/lib/vmbake/firstboot.json
-  status      print what the last configure recorded
-
-Options:
-  --root DIR  work below DIR instead of /
-  --dry-run   print what configure would, change nothing
-  --json      print the whole record
-
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not configured yet (status)
-";
+use arguments::{Arguments, Command};
+use serde_json::Value;
+use vmbake_firstboot::accounts::Accounts;
+use vmbake_firstboot::error::Error;
+use vmbake_firstboot::exec::Ready;
+use vmbake_firstboot::output::{chain, print, report};
+use vmbake_firstboot::plan::{self, Plan};
+use vmbake_firstboot::record::Record;
+use vmbake_firstboot::root::Root;
+use vmbake_firstboot::{bootstrap, configure, facts, mutable, permissions, receive, record, status};
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const NOT_CONFIGURED: u8 = 3;
 
-enum Command {
-    Help,
-    Version,
-    Install { root: PathBuf },
-    Configure { root: PathBuf, dry_run: bool },
-    Status { root: PathBuf, json: bool },
-}
+/// Largest plan, in bytes: that of a control plane node has some 40 KB.
+const MAX_PLAN: u64 = 4 << 20;
 
 fn main() -> ExitCode {
-    let command = match parse(std::env::args_os()) {
-        Ok(command) => command,
+    let arguments = match arguments::parse(std::env::args_os()) {
+        Ok(arguments) => arguments,
         Err(message) => {
             report(&format!("error: {message}\nhint: firstboot --help"));
             return ExitCode::from(USAGE);
         }
     };
-    match run(command) {
+    match run(&arguments) {
         Ok(code) => ExitCode::from(code),
+        Err(error @ Error::NotReady { .. }) => {
+            report(&format!("not configured yet: {}", chain(&error)));
+            ExitCode::from(NOT_CONFIGURED)
+        }
         Err(error) => {
-            let mut message = format!("error: {error}");
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                message.push_str(&format!(": {error}"));
-                cause = error.source();
-            }
-            report(&message);
+            report(&format!("vmbake-firstboot: error: {}", chain(&error)));
             ExitCode::from(FAILED)
         }
     }
 }
 
-fn run(command: Command) -> Result<u8, Error> {
+fn run(arguments: &Arguments) -> Result<u8, Error> {
+    let root = Root::open(&arguments.root, arguments.dry_run)?;
+    let code = command(&root, &arguments.command)?;
+    if arguments.dry_run {
+        root.changes().iter().try_for_each(|change| print(&format!("{change}\n")))?;
+    }
+    Ok(code)
+}
+
+fn command(root: &Root, command: &Command) -> Result<u8, Error> {
     match command {
-        Command::Help => print(HELP)?,
+        Command::Help => print(arguments::HELP)?,
         Command::Version => print(concat!("firstboot ", env!("CARGO_PKG_VERSION"), "\n"))?,
-        Command::Install { root } => print(&format!("installed: {}\n", facts::installed(&root)?))?,
-        Command::Configure { root, dry_run } => {
-            let record = facts::gather(&root)?;
-            if dry_run {
-                state::check_directories(&root)?;
-            } else {
-                state::write_record(&root, &record)?;
+        Command::Install => print(&format!("installed: {}\n", facts::installed(root)?))?,
+        Command::Status { json } => return show_status(root, *json),
+        Command::Exec { name } => {
+            let ready = Ready::new(root, &plan(root)?, name)?;
+            if !root.dry_run() && root.is_system() {
+                return Err(ready.run());
             }
-            print(&(status::line(&record) + "\n"))?;
+            print(&ready.describe())?;
         }
-        Command::Status { root, json } => match state::read_record(&root)? {
-            Some(record) if json => print(&format!("{record:#}\n"))?,
-            Some(record) => print(&(status::line(&record) + "\n"))?,
-            None => {
-                report("not configured yet\nhint: firstboot configure");
-                return Ok(NOT_CONFIGURED);
-            }
-        },
+        _ => {
+            let plan = plan(root)?;
+            let _lock = root.lock()?;
+            locked(root, &plan, command)?;
+        }
     }
     Ok(0)
 }
 
-fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Command, String> {
-    let called = arguments.next().and_then(|path| Path::new(&path).file_name()?.to_str().map(str::to_owned));
-    let command = match called.as_deref().and_then(|name| name.strip_suffix(".sh")) {
-        Some(command) => command.into(),
-        None => arguments.next().ok_or("a command is missing")?,
-    };
-    let (mut root, mut dry_run, mut json) = (PathBuf::from("/"), false, false);
-    let command = match command.to_str() {
-        Some("--help" | "-h") => return Ok(Command::Help),
-        Some("--version" | "-V") => return Ok(Command::Version),
-        Some(command @ ("install" | "configure" | "status")) => command,
-        _ => return Err(format!("unknown command {command:?}")),
-    };
-    while let Some(argument) = arguments.next() {
-        match argument.to_str() {
-            Some("--help" | "-h") => return Ok(Command::Help),
-            Some("--root") => root = arguments.next().filter(|dir| !dir.is_empty()).ok_or("--root needs DIR")?.into(),
-            Some("--dry-run") if command == "configure" => dry_run = true,
-            Some("--json") if command == "status" => json = true,
-            _ => return Err(format!("unknown argument {argument:?}")),
+/// The commands that change the machine, one at a time.
+fn locked(root: &Root, plan: &Plan, command: &Command) -> Result<(), Error> {
+    let mut record = Record::read(root)?;
+    match command {
+        Command::Bootstrap => {
+            if let Some(inputs) = &plan.inputs {
+                bootstrap::run(root, plan, inputs)?;
+            }
+        }
+        Command::Permissions => permissions::apply(root, plan, &Accounts::read(root)?)?,
+        Command::Hosts => configure::hosts(root, plan)?,
+        Command::Restart { no_block } => configure::restart(root, plan, *no_block)?,
+        Command::UpdateMutableEnv { source, destination, delete } => {
+            mutable::update(root, plan, source, destination, *delete)?;
+        }
+        Command::RecvWatch => {
+            if !receive::run(root, plan, &mut record)? {
+                report("nothing arrived");
+            }
+        }
+        _ => {
+            configure::run(root, plan, &mut record)?;
+            if let Some(value) = record.value() {
+                print(&(status::line(value) + "\n"))?;
+            }
         }
     }
-    Ok(match command {
-        "install" => Command::Install { root },
-        "configure" => Command::Configure { root, dry_run },
-        _ => Command::Status { root, json },
+    Ok(())
+}
+
+/// The plan of the image. An image without one has nothing to be configured.
+fn plan(root: &Root) -> Result<Plan, Error> {
+    let Some(bytes) = root.read(plan::PATH, MAX_PLAN)? else { return Ok(Plan::default()) };
+    let corrupt = |found| Error::Corrupt { path: root.shown(plan::PATH), expected: "a plan", found };
+    let value: Value = serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
+    Plan::read(&value).map_err(|wrong| corrupt(wrong.to_string()))
+}
+
+fn show_status(root: &Root, json: bool) -> Result<u8, Error> {
+    let Some(record) = record::object(root, record::PATH)? else {
+        report("not configured yet\nhint: firstboot configure");
+        return Ok(NOT_CONFIGURED);
+    };
+    print(&if json { format!("{record:#}\n") } else { status::line(&record) + "\n" })?;
+    Ok(match record["state"].as_str() {
+        Some("configured") => 0,
+        Some("failed") => FAILED,
+        _ => NOT_CONFIGURED,
     })
 }
 
-fn print(text: &str) -> Result<(), Error> {
-    let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(Error::Output)
-}
-
-/// To standard error, where a failure has nowhere left to be reported.
-fn report(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+/// Whether a name is that of a script that the program stands for.
+fn script(name: &Path) -> Option<String> {
+    let name = name.file_name()?.to_str()?.strip_suffix(".sh")?;
+    Some(if name == "nstance-recv-watch" { "recv-watch" } else { name }.to_owned())
 }

@@ -37,17 +37,19 @@ pub fn update(root: &Root, plan: &Plan, source: &str, destination: &str, delete_
     }
     let present = root.read(destination, env::MAX_BYTES)?.unwrap_or_default();
     let present = env::parse(&root.shown(destination), &present)?;
-    let result: BTreeMap<&str, &str> = mutable(plan)
-        .map(|(name, variable)| {
-            let value = value(name, variable, &new).or_else(|| value(name, variable, &present));
-            (name, value.unwrap_or(&variable.default))
-        })
-        .collect();
-    let changed = root.write(destination, env::render(result).as_bytes(), &OWNER)?;
+    let changed = root.write(destination, merged(plan, &[&new, &present]).as_bytes(), &OWNER)?;
     if delete_source {
         root.remove(source)?;
     }
     Ok(changed)
+}
+
+/// The text of a file with every mutable variable: each has the value of the first map that knows it, or else its default.
+pub fn merged(plan: &Plan, maps: &[&BTreeMap<String, String>]) -> String {
+    env::render(mutable(plan).map(|(name, variable)| {
+        let value = maps.iter().find_map(|map| value(name, variable, map));
+        (name, value.unwrap_or(&variable.default))
+    }))
 }
 
 fn mutable(plan: &Plan) -> impl Iterator<Item = (&str, &Variable)> {

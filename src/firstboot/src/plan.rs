@@ -3,11 +3,15 @@
 //! Every layer has a part of it, the key `first_boot` of `layer.json`; the builder joins the parts of a kind in the order of
 //! its layers. Texts named "template" and "condition" are in the language of [`template`](crate::template).
 
+mod read;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+pub use read::Wrong;
 
 /// Where a machine has its plan.
 pub const PATH: &str = "/opt/podplane/share/firstboot.json";

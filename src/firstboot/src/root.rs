@@ -274,6 +274,17 @@ impl Root {
         Ok(self.changed("change", path, Some(owner)))
     }
 
+    /// Gives the file at `path`, made empty where it is missing, this time of last change; a dry run does nothing.
+    pub fn stamp(&self, path: &str, time: (i64, u32)) -> Result<(), Error> {
+        if self.dry_run() {
+            return Ok(());
+        }
+        if self.find(path)?.is_none() {
+            self.write(path, b"", &Owner { mode: 0o600, uid: 0, gid: 0 })?;
+        }
+        self.disk.stamp(path, time)
+    }
+
     /// What is in the directory `path`, by name; nothing where it is missing.
     pub fn list(&self, path: &str) -> Result<Vec<Listed>, Error> {
         let planned = self.overlay.as_ref().is_some_and(|overlay| overlay.borrow().find(path).is_some());

@@ -1,18 +1,26 @@
-//! What the record says, as one line for people or as JSON.
+//! What the record says, as one line for people.
 
 use serde_json::Value;
 
 /// The line that `configure` prints to the console and `status` to a terminal. An absent fact is `-`.
 pub fn line(record: &Value) -> String {
     let fact = |pointer| plain(record.pointer(pointer).and_then(Value::as_str).unwrap_or("-"));
-    format!(
-        "vmbake-firstboot: configured {} {} host={} dev={} ipv4={}",
-        fact("/image/id"),
-        fact("/image/version"),
-        fact("/hostname"),
-        fact("/network/device"),
-        fact("/network/ipv4"),
-    )
+    match record["state"].as_str() {
+        Some("failed") => {
+            let reason = record["error"].as_str().unwrap_or("-");
+            let reason: String = reason.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+            format!("vmbake-firstboot: failed: {reason}")
+        }
+        Some("unfinished") => "vmbake-firstboot: unfinished".to_owned(),
+        _ => format!(
+            "vmbake-firstboot: configured {} {} host={} dev={} ipv4={}",
+            fact("/image/id"),
+            fact("/image/version"),
+            fact("/hostname"),
+            fact("/network/device"),
+            fact("/network/ipv4"),
+        ),
+    }
 }
 
 /// A value that cannot break the line or drive a terminal.
@@ -29,5 +37,7 @@ mod tests {
     fn absent_facts_are_dashes_and_control_characters_are_replaced() {
         assert_eq!(line(&json!({})), "vmbake-firstboot: configured - - host=- dev=- ipv4=-");
         assert!(line(&json!({ "hostname": "a\u{1b}[2J\nb c" })).contains(" host=a?[2J?b?c "));
+        let failed = json!({ "state": "failed", "error": "no\u{1b} é" });
+        assert_eq!(line(&failed), "vmbake-firstboot: failed: no? é");
     }
 }

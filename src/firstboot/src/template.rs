@@ -16,6 +16,7 @@ mod parse;
 use std::collections::BTreeSet;
 
 pub use evaluate::{Machine, Scope, Value};
+pub(crate) use filters::{Url, base64, split_port};
 
 use parse::{Expression, Node};
 

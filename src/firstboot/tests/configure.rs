@@ -123,7 +123,7 @@ fn a_damaged_record_is_replaced() {
         write(root.path(), "var/lib/vmbake/firstboot.json", damage);
         assert_eq!(run(root.path(), &["status"]).status.code(), Some(1));
         assert!(run(root.path(), &["configure"]).status.success());
-        assert_eq!(parsed(root.path())["schema"], 1);
+        assert_eq!(parsed(root.path())["schema"], 2);
     }
 }
 
@@ -154,7 +154,7 @@ fn refused(root: &Path, expected: &str) {
     let output = run(root, &["configure"]);
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.starts_with("error: ") && message.contains(expected), "{message}");
+    assert!(message.starts_with("vmbake-firstboot: error: ") && message.contains(expected), "{message}");
 }
 
 #[test]

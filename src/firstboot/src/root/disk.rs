@@ -7,7 +7,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, fchown};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, Mode, OFlags, Timespec, Timestamps, futimens, mkdirat, openat, renameat, unlinkat,
+};
 use rustix::io::Errno;
 
 use super::{Found, Kind, Listed, Owner, Step};
@@ -198,6 +200,15 @@ impl Disk {
         let (file, found) = open_file(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?;
         refuse_links(&directory, &found, &shown)?;
         give(&file, &found, owner, &shown)
+    }
+
+    pub(super) fn stamp(&self, path: &str, (seconds, nanoseconds): (i64, u32)) -> Result<(), Error> {
+        let shown = self.shown(path);
+        let (directory, name) = self.above(path)?.ok_or_else(|| Error::missing(&shown))?;
+        let (file, _) = open_file(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?;
+        let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
+        let times = Timestamps { last_access: time, last_modification: time };
+        futimens(&file, &times).map_err(|error| Error::io("change the time of", &shown)(error.into()))
     }
 
     pub(super) fn list(&self, path: &str) -> Result<Vec<Listed>, Error> {

@@ -86,7 +86,7 @@ pub(crate) fn base64(text: &str) -> Result<String, Fault> {
     let wrong = || Fault::value("the value is not base64 of a text");
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let padding = digits.iter().rev().take_while(|byte| **byte == b'=').count();
-    if digits.len() % 4 != 0 || padding > 2 {
+    if !digits.len().is_multiple_of(4) || padding > 2 {
         return Err(wrong());
     }
     let mut bytes = Vec::with_capacity(digits.len() / 4 * 3);
@@ -128,7 +128,8 @@ pub(crate) struct Url<'a> {
 
 impl<'a> Url<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Self, Fault> {
-        let wrong = |reason: &str| Fault::value(format!("{text:?} is not a URL: {reason}"));
+        // The text is not shown: it may have a password in it.
+        let wrong = |reason: &str| Fault::value(format!("a value is not a URL: {reason}"));
         let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("it has no ://"))?;
         let port = match scheme {
             "http" => "80",

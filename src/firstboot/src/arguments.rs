@@ -1,0 +1,183 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+pub const HELP: &str = "\
+Finishes a baked image on its first boot, and keeps it what its settings say.
+
+Usage: firstboot COMMAND [OPTIONS]
+       NAME.sh [OPTIONS]          the same, for a link of that name, such as configure.sh
+
+Commands:
+  install              succeed if the image was baked: then everything is installed
+  bootstrap            find out once what this machine is
+  configure            bring directories, files and users up to date; bootstrap first, if it was not done
+  restart              enable, start and stop the services by the settings
+  permissions          bring mode and owner of directories and files up to date
+  hosts                bring the names in /etc/hosts up to date
+  update-mutable-env SRC DEST [true]
+                       merge the settings of SRC into DEST; with true, delete SRC
+  recv-watch           put files that arrived in their places, configure, restart
+  exec NAME            become the program NAME with the arguments of its settings
+  status               print what the last configure came to
+
+Options:
+  --root DIR   work below DIR instead of /; no unit is touched
+  --dry-run    print what would change, change nothing
+  --no-block   restart: do not wait for the services
+  --json       status: print the whole record
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not configured yet: user data is missing
+";
+
+/// What is to be done.
+#[derive(Debug, PartialEq)]
+pub enum Command {
+    Help,
+    Version,
+    Install,
+    Bootstrap,
+    Configure,
+    Restart { no_block: bool },
+    Permissions,
+    Hosts,
+    UpdateMutableEnv { source: String, destination: String, delete: bool },
+    RecvWatch,
+    Exec { name: String },
+    Status { json: bool },
+}
+
+/// The command line, understood.
+#[derive(Debug)]
+pub struct Arguments {
+    pub command: Command,
+    pub root: PathBuf,
+    pub dry_run: bool,
+}
+
+/// Options as they are given, and words that are none.
+#[derive(Default)]
+struct Given {
+    words: Vec<String>,
+    root: Option<PathBuf>,
+    dry_run: bool,
+    no_block: bool,
+    json: bool,
+    help: bool,
+    version: bool,
+}
+
+/// Reads the arguments, the program's own name first.
+pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments, String> {
+    let script = arguments.next().and_then(|called| super::script(Path::new(&called)));
+    let mut given = read(arguments)?;
+    if let Some(script) = script {
+        given.words.insert(0, script);
+    }
+    let command = command(&given)?;
+    let takes = |option: bool, taken: bool, name: &str| match option && !taken {
+        true => Err(format!("{name} does not belong to this command")),
+        false => Ok(()),
+    };
+    takes(given.no_block, matches!(command, Command::Restart { .. }), "--no-block")?;
+    takes(given.json, matches!(command, Command::Status { .. }), "--json")?;
+    takes(given.dry_run, !matches!(command, Command::Status { .. } | Command::Install), "--dry-run")?;
+    Ok(Arguments { command, root: given.root.unwrap_or_else(|| "/".into()), dry_run: given.dry_run })
+}
+
+fn read(mut arguments: impl Iterator<Item = OsString>) -> Result<Given, String> {
+    let mut given = Given::default();
+    while let Some(argument) = arguments.next() {
+        match argument.to_str() {
+            Some("--help" | "-h") => given.help = true,
+            Some("--version" | "-V") => given.version = true,
+            Some("--dry-run") => given.dry_run = true,
+            Some("--no-block") => given.no_block = true,
+            Some("--json") => given.json = true,
+            Some("--root") => {
+                let root = arguments.next().filter(|dir| !dir.is_empty()).ok_or("--root needs DIR")?;
+                given.root = Some(root.into());
+            }
+            Some(word) if !word.starts_with('-') => given.words.push(word.to_owned()),
+            _ => return Err(format!("unknown argument {argument:?}")),
+        }
+    }
+    Ok(given)
+}
+
+fn command(given: &Given) -> Result<Command, String> {
+    if given.help {
+        return Ok(Command::Help);
+    }
+    if given.version {
+        return Ok(Command::Version);
+    }
+    let words: Vec<&str> = given.words.iter().map(String::as_str).collect();
+    Ok(match words[..] {
+        ["install"] => Command::Install,
+        ["bootstrap"] => Command::Bootstrap,
+        ["configure"] => Command::Configure,
+        ["restart"] => Command::Restart { no_block: given.no_block },
+        ["permissions"] => Command::Permissions,
+        ["hosts"] => Command::Hosts,
+        ["recv-watch"] => Command::RecvWatch,
+        ["exec", name] => Command::Exec { name: name.to_owned() },
+        ["status"] => Command::Status { json: given.json },
+        ["update-mutable-env", source, destination, ref rest @ ..] => Command::UpdateMutableEnv {
+            source: absolute(source)?,
+            destination: absolute(destination)?,
+            delete: match rest {
+                [] | ["false" | "0"] => false,
+                ["true" | "1"] => true,
+                _ => return Err("after SRC and DEST comes true or nothing".to_owned()),
+            },
+        },
+        [] => return Err("a command is missing".to_owned()),
+        [word, ..] => return Err(format!("unknown command {word:?}, or wrong number of arguments")),
+    })
+}
+
+/// A path as the file layer takes it: below the root, not below the working directory.
+fn absolute(path: &str) -> Result<String, String> {
+    if path.starts_with('/') { Ok(path.to_owned()) } else { Err(format!("{path:?} is not an absolute path")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &str) -> Result<Arguments, String> {
+        parse(words.split(' ').map(OsString::from))
+    }
+
+    #[test]
+    fn commands_scripts_and_options_are_understood() {
+        assert_eq!(parsed("/x/configure.sh --dry-run").unwrap().command, Command::Configure);
+        assert_eq!(parsed("nstance-recv-watch.sh").unwrap().command, Command::RecvWatch);
+        assert_eq!(parsed("firstboot exec kubelet").unwrap().command, Command::Exec { name: "kubelet".into() });
+        let update = |delete| Command::UpdateMutableEnv { source: "/a".into(), destination: "/b".into(), delete };
+        assert_eq!(parsed("update-mutable-env.sh /a /b 1").unwrap().command, update(true));
+        assert_eq!(parsed("firstboot update-mutable-env /a /b").unwrap().command, update(false));
+        assert_eq!(parsed("firstboot --root /r hosts").unwrap().root, Path::new("/r"));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for words in [
+            "firstboot",
+            "firstboot what",
+            "other.sh",
+            "firstboot configure again",
+            "firstboot exec",
+            "firstboot --root",
+            "firstboot status --dry-run",
+            "firstboot configure --json",
+            "firstboot configure --no-block",
+            "firstboot update-mutable-env a /b",
+            "firstboot update-mutable-env /a /b perhaps",
+        ] {
+            assert!(parsed(words).is_err(), "{words}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Every boot: the machine becomes what its settings say, from wherever it was before.
+
+use std::collections::BTreeSet;
+
+use crate::blocks;
+use crate::bootstrap;
+use crate::connect;
+use crate::error::Error;
+use crate::facts;
+use crate::files;
+use crate::machine::Here;
+use crate::permissions;
+use crate::plan::{Inputs, Plan, Stage};
+use crate::record::Record;
+use crate::root::Root;
+use crate::services;
+use crate::settings::{self, Variables};
+use crate::template::{Fault, Scope};
+use crate::users;
+
+/// Does it all, under a lock that the caller holds. A failure is recorded, for `status`.
+pub fn run(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
+    let done = steps(root, plan, record);
+    match &done {
+        // Nothing is wrong yet: the machine waits.
+        Err(Error::NotReady { .. }) => {}
+        Err(error) => record.failed(root, &crate::chain(error))?,
+        Ok(()) => record.configured(root)?,
+    }
+    done
+}
+
+fn steps(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
+    facts::installed(root)?;
+    if let Some(inputs) = &plan.inputs {
+        bootstrap::is_done(root, inputs)?;
+        settings::user_data(root, plan, inputs)?;
+    }
+    permissions::apply(root, plan, &crate::accounts::Accounts::read(root)?)?;
+    if let Some(inputs) = &plan.inputs {
+        bootstrap::run(root, plan, inputs)?;
+    }
+    let variables = variables(root, plan)?;
+    let machine = Here::new(root);
+    let scope = Scope { variables: &variables, machine: &machine };
+    settings::check(&plan.checks, Some(Stage::Before), &scope)?;
+    for address in &plan.connect {
+        let address = crate::template::render(address, &scope, crate::template::Writing::Raw);
+        connect::check(&address.map_err(Error::fault("connect"))?, &machine)?;
+    }
+    write_files(root, plan, &variables, record)?;
+    for fault in blocks::write(root, &plan.blocks, &scope)? {
+        // The addresses are looked up again by a timer: a name server that is away for now does not hold up the machine.
+        crate::report(&format!("warning: {fault}"));
+    }
+    settings::check(&plan.checks, Some(Stage::After), &scope)?;
+    for command in &plan.commands {
+        if let [program, arguments @ ..] = &command[..] {
+            services::run(root, program, &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+        }
+    }
+    Ok(())
+}
+
+fn write_files(root: &Root, plan: &Plan, variables: &Variables, record: &mut Record) -> Result<(), Error> {
+    let machine = Here::new(root);
+    let accounts = users::make(root, plan, &Scope { variables, machine: &machine })?;
+    let outcome = files::evaluate(&plan.files, variables, &machine, &|path| files::template_of(root, path))?;
+    // A path that depends on variables is recorded before there is a file: one that a killed run wrote is found again.
+    let earlier = record.placed();
+    record.set_placed(root, earlier.union(&outcome.placed).cloned().collect::<BTreeSet<_>>())?;
+    files::write(root, &accounts, &outcome)?;
+    files::remove_stale(root, &earlier, &outcome)?;
+    record.set_placed(root, outcome.placed)
+}
+
+/// All variables of a machine on which `bootstrap` was done; without inputs, their defaults.
+pub fn variables(root: &Root, plan: &Plan) -> Result<Variables, Error> {
+    let mut variables = match &plan.inputs {
+        None => settings::combine(plan, &[])?,
+        Some(Inputs { detected, mutable, .. }) => {
+            let user_data = match &plan.inputs {
+                Some(inputs) => settings::user_data(root, plan, inputs)?,
+                None => Variables::new(),
+            };
+            let read =
+                |path: &str| settings::read(root, path)?.ok_or_else(|| Error::NotReady { path: root.shown(path) });
+            settings::combine(plan, &[&user_data, &read(detected)?, &read(mutable)?])?
+        }
+    };
+    settings::assign(&plan.values, &mut variables, &Here::new(root))?;
+    Ok(variables)
+}
+
+/// The blocks alone; a host without addresses is a failure here, as somebody looks at this one.
+pub fn hosts(root: &Root, plan: &Plan) -> Result<(), Error> {
+    let variables = variables(root, plan)?;
+    let faults = blocks::write(root, &plan.blocks, &Scope { variables: &variables, machine: &Here::new(root) })?;
+    faults.into_iter().next().map_or(Ok(()), |fault: Fault| Err(Error::fault("hosts")(fault)))
+}
+
+/// Enables, starts and stops the services.
+pub fn restart(root: &Root, plan: &Plan, no_block: bool) -> Result<(), Error> {
+    let variables = variables(root, plan)?;
+    let scope = Scope { variables: &variables, machine: &Here::new(root) };
+    services::handle(root, plan, &scope, services::Occasion::Restart, no_block)
+}

@@ -1,0 +1,154 @@
+//! Files that are written whole, by the rules of a plan.
+
+use std::collections::BTreeSet;
+
+use crate::accounts::Accounts;
+use crate::env;
+use crate::error::Error;
+use crate::plan::{Content, FileRule, Notation, Plan};
+use crate::root::Root;
+use crate::settings::{self, Variables};
+use crate::template::{self, Machine, Scope, Text, Writing};
+
+/// Longest template, in bytes.
+const MAX_TEMPLATE: u64 = 1 << 20;
+
+/// Reads a template by its absolute path.
+pub type Templates<'a> = dyn Fn(&str) -> Result<String, Error> + 'a;
+
+/// What the rules come to with the values of a machine.
+pub struct Outcome<'a> {
+    /// Rules whose files are to be there, with path and content.
+    pub present: Vec<(&'a FileRule, String, String)>,
+    /// Paths that are to be absent.
+    pub absent: Vec<String>,
+    /// Paths that depend on variables, of those that are to be there.
+    pub placed: BTreeSet<String>,
+}
+
+/// Evaluates all rules; nothing is written yet, so that a mistake in one leaves the machine as it is.
+pub fn evaluate<'a>(
+    rules: impl IntoIterator<Item = &'a FileRule>,
+    variables: &Variables,
+    machine: &dyn Machine,
+    templates: &Templates,
+) -> Result<Outcome<'a>, Error> {
+    let scope = Scope { variables, machine };
+    let mut outcome = Outcome { present: Vec::new(), absent: Vec::new(), placed: BTreeSet::new() };
+    for rule in rules {
+        let fault = Error::fault(&rule.path);
+        let path = Text::parse(&rule.path).map_err(&fault)?;
+        let depends = !path.names().is_empty();
+        if template::holds(rule.when.as_deref(), &scope).map_err(&fault)? {
+            let path = path.render(&scope, Writing::Lines).map_err(&fault)?;
+            if depends {
+                outcome.placed.insert(path.clone());
+            }
+            let content = content(rule, variables, machine, templates)?;
+            outcome.present.push((rule, path, content));
+        } else if !rule.keep && !depends {
+            outcome.absent.push(rule.path.clone());
+        }
+    }
+    Ok(outcome)
+}
+
+fn content(
+    rule: &FileRule,
+    variables: &Variables,
+    machine: &dyn Machine,
+    templates: &Templates,
+) -> Result<String, Error> {
+    let scope = Scope { variables, machine };
+    let fault = Error::fault(&rule.path);
+    match &rule.content {
+        Content::Text(text) => template::render(text, &scope, Writing::Lines).map_err(fault),
+        Content::Environment(assignments) => {
+            let mut pairs = Vec::new();
+            for assignment in assignments {
+                if template::holds(assignment.when.as_deref(), &scope).map_err(&fault)? {
+                    let value = template::render(&assignment.value, &scope, Writing::Raw).map_err(&fault)?;
+                    pairs.push((assignment.name.as_str(), value));
+                }
+            }
+            Ok(env::render(pairs.iter().map(|(name, value)| (*name, value.as_str()))))
+        }
+        Content::Template(template) => {
+            let mut variables = variables.clone();
+            for (name, value) in &template.with {
+                let value = template::render(value, &scope, Writing::Raw).map_err(&fault)?;
+                variables.insert(name.clone(), value);
+            }
+            let writing = match template.format {
+                Notation::Text => Writing::Lines,
+                Notation::Json => Writing::Json,
+            };
+            let text = templates(&template.file)?;
+            template::render(&text, &Scope { variables: &variables, machine }, writing)
+                .map_err(Error::fault(&template.file))
+        }
+    }
+}
+
+/// A template of the image.
+pub fn template_of(root: &Root, path: &str) -> Result<String, Error> {
+    let bytes = root.read(path, MAX_TEMPLATE)?.ok_or_else(|| Error::missing(&root.shown(path)))?;
+    String::from_utf8(bytes).map_err(|error| Error::Corrupt {
+        path: root.shown(path),
+        expected: "UTF-8",
+        found: error.utf8_error().to_string(),
+    })
+}
+
+/// Writes and removes what the rules came to.
+pub fn write(root: &Root, accounts: &Accounts, outcome: &Outcome) -> Result<(), Error> {
+    for (rule, path, content) in &outcome.present {
+        if let (Some(directory), Some((parent, _))) = (&rule.directory, path.rsplit_once('/')) {
+            root.directory(parent, &accounts.owner(directory.mode, &directory.owner, &directory.group)?)?;
+        }
+        root.write(path, content.as_bytes(), &accounts.owner(rule.mode, &rule.owner, &rule.group)?)?;
+    }
+    outcome.absent.iter().try_for_each(|path| root.remove(path).map(drop))
+}
+
+/// Removes what earlier runs wrote at paths that no rule comes to any more, and directories that are empty then.
+pub fn remove_stale(root: &Root, earlier: &BTreeSet<String>, outcome: &Outcome) -> Result<(), Error> {
+    for path in earlier.difference(&outcome.placed) {
+        root.remove(path)?;
+        if let Some((parent, _)) = path.rsplit_once('/') {
+            root.remove_directory(parent)?;
+        }
+    }
+    Ok(())
+}
+
+/// The files that the builder writes into an image: those with `bake`, with the defaults of all variables.
+pub fn baked<'a>(
+    plan: &'a Plan,
+    facts: &Variables,
+    templates: &Templates,
+) -> Result<Vec<(&'a FileRule, String, String)>, Error> {
+    let mut variables = settings::combine(plan, &[])?;
+    variables.extend(facts.clone());
+    settings::assign(&plan.detect, &mut variables, &Nowhere)?;
+    settings::assign(&plan.values, &mut variables, &Nowhere)?;
+    let rules = plan.files.iter().filter(|rule| rule.bake);
+    evaluate(rules, &variables, &Nowhere, templates).map(|outcome| outcome.present)
+}
+
+/// No machine: the image is still being made.
+struct Nowhere;
+
+impl Machine for Nowhere {
+    fn exists(&self, _: &str) -> Result<bool, template::Fault> {
+        Ok(false)
+    }
+
+    fn addresses(&self, host: &str) -> Result<Vec<String>, template::Fault> {
+        Err(template::Fault::Unresolved { host: host.to_owned(), reason: "an image has no network".to_owned() })
+    }
+
+    fn cloud(&self, _: &str) -> Result<String, template::Fault> {
+        Ok(String::new())
+    }
+}

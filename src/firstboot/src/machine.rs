@@ -1,0 +1,69 @@
+//! What templates ask the machine: files, names of hosts, and what the cloud says.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::root::Root;
+use crate::template::{Fault, Machine};
+
+/// What cloud-init knows about the machine, without secrets.
+const CLOUD: &str = "/run/cloud-init/instance-data.json";
+
+/// Longest answer of the cloud that is read, in bytes: user data is a part of it.
+const MAX_CLOUD: u64 = 16 << 20;
+
+/// This machine, or the tree below `--root`.
+pub struct Here<'a> {
+    root: &'a Root,
+}
+
+impl<'a> Here<'a> {
+    /// The machine whose files are below `root`.
+    pub fn new(root: &'a Root) -> Self {
+        Self { root }
+    }
+}
+
+impl Machine for Here<'_> {
+    fn exists(&self, path: &str) -> Result<bool, Fault> {
+        match self.root.find(path) {
+            Ok(found) => Ok(found.is_some()),
+            Err(error) => Err(Fault::Value { message: crate::chain(&error) }),
+        }
+    }
+
+    /// The resolver of a static program knows neither systemd-resolved nor nsswitch.conf: getent(1) does.
+    fn addresses(&self, host: &str) -> Result<Vec<String>, Fault> {
+        let failed = |reason: String| Fault::Unresolved { host: host.to_owned(), reason };
+        let output = Command::new("/usr/bin/getent")
+            .args(["ahosts", "--", host])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|error| failed(error.to_string()))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let addresses = text.lines().filter_map(|line| line.split_whitespace().next()?.parse::<IpAddr>().ok());
+        let addresses: BTreeSet<IpAddr> = addresses.collect();
+        match addresses.is_empty() {
+            true => Err(failed("getent ahosts finds none".to_owned())),
+            false => Ok(addresses.iter().map(IpAddr::to_string).collect()),
+        }
+    }
+
+    fn cloud(&self, path: &str) -> Result<String, Fault> {
+        let wrong = |message: String| Fault::Value { message: format!("{CLOUD}: {message}") };
+        let bytes = match self.root.read(CLOUD, MAX_CLOUD) {
+            Ok(None) => return Ok(String::new()),
+            Ok(Some(bytes)) => bytes,
+            Err(error) => return Err(Fault::Value { message: crate::chain(&error) }),
+        };
+        let data: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+        Ok(match data.pointer(&format!("/{}", path.replace('.', "/"))) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        })
+    }
+}

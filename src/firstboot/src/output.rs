@@ -1,0 +1,28 @@
+//! Words for people: data to standard output, the rest to standard error.
+
+use std::error::Error as StdError;
+use std::io::Write;
+
+use crate::error::Error;
+
+/// To standard output.
+pub fn print(text: &str) -> Result<(), Error> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(Error::Output)
+}
+
+/// To standard error, where a failure has nowhere left to be reported.
+pub fn report(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
+/// An error and its causes in one line.
+pub fn chain(error: &dyn StdError) -> String {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    message
+}

@@ -1,0 +1,120 @@
+//! Files that arrived for this machine go to their places, and what depends on them is configured and restarted.
+
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::accounts::Accounts;
+use crate::bootstrap;
+use crate::configure;
+use crate::error::Error;
+use crate::machine::Here;
+use crate::mutable;
+use crate::plan::{Plan, Receive};
+use crate::record::Record;
+use crate::root::{Kind, Listed, Owner, Root};
+use crate::services::{self, Occasion};
+use crate::template::Scope;
+
+/// Longest file that is taken, in bytes: certificates and keys have some kilobytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// A file that is older than the last run by less than this is taken again: the kernel stamps files with a clock that lags
+/// behind by up to 10 ms. Taking a file twice changes nothing.
+const LAG: i64 = 1;
+
+/// Time of a file: seconds and nanoseconds since 1970.
+type Time = (i64, u32);
+
+/// Takes what arrived; true if anything did. The caller holds the lock.
+pub fn run(root: &Root, plan: &Plan, record: &mut Record) -> Result<bool, Error> {
+    let receive = plan.receive.as_ref().ok_or(Error::NothingReceived)?;
+    let trigger = format!("{}/{}", receive.directory, receive.trigger);
+    // Before anything is read: what arrives from now on sets off another run.
+    let mut asked = root.remove(&trigger)?;
+    let start = now();
+    if asked && !root.dry_run() {
+        // Files arrive in bursts, which are better handled at once; no event tells that there are no more.
+        thread::sleep(Duration::from_secs(1));
+    }
+    let last = root.find(&receive.stamp)?.map(|found| (found.modified.0 - LAG, found.modified.1));
+    let new: Vec<Listed> = root.list(&receive.directory)?.into_iter().filter(|file| is_new(file, last)).collect();
+    asked |= !new.is_empty();
+    if !asked {
+        return Ok(false);
+    }
+    let taken = take(root, plan, receive, &new);
+    if root.find(&trigger)?.is_some() {
+        // Another run follows, and takes these files again: the stamp is not set.
+        return taken.map(|()| true);
+    }
+    taken?;
+    configure::run(root, plan, record)?;
+    let variables = configure::variables(root, plan)?;
+    let scope = Scope { variables: &variables, machine: &Here::new(root) };
+    let restarted = services::handle(root, plan, &scope, Occasion::Receive, false);
+    root.stamp(&receive.stamp, start)?;
+    restarted.map(|()| true)
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (i64::try_from(since.as_secs()).unwrap_or(i64::MAX), since.subsec_nanos())
+}
+
+fn is_new(file: &Listed, last: Option<Time>) -> bool {
+    last.is_none_or(|last| file.found.modified > last)
+}
+
+/// Copies each file to its place. One that is refused does not keep the others from their places.
+fn take(root: &Root, plan: &Plan, receive: &Receive, new: &[Listed]) -> Result<(), Error> {
+    let accounts = Accounts::read(root)?;
+    let mut failed = None;
+    for file in new {
+        failed = failed.or(take_one(root, plan, receive, &accounts, file).err());
+    }
+    for (name, place) in &plan.keys {
+        let source = format!("{}/{name}", receive.keys);
+        let copied = match root.find(&source)? {
+            Some(found) if found.kind == Kind::File && root.find(&place.certificate)?.is_some() => copy(
+                root,
+                &source,
+                &format!("{}/{name}", place.directory),
+                &accounts.owner(0o640, "root", &place.group)?,
+            ),
+            _ => Ok(()),
+        };
+        failed = failed.or(copied.err());
+    }
+    failed.map_or(Ok(()), Err)
+}
+
+fn take_one(root: &Root, plan: &Plan, receive: &Receive, accounts: &Accounts, file: &Listed) -> Result<(), Error> {
+    let name = file.name.to_string_lossy();
+    let source = format!("{}/{name}", receive.directory);
+    let is_file = file.found.kind == Kind::File;
+    if name == receive.mutable.as_str() && is_file {
+        let inputs = plan.inputs.as_ref().ok_or(Error::NothingReceived)?;
+        if !bootstrap::is_done(root, inputs)? {
+            return Err(Error::NotReady { path: root.shown(&inputs.marker) });
+        }
+        return mutable::update(root, plan, &source, &inputs.mutable, false).map(drop);
+    }
+    match plan.received.get(&*name).filter(|_| is_file) {
+        Some(place) => {
+            let owner = accounts.owner(0o640, "root", &place.group)?;
+            copy(root, &source, &format!("{}/{name}", place.directory), &owner)
+        }
+        None => {
+            crate::report(&format!(
+                "warning: {}: not a file that is expected here; left alone",
+                root.shown(&source).display()
+            ));
+            Ok(())
+        }
+    }
+}
+
+fn copy(root: &Root, from: &str, to: &str, owner: &Owner) -> Result<(), Error> {
+    let content = root.read(from, MAX_FILE)?.ok_or_else(|| Error::missing(&root.shown(from)))?;
+    root.write(to, &content, owner).map(drop)
+}

@@ -1,0 +1,92 @@
+//! What the last run of `configure` came to: `/var/lib/vmbake/firstboot.json`. No time is in it: a run that changes nothing
+//! writes nothing.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::error::Error;
+use crate::facts::Facts;
+use crate::root::{Owner, Root};
+
+/// Where it is.
+pub const PATH: &str = "/var/lib/vmbake/firstboot.json";
+
+/// The largest record or manifest that is read, in bytes: a real manifest has some 20 KB.
+pub const MAX_BYTES: u64 = 1 << 20;
+
+const PRIVATE: Owner = Owner { mode: 0o600, uid: 0, gid: 0 };
+
+/// The record as it is on the disk.
+pub struct Record {
+    value: Option<Value>,
+}
+
+impl Record {
+    /// Reads it. One that a power cut damaged counts as none; what is not a record at all is refused.
+    pub fn read(root: &Root) -> Result<Self, Error> {
+        match object(root, PATH) {
+            Ok(value) => Ok(Self { value }),
+            Err(Error::Corrupt { .. }) => Ok(Self { value: None }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What it says, if there is one.
+    pub fn value(&self) -> Option<&Value> {
+        self.value.as_ref()
+    }
+
+    /// Paths that depended on variables when they were written.
+    pub fn placed(&self) -> BTreeSet<String> {
+        let paths = self.value.as_ref().and_then(|value| value["placed"].as_array());
+        paths.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+
+    /// Records those paths.
+    pub fn set_placed(&mut self, root: &Root, placed: BTreeSet<String>) -> Result<(), Error> {
+        if self.placed() == placed {
+            return Ok(());
+        }
+        let mut value = self.value.clone().unwrap_or_else(|| json!({ "schema": 2, "state": "unfinished" }));
+        value["placed"] = json!(placed);
+        self.write(root, value)
+    }
+
+    /// Records what the machine is, and that it is configured.
+    pub fn configured(&mut self, root: &Root) -> Result<(), Error> {
+        let mut value = Facts::gather(root)?.json();
+        value["state"] = json!("configured");
+        value["placed"] = json!(self.placed());
+        self.write(root, value)
+    }
+
+    /// Records why the machine is not configured.
+    pub fn failed(&mut self, root: &Root, reason: &str) -> Result<(), Error> {
+        let value = json!({ "schema": 2, "state": "failed", "error": reason, "placed": self.placed() });
+        self.write(root, value)
+    }
+
+    fn write(&mut self, root: &Root, value: Value) -> Result<(), Error> {
+        if self.value.as_ref() != Some(&value) {
+            // It tells what was done: a dry run does nothing.
+            if !root.dry_run() {
+                root.write(PATH, format!("{value:#}\n").as_bytes(), &PRIVATE)?;
+            }
+            self.value = Some(value);
+        }
+        Ok(())
+    }
+}
+
+/// The JSON object in a file, or `None` where there is no file.
+pub fn object(root: &Root, path: &str) -> Result<Option<Value>, Error> {
+    let Some(bytes) = root.read(path, MAX_BYTES)? else { return Ok(None) };
+    let corrupt = |expected, found| Error::Corrupt { path: root.shown(path), expected, found };
+    let text = std::str::from_utf8(&bytes).map_err(|error| corrupt("UTF-8", error.to_string()))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| corrupt("JSON", error.to_string()))?;
+    match value.is_object() {
+        true => Ok(Some(value)),
+        false => Err(corrupt("a JSON object", "another JSON value".into())),
+    }
+}

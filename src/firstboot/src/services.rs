@@ -1,0 +1,80 @@
+//! Units of systemd, by way of systemctl(1): each call costs a tenth of a second or more, so units are handled together.
+
+use std::process::{Command, Stdio};
+
+use crate::error::Error;
+use crate::plan::{Action, Plan, Service};
+use crate::root::Root;
+use crate::template::{self, Scope};
+
+/// When services are handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// `restart`: each as its action says.
+    Restart,
+    /// Files were received: those that want it are restarted.
+    Receive,
+}
+
+/// Enables, starts and stops; a failure of one does not keep the others from being handled.
+pub fn handle(root: &Root, plan: &Plan, scope: &Scope, occasion: Occasion, no_block: bool) -> Result<(), Error> {
+    let (mut on, mut off) = (Vec::new(), Vec::new());
+    for service in plan.services.iter().filter(|service| occasion == Occasion::Restart || service.on_receive) {
+        let wanted = template::holds(service.when.as_deref(), scope).map_err(Error::fault(&service.unit))?;
+        if wanted { on.push(service) } else { off.push(service.unit.as_str()) }
+    }
+    let units = |wanted: fn(&Service) -> bool| -> Vec<&str> {
+        on.iter().filter(|service| wanted(service)).map(|service| service.unit.as_str()).collect()
+    };
+    let block: &[&str] = if no_block { &["--no-block"] } else { &[] };
+    systemctl(root, &["daemon-reload"], &[])?;
+    // What cannot be stopped, or is not there, is not in the way.
+    if let Err(error) = systemctl(root, &[&["disable", "--no-reload", "--now"], block].concat(), &off) {
+        crate::report(&format!("warning: {}", crate::chain(&error)));
+    }
+    let mut failed = Vec::new();
+    let mut call = |arguments: &[&str], units: &[&str]| failed.extend(systemctl(root, arguments, units).err());
+    match occasion {
+        Occasion::Restart => {
+            call(&["enable", "--no-reload"], &units(|_| true));
+            call(&[&["start"], block].concat(), &units(|service| service.action == Action::Start));
+            call(&[&["restart"], block].concat(), &units(|service| service.action == Action::Restart));
+        }
+        Occasion::Receive => {
+            call(&["enable", "--no-reload"], &units(|service| service.when.is_some()));
+            call(&[&["restart"], block].concat(), &units(|_| true));
+        }
+    }
+    failed.into_iter().next().map_or(Ok(()), Err)
+}
+
+/// Runs systemctl, unless there is nothing to do it with. What it says goes to standard error.
+fn systemctl(root: &Root, arguments: &[&str], units: &[&str]) -> Result<(), Error> {
+    if units.is_empty() && arguments != ["daemon-reload"] {
+        return Ok(());
+    }
+    run(root, "/usr/bin/systemctl", &[arguments, units].concat())
+}
+
+/// Runs a program to its end; below another root, or where nothing may change, it is only named.
+pub fn run(root: &Root, program: &str, arguments: &[&str]) -> Result<(), Error> {
+    if root.dry_run() || !root.is_system() {
+        return crate::print(&format!("run {program} {}\n", arguments.join(" ")));
+    }
+    execute(program, arguments)
+}
+
+/// Runs a program to its end.
+pub fn execute(program: &str, arguments: &[&str]) -> Result<(), Error> {
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .output()
+        .map_err(Error::io("run", program.as_ref()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+    Err(Error::Command { line: format!("{program} {}", arguments.join(" ")), status: output.status, said })
+}

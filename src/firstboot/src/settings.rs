@@ -1,0 +1,127 @@
+//! Variables with their values: the inputs of a plan and what it makes of them.
+
+use std::collections::BTreeMap;
+
+use crate::env;
+use crate::error::Error;
+use crate::plan::{Assignment, Check, Format, Inputs, Plan, Stage, Variable};
+use crate::root::Root;
+use crate::template::{self, Machine, Scope, Url, Writing, base64};
+
+/// Names and their values.
+pub type Variables = BTreeMap<String, String>;
+
+/// The variables of a file; `None` where it is missing or empty.
+pub fn read(root: &Root, path: &str) -> Result<Option<Variables>, Error> {
+    match root.read(path, env::MAX_BYTES)? {
+        Some(bytes) if !bytes.is_empty() => env::parse(&root.shown(path), &bytes).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// What user data says. Names that the plan does not have are reported and left out.
+pub fn user_data(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<Variables, Error> {
+    let missing = || Error::NotReady { path: root.shown(&inputs.user_data) };
+    let mut found = read(root, &inputs.user_data)?.ok_or_else(missing)?;
+    found.retain(|name, _| {
+        let known = plan.variables.iter().any(|(key, variable)| key == name || variable.aliases.contains(name));
+        if !known {
+            crate::report(&format!("warning: {}: {name} means nothing here", inputs.user_data));
+        }
+        known
+    });
+    Ok(found)
+}
+
+/// Every variable of the plan: of the files the last that is not empty, else what an older name has, else the default.
+pub fn combine(plan: &Plan, files: &[&Variables]) -> Result<Variables, Error> {
+    let find = |name: &str| files.iter().rev().filter_map(|file| file.get(name)).find(|value| !value.is_empty());
+    let mut variables = Variables::new();
+    for assignment in plan.detect.iter().chain(&plan.values) {
+        variables.insert(assignment.name.clone(), find(&assignment.name).cloned().unwrap_or_default());
+    }
+    for (name, variable) in &plan.variables {
+        let found = find(name).or_else(|| variable.aliases.iter().find_map(|alias| find(alias)));
+        let value = found.unwrap_or(&variable.default);
+        check_value(name, variable, value)?;
+        variables.insert(name.clone(), value.clone());
+    }
+    Ok(variables)
+}
+
+/// Refuses a value that does not look as the plan says.
+pub fn check_value(name: &str, variable: &Variable, value: &str) -> Result<(), Error> {
+    let expected = if value.is_empty() {
+        variable.required.then(|| "a value".to_owned())
+    } else if !variable.one_of.is_empty() && !variable.one_of.iter().any(|one| one == value) {
+        Some(variable.one_of.join(", "))
+    } else {
+        variable.format.filter(|format| !matches(*format, value)).map(|format| described(format).to_owned())
+    };
+    match expected {
+        Some(expected) => {
+            Err(Error::Setting { name: name.to_owned(), expected, found: value.chars().take(80).collect() })
+        }
+        None => Ok(()),
+    }
+}
+
+fn matches(format: Format, value: &str) -> bool {
+    let number = || value.bytes().all(|byte| byte.is_ascii_digit());
+    match format {
+        Format::Boolean => matches!(value, "true" | "false"),
+        Format::Number => number() && value.parse::<i32>().is_ok(),
+        Format::Port => number() && value.parse::<u16>().is_ok_and(|port| port > 0),
+        Format::Hostname => {
+            value.len() <= 253
+                && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte))
+                && value.split('.').all(|label| !label.is_empty() && !label.starts_with('-'))
+        }
+        Format::Url => Url::parse(value).is_ok(),
+        Format::Base64 => base64(value).is_ok(),
+    }
+}
+
+fn described(format: Format) -> &'static str {
+    match format {
+        Format::Boolean => "true or false",
+        Format::Number => "a decimal number",
+        Format::Port => "a port from 1 to 65535",
+        Format::Hostname => "a host name of letters, digits, dots and dashes",
+        Format::Url => "an http:// or https:// URL",
+        Format::Base64 => "a text in base64",
+    }
+}
+
+/// Sets variables one after the other; one whose condition does not hold stays, or becomes empty.
+pub fn assign(assignments: &[Assignment], variables: &mut Variables, machine: &dyn Machine) -> Result<(), Error> {
+    for assignment in assignments {
+        let scope = Scope { variables, machine };
+        let fault = Error::fault(&assignment.name);
+        let value = match template::holds(assignment.when.as_deref(), &scope).map_err(&fault)? {
+            true => template::render(&assignment.value, &scope, Writing::Raw).map_err(&fault)?,
+            false if variables.contains_key(&assignment.name) => continue,
+            false => String::new(),
+        };
+        variables.insert(assignment.name.clone(), value);
+    }
+    Ok(())
+}
+
+/// Stops at the first check of a stage that does not hold.
+pub fn check<'a>(
+    checks: impl IntoIterator<Item = &'a Check>,
+    stage: Option<Stage>,
+    scope: &Scope,
+) -> Result<(), Error> {
+    for check in checks.into_iter().filter(|check| stage.is_none_or(|stage| check.at == stage)) {
+        let fault = Error::fault(&check.that);
+        if template::holds(check.when.as_deref(), scope).map_err(&fault)?
+            && !template::holds(Some(&check.that), scope).map_err(&fault)?
+        {
+            let message = template::render(&check.otherwise, scope, Writing::Raw).map_err(&fault)?;
+            return Err(Error::Check { message });
+        }
+    }
+    Ok(())
+}
