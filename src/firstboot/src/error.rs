@@ -9,7 +9,7 @@ use crate::template::Fault;
 
 /// Why a command failed. `Io` is the system's refusal, `Corrupt` and `Syntax` a damaged input, `Refused` and `TooLarge` one
 /// that is not safe to use. No message has the value of a variable in it: values may be secrets.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     /// A system call failed.
     #[error("{action} {path}")]
@@ -157,6 +157,13 @@ pub enum Error {
     /// Standard output is gone.
     #[error("write to standard output")]
     Output(#[source] io::Error),
+}
+
+/// The message: what derives write would add kilobytes to the program.
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
 }
 
 impl Error {
