@@ -8,6 +8,7 @@ declare -A package=(
     [qemu-aarch64-static]=qemu-user-static [e2fsck]=e2fsprogs [sgdisk]=gdisk [mkfs.vfat]=dosfstools [mcopy]=mtools
     [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [gcc]=gcc [python3]=python3 [make]=make [xz]=xz-utils
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
+    [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux
 )
 missing=()
 export PATH=$PATH:/usr/sbin:/sbin

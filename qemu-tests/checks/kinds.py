@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""kinds.py VMBAKE BASE: bakes knd and knc for amd64 and arm64, and compares knc with a node that dpkg, useradd, tar and systemctl made.
+"""kinds.py VMBAKE BASE: bakes knd and knc for amd64 and arm64, and compares knc with a node that dpkg, useradd, tar and systemctl made; then they are booted, by life.py.
 
 The artifacts come from release sites on loopback, the packages from the Debian archive. BASE has the root file system that
 it was made of beside it, as rootfs.tar. Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root, for chroot and loop mounts.
@@ -219,6 +219,8 @@ def main(vmbake, base):
         finally:
             lab.server.kill()
         compare(work, pathlib.Path(base).parent / "rootfs.tar", "knc.debian-13.amd64")
+        nodes = [work / f"out/{kind}.debian-13.amd64.raw" for kind in ("knc", "knd")]
+        case("knc and knd live", subprocess.run([HERE / "life.py", *nodes], check=False).returncode == 0)
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

@@ -48,6 +48,13 @@ pub struct Clash {
     pub second: Source,
 }
 
+impl Source {
+    /// Whether it is in the layer's part of the plan, and not in another key.
+    pub(crate) fn is_of_part(&self) -> bool {
+        self.pointer.starts_with(PART)
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "layer {}: {}", self.layer, self.pointer)
@@ -116,7 +123,7 @@ impl Joiner {
     fn owned(&mut self, parent: &str, path: &str, pointer: String, owner: &Ownership) {
         let entry = child(parent, path);
         let source = Source { layer: self.layer.clone(), pointer };
-        if let Some(first) = self.compiled.sources.get(&entry).filter(|first| first.pointer.starts_with(PART)) {
+        if let Some(first) = self.compiled.sources.get(&entry).filter(|first| first.is_of_part()) {
             self.clashes.push(Clash { first: first.layer.clone(), second: source });
             return;
         }

@@ -8,6 +8,7 @@ mod debhelper;
 mod deferred;
 mod dpkg;
 mod expand;
+mod first_boot;
 mod ldcache;
 mod limits;
 mod overrides;
@@ -29,10 +30,11 @@ use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree, TreeError};
 
 use crate::elf::ElfError;
+use crate::first_boot::Fault;
 use crate::images::Layout;
 use crate::layer::{AuditedScript, Layer, LayerFile};
 use crate::manifest::Manifest;
-use crate::stage::{Content, Entry, Staged, StagedArtifact};
+use crate::stage::{Content, Entry, FIRSTBOOT, Staged, StagedArtifact};
 use place::Target;
 pub(crate) use place::matches;
 
@@ -98,6 +100,16 @@ pub enum MergeError {
     Attribute { path: String, artifact: String, name: String },
     #[error("{path}, which {artifact} brings, differs only in case from {found}, which {first} brings")]
     Case { path: String, artifact: String, found: String, first: String },
+    #[error("{}", lines(.faults))]
+    FirstBoot { faults: Vec<Fault> },
+    #[error("the plan of the first boot cannot be written as JSON")]
+    Plan { source: serde_json::Error },
+    #[error("a file of the first boot cannot be written into the image")]
+    Baked { source: vmbake_firstboot::error::Error },
+}
+
+fn lines(faults: &[Fault]) -> String {
+    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
 /// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
@@ -134,6 +146,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
         }
         target.leave_layer()?;
     }
+    first_boot::write(&mut target, &layers, manifest.content())?;
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch)?;
     Ok(target.tree)
@@ -208,7 +221,7 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
     for (path, to) in &schema.symlinks {
         target.symlink(path, to)?;
     }
-    if schema.artifacts.contains_key("firstboot") {
+    if schema.artifacts.contains_key(FIRSTBOOT) {
         let meta = target.meta(0o644);
         target.file(RECORD, meta, manifest.text().to_vec())?;
     }

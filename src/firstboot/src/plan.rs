@@ -433,13 +433,17 @@ struct Long {
 }
 
 /// Reads a text or a map: serde's untagged enums would lose the position of an error in the map.
-struct ShortOrLong(&'static str);
+struct ShortOrLong {
+    expected: &'static str,
+    /// Whether it has a name.
+    named: bool,
+}
 
 impl<'de> Visitor<'de> for ShortOrLong {
     type Value = Form;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(self.0)
+        formatter.write_str(self.expected)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Form, E> {
@@ -447,27 +451,33 @@ impl<'de> Visitor<'de> for ShortOrLong {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Form, A::Error> {
-        Long::deserialize(MapAccessDeserializer::new(map)).map(Form::Long)
+        let long = Long::deserialize(MapAccessDeserializer::new(map))?;
+        // Said here, an error still gets the position of the map.
+        match (&long.name, self.named) {
+            (None, true) => Err(de::Error::missing_field("name")),
+            (Some(_), false) => Err(de::Error::unknown_field("name", &["value", "when"])),
+            _ => Ok(Form::Long(long)),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for Assignment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match deserializer.deserialize_any(ShortOrLong("the name of a variable, or a name and a value"))? {
-            Form::Short(name) => Ok(Self { value: format!("{{{{ {name} }}}}"), name, when: None }),
-            Form::Long(Long { name: Some(name), value, when }) => Ok(Self { name, value, when }),
-            Form::Long(_) => Err(de::Error::missing_field("name")),
-        }
+        let form = ShortOrLong { expected: "the name of a variable, or a name and a value", named: true };
+        Ok(match deserializer.deserialize_any(form)? {
+            Form::Short(name) => Self { value: format!("{{{{ {name} }}}}"), name, when: None },
+            Form::Long(Long { name, value, when }) => Self { name: name.unwrap_or_default(), value, when },
+        })
     }
 }
 
 impl<'de> Deserialize<'de> for Argument {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match deserializer.deserialize_any(ShortOrLong("an argument, or a value and its condition"))? {
-            Form::Short(value) => Ok(Self { value, when: None }),
-            Form::Long(Long { name: None, value, when }) => Ok(Self { value, when }),
-            Form::Long(_) => Err(de::Error::unknown_field("name", &["value", "when"])),
-        }
+        let form = ShortOrLong { expected: "an argument, or a value and its condition", named: false };
+        Ok(match deserializer.deserialize_any(form)? {
+            Form::Short(value) => Self { value, when: None },
+            Form::Long(Long { value, when, .. }) => Self { value, when },
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vmbake_firstboot::plan::{Ownership, Plan};
+use vmbake_firstboot::plan::{Inputs, Ownership, Plan};
 
 use super::calls::calls;
 use super::{Clash, Compiled, PART, Source};
@@ -40,8 +40,14 @@ pub(crate) trait Image {
     /// What is wrong with a unit that is to be enabled; a warning where the rest of the image may set it right.
     fn unit(&self, unit: &str) -> Option<Doubt>;
 
-    /// What is wrong with a program that is to run.
-    fn program(&self, path: &str) -> Option<Doubt>;
+    /// What is wrong with a program that is to run, and that a layer should bring if `of_layer` says so.
+    fn program(&self, path: &str, of_layer: bool) -> Option<Doubt>;
+
+    /// What is wrong where something should be.
+    fn missing(&self, path: &str) -> Option<Doubt>;
+
+    /// What stands in the way of a file that is to be written, or of a directory that is to be made.
+    fn way(&self, path: &str, directory: bool) -> Option<Doubt>;
 }
 
 /// What seems wrong.
@@ -58,11 +64,15 @@ pub(crate) fn check(compiled: &Compiled, clashes: &[Clash], layers: &[&Layer], i
         let message = format!("layer {first} has it already");
         found.faults.insert(Fault { source: second.clone(), warning: false, message });
     }
+    for finding in vmbake_firstboot::check::check(&compiled.plan, &compiled.plan, &|path| image.text(path)) {
+        found.value(finding.pointer, Some(finding.message));
+    }
     accounts(&mut found, &compiled.plan, image);
     for (index, service) in compiled.plan.services.iter().enumerate() {
         found.doubt(format!("/services/{index}/unit"), image.unit(&service.unit));
     }
     programs(&mut found, &compiled.plan, layers, image);
+    places(&mut found, &compiled.plan, image);
     written_twice(&mut found, &compiled.plan, layers);
     found.faults.into_iter().collect()
 }
@@ -126,9 +136,16 @@ fn programs(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer], image: &impl
     let calls: Vec<_> = layers.iter().flat_map(|layer| calls(layer).map(|call| (&layer.schema.name, call))).collect();
     for (name, exec) in &plan.exec {
         let pointer = child("/exec", name);
-        found.doubt(format!("{pointer}/program"), image.program(&exec.program));
+        found.doubt(format!("{pointer}/program"), image.program(&exec.program, true));
         let called = calls.iter().any(|(_, call)| call.name == name);
         found.value(pointer, (!called).then(|| format!("no unit of the layers calls `firstboot exec {name}`")));
+    }
+    for (index, command) in plan.commands.iter().enumerate() {
+        let program = command.first().and_then(|program| image.program(program, false));
+        found.doubt(format!("/commands/{index}/0"), program);
+    }
+    for (name, user) in &plan.users {
+        found.doubt(child("/users", name) + "/shell", image.program(&user.shell, false));
     }
     for (layer, call) in calls.iter().filter(|(_, call)| !plan.exec.contains_key(call.name)) {
         let message = format!(
@@ -140,7 +157,38 @@ fn programs(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer], image: &impl
     }
 }
 
-/// No path is written by two of them: a rule, another rule, an input, the layers themselves.
+/// What is written has its place, and what is changed is there.
+fn places(found: &mut Faults<'_>, plan: &Plan, image: &impl Image) {
+    let of_part = |found: &Faults<'_>, pointer: &str| found.compiled.source(pointer).is_some_and(|s| s.is_of_part());
+    for path in plan.directories.keys() {
+        let pointer = child("/directories", path);
+        if of_part(found, &pointer) {
+            found.doubt(pointer, image.way(path, true));
+        }
+    }
+    for path in plan.modes.keys() {
+        let pointer = child("/modes", path);
+        if of_part(found, &pointer) {
+            found.doubt(pointer, image.missing(path));
+        }
+    }
+    for (index, rule) in plan.files.iter().enumerate().filter(|(_, rule)| is_literal(&rule.path)) {
+        found.doubt(format!("/files/{index}/path"), image.way(&rule.path, false));
+    }
+    for (index, block) in plan.blocks.iter().enumerate() {
+        found.doubt(format!("/blocks/{index}/path"), image.way(&block.path, false));
+    }
+    for (key, path) in plan.inputs.iter().flat_map(inputs) {
+        found.doubt(format!("/inputs/{key}"), image.way(path, false));
+    }
+}
+
+fn inputs(inputs: &Inputs) -> [(&str, &str); 5] {
+    let Inputs { user_data, detected, mutable, defaults, marker } = inputs;
+    [("user_data", user_data), ("detected", detected), ("mutable", mutable), ("defaults", defaults), ("marker", marker)]
+}
+
+/// No path is written by two of them: a rule, an input, the layers themselves.
 fn written_twice(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer]) {
     let mut writers: BTreeMap<&str, String> = BTreeMap::new();
     writers.insert(vmbake_firstboot::plan::PATH, "is the plan itself".to_owned());
@@ -158,22 +206,14 @@ fn written_twice(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer]) {
             }
         }
     }
-    if let Some(inputs) = &plan.inputs {
-        for (key, path) in [
-            ("user_data", &inputs.user_data),
-            ("detected", &inputs.detected),
-            ("mutable", &inputs.mutable),
-            ("defaults", &inputs.defaults),
-            ("marker", &inputs.marker),
-        ] {
-            let taken = writers.insert(path, format!("is also `{key}` of the inputs"));
-            found.value(format!("/inputs/{key}"), taken.map(|other| format!("path {path:?} {other}")));
-        }
+    for (key, path) in plan.inputs.iter().flat_map(inputs) {
+        let taken = writers.insert(path, format!("is also `{key}` of the inputs"));
+        found.value(format!("/inputs/{key}"), taken.map(|other| format!("path {path:?} {other}")));
     }
     for (index, rule) in plan.files.iter().enumerate().filter(|(_, rule)| is_literal(&rule.path)) {
         let path = &rule.path;
-        let taken = writers.insert(path, "is also written by another rule".to_owned());
-        found.value(format!("/files/{index}/path"), taken.map(|other| format!("path {path:?} {other}")));
+        let taken = writers.get(path.as_str()).map(|other| format!("path {path:?} {other}"));
+        found.value(format!("/files/{index}/path"), taken);
     }
     // Blocks have their file in common with others, but not with a rule that writes all of it.
     for (index, block) in plan.blocks.iter().enumerate() {

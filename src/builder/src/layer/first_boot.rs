@@ -50,7 +50,7 @@ fn faults(layer: &Layer, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<
     let (compiled, clashes) = first_boot::join(layers.iter().map(|layer| &layer.schema), "{multiarch}");
     let mut faults = first_boot::check(&compiled, &clashes, &layers, &Alone { layers: &layers, accounts });
     // Other keys of layer.json have their own rules.
-    faults.retain(|fault| fault.source.pointer.starts_with("/first_boot"));
+    faults.retain(|fault| fault.source.is_of_part());
     faults
 }
 
@@ -132,9 +132,17 @@ impl Image for Alone<'_> {
         }
     }
 
-    fn program(&self, path: &str) -> Option<Doubt> {
-        let unknown = !self.brings(path) && !self.has_packages();
+    fn program(&self, path: &str, of_layer: bool) -> Option<Doubt> {
+        let unknown = of_layer && !self.brings(path) && !self.has_packages();
         let message = format!("program {path:?} is neither of this layer nor of those that it requires");
         unknown.then_some(Doubt { warning: true, message })
+    }
+
+    fn missing(&self, _path: &str) -> Option<Doubt> {
+        None
+    }
+
+    fn way(&self, _path: &str, _directory: bool) -> Option<Doubt> {
+        None
     }
 }

@@ -35,6 +35,11 @@ pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeErr
     Ok(())
 }
 
+/// Whether enabling a unit makes links.
+pub(super) fn has_install(target: &Target, unit: &str) -> Result<bool, MergeError> {
+    Ok(!links(target, unit)?.is_empty())
+}
+
 /// Enables a unit as a package's postinst does: links and their record.
 pub(super) fn helper_enable(target: &mut Target, unit: &str) -> Result<(), MergeError> {
     for link in links(target, unit)? {

@@ -1,0 +1,127 @@
+"""A cluster of one machine, for life.py: its user data, its certificates, and what its services must be started with.
+
+The expectations are written by hand from what the projects document, and share nothing with the layers.
+"""
+
+import base64
+import datetime
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from machine import ADDRESS, ADDRESS6
+
+PORTS = (8992, 8993)
+ADMIN = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJkL5Q0n1ccS0S6mDeuq2HkJ0W1FWq2Oe4C5rMPkq9aB admin@example.org"
+CRT, PUB, KEY = "/opt/crt", "/opt/pub", "/opt/key"
+
+# Services by what has to happen to them when files arrive.
+RECEIVERS = ["fluent-bit.service", "zot.service", "kubelet.service"]
+PLANE = ["netsy.service", "kube-apiserver.service", "kube-controller-manager.service", "kube-scheduler.service"]
+UNTOUCHED = ["containerd.service", "nstance-agent.service", "first-boot-env.service"]
+
+
+def environment(values):
+    return "".join(f"{name}='{value}'\n" for name, value in values.items())
+
+
+class Authority:
+    """A certificate authority with certificates for every service, as PEM by file name."""
+
+    def __init__(self):
+        self.key, self.name = ec.generate_private_key(ec.SECP256R1()), self._name("blue")
+        self.certificate = self._sign(self.name, self.key.public_key())
+        self.files = {"ca.crt": self._pem(self.certificate), "ca.pub": self._public(self.key)}
+        accounts = ec.generate_private_key(ec.SECP256R1())
+        self.files |= {"service-accounts.pub": self._public(accounts), "service-accounts.key": self._private(accounts)}
+
+    def issue(self, *names):
+        for name in names:
+            key = ec.generate_private_key(ec.SECP256R1())
+            self.files[f"{name}.crt"] = self._pem(self._sign(self._name(name), key.public_key()))
+            self.files[f"{name}.key"] = self._private(key)
+
+    @staticmethod
+    def _name(text):
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+    def _sign(self, subject, public):
+        start = datetime.datetime(2026, 1, 1)
+        builder = x509.CertificateBuilder().subject_name(subject).issuer_name(self.name).public_key(public)
+        builder = builder.serial_number(x509.random_serial_number()).not_valid_before(start)
+        return builder.not_valid_after(start + datetime.timedelta(days=3650)).sign(self.key, hashes.SHA256())
+
+    @staticmethod
+    def _pem(certificate):
+        return certificate.public_bytes(serialization.Encoding.PEM)
+
+    @staticmethod
+    def _public(key):
+        return key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+
+    @staticmethod
+    def _private(key):
+        return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+
+
+def user_data(authority, **more):
+    return {
+        "IMMUTABLE_SSH_AUTHORIZED_KEYS": "", "INSTANCE_ID": "one", "CLUSTER_ID": "blue", "PROVIDER_KIND": "local",
+        "PROVIDER_REGION": "home", "PROVIDER_ZONE": "home-1", "PROVIDER_INSTANCE_TYPE": "small",
+        "NSTANCE_CA_CERT": base64.b64encode(authority.files["ca.crt"]).decode(),
+        "NSTANCE_SERVER_REGISTRATION_ADDR": f"{ADDRESS}:{PORTS[0]}", "NSTANCE_SERVER_AGENT_ADDR": f"[{ADDRESS6}]:{PORTS[1]}",
+        # Taken over into mutable.env.
+        "REGISTRY_HOSTNAME": "registry.blue.example", "REGISTRY_BUCKET": "images", "REGISTRY_ENDPOINT": "http://10.9.8.9:9000",
+        "REGISTRY_REGION": "home", "REGISTRY_ACCESS_KEY_ID": "reader", "REGISTRY_SECRET_ACCESS_KEY": "secret/1+2=",
+        "TELEMETRY_S3_BUCKET": "logs", "TELEMETRY_S3_REGION": "home", "TELEMETRY_S3_ENDPOINT": "http://10.9.8.9:9000",
+        "TELEMETRY_S3_ACCESS_KEY_ID": "writer", "TELEMETRY_S3_SECRET_ACCESS_KEY": "secret/3",
+        "NETSY_BUCKET": "state", "NETSY_REGION": "home", "NETSY_ENDPOINT": "http://10.9.8.9:9000",
+        "NETSY_ACCESS_KEY_ID": "keeper", "NETSY_SECRET_ACCESS_KEY": "secret/4",
+        "OIDC_ISSUER": "https://login.blue.example", "KUBE_API_PUBLIC_HOSTNAME": "api.blue.example",
+        "KUBE_API_INTERNAL_LB_HOSTNAME": "lb.blue.example", **more,
+    }
+
+
+SERVER = "kube-apiserver"
+# Flags of each service, with their values.
+ARGUMENTS = {
+    "kubelet": {
+        "config": "/opt/kubelet/etc/kubelet.yaml", "kubeconfig": "/opt/kubelet/etc/kubeconfig", "node-ip": f"{ADDRESS},{ADDRESS6}",
+        "hostname-override": "one", "provider-id": "iid-one",
+        "node-labels": "node.kubernetes.io/instance-type=small,topology.kubernetes.io/region=home,topology.kubernetes.io/zone=home-1",
+    },
+    "kube-apiserver": {
+        "v": "2", "service-cluster-ip-range": "198.18.0.0/15,fdc6::/108", "goaway-chance": "0", "external-hostname": "api.blue.example",
+        "secure-port": "6443", "etcd-servers": "https://127.0.0.1:2378", "etcd-cafile": f"{CRT}/ca.crt",
+        "etcd-certfile": f"{CRT}/{SERVER}.client.crt", "etcd-keyfile": f"{KEY}/{SERVER}/{SERVER}.client.key",
+        "etcd-compaction-interval": "0", "watch-cache": "false", "etcd-healthcheck-timeout": "5s", "etcd-readycheck-timeout": "5s",
+        "service-account-issuer": "https://api.blue.example",
+        "service-account-jwks-uri": "https://api.blue.example/.well-known/openid-configuration",
+        "service-account-key-file": f"{PUB}/service-accounts.pub",
+        "service-account-signing-key-file": f"{KEY}/{SERVER}/service-accounts.key", "client-ca-file": f"{CRT}/ca.crt",
+        "tls-cert-file": f"{CRT}/{SERVER}.server.crt", "tls-private-key-file": f"{KEY}/{SERVER}/{SERVER}.server.key",
+        "tls-min-version": "VersionTLS13", "tls-cipher-suites": "TLS_AES_256_GCM_SHA384",
+        "kubelet-client-certificate": f"{CRT}/{SERVER}.client.crt", "kubelet-client-key": f"{KEY}/{SERVER}/{SERVER}.client.key",
+        "kubelet-certificate-authority": f"{CRT}/ca.crt", "proxy-client-cert-file": f"{CRT}/front-proxy.client.crt",
+        "proxy-client-key-file": f"{KEY}/{SERVER}/front-proxy.client.key", "requestheader-client-ca-file": f"{CRT}/ca.crt",
+        "requestheader-allowed-names": "front-proxy-client", "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group", "requestheader-uid-headers": "X-Remote-Uid",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-", "kubelet-preferred-address-types": "InternalIP,InternalDNS",
+        "anonymous-auth": "false", "oidc-issuer-url": "https://login.blue.example", "oidc-client-id": "blue",
+        "oidc-username-claim": "email", "oidc-username-prefix": "", "oidc-groups-claim": "groups", "oidc-groups-prefix": "",
+        "oidc-signing-algs": "RS256", "authorization-mode": "Node,RBAC", "allow-privileged": "true",
+        "enable-admission-plugins": "NodeRestriction,NamespaceExists,OwnerReferencesPermissionEnforcement",
+    },
+    "kube-controller-manager": {
+        "v": "2", "kubeconfig": "/opt/kube-controller-manager/etc/kubeconfig", "root-ca-file": f"{CRT}/ca.crt", "client-ca-file": f"{CRT}/ca.crt",
+        "cluster-cidr": "100.64.0.0/10,fd64::/48", "allocate-node-cidrs": "true", "service-cluster-ip-range": "198.18.0.0/15,fdc6::/108",
+        "node-cidr-mask-size-ipv4": "24", "node-cidr-mask-size-ipv6": "64", "use-service-account-credentials": "true",
+        "tls-min-version": "VersionTLS13",
+    },
+    "kube-scheduler": {
+        "config": "/opt/kube-scheduler/etc/kube-scheduler.yaml", "tls-min-version": "VersionTLS13",
+        "tls-cert-file": f"{CRT}/kube-scheduler.client.crt", "tls-private-key-file": f"{KEY}/kube-scheduler/kube-scheduler.client.key",
+    },
+}
