@@ -74,13 +74,15 @@ pub fn text(trees: &BTreeMap<Choice, Tree>) -> String {
         let mut absent = all.clone();
         let mut versions: Vec<_> = versions.into_iter().collect();
         versions.sort_by_key(|(_, choices)| choices.first().copied());
-        let first: Vec<&str> = versions[0].0.split('\n').collect();
+        let first = lines(versions[0].0);
         for (index, (version, choices)) in versions.into_iter().enumerate() {
             absent.retain(|choice| !choices.contains(choice));
             text += &conditions(&choices);
-            let lines: Vec<&str> = version.split('\n').collect();
-            let shown =
-                if index == 0 { lines.iter().map(|line| (' ', *line)).collect() } else { difference(&first, &lines) };
+            let lines = lines(version);
+            let shown = match index {
+                0 => lines.into_iter().map(|line| (' ', line)).collect(),
+                _ => difference(&first, &lines),
+            };
             for (sign, line) in shown {
                 text += format!("  {sign} {line}").trim_end();
                 text.push('\n');
@@ -92,6 +94,11 @@ pub fn text(trees: &BTreeMap<Choice, Tree>) -> String {
         }
     }
     text
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    let unended = (!text.ends_with('\n')).then_some("(no line end)");
+    text.lines().chain(unended).collect()
 }
 
 /// The lines of only one of two texts, in their order.

@@ -104,7 +104,9 @@ fn stamps(root: &Path) -> BTreeMap<PathBuf, [i64; 5]> {
 
 /// What `restart` would do and what each program would be run with, as if they were files.
 fn commands(machine: &Machine, image: &Image, tree: &mut Tree) {
-    tree.insert("restart".to_owned(), format!("commands\n{}", machine.succeed(&["restart"])));
+    // A line for each word: where units differ, only they do.
+    let restart = machine.succeed(&["restart"]).replace(' ', "\n    ");
+    tree.insert("restart".to_owned(), format!("commands\n{restart}"));
     for name in image.plan.exec.keys() {
         let output = machine.run(&["exec", name]);
         let said = [output.stdout, output.stderr].map(|said| String::from_utf8(said).unwrap());
