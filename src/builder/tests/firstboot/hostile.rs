@@ -37,7 +37,7 @@ fn values_reach_every_file_unchanged() {
     let work = scratch();
     let mut roots = Vec::new();
     for provider in 0..4 {
-        let mut user_data = Choice([provider, 0, 1, 1]).user_data();
+        let mut user_data = Choice([1, provider, 0, 1, 1]).user_data();
         user_data.extend(NAMES.map(|name| (name.to_owned(), HOSTILE.to_owned())));
         let machine = Machine::new(work.path().join(provider.to_string()), &image, "amd64", &user_data);
         machine.succeed(&["configure"]);
