@@ -116,6 +116,15 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
         Some(MergeError::UnknownAccount { layer, .. }) => {
             Some(format!("`vmbake layer check` names the line, with the directory of layer {layer}"))
         }
+        Some(MergeError::FirstBoot { .. }) => Some(
+            "`vmbake layer check` names the lines of most of these, with the directories of the layers; \
+             layers/README.md has the language of `first_boot`"
+                .to_owned(),
+        ),
+        Some(MergeError::Baked { .. }) => Some(
+            "a rule with `bake` has nothing but the defaults of the variables: give them some, or leave `bake` out"
+                .to_owned(),
+        ),
         Some(error) => of_program(error).map(str::to_owned),
         None => None,
     }

@@ -104,6 +104,8 @@ pub enum MergeError {
     FirstBoot { faults: Vec<Fault> },
     #[error("the plan of the first boot cannot be written as JSON")]
     Plan { source: serde_json::Error },
+    #[error("a file of the first boot cannot be written into the image")]
+    Baked { source: vmbake_firstboot::error::Error },
 }
 
 fn lines(faults: &[Fault]) -> String {
@@ -144,7 +146,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
         }
         target.leave_layer()?;
     }
-    first_boot::write(&mut target, &layers, arch)?;
+    first_boot::write(&mut target, &layers, manifest.content())?;
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch)?;
     Ok(target.tree)

@@ -89,6 +89,61 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""remove": [¦"/"]"#, "path \"/\" has an empty name"),
     (r#""remove": [¦"/a/*/b"]"#, "path \"/a/*/b\" has `*` before its last component"),
     (r#""os_release": {¦"a b": "c"}"#, "key \"a b\" is not a variable of os-release"),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": ¦"640", "content": {"text": ""}}]}"#,
+        "mode \"640\" is not four",
+    ),
+    (r#""first_boot": {"values": ["A", ¦{"value": "a"}]}"#, "missing field `name`"),
+    (r#""first_boot": {"exec": {"x": {"arguments": [{"value": "a", "name": ¦"b"}]}}}"#, "unknown field `name`"),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "group": ¦"who", "content": {"text": ""}}]}"#,
+        "group \"who\" is made by no layer",
+    ),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "directory": {"mode": "0700", "owner": ¦"who"}, "content": {"text": ""}}]}"#,
+        "user \"who\" is made by no layer",
+    ),
+    (
+        r#""first_boot": {"optional_modes": {"/x": {"mode": "0640", "owner": ¦"who"}}}"#,
+        "user \"who\" is made by no layer",
+    ),
+    (r#""first_boot": {"received": {"x": {"directory": "/y", "group": ¦"who"}}}"#, "group \"who\" is made by no layer"),
+    (r#""first_boot": {"services": [{"unit": ¦"x"}]}"#, "unit \"x\" does not end with .service"),
+    (r#""first_boot": {"services": [{"unit": ¦"plain.service"}]}"#, "unit \"plain.service\" has no [Install] section"),
+    (
+        r#""first_boot": {"files": [{"path": ¦"/file", "mode": "0640", "content": {"text": ""}}]}"#,
+        "path \"/file\" is also below files/ of layer a",
+    ),
+    (
+        r#""symlinks": {"/x": "y"}, "first_boot": {"files": [{"path": ¦"/x", "mode": "0640", "content": {"text": ""}}]}"#,
+        "path \"/x\" is also a symbolic link of layer a",
+    ),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"text": ""}}, {"path": ¦"/x", "mode": "0640", "content": {"text": ""}}]}"#,
+        "/x comes twice",
+    ),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"text": ""}}], "blocks": [{"path": ¦"/x", "name": "n", "text": ""}]}"#,
+        "path \"/x\" is also written by a rule",
+    ),
+    (r#""first_boot": {"values": [{"name": "A", "value": ¦"{{ B }}"}]}"#, "B is not defined here"),
+    (r#""first_boot": {"values": [{"name": "A", "value": ¦"{{ 'x'|shout }}"}]}"#, "line 1: "),
+    (r#""first_boot": {"values": [{"name": "A", "value": "", "when": ¦"1 +"}]}"#, "line 1: "),
+    (r#""first_boot": {"variables": {¦"a b": {}}}"#, "\"a b\" cannot be the name of a variable"),
+    (r#""first_boot": {"variables": {"A": {"default": ¦"70000", "format": "port"}}}"#, "A: expected a port"),
+    (r#""first_boot": {"modes": {¦"x/../y": {"mode": "0640"}}}"#, "\"x/../y\" is not an absolute path"),
+    (
+        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"template": {"file": ¦"/none", "format": "text"}}}]}"#,
+        "/none is brought by no layer",
+    ),
+    (
+        r#""first_boot": {"exec": {"x": {"environment_file": ¦"/none", "program": "/usr/bin/x"}}}"#,
+        "/none is no environment file",
+    ),
+    (
+        r#""directories": {"/x": {"mode": "0755"}}, "first_boot": {"directories": {¦"/x": {"mode": "0700"}}}"#,
+        "layer a has it already",
+    ),
     (r#"¦"unknown": 1"#, "unknown field `unknown`"),
     (r#""requires": ["ok",¦]"#, "trailing comma"),
 ];

@@ -1,7 +1,5 @@
 //! Every boot: the machine becomes what its settings say, from wherever it was before.
 
-use std::collections::BTreeSet;
-
 use crate::blocks;
 use crate::bootstrap;
 use crate::connect;
@@ -68,7 +66,9 @@ fn write_files(root: &Root, plan: &Plan, variables: &Variables, record: &mut Rec
     let outcome = files::evaluate(&plan.files, variables, &machine, &|path| files::template_of(root, path))?;
     // A path that depends on variables is recorded before there is a file: one that a killed run wrote is found again.
     let earlier = record.placed();
-    record.set_placed(root, earlier.union(&outcome.placed).cloned().collect::<BTreeSet<_>>())?;
+    let mut both = earlier.clone();
+    both.extend(outcome.placed.iter().cloned());
+    record.set_placed(root, both)?;
     files::write(root, &accounts, &outcome)?;
     files::remove_stale(root, &earlier, &outcome)?;
     record.set_placed(root, outcome.placed)

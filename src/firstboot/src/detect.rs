@@ -23,7 +23,9 @@ pub fn variables(root: &Root) -> Result<Variables, Error> {
         full_name(root, &hostname)?,
         facts::word(root, "/var/lib/cloud/data/instance-id")?.unwrap_or_default(),
     ];
-    Ok(NAMES.iter().map(|name| (*name).to_owned()).zip(values).collect())
+    let mut variables = Variables::new();
+    variables.extend(NAMES.iter().map(|name| (*name).to_owned()).zip(values));
+    Ok(variables)
 }
 
 /// The name with its domain: as hostname(1) finds it, else with the first search domain, else with `localdomain`.

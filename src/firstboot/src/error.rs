@@ -167,21 +167,31 @@ impl Error {
 
     /// An `Io` made for `map_err`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::Io { action, path, source }
+        move |source| Self::failed(action, path, source)
+    }
+
+    /// An `Io`.
+    #[cold]
+    #[inline(never)]
+    pub fn failed(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_path_buf(), source }
     }
 
     /// That nothing is at `path`.
     pub fn missing(path: &Path) -> Self {
-        Self::io("find", path)(io::ErrorKind::NotFound.into())
+        Self::failed("find", path, io::ErrorKind::NotFound.into())
     }
 
     /// A `Refused`.
-    pub fn refused(path: &Path, expected: &'static str, found: impl Into<String>) -> Self {
-        Self::Refused { path: path.to_path_buf(), expected, found: found.into() }
+    #[cold]
+    #[inline(never)]
+    pub fn refused(path: &Path, expected: &'static str, found: &str) -> Self {
+        Self::Refused { path: path.to_path_buf(), expected, found: found.to_owned() }
     }
 
     /// A `Syntax`.
+    #[cold]
+    #[inline(never)]
     pub fn syntax(path: &Path, line: usize, expected: &'static str) -> Self {
         Self::Syntax { path: path.to_path_buf(), line, expected }
     }

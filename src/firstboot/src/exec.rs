@@ -70,5 +70,7 @@ fn known(plan: &Plan, exec: &Exec) -> Variables {
         Content::Environment(assignments) => Some(assignments),
         _ => None,
     });
-    assignments.flatten().map(|assignment| (assignment.name.clone(), String::new())).collect()
+    let mut variables = Variables::new();
+    variables.extend(assignments.flatten().map(|assignment| (assignment.name.clone(), String::new())));
+    variables
 }

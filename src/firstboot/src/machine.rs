@@ -45,10 +45,11 @@ impl Machine for Here<'_> {
             .map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let addresses = text.lines().filter_map(|line| line.split_whitespace().next()?.parse::<IpAddr>().ok());
-        let addresses: BTreeSet<IpAddr> = addresses.collect();
-        match addresses.is_empty() {
+        let mut known = BTreeSet::new();
+        known.extend(addresses);
+        match known.is_empty() {
             true => Err(failed("getent ahosts finds none".to_owned())),
-            false => Ok(addresses.iter().map(IpAddr::to_string).collect()),
+            false => Ok(known.iter().map(IpAddr::to_string).collect()),
         }
     }
 

@@ -40,7 +40,9 @@ impl Record {
     /// Paths that depended on variables when they were written.
     pub fn placed(&self) -> BTreeSet<String> {
         let paths = self.value.as_ref().and_then(|value| value["placed"].as_array());
-        paths.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        let mut placed = BTreeSet::new();
+        placed.extend(paths.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+        placed
     }
 
     /// Records those paths.

@@ -16,8 +16,11 @@
 //! opened is examined again before it is used; a file with several hard links is neither read nor given away, since it may
 //! be another user's; a file is corrected in place only if nobody but root and its new owner could have it open for
 //! writing. What the service can do is to put its own content where it owns the directory, which it may, and to make a
-//! run fail, with the path in the message. That it cannot link a file of which another name was then removed is left to
-//! the kernel: `fs.protected_hardlinks`, which is Debian's default.
+//! run fail, with the path in the message.
+//!
+//! The number of links is what can be asked, not what it was: a service that links a file of another user and removes the
+//! link, or waits until the other name is removed, is stopped by the kernel alone, which lets nobody link what they may
+//! not write (`fs.protected_hardlinks`, Debian's default).
 //!
 //! # Dry runs
 //!
@@ -297,8 +300,13 @@ impl Root {
                 listed.extend(rest.map(|found| Listed { name: name.into(), found }));
             }
         }
-        listed.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        Ok(listed)
+        // Put in order one by one: std's sort would add kilobytes to the program.
+        let mut sorted: Vec<Listed> = Vec::with_capacity(listed.len());
+        for entry in listed {
+            let at = sorted.partition_point(|other| other.name < entry.name);
+            sorted.insert(at, entry);
+        }
+        Ok(sorted)
     }
 
     /// A line for each change that was made, or in a dry run would be, in their order: `write /opt/env/x.env (0640 root:x)`.

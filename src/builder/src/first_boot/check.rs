@@ -64,6 +64,9 @@ pub(crate) fn check(compiled: &Compiled, clashes: &[Clash], layers: &[&Layer], i
         let message = format!("layer {first} has it already");
         found.faults.insert(Fault { source: second.clone(), warning: false, message });
     }
+    for finding in vmbake_firstboot::check::check(&compiled.plan, &compiled.plan, &|path| image.text(path)) {
+        found.value(finding.pointer, Some(finding.message));
+    }
     accounts(&mut found, &compiled.plan, image);
     for (index, service) in compiled.plan.services.iter().enumerate() {
         found.doubt(format!("/services/{index}/unit"), image.unit(&service.unit));
@@ -185,7 +188,7 @@ fn inputs(inputs: &Inputs) -> [(&str, &str); 5] {
     [("user_data", user_data), ("detected", detected), ("mutable", mutable), ("defaults", defaults), ("marker", marker)]
 }
 
-/// No path is written by two of them: a rule, another rule, an input, the layers themselves.
+/// No path is written by two of them: a rule, an input, the layers themselves.
 fn written_twice(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer]) {
     let mut writers: BTreeMap<&str, String> = BTreeMap::new();
     writers.insert(vmbake_firstboot::plan::PATH, "is the plan itself".to_owned());
@@ -209,8 +212,8 @@ fn written_twice(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer]) {
     }
     for (index, rule) in plan.files.iter().enumerate().filter(|(_, rule)| is_literal(&rule.path)) {
         let path = &rule.path;
-        let taken = writers.insert(path, "is also written by another rule".to_owned());
-        found.value(format!("/files/{index}/path"), taken.map(|other| format!("path {path:?} {other}")));
+        let taken = writers.get(path.as_str()).map(|other| format!("path {path:?} {other}"));
+        found.value(format!("/files/{index}/path"), taken);
     }
     // Blocks have their file in common with others, but not with a rule that writes all of it.
     for (index, block) in plan.blocks.iter().enumerate() {

@@ -1,25 +1,28 @@
-//! The plan of what is left to do on the machine: all layers and the merged tree in; the plan and the defaults of its variables
-//! out, each with the layer that asked for it as its origin.
+//! The plan of what is left to do on the machine: all layers and the merged tree in; the plan, the defaults of its variables and
+//! the files that can be written already out, each with the layer that asked for it as its origin.
 
 use std::collections::BTreeMap;
 
 use vmbake_disk::tree::{Kind, Origin, components};
-use vmbake_firstboot::env;
+use vmbake_firstboot::error::Error;
 use vmbake_firstboot::plan::{Ownership, PATH};
+use vmbake_firstboot::settings::Variables;
+use vmbake_firstboot::{detect, env, files};
 
 use super::place::Target;
 use super::{MergeError, accounts, expand, units};
 use crate::first_boot::{self, Compiled, Doubt, Image};
 use crate::layer::{Layer, child};
+use crate::manifest::Content;
 use crate::stage::FIRSTBOOT;
 
 /// Writes the plan of `layers`, if they have any, into their merged tree.
-pub(super) fn write(target: &mut Target, layers: &[Layer], arch: &str) -> Result<(), MergeError> {
+pub(super) fn write(target: &mut Target, layers: &[Layer], manifest: &Content) -> Result<(), MergeError> {
     let program = layers.iter().find(|layer| layer.schema.artifacts.contains_key(FIRSTBOOT));
     let part = layers.iter().find(|layer| layer.schema.first_boot.is_some());
     let Some(owner) = program.or(part) else { return Ok(()) };
     let schemas = layers.iter().map(|layer| &layer.schema);
-    let (mut compiled, clashes) = first_boot::join(schemas, expand::multiarch(PATH, arch)?);
+    let (mut compiled, clashes) = first_boot::join(schemas, expand::multiarch(PATH, &manifest.os.arch)?);
     let among: Vec<&Layer> = layers.iter().collect();
     let faults = first_boot::check(&compiled, &clashes, &among, &Merged(target));
     if !faults.is_empty() {
@@ -31,6 +34,7 @@ pub(super) fn write(target: &mut Target, layers: &[Layer], arch: &str) -> Result
     let before = target.origin().clone();
     file(target, &owner.schema.name, PATH, text.into_bytes())?;
     defaults(target, &compiled)?;
+    baked(target, layers, &compiled, &manifest.kind)?;
     target.enter(before);
     Ok(())
 }
@@ -71,6 +75,33 @@ fn defaults(target: &mut Target, compiled: &Compiled) -> Result<(), MergeError> 
     let mutable = compiled.plan.variables.iter().filter(|(_, variable)| variable.mutable);
     let text = env::render(mutable.map(|(name, variable)| (name.as_str(), variable.default.as_str())));
     file(target, &source.layer, &inputs.defaults, text.into_bytes())
+}
+
+/// Writes the files that a machine without settings of its own has too.
+fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str) -> Result<(), MergeError> {
+    let mut plan = compiled.plan.clone();
+    // Only a machine has them.
+    plan.variables.values_mut().for_each(|variable| variable.required = false);
+    let mut facts: Variables = detect::NAMES.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+    facts.insert("kind".to_owned(), kind.to_owned());
+    let missing = |path: &str| Error::Missing { path: path.into() };
+    let read = |path: &str| Merged(target).text(path).ok_or_else(|| missing(path));
+    let made = files::baked(&plan, &facts, &read).map_err(|source| MergeError::Baked { source })?;
+    for (rule, path, content) in made {
+        let index = plan.files.iter().position(|other| std::ptr::eq(other, rule)).unwrap_or_default();
+        let source = compiled.source(&format!("/files/{index}"));
+        let asked = source.and_then(|source| layers.iter().find(|layer| layer.schema.name == source.layer));
+        let Some(layer) = asked else { continue };
+        target.enter(Origin { layer: layer.schema.name.clone(), ..Origin::default() });
+        if let (Some(directory), Some((parent, _))) = (&rule.directory, path.rsplit_once('/')) {
+            let meta = accounts::metadata(target, &layer.schema, directory)?;
+            target.directory(parent, meta)?;
+        }
+        let owner = Ownership { mode: rule.mode, owner: rule.owner.clone(), group: rule.group.clone() };
+        let meta = accounts::metadata(target, &layer.schema, &owner)?;
+        target.file(&path, meta, content.into_bytes())?;
+    }
+    Ok(())
 }
 
 /// The merged tree, which knows all.

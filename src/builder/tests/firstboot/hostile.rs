@@ -5,7 +5,8 @@ use crate::machine::{Machine, as_root, scratch};
 use crate::settings::Choice;
 use crate::trees::judge;
 
-const HOSTILE: &str = "a\"b'c: {{ 7 * 7 }} {% if x %} {# #} # \\n \\ $(id) `id` ${HOME} \t é\u{1f600}\u{85}\u{2028}\u{7f}\n- next: [";
+const HOSTILE: &str =
+    "a\"b'c: {{ 7 * 7 }} {% if x %} {# #} # \\n \\ $(id) `id` ${HOME} \t é\u{1f600}\u{85}\u{2028}\u{7f}\n- next: [";
 
 /// What takes any text.
 const NAMES: [&str; 16] = [

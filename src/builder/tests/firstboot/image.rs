@@ -43,6 +43,9 @@ impl Image {
         for path in self.plan.modes.keys() {
             put(root, path, "");
         }
+        for path in self.plan.directories.keys().map(String::as_str).chain(["/etc/sudoers.d", "/home"]) {
+            fs::create_dir_all(root.join(&path[1..])).unwrap();
+        }
         self.accounts(root);
     }
 

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 use crate::image::Image;
 use crate::machine::{Machine, USER_DATA, as_root, scratch};
@@ -29,9 +30,9 @@ const SETTINGS: &[(Choice, &[(&str, &str)], &str)] = &[
     (LOCAL, &[("NSTANCE_SERVER_REGISTRATION_ADDR", "[::1]:0")], "[::1]:0"),
     (LOCAL, &[("TELEMETRY_S3_BUCKET", "")], "TELEMETRY_OTLP_ENDPOINT"),
     (LOCAL, &[("TELEMETRY_LOG_SERVICES", " , "), ("TELEMETRY_LOG_CLOUDINIT", "false")], "TELEMETRY_LOG_SERVICES"),
-    (LOCAL, &[("TELEMETRY_OTLP_ENDPOINT", "otel.example:4317")], "otel.example:4317"),
-    (LOCAL, &[("TELEMETRY_OTLP_ENDPOINT", "grpc://otel.example")], "grpc://otel.example"),
-    (LOCAL, &[("TELEMETRY_OTLP_ENDPOINT", "https:///v1/logs")], "https:///v1/logs"),
+    (LOCAL, &[("TELEMETRY_OTLP_ENDPOINT", "otel.example:4317")], "TELEMETRY_OTLP_ENDPOINT"),
+    (LOCAL, &[("TELEMETRY_OTLP_ENDPOINT", "grpc://otel.example")], "TELEMETRY_OTLP_ENDPOINT"),
+    (LOCAL, &[("TELEMETRY_OTLP_ENDPOINT", "https:///v1/logs")], "TELEMETRY_OTLP_HOST"),
     (LOCAL, &[("REGISTRY_HOSTNAME", "")], "REGISTRY_HOSTNAME"),
     (LOCAL, &[("REGISTRY_HOSTNAME", "../../etc")], "REGISTRY_HOSTNAME"),
     (LOCAL, &[("REGISTRY_HOSTNAME", "..")], "REGISTRY_HOSTNAME"),
@@ -55,9 +56,8 @@ const MACHINES: &[Damage] = &[
     (|root| remove(root, "/proc/net/route"), 1, "default route"),
     (|root| remove(root, "/proc/net/fib_trie"), 1, "eth0 has no IPv4 address"),
     (|root| fs::write(root.join("opt/podplane/bootstrap.done"), "").unwrap(), 1, "detected.env"),
-    (|root| fs::create_dir(root.join("opt/nstance-agent/recv")).unwrap(), 0, ""),
-    (|root| std::os::unix::fs::symlink("/tmp", root.join("opt/nstance-agent/recv")).unwrap(), 1, "recv"),
-    (|root| fs::write(root.join("opt/nstance-agent/recv"), "").unwrap(), 1, "recv"),
+    (|root| symlink("/tmp", emptied(root, "opt/nstance-agent/recv")).unwrap(), 1, "recv"),
+    (|root| fs::write(emptied(root, "opt/nstance-agent/recv"), "").unwrap(), 1, "recv"),
 ];
 
 /// What is looked at when all files are written.
@@ -102,7 +102,7 @@ fn machines_that_are_not_ready() {
     for (index, ((damage, code, message), before)) in cases.enumerate() {
         let machine = Machine::new(work.path().join(index.to_string()), &image, "amd64", &LOCAL.user_data());
         damage(&machine.root);
-        refused(&machine, *code, message, before && *code != 0);
+        refused(&machine, *code, message, before);
     }
     let mut user_data = LOCAL.user_data();
     user_data.remove("NSTANCE_CA_CERT");
@@ -124,4 +124,10 @@ fn refused(machine: &Machine, code: i32, message: &str, nothing_written: bool) {
 
 fn remove(root: &Path, path: &str) {
     fs::remove_file(root.join(&path[1..])).unwrap();
+}
+
+/// The path of a directory that is no longer there.
+fn emptied(root: &Path, path: &str) -> PathBuf {
+    fs::remove_dir(root.join(path)).unwrap();
+    root.join(path)
 }

@@ -102,9 +102,10 @@ impl Choice {
                 ("TELEMETRY_S3_SECRET_ACCESS_KEY", "logs-secret"),
                 ("TELEMETRY_LOG_SERVICES", "ssh, kubelet"),
             ],
-            _ if self.dual() => {
-                &[("TELEMETRY_OTLP_ENDPOINT", "http://[2001:db8::9]:4318/otlp/logs"), ("TELEMETRY_LOG_CLOUDINIT", "false")]
-            }
+            _ if self.dual() => &[
+                ("TELEMETRY_OTLP_ENDPOINT", "http://[2001:db8::9]:4318/otlp/logs"),
+                ("TELEMETRY_LOG_CLOUDINIT", "false"),
+            ],
             _ => &[("TELEMETRY_OTLP_ENDPOINT", "https://otel.demo.example")],
         }
     }
@@ -128,7 +129,9 @@ impl Choice {
     pub fn cloud(self) -> Option<&'static str> {
         match self.provider() {
             "aws" => Some(r#"{"v1": {"availability_zone": "eu-west-1a", "instance_id": "i-0123456789abcdef0"}}"#),
-            "google" => Some(r#"{"v1": {"availability_zone": "europe-west1-b", "instance_id": "1234567890123456789"}}"#),
+            "google" => {
+                Some(r#"{"v1": {"availability_zone": "europe-west1-b", "instance_id": "1234567890123456789"}}"#)
+            }
             _ => None,
         }
     }

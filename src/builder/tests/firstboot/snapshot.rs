@@ -114,7 +114,8 @@ fn products(tails: &BTreeSet<Vec<usize>>, axis: usize) -> Vec<Vec<String>> {
     let mut lines = Vec::new();
     for (heads, rest) in groups {
         let all = heads.len() == names.len();
-        let first = if all { "*".to_owned() } else { heads.iter().map(|head| names[*head]).collect::<Vec<_>>().join(",") };
+        let first =
+            if all { "*".to_owned() } else { heads.iter().map(|head| names[*head]).collect::<Vec<_>>().join(",") };
         for line in products(&rest, axis + 1) {
             lines.push([vec![first.clone()], line].concat());
         }

@@ -107,7 +107,8 @@ fn compare(path: &str, text: &str) {
         fs::write(path, text).unwrap();
     }
     let expected = fs::read_to_string(path).unwrap_or_default();
-    if let Some((line, (old, new))) = expected.lines().zip(text.lines()).enumerate().find(|(_, (old, new))| old != new) {
+    if let Some((line, (old, new))) = expected.lines().zip(text.lines()).enumerate().find(|(_, (old, new))| old != new)
+    {
         panic!("{path}:{}: expected {old:?}, found {new:?}\nhint: {REWRITE}=1, then look at git diff", line + 1);
     }
     assert_eq!(expected.lines().count(), text.lines().count(), "{path} has lines too many or too few: {REWRITE}=1");

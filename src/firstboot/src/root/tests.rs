@@ -280,6 +280,62 @@ fn the_lock_is_of_one_run() {
     assert_eq!(found(Root::open(tree.path(), true).unwrap().lock().unwrap_err()), "a symbolic link");
 }
 
+/// Another process owns the directory, and replaces what is in it as fast as it can. A fault may go unseen here, by chance;
+/// what is seen is one.
+#[test]
+fn what_is_swapped_meanwhile_leads_nowhere() {
+    // In memory: on a disk, every sync would wait for the other thread's renames.
+    let (tree, outside) = (tempfile::tempdir_in("/dev/shm").unwrap(), tempfile::tempdir_in("/dev/shm").unwrap());
+    fs::create_dir(tree.path().join("d")).unwrap();
+    let root = Root::open(tree.path(), false).unwrap();
+    let own = Owner { mode: 0o600, uid: uid(tree.path()), gid: gid(tree.path()) };
+    let secret = outside.path().join("x");
+    fs::write(&secret, "secret").unwrap();
+    let before = (identity(&secret), mode(&secret), mode(outside.path()));
+    let d = tree.path().join("d");
+    fs::create_dir(d.join("real")).unwrap();
+    symlink(outside.path(), d.join("away")).unwrap();
+    symlink(&secret, d.join("link")).unwrap();
+    mkfifo(&d.join("fifo"));
+    let done = std::sync::atomic::AtomicBool::new(false);
+    let swap = |one: &Path, other: &Path| {
+        rustix::fs::renameat_with(rustix::fs::CWD, one, rustix::fs::CWD, other, rustix::fs::RenameFlags::EXCHANGE)
+    };
+    let (read, wrote, leaked) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            fs::write(d.join("file"), "own").unwrap();
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                swap(&d.join("real"), &d.join("away")).unwrap();
+                for other in ["link", "fifo"] {
+                    // Either may be gone by now, or the fifo at another name.
+                    let _ = swap(&d.join("file"), &d.join(other));
+                }
+            }
+        });
+        let (mut read, mut wrote, mut leaked) = (0, 0, false);
+        for round in 0..1000_u32 {
+            let owner = Owner { mode: if round % 2 == 0 { 0o600 } else { 0o640 }, ..own };
+            for path in ["/d/real/x", "/d/file"] {
+                if let Ok(Some(content)) = root.read(path, 99) {
+                    read += 1;
+                    leaked |= content == b"secret";
+                }
+                let _ = root.permit(path, &owner, true);
+                wrote += usize::from(root.write(path, round.to_string().as_bytes(), &owner).unwrap_or(false));
+            }
+            let _ = root.directory("/d/real", &Owner { mode: 0o700, ..own });
+            let _ = root.list("/d/real");
+            let _ = root.remove("/d/real/x");
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        (read, wrote, leaked)
+    });
+    assert!(!leaked);
+    assert!(read > 0 && wrote > 0, "{read} {wrote}: nothing was tried");
+    assert_eq!((identity(&secret), mode(&secret), mode(outside.path())), before);
+    assert_eq!((fs::read(&secret).unwrap(), names(outside.path())), (b"secret".to_vec(), vec!["x".to_owned()]));
+}
+
 /// What a dry run says and finds is what a real run does.
 #[test]
 fn a_dry_run_changes_nothing_and_tells_the_same() {

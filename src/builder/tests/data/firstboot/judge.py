@@ -169,9 +169,10 @@ def fluent_bit(document, scope, _):
     assert ("s3" in outputs) == bool(scope["TELEMETRY_S3_BUCKET"]), outputs
     assert ("opentelemetry" in outputs) == bool(scope["TELEMETRY_OTLP_ENDPOINT"]), outputs
     if s3 := outputs.get("s3"):
-        names = {"bucket": "BUCKET", "region": "REGION", "endpoint": "ENDPOINT", "role_arn": "ASSUME_ROLE"}
+        names = {"bucket": "BUCKET", "endpoint": "ENDPOINT", "role_arn": "ASSUME_ROLE"}
         for key, name in names.items():
             assert s3.get(key, "") == scope[f"TELEMETRY_S3_{name}"], (key, s3)
+        assert s3.get("region", "") == (scope["TELEMETRY_S3_REGION"] or scope["PROVIDER_REGION"]), s3
     if otlp := outputs.get("opentelemetry"):
         assert isinstance(otlp["port"], int) and isinstance(otlp["tls"], bool), otlp
         address = f"{'https' if otlp['tls'] else 'http'}://{otlp['host']}:{otlp['port']}{otlp['logs_uri']}"
@@ -182,6 +183,7 @@ def fluent_bit(document, scope, _):
 
 def zot(document, scope, _):
     driver, http = document["storage"]["storageDriver"], document["http"]
+    assert driver.get("region") in (None, scope["REGISTRY_REGION"] or scope["PROVIDER_REGION"] or "us-east-1"), driver
     assert driver["bucket"] == scope["REGISTRY_BUCKET"], driver
     assert driver["name"] == ("gcs" if scope["PROVIDER_KIND"] == "google" else "s3"), driver
     if driver["name"] == "s3":
