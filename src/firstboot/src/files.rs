@@ -38,7 +38,7 @@ pub fn evaluate<'a>(
     for rule in rules {
         let fault = Error::fault(&rule.path);
         let path = Text::parse(&rule.path).map_err(&fault)?;
-        let depends = !path.names().is_empty();
+        let depends = !path.is_plain();
         if template::holds(rule.when.as_deref(), &scope).map_err(&fault)? {
             let path = path.render(&scope, Writing::Lines).map_err(&fault)?;
             if depends {
