@@ -1,11 +1,9 @@
 //! The plan of what is left to do on the machine: all layers and the merged tree in; the plan, the defaults of its variables and
 //! the files that can be written already out, each with the layer that asked for it as its origin.
 
-use std::collections::BTreeMap;
-
 use vmbake_disk::tree::{Kind, Origin, components};
 use vmbake_firstboot::error::Error;
-use vmbake_firstboot::plan::{Ownership, PATH};
+use vmbake_firstboot::plan::{Named, Ownership, PATH};
 use vmbake_firstboot::settings::Variables;
 use vmbake_firstboot::{detect, env, files};
 
@@ -53,9 +51,9 @@ fn real(
     compiled: &Compiled,
     parent: &str,
     last: bool,
-    paths: &BTreeMap<String, Ownership>,
-) -> Result<BTreeMap<String, Ownership>, MergeError> {
-    let mut real = BTreeMap::new();
+    paths: &Named<Ownership>,
+) -> Result<Named<Ownership>, MergeError> {
+    let mut real = Named::default();
     for (path, owner) in paths {
         let found = target.wrap(target.tree.real_path(path.as_bytes(), last))?;
         let asked = || compiled.source(&child(parent, path)).is_some_and(|source| source.is_of_part());
