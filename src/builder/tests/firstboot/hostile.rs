@@ -5,7 +5,8 @@ use crate::machine::{Machine, as_root, scratch};
 use crate::settings::Choice;
 use crate::trees::judge;
 
-const HOSTILE: &str = "a\"b'c: {{ 7 * 7 }} {% if x %} {# #} # \\n \\ $(id) `id` ${HOME} \t é\u{1f600}\u{85}\u{2028}\u{7f}\n- next: [";
+const HOSTILE: &str =
+    "a\"b'c: {{ 7 * 7 }} {% if x %} {# #} # \\n \\ $(id) `id` ${HOME} \t é\u{1f600}\u{85}\u{2028}\u{7f}\n- next: [";
 
 /// What takes any text.
 const NAMES: [&str; 16] = [
@@ -36,7 +37,7 @@ fn values_reach_every_file_unchanged() {
     let work = scratch();
     let mut roots = Vec::new();
     for provider in 0..4 {
-        let mut user_data = Choice([provider, 0, 1, 1]).user_data();
+        let mut user_data = Choice([1, provider, 0, 1, 1]).user_data();
         user_data.extend(NAMES.map(|name| (name.to_owned(), HOSTILE.to_owned())));
         let machine = Machine::new(work.path().join(provider.to_string()), &image, "amd64", &user_data);
         machine.succeed(&["configure"]);

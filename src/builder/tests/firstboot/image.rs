@@ -58,6 +58,8 @@ impl Image {
         }
         put(root, "/etc/passwd", &passwd);
         put(root, "/etc/group", &group);
+        put(root, "/etc/shadow", "");
+        put(root, "/etc/gshadow", "");
     }
 }
 

@@ -19,7 +19,8 @@ const ROUTE: &str = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMa
     eth0\t00000000\t0202000A\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
     eth0\t0002000A\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n";
 const TRIE: &str = "Local:\n  |-- 10.0.2.15\n     /32 host LOCAL\n  |-- 127.0.0.1\n     /32 host LOCAL\n";
-const INET6: &str = "fe800000000000000000000000000015 02 40 20 80 eth0\n20010db8000000000000000000000015 02 40 00 80 eth0\n";
+const INET6: &str =
+    "fe800000000000000000000000000015 02 40 20 80 eth0\n20010db8000000000000000000000015 02 40 00 80 eth0\n";
 
 /// Where trees are made: the program waits for the disk after each file, which memory does not have.
 pub fn scratch() -> TempDir {

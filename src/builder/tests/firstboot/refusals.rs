@@ -9,9 +9,9 @@ use crate::image::Image;
 use crate::machine::{Machine, USER_DATA, as_root, scratch};
 use crate::settings::Choice;
 
-const LOCAL: Choice = Choice([0, 0, 1, 1]);
-const AWS: Choice = Choice([1, 0, 1, 1]);
-const GOOGLE: Choice = Choice([2, 0, 1, 1]);
+const LOCAL: Choice = Choice([1, 0, 0, 1, 1]);
+const AWS: Choice = Choice([1, 1, 0, 1, 1]);
+const GOOGLE: Choice = Choice([1, 2, 0, 1, 1]);
 
 /// Choice, what user data says instead, and a part of the message.
 const SETTINGS: &[(Choice, &[(&str, &str)], &str)] = &[

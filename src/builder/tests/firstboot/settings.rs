@@ -4,40 +4,43 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Names of the choices, axis by axis.
-pub const AXES: [&[&str]; 4] =
-    [&["local", "aws", "google", "proxmox"], &["ipv4", "dual"], &["off", "s3", "otlp"], &["no-registry", "registry"]];
+pub const AXES: [&[&str]; 5] = [
+    &["knd", "knc"],
+    &["local", "aws", "google", "proxmox"],
+    &["ipv4", "dual"],
+    &["off", "s3", "otlp"],
+    &["no-registry", "registry"],
+];
 
 /// One choice on each axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Choice(pub [usize; AXES.len()]);
 
 impl Choice {
+    /// All that there are, in their order.
     pub fn all() -> Vec<Self> {
-        let mut all = vec![[0; AXES.len()]];
-        for (axis, names) in AXES.iter().enumerate() {
-            all = (0..names.len())
-                .flat_map(|index| {
-                    all.iter().map(move |choice| {
-                        let mut choice = *choice;
-                        choice[axis] = index;
-                        choice
-                    })
-                })
-                .collect();
+        let mut all = vec![Vec::new()];
+        for names in AXES {
+            let longer = |choice: Vec<usize>| (0..names.len()).map(move |index| [choice.clone(), vec![index]].concat());
+            all = all.into_iter().flat_map(longer).collect();
         }
-        all.into_iter().map(Self).collect()
+        all.into_iter().map(|choice| Self(choice.try_into().unwrap())).collect()
     }
 
     fn name(self, axis: usize) -> &'static str {
         AXES[axis][self.0[axis]]
     }
 
-    pub fn provider(self) -> &'static str {
+    pub fn kind(self) -> &'static str {
         self.name(0)
     }
 
+    pub fn provider(self) -> &'static str {
+        self.name(1)
+    }
+
     pub fn dual(self) -> bool {
-        self.name(1) == "dual"
+        self.name(2) == "dual"
     }
 
     /// What cloud-init writes.
@@ -91,7 +94,7 @@ impl Choice {
     }
 
     fn telemetry(self) -> &'static [(&'static str, &'static str)] {
-        match (self.name(2), self.provider()) {
+        match (self.name(3), self.provider()) {
             ("off", _) => &[("TELEMETRY_ENABLED", "false")],
             ("s3", "aws") => &[("TELEMETRY_S3_BUCKET", "demo-logs")],
             ("s3", _) => &[
@@ -102,15 +105,16 @@ impl Choice {
                 ("TELEMETRY_S3_SECRET_ACCESS_KEY", "logs-secret"),
                 ("TELEMETRY_LOG_SERVICES", "ssh, kubelet"),
             ],
-            _ if self.dual() => {
-                &[("TELEMETRY_OTLP_ENDPOINT", "http://[2001:db8::9]:4318/otlp/logs"), ("TELEMETRY_LOG_CLOUDINIT", "false")]
-            }
+            _ if self.dual() => &[
+                ("TELEMETRY_OTLP_ENDPOINT", "http://[2001:db8::9]:4318/otlp/logs"),
+                ("TELEMETRY_LOG_CLOUDINIT", "false"),
+            ],
             _ => &[("TELEMETRY_OTLP_ENDPOINT", "https://otel.demo.example")],
         }
     }
 
     fn registry(self) -> &'static [(&'static str, &'static str)] {
-        match (self.name(3), self.provider()) {
+        match (self.name(4), self.provider()) {
             ("no-registry", _) => &[("REGISTRY_ENABLED", "false")],
             (_, "local") => &[
                 ("REGISTRY_HOSTNAME", "registry.demo.example"),
@@ -128,7 +132,9 @@ impl Choice {
     pub fn cloud(self) -> Option<&'static str> {
         match self.provider() {
             "aws" => Some(r#"{"v1": {"availability_zone": "eu-west-1a", "instance_id": "i-0123456789abcdef0"}}"#),
-            "google" => Some(r#"{"v1": {"availability_zone": "europe-west1-b", "instance_id": "1234567890123456789"}}"#),
+            "google" => {
+                Some(r#"{"v1": {"availability_zone": "europe-west1-b", "instance_id": "1234567890123456789"}}"#)
+            }
             _ => None,
         }
     }

@@ -6,14 +6,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::machine::server;
+use crate::machine::{USER_DATA, server};
 use crate::settings::{AXES, Choice};
 
 /// What is there by its path: type, mode and owner in the first line, then the content.
 pub type Tree = BTreeMap<String, String>;
 
-/// The files whose content has nothing to do with settings: inputs of the run, and what useradd writes with a date.
-const SKIPPED: [&str; 6] = ["/proc", "/run", "/dev", "/opt/podplane/share", "/etc/shadow", "/etc/gshadow"];
+/// What is not looked at: inputs of the run, and what useradd writes with a date.
+const SKIPPED: [&str; 7] =
+    ["/proc", "/run", "/opt/podplane/share", "/var/lib/cloud", "/etc/shadow", "/etc/gshadow", USER_DATA];
 
 /// Everything below `root`.
 pub fn tree(root: &Path) -> Tree {
@@ -29,23 +30,21 @@ pub fn tree(root: &Path) -> Tree {
         for entry in fs::read_dir(&directory).unwrap() {
             let path = entry.unwrap().path();
             let shown = format!("/{}", path.strip_prefix(root).unwrap().display());
-            // useradd keeps the files that it changes, with a dash at the end.
-            if SKIPPED.contains(&shown.as_str()) || shown.ends_with('-') {
+            // useradd keeps the files that it changes, with a dash at the end, and copies what this machine has in /etc/skel.
+            let is_copy =
+                shown.ends_with('-') || shown.starts_with("/home/admin/") && !shown.starts_with("/home/admin/.ssh");
+            if is_copy || SKIPPED.contains(&shown.as_str()) {
                 continue;
             }
             let found = fs::symlink_metadata(&path).unwrap();
-            let mode = found.mode() & 0o7777;
-            let mut text = format!("{mode:04o} {}:{}", users[&found.uid()], groups[&found.gid()]);
+            let mut text = format!("{:04o} {}:{}", found.mode() & 0o7777, users[&found.uid()], groups[&found.gid()]);
             if found.is_dir() {
-                text += " directory\n";
+                text += "/\n";
                 directories.push(path);
             } else {
                 assert!(found.is_file(), "{shown} is no file");
                 text += "\n";
-                let [first, second] = server();
-                let content = fs::read_to_string(&path).unwrap();
-                // The ports of the server are those that were free.
-                text += &content.replace(first, "SERVER:1").replace(second, "SERVER:2");
+                text += &content(&path);
             }
             tree.insert(shown, text);
         }
@@ -53,49 +52,85 @@ pub fn tree(root: &Path) -> Tree {
     tree
 }
 
-/// The paths of all trees with their versions, and for which choices.
+fn content(path: &Path) -> String {
+    let [first, second] = server();
+    // The ports of the server are those that were free.
+    fs::read_to_string(path).unwrap().replace(first, "SERVER:1").replace(second, "SERVER:2")
+}
+
+/// The paths of all trees with their versions, and for which choices: the first version in full, the others by the lines
+/// that differ from it.
 pub fn text(trees: &BTreeMap<Choice, Tree>) -> String {
     let all: BTreeSet<Choice> = trees.keys().copied().collect();
-    let mut versions: BTreeMap<&str, BTreeMap<&str, BTreeSet<Choice>>> = BTreeMap::new();
+    let mut paths: BTreeMap<&str, BTreeMap<&str, BTreeSet<Choice>>> = BTreeMap::new();
     for (choice, tree) in trees {
         for (path, version) in tree {
-            versions.entry(path).or_default().entry(version).or_default().insert(*choice);
+            paths.entry(path).or_default().entry(version).or_default().insert(*choice);
         }
     }
     let mut text = String::new();
-    for (path, versions) in versions {
+    for (path, versions) in paths {
         writeln!(text, "{path}").unwrap();
         let mut absent = all.clone();
-        let mut sorted: Vec<_> = versions.into_iter().collect();
-        sorted.sort_by_key(|(_, choices)| choices.first().copied());
-        for (version, choices) in sorted {
+        let mut versions: Vec<_> = versions.into_iter().collect();
+        versions.sort_by_key(|(_, choices)| choices.first().copied());
+        let first = lines(versions[0].0);
+        for (index, (version, choices)) in versions.into_iter().enumerate() {
             absent.retain(|choice| !choices.contains(choice));
-            let mut lines = version.split_inclusive('\n');
-            if choices != all {
-                text += &conditions(&choices);
-            }
-            write!(text, "  {}", lines.next().unwrap()).unwrap();
-            for line in lines {
-                text += if line == "\n" { "" } else { "    " };
-                text += line;
-            }
-            if !text.ends_with('\n') {
-                text += "(no line end)\n";
+            text += &conditions(&choices);
+            let lines = lines(version);
+            let shown = match index {
+                0 => lines.into_iter().map(|line| (' ', line)).collect(),
+                _ => difference(&first, &lines),
+            };
+            for (sign, line) in shown {
+                text += format!("  {sign} {line}").trim_end();
+                text.push('\n');
             }
         }
         if !absent.is_empty() {
             text += &conditions(&absent);
-            text += "  absent\n";
+            text += "    absent\n";
         }
     }
     text
 }
 
-/// A set of choices as products of choices on each axis, a line for each.
+fn lines(text: &str) -> Vec<&str> {
+    let unended = (!text.ends_with('\n')).then_some("(no line end)");
+    text.lines().chain(unended).collect()
+}
+
+/// The lines of only one of two texts, in their order.
+fn difference<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(char, &'a str)> {
+    // Length of the longest common part of what follows each pair of lines.
+    let mut common = vec![vec![0; new.len() + 1]; old.len() + 1];
+    for i in (0..old.len()).rev() {
+        for j in (0..new.len()).rev() {
+            common[i][j] =
+                if old[i] == new[j] { common[i + 1][j + 1] + 1 } else { common[i + 1][j].max(common[i][j + 1]) };
+        }
+    }
+    let (mut i, mut j, mut lines) = (0, 0, Vec::new());
+    while i < old.len() || j < new.len() {
+        if i < old.len() && j < new.len() && old[i] == new[j] {
+            (i, j) = (i + 1, j + 1);
+        } else if i < old.len() && (j == new.len() || common[i + 1][j] >= common[i][j + 1]) {
+            lines.push(('-', old[i]));
+            i += 1;
+        } else {
+            lines.push(('+', new[j]));
+            j += 1;
+        }
+    }
+    lines
+}
+
+/// A set of choices as products of choices on each axis, a line for each; nothing where it is all of them.
 fn conditions(choices: &BTreeSet<Choice>) -> String {
     let tails: BTreeSet<Vec<usize>> = choices.iter().map(|choice| choice.0.to_vec()).collect();
-    let lines = products(&tails, 0).into_iter().map(|line| format!("  [{}]\n", line.join(" ")));
-    lines.collect()
+    let lines = products(&tails, 0).into_iter().map(|line| line.join(" "));
+    lines.filter(|line| line.contains(|c| !"* ".contains(c))).map(|line| format!("  [{line}]\n")).collect()
 }
 
 fn products(tails: &BTreeSet<Vec<usize>>, axis: usize) -> Vec<Vec<String>> {
@@ -113,11 +148,9 @@ fn products(tails: &BTreeSet<Vec<usize>>, axis: usize) -> Vec<Vec<String>> {
     }
     let mut lines = Vec::new();
     for (heads, rest) in groups {
-        let all = heads.len() == names.len();
-        let first = if all { "*".to_owned() } else { heads.iter().map(|head| names[*head]).collect::<Vec<_>>().join(",") };
-        for line in products(&rest, axis + 1) {
-            lines.push([vec![first.clone()], line].concat());
-        }
+        let named = || heads.iter().map(|head| names[*head]).collect::<Vec<_>>().join(",");
+        let first = if heads.len() == names.len() { "*".to_owned() } else { named() };
+        lines.extend(products(&rest, axis + 1).into_iter().map(|line| [vec![first.clone()], line].concat()));
     }
     lines
 }

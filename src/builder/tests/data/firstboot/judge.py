@@ -109,10 +109,13 @@ def variables(plan, root):
     return scope
 
 
+def line(name, value):
+    return f"{name}='" + value.replace("'", "'\\''") + "'\n"
+
+
 def environment(entries, scope):
     entries = [entry for entry in map(assignment, entries) if holds(entry, scope)]
-    line = lambda entry: f"{entry['name']}='" + render(entry["value"], scope).replace("'", "'\\''") + "'\n"
-    return "".join(map(line, entries))
+    return "".join(line(entry["name"], render(entry["value"], scope)) for entry in entries)
 
 
 def content(rule, scope, root):
@@ -230,10 +233,21 @@ FORMATS = {
 }
 
 
+def judge_mutable(plan, root):
+    """`bootstrap` writes every mutable variable: what user data says, or the default."""
+    user_data, path = read_variables(root / plan["inputs"]["user_data"][1:]), root / plan["inputs"]["mutable"][1:]
+    mutable = {name: variable for name, variable in plan["variables"].items() if variable.get("mutable")}
+    said = lambda name, aliases: next((user_data[one] for one in [name, *aliases] if user_data.get(one)), "")
+    wanted = {name: said(name, one.get("aliases", [])) or one.get("default", "") for name, one in mutable.items()}
+    if path.read_text() != "".join(line(*pair) for pair in sorted(wanted.items())):
+        yield f"{path}: expected {wanted}"
+
+
 def judge(root):
     plan = json.loads((root / "opt/podplane/share/firstboot.json").read_text())
     for key in ("detect", "values", "files"):
         plan.setdefault(key, [])
+    yield from judge_mutable(plan, root)
     scope = variables(plan, root)
     for rule in plan["files"]:
         yield from judge_file(rule, scope, root)
