@@ -13,7 +13,7 @@ pub(crate) use check::{Doubt, Image, check};
 use std::collections::BTreeMap;
 use std::fmt;
 
-use vmbake_firstboot::plan::{Ownership, Plan};
+use vmbake_firstboot::plan::{Named, Ownership, Plan};
 
 use crate::layer::{Install, Layer, Schema, child};
 
@@ -182,12 +182,7 @@ impl Joiner {
         }
     }
 
-    fn map<T: Clone>(
-        &mut self,
-        parent: &str,
-        of: impl Fn(&mut Plan) -> &mut BTreeMap<String, T>,
-        part: &BTreeMap<String, T>,
-    ) {
+    fn map<T: Clone>(&mut self, parent: &str, of: impl Fn(&mut Plan) -> &mut Named<T>, part: &Named<T>) {
         for (key, value) in part {
             let entry = child(parent, key);
             if self.take(entry.clone(), &entry) {
@@ -248,7 +243,7 @@ mod tests {
         };
         assert_eq!(names(&plan.values), "A B D");
         assert_eq!(plan.variables.keys().collect::<Vec<_>>(), ["A", "C"]);
-        assert_eq!(plan.directories["/a"].mode, 0o755);
+        assert_eq!(plan.directories.get("/a").unwrap().mode, 0o755);
         assert_eq!(plan.modes.keys().collect::<Vec<_>>(), ["/bin/p", "/lib/m/x"]);
         for (pointer, expected) in [
             ("/variables/A/default", "layer a: /first_boot/variables/A/default"),

@@ -36,9 +36,12 @@ fn built_in_kinds_have_plans_that_read_again() {
         let text = serde_json::to_string_pretty(&compiled.plan).unwrap();
         let again: Plan = serde_json::from_str(&text).unwrap();
         assert_eq!(text, serde_json::to_string_pretty(&again).unwrap());
-        assert!(has.is_empty() || again.exec.contains_key(has), "{kind}");
-        assert!(!again.exec.contains_key(lacks), "{kind}");
-        assert!(again.directories.contains_key("/opt/podplane/bin"), "{kind}");
+        // The machine has a smaller reader of its own.
+        let value = serde_json::from_str(&text).unwrap();
+        assert_eq!(text, serde_json::to_string_pretty(&Plan::read(&value).unwrap()).unwrap());
+        assert!(has.is_empty() || again.exec.get(has).is_some(), "{kind}");
+        assert!(again.exec.get(lacks).is_none(), "{kind}");
+        assert!(again.directories.get("/opt/podplane/bin").is_some(), "{kind}");
         assert_eq!(again.inputs.is_some(), kind != "node");
         for index in 0..again.files.len() {
             let source = compiled.source(&format!("/files/{index}/path")).unwrap();
@@ -207,7 +210,7 @@ fn an_image_has_its_plan_its_defaults_and_what_is_baked() {
     assert_eq!(text(&tree, PATH), serde_json::to_string_pretty(&plan).unwrap() + "\n");
     assert_eq!(plan.directories.keys().collect::<Vec<_>>(), ["/usr/lib/own"]);
     assert_eq!(plan.modes.keys().collect::<Vec<_>>(), ["/usr/lib/x.so.1"]);
-    assert!(plan.variables["R"].required);
+    assert!(plan.variables.get("R").unwrap().required);
     for (path, layer) in [(PATH, "a"), ("/opt/share/defaults", "a"), ("/etc/x/x.conf", "b"), ("/etc/x", "b")] {
         assert_eq!(layer_of(&tree, path), layer, "{path}");
     }

@@ -1,11 +1,9 @@
 //! The plan of what is left to do on the machine: all layers and the merged tree in; the plan, the defaults of its variables and
 //! the files that can be written already out, each with the layer that asked for it as its origin.
 
-use std::collections::BTreeMap;
-
 use vmbake_disk::tree::{Kind, Origin, components};
 use vmbake_firstboot::error::Error;
-use vmbake_firstboot::plan::{Ownership, PATH};
+use vmbake_firstboot::plan::{Named, Ownership, PATH, Variable};
 use vmbake_firstboot::settings::Variables;
 use vmbake_firstboot::{detect, env, files};
 
@@ -53,9 +51,9 @@ fn real(
     compiled: &Compiled,
     parent: &str,
     last: bool,
-    paths: &BTreeMap<String, Ownership>,
-) -> Result<BTreeMap<String, Ownership>, MergeError> {
-    let mut real = BTreeMap::new();
+    paths: &Named<Ownership>,
+) -> Result<Named<Ownership>, MergeError> {
+    let mut real = Named::default();
     for (path, owner) in paths {
         let found = target.wrap(target.tree.real_path(path.as_bytes(), last))?;
         let asked = || compiled.source(&child(parent, path)).is_some_and(|source| source.is_of_part());
@@ -81,7 +79,8 @@ fn defaults(target: &mut Target, compiled: &Compiled) -> Result<(), MergeError> 
 fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str) -> Result<(), MergeError> {
     let mut plan = compiled.plan.clone();
     // Only a machine has them.
-    plan.variables.values_mut().for_each(|variable| variable.required = false);
+    let free = |variable: &Variable| Variable { required: false, ..variable.clone() };
+    plan.variables = compiled.plan.variables.iter().map(|(name, variable)| (name.clone(), free(variable))).collect();
     let mut facts: Variables = detect::NAMES.iter().map(|name| ((*name).to_owned(), String::new())).collect();
     facts.insert("kind".to_owned(), kind.to_owned());
     let read = |path: &str| Merged(target).text(path).ok_or_else(|| Error::missing(path.as_ref()));
