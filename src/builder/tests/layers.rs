@@ -119,7 +119,7 @@ const FAULTS: &[(&str, &str)] = &[
         "path \"/x\" is also a symbolic link of layer a",
     ),
     (
-        r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "content": {"text": ""}}, {"path": ¦"/x", "mode": "0640", "content": {"text": ""}}]}"#,
+        r#""first_boot": {"files": [{"path": ¦"/x", "mode": "0640", "content": {"text": ""}}, {"path": "/x", "mode": "0640", "content": {"text": ""}}]}"#,
         "/x comes twice",
     ),
     (
@@ -137,8 +137,8 @@ const FAULTS: &[(&str, &str)] = &[
         "/none is brought by no layer",
     ),
     (
-        r#""first_boot": {"exec": {"x": {"environment_file": ¦"/none", "program": "/usr/bin/x"}}}"#,
-        "/none is no environment file",
+        r#""first_boot": {"exec": {¦"x": {"environment_file": "/none", "program": "/usr/bin/x"}}}"#,
+        "no unit of the layers calls `firstboot exec x`",
     ),
     (
         r#""directories": {"/x": {"mode": "0755"}}, "first_boot": {"directories": {¦"/x": {"mode": "0700"}}}"#,

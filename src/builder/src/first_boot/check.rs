@@ -102,11 +102,11 @@ impl Faults<'_> {
 /// Owners and groups exist, or are made on the machine.
 fn accounts(found: &mut Faults<'_>, plan: &Plan, image: &impl Image) {
     let user = |name: &str| {
-        let known = plan.users.contains_key(name) || image.has_user(name);
+        let known = plan.users.get(name).is_some() || image.has_user(name);
         (!known).then(|| format!("user {name:?} is made neither by a layer nor by Debian"))
     };
     let group = |name: &str| {
-        let known = plan.users.contains_key(name) || image.has_group(name);
+        let known = plan.users.get(name).is_some() || image.has_group(name);
         (!known).then(|| format!("group {name:?} is made neither by a layer nor by Debian"))
     };
     let mut owned: Vec<(String, &Ownership)> = Vec::new();
@@ -147,7 +147,7 @@ fn programs(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer], image: &impl
     for (name, user) in &plan.users {
         found.doubt(child("/users", name) + "/shell", image.program(&user.shell, false));
     }
-    for (layer, call) in calls.iter().filter(|(_, call)| !plan.exec.contains_key(call.name)) {
+    for (layer, call) in calls.iter().filter(|(_, call)| plan.exec.get(call.name).is_none()) {
         let message = format!(
             "files{}:{}: calls `firstboot exec {}`, which no `exec` of a layer says",
             call.file, call.line, call.name

@@ -3,7 +3,7 @@
 
 use vmbake_disk::tree::{Kind, Origin, components};
 use vmbake_firstboot::error::Error;
-use vmbake_firstboot::plan::{Named, Ownership, PATH};
+use vmbake_firstboot::plan::{Named, Ownership, PATH, Variable};
 use vmbake_firstboot::settings::Variables;
 use vmbake_firstboot::{detect, env, files};
 
@@ -79,7 +79,8 @@ fn defaults(target: &mut Target, compiled: &Compiled) -> Result<(), MergeError> 
 fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str) -> Result<(), MergeError> {
     let mut plan = compiled.plan.clone();
     // Only a machine has them.
-    plan.variables.values_mut().for_each(|variable| variable.required = false);
+    let free = |variable: &Variable| Variable { required: false, ..variable.clone() };
+    plan.variables = compiled.plan.variables.iter().map(|(name, variable)| (name.clone(), free(variable))).collect();
     let mut facts: Variables = detect::NAMES.iter().map(|name| ((*name).to_owned(), String::new())).collect();
     facts.insert("kind".to_owned(), kind.to_owned());
     let read = |path: &str| Merged(target).text(path).ok_or_else(|| Error::missing(path.as_ref()));
