@@ -67,7 +67,7 @@ for name in "${names[@]}"; do
     (cd "$layers/$name/files" 2>/dev/null && find . -type f -exec install -D -m 0644 {} "$root/{}" \;)
 done
 pause=$(cat "$site/pause")
-sed -i "s|@{image:registry.k8s.io/pause}|$pause|" "$root/etc/containerd/config.toml"
+sed -i "s|@{image:registry.k8s.io/pause}|$pause|" "$root/opt/podplane/share/templates/containerd-config.toml"
 install -D -m 0755 "$site/firstboot" "$root/opt/podplane/bin/firstboot"
 for name in bootstrap configure install nstance-recv-watch permissions restart update-mutable-env; do
     ln -s firstboot "$root/opt/podplane/bin/$name.sh"
@@ -103,7 +103,7 @@ for service in kube-apiserver kube-controller-manager kube-scheduler; do
 done
 
 # Units, by the systemctl of the node itself.
-units=(first-boot-env.service hosts-refresh.timer nstance-agent.service nstance-recv-watch.path nstance-recv-watch.service
+units=(first-boot-env.service first-boot-user-data.path hosts-refresh.timer nstance-agent.service nstance-recv-watch.path nstance-recv-watch.service
     containerd.service container-images.service kubelet.service netsy.service kube-apiserver.service
     kube-controller-manager.service kube-scheduler.service)
 inside systemctl enable "${units[@]}" >"$site/systemctl.log" 2>&1 || { cat "$site/systemctl.log"; exit 1; }

@@ -17,6 +17,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "upstream"))
+import first_boot  # noqa: E402
 import trees  # noqa: E402
 from lab import Lab  # noqa: E402
 
@@ -28,6 +29,7 @@ failures = []
 ALLOWED = [
     ("/var/lib/container-images(/.*)?", "missing", "container images are baked; a node that is installed pulls them"),
     ("/opt/podplane/share/vmbake-origin.json", "missing", "the record of where every path came from"),
+    ("/opt/podplane/share/firstboot.json", "missing", "the plan of the first boot is joined from the layers"),
     ("/etc/os-release", "type", "the image says its kind and version there"),
     ("/var/cache/ldconfig/aux-cache", "content missing mode", "ldconfig's own notes on inodes of this machine, made again by it"),
     ("/lost[+]found", "missing", "every ext4 file system has it"),
@@ -106,15 +108,15 @@ def again(lab, work, base):
     """One file of a layer is another one: what follows from it changes, and nothing else."""
     target, layers = "knd.debian-13.amd64", work / "layers"
     shutil.copytree(ROOT / "layers", layers)
-    with open(layers / "podplane/files/opt/podplane/share/defaults/mutable.env", "a") as file:
-        file.write("MORE=''\n")
+    unit = "/usr/lib/systemd/system/hosts-refresh.service"
+    with open(layers / f"podplane/files{unit}", "a") as file:
+        file.write("# More.\n")
     code, said = bake(lab, work, target, base, "--out", work / "again", "--layers", layers)
     case("another file of a layer bakes", code == 0, said)
     pair = [work / f"{folder}/{target}.raw" for folder in ("out", "again")]
     code, said = lab.run("diff", *pair)
     changed = re.findall(r"^(\w+) (\S+):", said, re.MULTILINE)
-    share = "/opt/podplane/share"
-    expected = [("changed", f"{share}/defaults/mutable.env"), ("changed", f"{share}/vmbake-origin.json"), ("layer", "podplane")]
+    expected = [("changed", "/opt/podplane/share/vmbake-origin.json"), ("changed", unit), ("layer", "podplane")]
     case("that file, the record and the layer are all that differs", code == 1 and changed[:3] == expected and len(changed) <= 4, said)
     code, said = lab.run("diff", pair[0], pair[0])
     case("an image does not differ from itself", code == 0, said)
@@ -124,13 +126,13 @@ def subset(lab, work):
     """A knd is a knc without the control plane: knc alone is compared with an installed node."""
     share = "/opt/podplane/share"
     shared = {f"/etc/{name}" for name in ("passwd", "group", "shadow", "gshadow", "os-release")}
-    shared |= {f"{share}/vmbake-origin.json", f"{share}/vmconfig-installed.json"}
+    shared |= {f"{share}/{name}.json" for name in ("firstboot", "vmbake-origin", "vmconfig-installed")}
     code, said = lab.run("diff", work / "out/knd.debian-13.amd64.raw", work / "out/knc.debian-13.amd64.raw", "--json")
     # The summary follows on standard error.
     paths = json.JSONDecoder().raw_decode(said)[0]["paths"]
     others = {path["path"] for path in paths if path["change"] != "added"}
     added = [path["path"] for path in paths if path["change"] == "added"]
-    plane = re.compile(r"/opt/data|.*/(netsy|kubectl|kube-(apiserver|scheduler|controller-manager))([./].*)?")
+    plane = re.compile(r"/opt/data|.*/(netsy|kubectl|kube-(apiserver|scheduler|controller-manager))([-./].*)?")
     case("knd is knc without the control plane", code == 1 and others == shared and added and all(map(plane.fullmatch, added)),
          f"{sorted(others ^ shared)}\n{[path for path in added if not plane.fullmatch(path)]}")
 
@@ -143,6 +145,9 @@ def explain(lab, work):
         "/usr/local/bin/ctr": r"artifact +containerd [\s\S]*proof +sigstore bundle by https://github.com/containerd/",
         "/usr/bin/newuidmap": r"artifact +uidmap [\s\S]*proof +archive debian, trixie [\s\S]*package +uidmap ",
         "/opt/kubelet/etc/kubelet.yaml": r"layer +kubelet ",
+        "/opt/kubelet/etc/kubeconfig": r"layer +kubelet ",
+        "/opt/podplane/share/defaults/mutable.env": r"layer +podplane ",
+        "/opt/podplane/share/firstboot.json": r"layer +vm ",
         "/usr/bin/bash": r"base",
     }.items():
         code, said = lab.run("explain", image, path)
@@ -172,6 +177,7 @@ def compare(work, rootfs, target):
     installed.mkdir()
     run("tar", "-C", installed, "--numeric-owner", "--xattrs", "--xattrs-include=*", "-xpf", rootfs)
     run(HERE / "install.sh", installed, site(work, target), ROOT / "layers", env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
+    first_boot.write(ROOT / "layers", installed)
     mount = Mount(work / f"out/{target}.raw", work / "mounted")
     try:
         different = trees.judge(str(installed), mount.root, ALLOWED, ("installed", "baked"))

@@ -108,14 +108,14 @@ class Node(Machine):
 
 
 def snapshot(root):
-    """What may not change when there is nothing new."""
+    """What may not change when there is nothing new; the last time changes with modes and owners as well."""
     found = {}
     for top in ("opt", "etc", "home", "var/lib/vmbake"):
         for folder, _, names in os.walk(root / top):
             for name in names:
                 path = os.path.join(folder, name)
                 status = os.lstat(path)
-                found[path.removeprefix(f"{root}/")] = (status.st_ino, status.st_mtime_ns, status.st_mode, status.st_uid, status.st_gid)
+                found[path.removeprefix(f"{root}/")] = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
     return found
 
 
@@ -268,6 +268,7 @@ def late(node):
     case(f"{name}: nothing was written", not (node.root / "opt/podplane/bootstrap.done").exists() and node.failed() == {FIRST}, node.failed())
 
     text = node.data()
+    (node.root / USER_DATA).unlink()
     with open(node.root / USER_DATA, "w") as file:
         file.write(text[:100])
         file.flush()

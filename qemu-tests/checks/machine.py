@@ -19,10 +19,11 @@ ADDRESS, ADDRESS6 = "10.9.8.7", "fd00:9::7"
 PATIENCE = 30.0  # seconds until what has to happen counts as never happening
 CLONE_NEWNET = 0x40000000
 
-# Started by a timer or of no interest here; each costs a boot some tenths of a second. sshd has no keys without cloud-init.
+# Of no interest here, and each costs a boot some tenths of a second. sshd has no keys without cloud-init; what
+# systemd-sysctl does, the first-boot program does again.
 MASKED = ["apparmor.service", "apt-daily.timer", "apt-daily-upgrade.timer", "console-getty.service", "dpkg-db-backup.timer",
           "e2scrub_all.timer", "e2scrub_reap.service", "fstrim.timer", "grub-common.service", "ssh.service",
-          "systemd-timesyncd.service", "unattended-upgrades.service"]
+          "systemd-sysctl.service", "systemd-timesyncd.service", "unattended-upgrades.service"]
 
 
 def run(*command, **options):

@@ -97,17 +97,17 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""first_boot": {"exec": {"x": {"arguments": [{"value": "a", "name": ¦"b"}]}}}"#, "unknown field `name`"),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "group": ¦"who", "content": {"text": ""}}]}"#,
-        "group \"who\" is made by no layer",
+        "group \"who\" is made neither by",
     ),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": "0640", "directory": {"mode": "0700", "owner": ¦"who"}, "content": {"text": ""}}]}"#,
-        "user \"who\" is made by no layer",
+        "user \"who\" is made neither by",
     ),
     (
         r#""first_boot": {"optional_modes": {"/x": {"mode": "0640", "owner": ¦"who"}}}"#,
-        "user \"who\" is made by no layer",
+        "user \"who\" is made neither by",
     ),
-    (r#""first_boot": {"received": {"x": {"directory": "/y", "group": ¦"who"}}}"#, "group \"who\" is made by no layer"),
+    (r#""first_boot": {"received": {"x": {"directory": "/y", "group": ¦"who"}}}"#, "group \"who\" is made neither by"),
     (r#""first_boot": {"services": [{"unit": ¦"x"}]}"#, "unit \"x\" does not end with .service"),
     (r#""first_boot": {"services": [{"unit": ¦"plain.service"}]}"#, "unit \"plain.service\" has no [Install] section"),
     (

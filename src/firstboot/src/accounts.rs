@@ -3,8 +3,6 @@
 //! Only these files count, so that a tree elsewhere has its own accounts. As the C library does, lines that are no entries
 //! are skipped, and of two entries with one name the first counts. `root` is 0 even where the files are missing.
 
-use std::collections::BTreeMap;
-
 use crate::error::Error;
 use crate::root::{Owner, Root};
 
@@ -14,11 +12,14 @@ const GROUP: &str = "/etc/group";
 /// A machine of the contract has some 50 lines.
 const MAX_BYTES: u64 = 1 << 20;
 
+/// A list, as the file is: a map would add kilobytes to the program.
+type Entries = Vec<(String, u32)>;
+
 /// Names and numbers of users and groups.
 #[derive(Debug, Default)]
 pub struct Accounts {
-    users: BTreeMap<String, u32>,
-    groups: BTreeMap<String, u32>,
+    users: Entries,
+    groups: Entries,
     /// For messages.
     passwd: std::path::PathBuf,
     group: std::path::PathBuf,
@@ -37,10 +38,6 @@ impl Accounts {
 
     /// An owner by its names.
     pub fn owner(&self, mode: u16, user: &str, group: &str) -> Result<Owner, Error> {
-        let number = |of: &BTreeMap<String, u32>, name: &str| match of.get(name) {
-            None if name == "root" => Some(0),
-            number => number.copied(),
-        };
         let missing = |kind, path: &std::path::Path, name: &str| Error::NoAccount {
             path: path.to_path_buf(),
             kind,
@@ -48,22 +45,24 @@ impl Accounts {
         };
         Ok(Owner {
             mode,
-            uid: number(&self.users, user).ok_or_else(|| missing("user", &self.passwd, user))?,
-            gid: number(&self.groups, group).ok_or_else(|| missing("group", &self.group, group))?,
+            uid: number(&self.users, user).or_else(|| root(user)).ok_or_else(|| missing("user", &self.passwd, user))?,
+            gid: number(&self.groups, group)
+                .or_else(|| root(group))
+                .ok_or_else(|| missing("group", &self.group, group))?,
         })
     }
 
     /// Whether there is a user of this name.
     pub fn has_user(&self, name: &str) -> bool {
-        self.users.contains_key(name)
+        number(&self.users, name).is_some()
     }
 
     /// Goes on as if a user and group of this name had been made, with the first numbers that are free from 1000 on.
     pub fn assume(&mut self, name: &str) {
-        let taken = |id: &u32| self.users.values().chain(self.groups.values()).any(|other| other == id);
+        let taken = |id: &u32| self.users.iter().chain(&self.groups).any(|(_, other)| other == id);
         if let Some(id) = (1000..u32::MAX).find(|id| !taken(id)) {
-            self.users.insert(name.to_owned(), id);
-            self.groups.insert(name.to_owned(), id);
+            self.users.push((name.to_owned(), id));
+            self.groups.push((name.to_owned(), id));
         }
     }
 
@@ -78,14 +77,25 @@ impl Accounts {
     }
 }
 
-fn name(of: &BTreeMap<String, u32>, number: u32) -> String {
-    let found = of.iter().find(|(_, entry)| **entry == number).map(|(name, _)| name.clone());
-    found.or((number == 0).then(|| "root".to_owned())).unwrap_or_else(|| number.to_string())
+fn number(of: &Entries, name: &str) -> Option<u32> {
+    of.iter().find(|(entry, _)| entry == name).map(|(_, number)| *number)
+}
+
+fn root(name: &str) -> Option<u32> {
+    (name == "root").then_some(0)
+}
+
+fn name(of: &Entries, number: u32) -> String {
+    match of.iter().find(|(_, entry)| *entry == number) {
+        Some((name, _)) => name.clone(),
+        None if number == 0 => "root".to_owned(),
+        None => number.to_string(),
+    }
 }
 
 /// `NAME:PASSWORD:NUMBER:…` in both files.
-fn entries(content: &[u8]) -> BTreeMap<String, u32> {
-    let mut entries = BTreeMap::new();
+fn entries(content: &[u8]) -> Entries {
+    let mut entries = Entries::new();
     for line in content.split(|byte| *byte == b'\n').filter_map(|line| str::from_utf8(line).ok()) {
         let mut fields = line.split(':');
         let (Some(name), Some(_), Some(number), Some(_)) = (fields.next(), fields.next(), fields.next(), fields.next())
@@ -96,7 +106,8 @@ fn entries(content: &[u8]) -> BTreeMap<String, u32> {
         let number = number.parse::<u32>().ok().filter(|number| *number != u32::MAX);
         let plain = !name.is_empty() && !name.starts_with(['#', '+', '-']);
         if let (Some(number), true) = (number, plain) {
-            entries.entry(name.to_owned()).or_insert(number);
+            // Of two, the first is found.
+            entries.push((name.to_owned(), number));
         }
     }
     entries
@@ -112,7 +123,8 @@ mod tests {
         let passwd = b"root:x:0:0:root:/root:/bin/bash\nzot:x:991:991::/home/zot:\nzot:x:5:5::/:\n\n# no:x:1:1::\n+nis:x:1:1::\n\
             short:x:3\nbad:x:-1:0::\nlast:x:4294967295:0::\nout:x:4294967296:0::\n\xff:x:7:7::\n:x:8:8::";
         let found = entries(passwd);
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), [("root".to_owned(), 0), ("zot".to_owned(), 991)]);
+        assert_eq!(found, [("root".to_owned(), 0), ("zot".to_owned(), 991), ("zot".to_owned(), 5)]);
+        assert_eq!(number(&found, "zot"), Some(991));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub fn run(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<bool, Error> {
     if is_done(root, inputs)? {
         return Ok(false);
     }
-    let user_data = settings::user_data(root, plan, inputs)?;
+    let user_data = settings::user_data(root, inputs)?;
     let mut variables = settings::combine(plan, &[&user_data])?;
     variables.extend(detect::variables(root)?);
     let machine = Here::new(root);

@@ -5,9 +5,9 @@
 
 mod names;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use crate::plan::{Assignment, Block, Check, Content, Exec, FileRule, Ownership, Plan, Stage};
+use crate::plan::{Assignment, Block, Check, Content, Exec, FileRule, Named, Ownership, Plan, Stage};
 use crate::settings::check_value;
 use crate::template::{Condition, Fault, Text};
 use names::Known;
@@ -170,7 +170,7 @@ impl Checker<'_> {
         }
     }
 
-    fn owned(&mut self, key: &str, map: &BTreeMap<String, Ownership>) {
+    fn owned(&mut self, key: &str, map: &Named<Ownership>) {
         for path in map.keys() {
             self.path(format!("/{key}/{}", escaped(path)), path);
         }

@@ -8,7 +8,7 @@ use crate::facts;
 use crate::files;
 use crate::machine::Here;
 use crate::permissions;
-use crate::plan::{Inputs, Plan, Stage};
+use crate::plan::{Plan, Stage};
 use crate::record::Record;
 use crate::root::Root;
 use crate::services;
@@ -32,7 +32,7 @@ fn steps(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
     facts::installed(root)?;
     if let Some(inputs) = &plan.inputs {
         bootstrap::is_done(root, inputs)?;
-        settings::user_data(root, plan, inputs)?;
+        settings::report_unknown(plan, inputs, &settings::user_data(root, inputs)?);
     }
     permissions::apply(root, plan, &crate::accounts::Accounts::read(root)?)?;
     if let Some(inputs) = &plan.inputs {
@@ -67,7 +67,7 @@ fn write_files(root: &Root, plan: &Plan, variables: &Variables, record: &mut Rec
     // A path that depends on variables is recorded before there is a file: one that a killed run wrote is found again.
     let earlier = record.placed();
     let mut both = earlier.clone();
-    both.extend(outcome.placed.iter().cloned());
+    both.extend(outcome.placed.iter().filter(|path| !earlier.contains(path)).cloned());
     record.set_placed(root, both)?;
     files::write(root, &accounts, &outcome)?;
     files::remove_stale(root, &earlier, &outcome)?;
@@ -78,14 +78,11 @@ fn write_files(root: &Root, plan: &Plan, variables: &Variables, record: &mut Rec
 pub fn variables(root: &Root, plan: &Plan) -> Result<Variables, Error> {
     let mut variables = match &plan.inputs {
         None => settings::combine(plan, &[])?,
-        Some(Inputs { detected, mutable, .. }) => {
-            let user_data = match &plan.inputs {
-                Some(inputs) => settings::user_data(root, plan, inputs)?,
-                None => Variables::new(),
-            };
+        Some(inputs) => {
             let read =
                 |path: &str| settings::read(root, path)?.ok_or_else(|| Error::NotReady { path: root.shown(path) });
-            settings::combine(plan, &[&user_data, &read(detected)?, &read(mutable)?])?
+            let user_data = settings::user_data(root, inputs)?;
+            settings::combine(plan, &[&user_data, &read(&inputs.detected)?, &read(&inputs.mutable)?])?
         }
     };
     settings::assign(&plan.values, &mut variables, &Here::new(root))?;

@@ -9,7 +9,7 @@ use crate::template::Fault;
 
 /// Why a command failed. `Io` is the system's refusal, `Corrupt` and `Syntax` a damaged input, `Refused` and `TooLarge` one
 /// that is not safe to use. No message has the value of a variable in it: values may be secrets.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum Error {
     /// A system call failed.
     #[error("{action} {path}")]
@@ -159,6 +159,13 @@ pub enum Error {
     Output(#[source] io::Error),
 }
 
+/// The message: what derives write would add kilobytes to the program.
+impl fmt::Debug for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, formatter)
+    }
+}
+
 impl Error {
     /// A `Fault` made for `map_err`.
     pub fn fault(subject: &str) -> impl Fn(Fault) -> Self {
@@ -167,21 +174,31 @@ impl Error {
 
     /// An `Io` made for `map_err`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::Io { action, path, source }
+        move |source| Self::failed(action, path, source)
+    }
+
+    /// An `Io`.
+    #[cold]
+    #[inline(never)]
+    pub fn failed(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_path_buf(), source }
     }
 
     /// That nothing is at `path`.
     pub fn missing(path: &Path) -> Self {
-        Self::io("find", path)(io::ErrorKind::NotFound.into())
+        Self::failed("find", path, io::ErrorKind::NotFound.into())
     }
 
     /// A `Refused`.
-    pub fn refused(path: &Path, expected: &'static str, found: impl Into<String>) -> Self {
-        Self::Refused { path: path.to_path_buf(), expected, found: found.into() }
+    #[cold]
+    #[inline(never)]
+    pub fn refused(path: &Path, expected: &'static str, found: &str) -> Self {
+        Self::Refused { path: path.to_path_buf(), expected, found: found.to_owned() }
     }
 
     /// A `Syntax`.
+    #[cold]
+    #[inline(never)]
     pub fn syntax(path: &Path, line: usize, expected: &'static str) -> Self {
         Self::Syntax { path: path.to_path_buf(), line, expected }
     }

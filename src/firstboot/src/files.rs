@@ -1,7 +1,5 @@
 //! Files that are written whole, by the rules of a plan.
 
-use std::collections::BTreeSet;
-
 use crate::accounts::Accounts;
 use crate::env;
 use crate::error::Error;
@@ -23,7 +21,7 @@ pub struct Outcome<'a> {
     /// Paths that are to be absent.
     pub absent: Vec<String>,
     /// Paths that depend on variables, of those that are to be there.
-    pub placed: BTreeSet<String>,
+    pub placed: Vec<String>,
 }
 
 /// Evaluates all rules; nothing is written yet, so that a mistake in one leaves the machine as it is.
@@ -34,15 +32,15 @@ pub fn evaluate<'a>(
     templates: &Templates,
 ) -> Result<Outcome<'a>, Error> {
     let scope = Scope { variables, machine };
-    let mut outcome = Outcome { present: Vec::new(), absent: Vec::new(), placed: BTreeSet::new() };
+    let mut outcome = Outcome { present: Vec::new(), absent: Vec::new(), placed: Vec::new() };
     for rule in rules {
         let fault = Error::fault(&rule.path);
         let path = Text::parse(&rule.path).map_err(&fault)?;
-        let depends = !path.names().is_empty();
+        let depends = !path.is_plain();
         if template::holds(rule.when.as_deref(), &scope).map_err(&fault)? {
             let path = path.render(&scope, Writing::Lines).map_err(&fault)?;
             if depends {
-                outcome.placed.insert(path.clone());
+                outcome.placed.push(path.clone());
             }
             let content = content(rule, variables, machine, templates)?;
             outcome.present.push((rule, path, content));
@@ -112,8 +110,8 @@ pub fn write(root: &Root, accounts: &Accounts, outcome: &Outcome) -> Result<(), 
 }
 
 /// Removes what earlier runs wrote at paths that no rule comes to any more, and directories that are empty then.
-pub fn remove_stale(root: &Root, earlier: &BTreeSet<String>, outcome: &Outcome) -> Result<(), Error> {
-    for path in earlier.difference(&outcome.placed) {
+pub fn remove_stale(root: &Root, earlier: &[String], outcome: &Outcome) -> Result<(), Error> {
+    for path in earlier.iter().filter(|path| !outcome.placed.contains(path)) {
         root.remove(path)?;
         if let Some((parent, _)) = path.rsplit_once('/') {
             root.remove_directory(parent)?;

@@ -1,6 +1,5 @@
 //! What templates ask the machine: files, names of hosts, and what the cloud says.
 
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::process::{Command, Stdio};
 
@@ -45,8 +44,12 @@ impl Machine for Here<'_> {
             .map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let addresses = text.lines().filter_map(|line| line.split_whitespace().next()?.parse::<IpAddr>().ok());
-        let mut known = BTreeSet::new();
-        known.extend(addresses);
+        let mut known: Vec<IpAddr> = Vec::new();
+        for address in addresses {
+            if let Err(at) = known.binary_search(&address) {
+                known.insert(at, address);
+            }
+        }
         match known.is_empty() {
             true => Err(failed("getent ahosts finds none".to_owned())),
             false => Ok(known.iter().map(IpAddr::to_string).collect()),

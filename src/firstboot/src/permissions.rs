@@ -2,11 +2,9 @@
 //!
 //! Directories that are missing are made; each after the one above it.
 
-use std::collections::BTreeMap;
-
 use crate::accounts::Accounts;
 use crate::error::Error;
-use crate::plan::{Ownership, Plan};
+use crate::plan::{Named, Ownership, Plan};
 use crate::root::{Owner, Root};
 
 /// Makes or corrects the directories of the plan, then corrects its files; of `optional_modes`, those that are there.
@@ -28,7 +26,7 @@ pub fn apply(root: &Root, plan: &Plan, accounts: &Accounts) -> Result<(), Error>
 }
 
 fn owners<'a>(
-    paths: &'a BTreeMap<String, Ownership>,
+    paths: &'a Named<Ownership>,
     accounts: &Accounts,
 ) -> impl Iterator<Item = (&'a str, Result<Owner, Error>)> {
     paths.iter().map(|(path, ownership)| (path.as_str(), owner(ownership, accounts)))

@@ -3,14 +3,15 @@
 //! Every layer has a part of it, the key `first_boot` of `layer.json`; the builder joins the parts of a kind in the order of
 //! its layers. Texts named "template" and "condition" are in the language of [`template`](crate::template).
 
+mod named;
 mod read;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+pub use named::Named;
 pub use read::Wrong;
 
 /// Where a machine has its plan.
@@ -26,7 +27,7 @@ pub struct Plan {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Inputs>,
     /// Variables that the inputs may have, by name.
-    pub variables: BTreeMap<String, Variable>,
+    pub variables: Named<Variable>,
     /// What `bootstrap` finds out once, written to the file of detected variables. Beside variables, templates see the facts
     /// `kind`, `device`, `ipv4`, `ipv6`, `hostname`, `fqdn` and `instance_id`, and may ask `cloud('v1.region')`.
     pub detect: Vec<Assignment>,
@@ -37,13 +38,13 @@ pub struct Plan {
     /// Addresses, `host:port` or `[v6]:port`, that must take a TCP connection within 5 seconds; empty ones fail.
     pub connect: Vec<String>,
     /// Users that are made where the condition holds, as useradd does, and stay.
-    pub users: BTreeMap<String, BootUser>,
+    pub users: Named<BootUser>,
     /// Directories by path; the builder adds those of the layer itself.
-    pub directories: BTreeMap<String, Ownership>,
+    pub directories: Named<Ownership>,
     /// Mode and owner of files that are there already; the builder adds those of the layer itself.
-    pub modes: BTreeMap<String, Ownership>,
+    pub modes: Named<Ownership>,
     /// Mode and owner of files that may be missing.
-    pub optional_modes: BTreeMap<String, Ownership>,
+    pub optional_modes: Named<Ownership>,
     /// Files that are written.
     pub files: Vec<FileRule>,
     /// Parts of files that others write too.
@@ -53,14 +54,14 @@ pub struct Plan {
     /// Units that `restart` enables, starts and stops.
     pub services: Vec<Service>,
     /// Programs that `exec` becomes, by name.
-    pub exec: BTreeMap<String, Exec>,
+    pub exec: Named<Exec>,
     /// Where files for this machine arrive; at most one layer has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receive: Option<Receive>,
     /// Files that may arrive, by name, and where they go.
-    pub received: BTreeMap<String, Place>,
+    pub received: Named<Place>,
     /// Private keys that were made on the machine, by name, and where they go.
-    pub keys: BTreeMap<String, KeyPlace>,
+    pub keys: Named<KeyPlace>,
 }
 
 /// Paths of files with variables. Where a variable is in several, the last of user data, detected and mutable that is not
@@ -254,8 +255,8 @@ pub struct Template {
     /// How its values are written.
     pub format: Notation,
     /// More variables for the template, by name, with the templates of their values.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub with: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub with: Named<String>,
 }
 
 /// How the values of a template are written.

@@ -99,7 +99,7 @@ fn take_one(root: &Root, plan: &Plan, receive: &Receive, accounts: &Accounts, fi
         }
         return mutable::update(root, plan, &source, &inputs.mutable, false).map(drop);
     }
-    match plan.received.get(&*name).filter(|_| is_file) {
+    match plan.received.get(name.as_ref()).filter(|_| is_file) {
         Some(place) => {
             let owner = accounts.owner(0o640, "root", &place.group)?;
             copy(root, &source, &format!("{}/{name}", place.directory), &owner)

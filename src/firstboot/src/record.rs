@@ -1,8 +1,6 @@
 //! What the last run of `configure` came to: `/var/lib/vmbake/firstboot.json`. No time is in it: a run that changes nothing
 //! writes nothing.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use crate::error::Error;
@@ -38,15 +36,13 @@ impl Record {
     }
 
     /// Paths that depended on variables when they were written.
-    pub fn placed(&self) -> BTreeSet<String> {
+    pub fn placed(&self) -> Vec<String> {
         let paths = self.value.as_ref().and_then(|value| value["placed"].as_array());
-        let mut placed = BTreeSet::new();
-        placed.extend(paths.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
-        placed
+        paths.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     }
 
     /// Records those paths.
-    pub fn set_placed(&mut self, root: &Root, placed: BTreeSet<String>) -> Result<(), Error> {
+    pub fn set_placed(&mut self, root: &Root, placed: Vec<String>) -> Result<(), Error> {
         if self.placed() == placed {
             return Ok(());
         }

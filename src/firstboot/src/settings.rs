@@ -19,18 +19,18 @@ pub fn read(root: &Root, path: &str) -> Result<Option<Variables>, Error> {
     }
 }
 
-/// What user data says. Names that the plan does not have are reported and left out.
-pub fn user_data(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<Variables, Error> {
-    let missing = || Error::NotReady { path: root.shown(&inputs.user_data) };
-    let mut found = read(root, &inputs.user_data)?.ok_or_else(missing)?;
-    found.retain(|name, _| {
-        let known = plan.variables.iter().any(|(key, variable)| key == name || variable.aliases.contains(name));
-        if !known {
+/// What user data says.
+pub fn user_data(root: &Root, inputs: &Inputs) -> Result<Variables, Error> {
+    read(root, &inputs.user_data)?.ok_or_else(|| Error::NotReady { path: root.shown(&inputs.user_data) })
+}
+
+/// Reports names in user data that the plan does not have: nobody asks for them.
+pub fn report_unknown(plan: &Plan, inputs: &Inputs, user_data: &Variables) {
+    for name in user_data.keys() {
+        if !plan.variables.iter().any(|(key, variable)| key == name || variable.aliases.contains(name)) {
             crate::report(&format!("warning: {}: {name} means nothing here", inputs.user_data));
         }
-        known
-    });
-    Ok(found)
+    }
 }
 
 /// Every variable of the plan: of the files the last that is not empty, else what an older name has, else the default.

@@ -84,6 +84,11 @@ impl Text {
         parse::nodes(text).map(Self)
     }
 
+    /// Whether nothing in it is replaced.
+    pub fn is_plain(&self) -> bool {
+        self.0.iter().all(|node| matches!(node, Node::Text(_)))
+    }
+
     /// The names that it needs.
     pub fn names(&self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();

@@ -103,11 +103,11 @@ impl Faults<'_> {
 fn accounts(found: &mut Faults<'_>, plan: &Plan, image: &impl Image) {
     let user = |name: &str| {
         let known = plan.users.contains_key(name) || image.has_user(name);
-        (!known).then(|| format!("user {name:?} is made by no layer and not by Debian"))
+        (!known).then(|| format!("user {name:?} is made neither by a layer nor by Debian"))
     };
     let group = |name: &str| {
         let known = plan.users.contains_key(name) || image.has_group(name);
-        (!known).then(|| format!("group {name:?} is made by no layer and not by Debian"))
+        (!known).then(|| format!("group {name:?} is made neither by a layer nor by Debian"))
     };
     let mut owned: Vec<(String, &Ownership)> = Vec::new();
     for (parent, map) in

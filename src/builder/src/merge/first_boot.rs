@@ -84,8 +84,7 @@ fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str)
     plan.variables.values_mut().for_each(|variable| variable.required = false);
     let mut facts: Variables = detect::NAMES.iter().map(|name| ((*name).to_owned(), String::new())).collect();
     facts.insert("kind".to_owned(), kind.to_owned());
-    let missing = |path: &str| Error::Missing { path: path.into() };
-    let read = |path: &str| Merged(target).text(path).ok_or_else(|| missing(path));
+    let read = |path: &str| Merged(target).text(path).ok_or_else(|| Error::missing(path.as_ref()));
     let made = files::baked(&plan, &facts, &read).map_err(|source| MergeError::Baked { source })?;
     for (rule, path, content) in made {
         let index = plan.files.iter().position(|other| std::ptr::eq(other, rule)).unwrap_or_default();

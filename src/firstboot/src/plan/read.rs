@@ -3,13 +3,11 @@
 //! The builder has checked the plan strictly, by the same types. Here it is read without the code that serde generates for
 //! them, which would be a fifth of the program.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value};
 
 use super::{
-    Action, Argument, Assignment, Block, BootUser, Check, Content, Exec, FileRule, Format, Inputs, KeyPlace, Notation,
-    Ownership, Place, Plan, Receive, Service, Stage, Template, Variable,
+    Action, Argument, Assignment, Block, BootUser, Check, Content, Exec, FileRule, Format, Inputs, KeyPlace, Named,
+    Notation, Ownership, Place, Plan, Receive, Service, Stage, Template, Variable,
 };
 
 /// What is wrong with a plan: the key, and what it should have.
@@ -234,8 +232,8 @@ impl<'a> Node<'a> {
         value.as_array().ok_or(Wrong { key, expected: "a list" })?.iter().map(read).collect()
     }
 
-    fn map<T>(&self, key: &'static str, read: fn(&Value) -> Read<T>) -> Read<BTreeMap<String, T>> {
-        let mut map = BTreeMap::new();
+    fn map<T>(&self, key: &'static str, read: fn(&Value) -> Read<T>) -> Read<Named<T>> {
+        let mut map = Named::default();
         if let Some(value) = self.value(key) {
             for (name, value) in Node::of(value, key)?.0 {
                 map.insert(name.clone(), read(value)?);

@@ -42,7 +42,7 @@ pub(super) struct Disk {
 impl Disk {
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let top = openat(CWD, path, flags, Mode::empty()).map_err(|error| Error::io("open", path)(error.into()))?;
+        let top = openat(CWD, path, flags, Mode::empty()).map_err(|error| Error::failed("open", path, error.into()))?;
         Ok(Self { top: top.into(), path: path.to_path_buf() })
     }
 
@@ -68,7 +68,7 @@ impl Disk {
                         Ok(()) => directory.sync_all().map_err(Error::io("sync", &shown))?,
                         // Another run was first.
                         Err(Errno::EXIST) => {}
-                        Err(error) => return Err(Error::io("create", &shown)(error.into())),
+                        Err(error) => return Err(Error::failed("create", &shown, error.into())),
                     }
                     self.enter(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?
                 }
@@ -135,7 +135,7 @@ impl Disk {
         }
         let written = create(&directory, &temporary, content, owner, &shown_temporary).and_then(|()| {
             renameat(&directory, &temporary, &directory, name)
-                .map_err(|error| Error::io("rename to", &shown)(error.into()))
+                .map_err(|error| Error::failed("rename to", &shown, error.into()))
         });
         if let Err(error) = written {
             // The first failure counts; what cannot be removed now, the next run removes.
@@ -168,7 +168,7 @@ impl Disk {
             }
             Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST) => Ok(false),
             Err(Errno::NOTDIR) => Err(no_directory(&directory, name, &shown)),
-            Err(error) => Err(Error::io("remove", &shown)(error.into())),
+            Err(error) => Err(Error::failed("remove", &shown, error.into())),
         }
     }
 
@@ -178,7 +178,7 @@ impl Disk {
         match mkdirat(&directory, name, Mode::from_raw_mode(PRIVATE_DIRECTORY)) {
             Ok(()) => directory.sync_all().map_err(Error::io("sync the directory of", &shown))?,
             Err(Errno::EXIST) => {}
-            Err(error) => return Err(Error::io("create", &shown)(error.into())),
+            Err(error) => return Err(Error::failed("create", &shown, error.into())),
         }
         let made = self.enter(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?;
         let found = Found::of(&made.metadata().map_err(Error::io("examine", &shown))?);
@@ -208,17 +208,17 @@ impl Disk {
         let (file, _) = open_file(&directory, name, &shown)?.ok_or_else(|| Error::missing(&shown))?;
         let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
         let times = Timestamps { last_access: time, last_modification: time };
-        futimens(&file, &times).map_err(|error| Error::io("change the time of", &shown)(error.into()))
+        futimens(&file, &times).map_err(|error| Error::failed("change the time of", &shown, error.into()))
     }
 
     pub(super) fn list(&self, path: &str) -> Result<Vec<Listed>, Error> {
         let Some((above, name)) = self.above(path)? else { return Ok(Vec::new()) };
         let shown = self.shown(path);
         let Some(directory) = self.enter(&above, name, &shown)? else { return Ok(Vec::new()) };
-        let entries = Dir::read_from(&directory).map_err(|error| Error::io("list", &shown)(error.into()))?;
+        let entries = Dir::read_from(&directory).map_err(|error| Error::failed("list", &shown, error.into()))?;
         let mut listed = Vec::new();
         for entry in entries {
-            let entry = entry.map_err(|error| Error::io("list", &shown)(error.into()))?;
+            let entry = entry.map_err(|error| Error::failed("list", &shown, error.into()))?;
             let name = entry.file_name();
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
@@ -239,7 +239,7 @@ impl Disk {
         let names: Vec<&str> = path.strip_prefix('/').map(|path| path.split('/').collect()).unwrap_or_default();
         let plain = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
         let Some((name, parents)) = names.split_last().filter(|_| names.iter().all(|name| plain(name))) else {
-            return Err(Error::refused(&self.shown(path), "an absolute path without . and ..", format!("{path:?}")));
+            return Err(Error::refused(&self.shown(path), "an absolute path without . and ..", &format!("{path:?}")));
         };
         let mut directory = self.clone_top()?;
         let mut shown = self.path.clone();
@@ -258,7 +258,7 @@ impl Disk {
             Ok(next) => Ok(Some(next.into())),
             Err(Errno::NOENT) => Ok(None),
             Err(Errno::NOTDIR | Errno::LOOP) => Err(no_directory(directory, name, shown)),
-            Err(error) => Err(Error::io("open", shown)(error.into())),
+            Err(error) => Err(Error::failed("open", shown, error.into())),
         }
     }
 
@@ -281,7 +281,7 @@ fn examine<N: rustix::path::Arg>(directory: &File, name: N, shown: &Path) -> Res
     let handle = match openat(directory, name, HANDLE, Mode::empty()) {
         Ok(handle) => File::from(handle),
         Err(Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(Error::io("examine", shown)(error.into())),
+        Err(error) => return Err(Error::failed("examine", shown, error.into())),
     };
     let found = Found::of(&handle.metadata().map_err(Error::io("examine", shown))?);
     Ok(Some((handle, found)))
@@ -298,7 +298,7 @@ fn open_file(directory: &File, name: &str, shown: &Path) -> Result<Option<(File,
     let file = match openat(directory, name, READ, Mode::empty()) {
         Ok(file) => File::from(file),
         Err(Errno::NOENT) => return Ok(None),
-        Err(error) => return Err(Error::io("open", shown)(error.into())),
+        Err(error) => return Err(Error::failed("open", shown, error.into())),
     };
     let found = Found::of(&file.metadata().map_err(Error::io("examine", shown))?);
     if found.kind != Kind::File {
@@ -330,7 +330,7 @@ fn holds(file: &mut File, found: &Found, content: &[u8], shown: &Path) -> Result
 fn create(directory: &File, name: &str, content: &[u8], owner: &Owner, shown: &Path) -> Result<(), Error> {
     let mut file = openat(directory, name, CREATE, Mode::from_raw_mode(PRIVATE_FILE))
         .map(File::from)
-        .map_err(|error| Error::io("create", shown)(error.into()))?;
+        .map_err(|error| Error::failed("create", shown, error.into()))?;
     file.write_all(content).map_err(Error::io("write", shown))?;
     let found = Found::of(&file.metadata().map_err(Error::io("examine", shown))?);
     give(&file, &found, owner, shown)?;
@@ -365,7 +365,7 @@ fn unlink(directory: &File, name: &str, shown: &Path) -> Result<bool, Error> {
         Ok(()) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
         Err(Errno::ISDIR) => Err(Error::refused(shown, "a file", Kind::Directory.name())),
-        Err(error) => Err(Error::io("remove", shown)(error.into())),
+        Err(error) => Err(Error::failed("remove", shown, error.into())),
     }
 }
 

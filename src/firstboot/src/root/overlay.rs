@@ -1,7 +1,5 @@
 //! What a dry run would have changed, by path.
 
-use std::collections::BTreeMap;
-
 use super::{Found, Kind, Owner};
 
 /// What would be at a path.
@@ -15,62 +13,80 @@ pub(super) enum Planned {
     Owned(Owner),
 }
 
+/// A list: a dry run has some hundred changes, and a map would add kilobytes to the program.
 #[derive(Debug, Default)]
 pub(super) struct Overlay {
-    planned: BTreeMap<String, Planned>,
-    contents: BTreeMap<String, Vec<u8>>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    path: String,
+    planned: Planned,
+    /// Of a file that was written.
+    content: Option<Vec<u8>>,
 }
 
 impl Overlay {
     pub(super) fn find(&self, path: &str) -> Option<Planned> {
-        self.planned.get(path).copied()
+        self.entry(path).map(|entry| entry.planned)
     }
 
     /// The content that would be at `path`, `Some(None)` if nothing; `None` where the disk has to be asked, which refuses
     /// what it would refuse anyway.
     pub(super) fn content(&self, path: &str) -> Option<Option<Vec<u8>>> {
-        match self.planned.get(path)? {
+        let entry = self.entry(path)?;
+        match entry.planned {
             Planned::Absent => Some(None),
-            Planned::Node(_) => self.contents.get(path).cloned().map(Some),
+            Planned::Node(_) => entry.content.clone().map(Some),
             Planned::Owned(_) => None,
         }
     }
 
     /// Names and paths of what is planned right below the directory `path`.
     pub(super) fn below(&self, path: &str) -> Vec<(String, String)> {
-        let name = |below: &String| {
-            let name = below.strip_prefix(path)?.strip_prefix('/')?;
-            (!name.contains('/')).then(|| (name.to_owned(), below.clone()))
-        };
-        self.planned.keys().filter_map(name).collect()
+        let mut below = Vec::new();
+        for entry in &self.entries {
+            let name = entry.path.strip_prefix(path).and_then(|rest| rest.strip_prefix('/'));
+            if let Some(name) = name.filter(|name| !name.contains('/')) {
+                below.push((name.to_owned(), entry.path.clone()));
+            }
+        }
+        below
     }
 
     pub(super) fn write(&mut self, path: &str, content: &[u8], owner: &Owner) {
-        self.node(path, Kind::File, owner, content.len() as u64);
-        self.contents.insert(path.to_owned(), content.to_vec());
+        let planned = node(Kind::File, owner, content.len() as u64);
+        self.set(path, planned, Some(content.to_vec()));
     }
 
     pub(super) fn make(&mut self, path: &str, owner: &Owner) {
-        self.node(path, Kind::Directory, owner, 0);
+        self.set(path, node(Kind::Directory, owner, 0), None);
     }
 
     pub(super) fn own(&mut self, path: &str, owner: &Owner) {
-        let planned = match self.find(path) {
-            Some(Planned::Node(found)) => Planned::Node(found.owned(owner)),
-            _ => Planned::Owned(*owner),
-        };
-        self.planned.insert(path.to_owned(), planned);
+        match self.entries.iter_mut().find(|entry| entry.path == path) {
+            Some(Entry { planned: Planned::Node(found), .. }) => *found = found.owned(owner),
+            _ => self.set(path, Planned::Owned(*owner), None),
+        }
     }
 
     pub(super) fn remove(&mut self, path: &str) -> bool {
-        self.contents.remove(path);
-        self.planned.insert(path.to_owned(), Planned::Absent);
+        self.set(path, Planned::Absent, None);
         true
     }
 
-    fn node(&mut self, path: &str, kind: Kind, owner: &Owner, size: u64) {
-        let &Owner { mode, uid, gid } = owner;
-        let found = Found { kind, mode, uid, gid, size, modified: (i64::MAX, 0), links: 1 };
-        self.planned.insert(path.to_owned(), Planned::Node(found));
+    fn entry(&self, path: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.path == path)
     }
+
+    fn set(&mut self, path: &str, planned: Planned, content: Option<Vec<u8>>) {
+        self.entries.retain(|entry| entry.path != path);
+        self.entries.push(Entry { path: path.to_owned(), planned, content });
+    }
+}
+
+fn node(kind: Kind, owner: &Owner, size: u64) -> Planned {
+    let &Owner { mode, uid, gid } = owner;
+    Planned::Node(Found { kind, mode, uid, gid, size, modified: (i64::MAX, 0), links: 1 })
 }
