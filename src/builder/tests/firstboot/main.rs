@@ -14,6 +14,7 @@ mod machine;
 mod settings;
 mod snapshot;
 mod trees;
+mod changes;
 mod hostile;
 mod refusals;
 

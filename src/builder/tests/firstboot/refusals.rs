@@ -14,7 +14,8 @@ const AWS: Choice = Choice([1, 1, 0, 1, 1]);
 const GOOGLE: Choice = Choice([1, 2, 0, 1, 1]);
 
 /// Choice, what user data says instead, and a part of the message.
-const SETTINGS: &[(Choice, &[(&str, &str)], &str)] = &[
+type Instead = (Choice, &'static [(&'static str, &'static str)], &'static str);
+const SETTINGS: &[Instead] = &[
     (LOCAL, &[("PROVIDER_KIND", "azure")], "PROVIDER_KIND"),
     (LOCAL, &[("PROVIDER_KIND", "")], "PROVIDER_KIND"),
     (LOCAL, &[("PROVIDER_KIND", "aws\n")], "PROVIDER_KIND"),
