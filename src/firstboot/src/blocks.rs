@@ -31,16 +31,18 @@ pub fn write(root: &Root, blocks: &[Block], scope: &Scope) -> Result<Vec<Fault>,
 }
 
 fn replace(root: &Root, block: &Block, text: Option<&str>) -> Result<(), Error> {
-    let owner = match root.find(&block.path)? {
+    let found = root.find(&block.path)?;
+    let owner = match &found {
         Some(found) => Owner { mode: found.mode, uid: found.uid, gid: found.gid },
         None => Owner { mode: 0o644, uid: 0, gid: 0 },
     };
     let old = root.read(&block.path, MAX_FILE)?.unwrap_or_default();
     let new = with_block(&old, &block.name, text.map(str::as_bytes));
-    if new != old {
-        root.write(&block.path, &new, &owner)?;
+    // Even where nothing is new: each of them removes what a killed run left beside the file.
+    match found {
+        None if new.is_empty() => root.remove(&block.path).map(drop),
+        _ => root.write(&block.path, &new, &owner).map(drop),
     }
-    Ok(())
 }
 
 /// `old` with the block's lines replaced where they stand, added at the end, or removed. A begin whose end somebody deleted

@@ -66,13 +66,11 @@ impl Record {
     }
 
     fn write(&mut self, root: &Root, value: Value) -> Result<(), Error> {
-        if self.value.as_ref() != Some(&value) {
-            // It tells what was done: a dry run does nothing.
-            if !root.dry_run() {
-                root.write(PATH, format!("{value:#}\n").as_bytes(), &PRIVATE)?;
-            }
-            self.value = Some(value);
+        // It tells what was done: a dry run does nothing. Where nothing is new, this removes what a killed run left beside it.
+        if !root.dry_run() {
+            root.write(PATH, format!("{value:#}\n").as_bytes(), &PRIVATE)?;
         }
+        self.value = Some(value);
         Ok(())
     }
 }

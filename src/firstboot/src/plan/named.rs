@@ -16,6 +16,16 @@ impl<T> Named<T> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, thing)| thing)
     }
 
+    /// Whether there is a thing of that name.
+    pub fn contains_key(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The things, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().map(|(_, thing)| thing)
+    }
+
     /// Adds a thing; one that had the name before is returned.
     pub fn insert(&mut self, name: String, thing: T) -> Option<T> {
         let at = self.0.partition_point(|(other, _)| *other < name);
