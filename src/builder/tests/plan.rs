@@ -50,8 +50,11 @@ fn built_in_kinds_have_plans_that_read_again() {
     }
 }
 
-/// Writes layers: name, keys after `os`, files with their texts.
-fn write(root: &Path, layers: &[(&str, &str, &[(&str, &str)])]) {
+/// A layer: name, keys after `os`, files with their texts.
+type OneLayer<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+/// Writes layers.
+fn write(root: &Path, layers: &[OneLayer<'_>]) {
     for (name, rest, files) in layers {
         let text = format!(r#"{{"name": "{name}", "version": "1", "description": "d", "os": ["o"], {rest}}}"#);
         for (path, text) in [("layer.json".to_owned(), text.as_str())]
@@ -160,7 +163,7 @@ fn base() -> Tree {
 }
 
 /// Merges the layers up to `top` onto the base.
-fn merged(top: &str, layers: &[(&str, &str, &[(&str, &str)])]) -> Result<Tree, String> {
+fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &[("hygiene", r#""remove": ["/opt/gone"]"#, &[])]);
     write(dir.path(), layers);
