@@ -43,14 +43,15 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Erro
 /// Lines `NAME='value'`, in the given order, that [`parse`] and every shell read as these values. Names must be names, and
 /// NUL must not be in a value.
 pub fn render<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-    let mut lines = String::new();
-    for (name, value) in pairs {
-        lines.push_str(name);
-        lines.push_str("='");
-        lines.push_str(&value.replace('\'', r"'\''"));
-        lines.push_str("'\n");
+    pairs.into_iter().map(|(name, value)| assignment(name, value, false)).collect()
+}
+
+/// One such line. If `bare`, a value of letters, digits and underscores has no quotes.
+pub fn assignment(name: &str, value: &str, bare: bool) -> String {
+    match bare && !value.is_empty() && value.bytes().all(is_name_byte) {
+        true => format!("{name}={value}\n"),
+        false => format!("{name}='{}'\n", value.replace('\'', r"'\''")),
     }
-    lines
 }
 
 /// Whether a variable may have this name: `[A-Za-z_][A-Za-z0-9_]*`.

@@ -62,14 +62,14 @@ fn content(
     match &rule.content {
         Content::Text(text) => template::render(text, &scope, Writing::Lines).map_err(fault),
         Content::Environment(assignments) => {
-            let mut pairs = Vec::new();
+            let mut lines = String::new();
             for assignment in assignments {
                 if template::holds(assignment.when.as_deref(), &scope).map_err(&fault)? {
                     let value = template::render(&assignment.value, &scope, Writing::Raw).map_err(&fault)?;
-                    pairs.push((assignment.name.as_str(), value));
+                    lines.push_str(&env::assignment(&assignment.name, &value, assignment.bare));
                 }
             }
-            Ok(env::render(pairs.iter().map(|(name, value)| (*name, value.as_str()))))
+            Ok(lines)
         }
         Content::Template(template) => {
             let mut variables = variables.clone();

@@ -64,8 +64,7 @@ pub struct Plan {
     pub keys: Named<KeyPlace>,
 }
 
-/// Paths of files with variables. Where a variable is in several, the last of user data, detected and mutable that is not
-/// empty counts.
+/// Paths of files with variables. Where a variable is in several, the last of user data, detected and mutable counts.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -138,6 +137,9 @@ pub struct Assignment {
     /// Condition; where it does not hold, the variable is left as it is, or out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
+    /// Whether a file has it without quotes, if its value is made of letters, digits and underscores only.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub bare: bool,
 }
 
 /// What must hold, and what to say where it does not.
@@ -431,6 +433,7 @@ struct Long {
     name: Option<String>,
     value: String,
     when: Option<String>,
+    bare: Option<bool>,
 }
 
 /// Reads a text or a map: serde's untagged enums would lose the position of an error in the map.
@@ -457,6 +460,7 @@ impl<'de> Visitor<'de> for ShortOrLong {
         match (&long.name, self.named) {
             (None, true) => Err(de::Error::missing_field("name")),
             (Some(_), false) => Err(de::Error::unknown_field("name", &["value", "when"])),
+            _ if long.bare.is_some() && !self.named => Err(de::Error::unknown_field("bare", &["value", "when"])),
             _ => Ok(Form::Long(long)),
         }
     }
@@ -466,8 +470,10 @@ impl<'de> Deserialize<'de> for Assignment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let form = ShortOrLong { expected: "the name of a variable, or a name and a value", named: true };
         Ok(match deserializer.deserialize_any(form)? {
-            Form::Short(name) => Self { value: format!("{{{{ {name} }}}}"), name, when: None },
-            Form::Long(Long { name, value, when }) => Self { name: name.unwrap_or_default(), value, when },
+            Form::Short(name) => Self { value: format!("{{{{ {name} }}}}"), name, when: None, bare: false },
+            Form::Long(Long { name, value, when, bare }) => {
+                Self { name: name.unwrap_or_default(), value, when, bare: bare.unwrap_or_default() }
+            }
         })
     }
 }

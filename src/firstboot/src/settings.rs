@@ -33,9 +33,10 @@ pub fn report_unknown(plan: &Plan, inputs: &Inputs, user_data: &Variables) {
     }
 }
 
-/// Every variable of the plan: of the files the last that is not empty, else what an older name has, else the default.
+/// Every variable of the plan: what the last file that has it says; where that is empty, what an older name has, else the
+/// default.
 pub fn combine(plan: &Plan, files: &[&Variables]) -> Result<Variables, Error> {
-    let find = |name: &str| files.iter().rev().filter_map(|file| file.get(name)).find(|value| !value.is_empty());
+    let find = |name: &str| files.iter().rev().find_map(|file| file.get(name)).filter(|value| !value.is_empty());
     let mut variables = Variables::new();
     for assignment in plan.detect.iter().chain(&plan.values) {
         variables.insert(assignment.name.clone(), find(&assignment.name).cloned().unwrap_or_default());

@@ -96,7 +96,8 @@ fn variable(value: &Value) -> Read<Variable> {
 
 fn assignment(value: &Value) -> Read<Assignment> {
     let node = Node::of(value, "an assignment")?;
-    Ok(Assignment { name: node.text("name")?, value: node.text("value")?, when: node.maybe("when")? })
+    let (name, value) = (node.text("name")?, node.text("value")?);
+    Ok(Assignment { name, value, when: node.maybe("when")?, bare: node.flag("bare")? })
 }
 
 fn argument(value: &Value) -> Read<Argument> {

@@ -98,7 +98,7 @@ def read_variables(path):
 def variables(plan, root):
     """Every variable with its value: the last file that has one, an older name, the default; then those made of others."""
     files = [read_variables(root / plan["inputs"][name][1:]) for name in INPUTS]
-    find = lambda name: next((file[name] for file in reversed(files) if file.get(name)), "")
+    find = lambda name: next((file[name] for file in reversed(files) if name in file), "")
     scope = {entry["name"]: find(entry["name"]) for entry in plan["detect"] + plan["values"]}
     for name, variable in plan["variables"].items():
         older = (find(alias) for alias in variable.get("aliases", []))
@@ -109,13 +109,15 @@ def variables(plan, root):
     return scope
 
 
-def line(name, value):
+def line(name, value, bare):
+    if bare and re.fullmatch("[A-Za-z0-9_]+", value):
+        return f"{name}={value}\n"
     return f"{name}='" + value.replace("'", "'\\''") + "'\n"
 
 
 def environment(entries, scope):
     entries = [entry for entry in map(assignment, entries) if holds(entry, scope)]
-    return "".join(line(entry["name"], render(entry["value"], scope)) for entry in entries)
+    return "".join(line(entry["name"], render(entry["value"], scope), entry.get("bare")) for entry in entries)
 
 
 def content(rule, scope, root):
@@ -239,7 +241,7 @@ def judge_mutable(plan, root):
     mutable = {name: variable for name, variable in plan["variables"].items() if variable.get("mutable")}
     said = lambda name, aliases: next((user_data[one] for one in [name, *aliases] if user_data.get(one)), "")
     wanted = {name: said(name, one.get("aliases", [])) or one.get("default", "") for name, one in mutable.items()}
-    if path.read_text() != "".join(line(*pair) for pair in sorted(wanted.items())):
+    if path.read_text() != "".join(line(*pair, bare=False) for pair in sorted(wanted.items())):
         yield f"{path}: expected {wanted}"
 
 
