@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
 
 mkdir -p "$work/out/site/bench.example"
-python3 - "$work" <<'END'
+/usr/bin/python3 - "$work" <<'END'
 import hashlib, json, os, sys
 work, dependencies = sys.argv[1], {}
 for number in range(14):

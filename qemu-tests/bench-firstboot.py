@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """bench-firstboot.py [FIRSTBOOT [RUNS]]: the time that `configure` takes for a node of the control plane, without systemctl and
 network, beside a shell script that does the same. Both work below a folder in memory, and what they leave is compared first.
 

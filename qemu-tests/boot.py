@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """boot.py [options] IMAGE CASE: boots IMAGE in an emulated machine, runs the shell script CASE in it, and judges.
 
 IMAGE (qcow2 or raw) is never written: the machine runs on an overlay in a temporary folder. CASE reaches the machine as

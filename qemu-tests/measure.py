@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """measure.py NAME COMMAND…: runs a command and prints its wall time, CPU time and peak memory in one line."""
 
 import resource

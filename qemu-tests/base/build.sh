@@ -68,7 +68,7 @@ if [ ! -e "$image" ]; then
         --new=15:$esp_start:+$esp_sectors --typecode=15:EF00 --partition-guid=15:$esp_guid \
         --set-alignment=2048 \
         --new=1:$root_start:0 --typecode=1:$root_type --partition-guid=1:$root_guid "$work/disk.raw" >/dev/null
-    python3 "$here/skeleton.py" "$work/disk.raw" "$work/disk" "$esp_start"
+    /usr/bin/python3 "$here/skeleton.py" "$work/disk.raw" "$work/disk" "$esp_start"
 
     # 4. The root file system itself.
     if [ "$variant" = own ]; then

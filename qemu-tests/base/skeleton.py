@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """skeleton.py DISK BOOT ESP_LBA: places GRUB's boot code and the ESP's image on a partitioned raw disk.
 
 The block lists are those of GRUB's own installer: the boot sector knows where core.img starts, and the first sector of

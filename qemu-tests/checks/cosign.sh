@@ -18,7 +18,7 @@ if [ -z "$cosign" ]; then
     cosign=$work/root/usr/bin/cosign
 fi
 
-python3 - "$vmbake" "$cosign" "$here/../.." "$work" <<'PY'
+/usr/bin/python3 - "$vmbake" "$cosign" "$here/../.." "$work" <<'PY'
 import base64, json, os, subprocess, sys
 from pathlib import Path
 

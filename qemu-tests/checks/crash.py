@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """crash.py PROGRAM [--all]: stops the first-boot program at its system calls, and looks at what it leaves and what the next run makes of it.
 
 strace kills PROGRAM before, or lets fail, a write, rename, sync, creation, change of owner or mode, removal or mkdir. Then every

@@ -22,7 +22,7 @@ mkdir "$work/root" "$work/image"
 
 tar -C "$work/root" --numeric-owner --xattrs --xattrs-include='*' -xpf "$rootfs"
 mkdir "$work/root/debs"
-python3 - "$manifest" <<'PY' | while read -r name algorithm hex; do cp "$blobs/$algorithm/$hex" "$work/root/debs/$name.deb"; done
+/usr/bin/python3 - "$manifest" <<'PY' | while read -r name algorithm hex; do cp "$blobs/$algorithm/$hex" "$work/root/debs/$name.deb"; done
 import json, sys
 for name, item in json.load(open(sys.argv[1]))["vmconfig"]["dependencies"].items():
     if item["type"] == "deb":
@@ -42,7 +42,7 @@ unshare --mount --net --pid --fork --kill-child chroot "$work/root" /usr/bin/env
 start=$(sgdisk -i 1 "$image" | awk '/^First sector/ {print $3}')
 mount -o "ro,noload,loop,offset=$((start * 512))" "$image" "$work/image"
 
-python3 - "$work/root" "$work/image" <<'PY'
+/usr/bin/python3 - "$work/root" "$work/image" <<'PY'
 import difflib, glob, hashlib, os, re, stat, subprocess, sys
 
 dpkg, image = sys.argv[1:]

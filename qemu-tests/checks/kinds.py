@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """kinds.py VMBAKE BASE: bakes knd and knc for amd64 and arm64, and compares knc with a node that dpkg, useradd, tar and systemctl made; then they are booted, by life.py.
 
 The artifacts come from release sites on loopback, the packages from the Debian archive. BASE has the root file system that

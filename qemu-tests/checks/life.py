@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """life.py IMAGE.raw…: boots baked images of knc and knd with their own systemd below systemd-nspawn, and lives their lives.
 
 First boot with and without data, live updates, failures, second boot: the states are asserted with the systemctl of the

@@ -12,7 +12,7 @@ finish() {
 trap finish EXIT
 store=${STORE:-${XDG_CACHE_HOME:-$HOME/.cache}/vmbake/store}
 # A manifest that does not pin the base, so that a damaged base is met by its readers and not by its digest.
-python3 - "$manifest" "$work/unpinned.json" <<'END'
+/usr/bin/python3 - "$manifest" "$work/unpinned.json" <<'END'
 import json, sys
 document = json.load(open(sys.argv[1]))
 del document["vmconfig"]["os"]["image"]

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """signatures.py VMBAKE COSIGN: signatures without and with each flaw, made here; both programs judge them all."""
 
 import datetime

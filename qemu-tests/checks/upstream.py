@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """upstream.py VMBAKE: manifests of knd and knc from release sites on loopback, then every attack on them that we know.
 
 The sites hold real programs in the layouts of their upstreams, signed with keys made for this run; the Debian archive is the

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """build.py OUT: what every upstream of knd and knc serves, below OUT/site/<host>/, signed with keys made here.
 
 OUT/trust holds the trust anchors to go with it. The Debian archive is not among the sites: the real one is asked.

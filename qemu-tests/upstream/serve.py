@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """serve.py OUT --mirrors FILE: plays the upstreams below OUT/site on a port of loopback.
 
 /<host>/<path> is OUT/site/<host>/<path>. FILE gets the mirror of each host, PREFIX=URL, separated by blanks, when the server
