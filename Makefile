@@ -86,8 +86,9 @@ offline: bake ## Bake offline below strace: no socket
 qemu-test: bake ## Boot the baked image under SeaBIOS and OVMF
 	qemu-tests/boot-node.sh $(OUT)/$(name).qcow2
 
-bench: bake ## Compare a bake with qemu-img and cp on the same data, and a fetch with curl and sha256sum
+bench: bake ## Compare a bake with qemu-img and cp, a fetch with curl and sha256sum, a first boot with a shell script
 	qemu-tests/bench.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
 	qemu-tests/bench-fetch.sh $(vmbake)
+	qemu-tests/bench-firstboot.py target/firstboot/amd64/firstboot
 
 ci: test ## What continuous integration runs
