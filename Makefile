@@ -4,6 +4,8 @@ KIND ?= node
 OS   ?= debian-13
 ARCH ?= amd64
 OUT  ?= dist
+# Of each fuzzer.
+SECONDS ?= 60
 # A cloud image of your own: make bake BASE=debian-13-genericcloud-amd64.qcow2
 BASE ?=
 
@@ -15,7 +17,7 @@ anchored := --sources manifests/sources.json
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts kinds repro refuse offline qemu-test bench ci
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts kinds repro refuse offline qemu-test fuzz bench ci
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -85,6 +87,12 @@ offline: bake ## Bake offline below strace: no socket
 
 qemu-test: bake ## Boot the baked image under SeaBIOS and OVMF
 	qemu-tests/boot-node.sh $(OUT)/$(name).qcow2
+
+fuzz: setup ## Fuzz the parsers of the first-boot program, SECONDS for each
+	@command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
+	for target in env plan template tables; do \
+	    RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir src/firstboot/fuzz $$target -- -max_total_time=$(SECONDS) -max_len=4096 || exit 1; \
+	done
 
 bench: bake ## Compare a bake with qemu-img and cp, a fetch with curl and sha256sum, a first boot with a shell script
 	qemu-tests/bench.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)

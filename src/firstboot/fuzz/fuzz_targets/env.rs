@@ -1,0 +1,15 @@
+//! Files with variables: whatever is read is written so that it is read as the same again.
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use vmbake_firstboot::env::{parse, render};
+
+fuzz_target!(|bytes: &[u8]| {
+    let path = Path::new("fuzz");
+    if let Ok(variables) = parse(path, bytes) {
+        let text = render(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        assert_eq!(parse(path, text.as_bytes()).unwrap(), variables);
+    }
+});
