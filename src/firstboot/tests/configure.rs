@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are not #[test] functions, which may unwrap")]
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -165,4 +166,52 @@ fn wrong_usage_is_told_apart_from_failure() {
     }
     let help = Command::new(env!("CARGO_BIN_EXE_firstboot")).arg("--help").output().unwrap();
     assert!(help.status.success() && String::from_utf8(help.stdout).unwrap().contains("Exit codes"));
+}
+
+const SETTINGS: &str = r#"{
+    "inputs": {"user_data": "/opt/user.env", "detected": "/opt/detected.env", "mutable": "/opt/mutable.env",
+        "defaults": "/opt/defaults.env", "marker": "/opt/done"},
+    "variables": {"KEYS": {"mutable": true, "aliases": ["KEY"]}, "CA": {"format": "base64"}},
+    "detect": [{"name": "HOST", "value": "{{ hostname }}"}],
+    "files": [{"path": "/opt/keys", "mode": "0600", "content": {"text": "{{ KEYS }}"}}],
+    "services": [{"unit": "one.service", "on_receive": true}],
+    "receive": {"directory": "/opt/recv", "trigger": "last", "mutable": "mutable.env", "keys": "/opt/private",
+        "stamp": "/opt/stamp"},
+    "received": {"a.crt": {"directory": "/opt", "group": "root"}, "b.crt": {"directory": "/opt", "group": "root"}},
+    "keys": {"a.key": {"directory": "/opt", "group": "none", "certificate": "/opt/a.crt"},
+        "b.key": {"directory": "/opt", "group": "root", "certificate": "/opt/b.crt"}}
+}"#;
+
+/// A machine that has settings and takes files.
+fn with_settings() -> tempfile::TempDir {
+    let root = root();
+    write(root.path(), "opt/podplane/share/firstboot.json", SETTINGS.as_bytes());
+    write(root.path(), "opt/user.env", b"KEY=old\n");
+    root
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_setting_under_an_older_name_can_be_taken_back() {
+    let root = with_settings();
+    let keys = || fs::read_to_string(root.path().join("opt/keys")).unwrap();
+    assert!(run(root.path(), &["configure"]).status.success());
+    assert_eq!(keys(), "old");
+    write(root.path(), "opt/new.env", b"KEYS=\n");
+    assert!(run(root.path(), &["update-mutable-env", "/opt/new.env", "/opt/mutable.env"]).status.success());
+    assert!(run(root.path(), &["configure"]).status.success());
+    assert_eq!(keys(), "", "what user data says under the older name does not come back");
+}
+
+#[test]
+fn a_value_that_may_be_a_secret_is_not_shown() {
+    let root = with_settings();
+    write(root.path(), "opt/user.env", b"CA='top secret!'\n");
+    let output = run(root.path(), &["configure"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("CA: expected a text in base64") && !said(&output).contains("secret"));
+    assert!(!fs::read_to_string(record(root.path())).unwrap().contains("secret"));
 }
