@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -284,5 +284,35 @@ fn no_run_waits_for_one_that_waits_for_services() {
         let mut lines = String::new();
         reader.read_to_string(&mut lines).unwrap();
         assert!(waiting.wait().unwrap().success() && lines.contains("restart one.service"), "{command_of}");
+    }
+}
+
+#[test]
+fn a_user_that_was_half_made_becomes_whole() {
+    let plan = r#"{"users": {"admin": {"when": "true", "shell": "/bin/bash"}}, "files": [{
+        "path": "/home/admin/.ssh/keys", "mode": "0600", "owner": "admin", "group": "admin",
+        "directory": {"mode": "0700", "owner": "admin", "group": "admin"}, "content": {"text": "key"}}]}"#;
+    let fresh = root();
+    write(fresh.path(), "opt/podplane/share/firstboot.json", plan.as_bytes());
+    write(fresh.path(), "home/other", b"");
+    let output = run(fresh.path(), &["configure", "--dry-run"]);
+    assert!(output.status.success() && said(&output).contains("write /home/admin/.ssh/keys"), "{}", said(&output));
+    // useradd was killed before it wrote the groups, before it made the home, and before that had its owner.
+    for (group, home) in [("", false), ("admin:x:1234:\n", false), ("admin:x:1234:\n", true)] {
+        let root = root();
+        write(root.path(), "opt/podplane/share/firstboot.json", plan.as_bytes());
+        write(root.path(), "etc/passwd", b"admin:x:1234:1234::/home/admin:/bin/bash\n");
+        write(root.path(), "etc/group", group.as_bytes());
+        fs::create_dir(root.path().join("home")).unwrap();
+        if home {
+            fs::DirBuilder::new().mode(0o000).create(root.path().join("home/admin")).unwrap();
+        }
+        for arguments in [&["configure", "--dry-run"][..], &["configure"]] {
+            let output = run(root.path(), arguments);
+            assert!(output.status.success(), "{}", said(&output));
+        }
+        let found = fs::metadata(root.path().join("home/admin")).unwrap();
+        assert_eq!((found.mode() & 0o7777, found.uid()), (0o700, 1234));
+        assert!(root.path().join("home/admin/.ssh/keys").exists());
     }
 }
