@@ -109,10 +109,11 @@ fn locked(root: &Root, plan: &Plan, command: &Command, lock: Lock) -> Result<(),
     Ok(())
 }
 
-/// The plan of the image. An image without one has nothing to be configured.
+/// The plan of the image. Every image with this program has one, if only an empty one.
 fn plan(root: &Root) -> Result<Plan, Error> {
-    let Some(bytes) = root.read(plan::PATH, MAX_PLAN)? else { return Ok(Plan::default()) };
-    let corrupt = |found| Error::Corrupt { path: root.shown(plan::PATH), expected: "a plan", found };
+    let path = root.shown(plan::PATH);
+    let bytes = root.read(plan::PATH, MAX_PLAN)?.ok_or_else(|| Error::missing(&path))?;
+    let corrupt = |found| Error::Corrupt { path: path.clone(), expected: "a plan", found };
     let value: Value = serde_json::from_slice(&bytes).map_err(|error| corrupt(error.to_string()))?;
     Plan::read(&value).map_err(|wrong| corrupt(wrong.to_string()))
 }

@@ -14,6 +14,7 @@ const PLAN: &str = r#"{"vmconfig": {"version": "1.2", "kind": "node", "os": {"na
 fn root() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     write(root.path(), "opt/podplane/share/vmconfig-installed.json", PLAN.as_bytes());
+    write(root.path(), "opt/podplane/share/firstboot.json", b"{}");
     write(root.path(), "proc/sys/kernel/hostname", b"vm-7\n");
     root
 }
@@ -135,6 +136,13 @@ fn what_is_not_safe_to_use_is_refused() {
         let root = root();
         write(root.path(), "opt/podplane/share/vmconfig-installed.json", plan);
         refused(root.path(), expected);
+    }
+    for plan in ["", "[]", r#"{"variables": []}"#] {
+        let root = root();
+        write(root.path(), "opt/podplane/share/firstboot.json", plan.as_bytes());
+        refused(root.path(), "firstboot.json: expected a plan");
+        fs::remove_file(root.path().join("opt/podplane/share/firstboot.json")).unwrap();
+        refused(root.path(), "firstboot.json: entity not found");
     }
     let elsewhere = tempfile::tempdir().unwrap();
     let linked = root();
