@@ -57,6 +57,11 @@ impl Accounts {
         number(&self.users, name).is_some()
     }
 
+    /// Whether there is a group of this name.
+    pub fn has_group(&self, name: &str) -> bool {
+        number(&self.groups, name).is_some()
+    }
+
     /// Goes on as if a user and group of this name had been made, with the first numbers that are free from 1000 on.
     pub fn assume(&mut self, name: &str) {
         let taken = |id: &u32| self.users.iter().chain(&self.groups).any(|(_, other)| other == id);
