@@ -245,6 +245,18 @@ def second_boot(node):
     case(f"{name}: the console says so", node.console().count("vmbake-firstboot: configured") == 2, node.console()[-2000:])
 
 
+def resumed(node):
+    """A power cut ended recv-watch when it had just removed the trigger."""
+    node.stop()
+    (node.root / AGENT / "recv/mutable.env").write_text(environment({"SSH_AUTHORIZED_KEYS": ADMIN}))
+    mark = node.root / "var/lib/vmbake/receiving"
+    mark.touch()
+    node.boot()
+    name = f"{node.kind}, boot after a run that was killed"
+    owner = node.owned("/home/admin/.ssh/authorized_keys")
+    case(f"{name}: takes what it left", owner == "600 admin:admin" and not mark.exists() and not node.failed(), node.journal("-u", WATCH))
+
+
 def attempts(node):
     return node.journal("-u", FIRST).count(f"Starting {FIRST}")
 
@@ -367,7 +379,7 @@ def judge(images):
     plane = next((path for path, kind in kinds.items() if kind == "knc"), images[0])
     data = next((path for path, kind in kinds.items() if kind == "knd"), images[0])
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        for name, image, scenarios in (("life", plane, (first_boot, certificates, switched, second_boot)), ("late", data, (late,)),
+        for name, image, scenarios in (("life", plane, (first_boot, certificates, switched, second_boot, resumed)), ("late", data, (late,)),
                                        ("script", data, (script,)), ("alone", data, (alone,))):
             start = time.monotonic()
             with Node(image, folder, name) as node:
