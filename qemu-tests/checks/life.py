@@ -152,6 +152,10 @@ def first_boot(node):
     arguments, variables = node.started("fluent-bit.service")
     case(f"{name}: fluent-bit", arguments[1:] == ["-c", "/opt/fluent-bit/etc/fluent-bit.yml"] and variables.get("AWS_ACCESS_KEY_ID") == "writer",
          (arguments, variables))
+    pid = node.systemctl("show", "-P", "MainPID", "fluent-bit.service").strip()
+    groups = re.search(r"^Groups:(.*)$", node.run("cat", f"/proc/{pid}/status")[1], re.MULTILINE)
+    adm = node.run("getent", "group", "adm")[1].split(":")[2]
+    case(f"{name}: fluent-bit may read the log of cloud-init", groups and adm in groups.group(1).split(), groups)
     host = "127.0.0.1" if node.kind == "knc" else "10.9.8.20"
     code, said = node.run("getent", "hosts", "kube-apiserver.podplane.internal")
     case(f"{name}: /etc/hosts", code == 0 and said.split()[0] == host and "lb.blue.example" in (node.root / "etc/hosts").read_text(), said)
