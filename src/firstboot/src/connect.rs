@@ -12,6 +12,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 
 /// Opens and closes a TCP connection to `host:port` or `[v6]:port`.
 pub fn check(address: &str, machine: &dyn Machine) -> Result<(), Error> {
+    let end = Instant::now() + LIMIT;
     let failed = |source| Error::Connect { address: address.to_owned(), source };
     let invalid = |reason: String| failed(io::Error::new(io::ErrorKind::InvalidInput, reason));
     let (host, port) = match split_port(address) {
@@ -25,7 +26,6 @@ pub fn check(address: &str, machine: &dyn Machine) -> Result<(), Error> {
             found.iter().filter_map(|address| address.parse().ok()).collect()
         }
     };
-    let end = Instant::now() + LIMIT;
     let mut last = io::Error::from(io::ErrorKind::TimedOut);
     for (index, host) in hosts.iter().enumerate() {
         let left = end.saturating_duration_since(Instant::now());

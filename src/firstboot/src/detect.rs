@@ -1,9 +1,8 @@
 //! The facts that the templates of `detect` see.
 
-use std::process::{Command, Stdio};
-
 use crate::error::Error;
 use crate::facts::{self, Facts};
+use crate::machine;
 use crate::root::Root;
 use crate::settings::Variables;
 
@@ -47,7 +46,7 @@ fn full_name(root: &Root, hostname: &str) -> Result<String, Error> {
 
 /// What the resolver of the system says; nothing unless it has a domain.
 fn canonical_name() -> Option<String> {
-    let output = Command::new("/usr/bin/hostname").arg("-f").stdin(Stdio::null()).output().ok()?;
+    let output = machine::ask(machine::PATIENCE, &["/usr/bin/hostname", "-f"]).ok()?;
     let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && name.contains('.')).then_some(name)
 }

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use crate::template::Fault;
 
 /// Why a command failed. `Io` is the system's refusal, `Corrupt` and `Syntax` a damaged input, `Refused` and `TooLarge` one
-/// that is not safe to use. No message has the value of a variable in it: values may be secrets.
+/// that is not safe to use. No message has the value of a variable in it that may be a secret.
 #[derive(thiserror::Error)]
 pub enum Error {
     /// A system call failed.
@@ -100,13 +100,13 @@ pub enum Error {
         message: String,
     },
     /// A variable does not look as the plan says.
-    #[error("{name}: expected {expected}, found {found:?}")]
+    #[error("{name}: expected {expected}, found {found}")]
     Setting {
         /// Name of the variable.
         name: String,
         /// What it should be.
         expected: String,
-        /// The begin of what it is.
+        /// The begin of what it is, in quotes, unless it may be a secret.
         found: String,
     },
     /// An input is not there yet: nothing is wrong so far.

@@ -1,7 +1,8 @@
 //! What templates ask the machine: files, names of hosts, and what the cloud says.
 
+use std::io;
 use std::net::IpAddr;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -11,8 +12,17 @@ use crate::template::{Fault, Machine};
 /// What cloud-init knows about the machine, without secrets.
 const CLOUD: &str = "/run/cloud-init/instance-data.json";
 
+/// How long a name may take to be looked up, in seconds.
+pub(crate) const PATIENCE: &str = "5";
+
 /// Longest answer of the cloud that is read, in bytes: user data is a part of it.
 const MAX_CLOUD: u64 = 16 << 20;
+
+/// Runs a program that may ask name servers, for so many seconds: resolvers have limits of their own, of minutes.
+pub(crate) fn ask(seconds: &str, program: &[&str]) -> io::Result<Output> {
+    let mut command = Command::new("/usr/bin/timeout");
+    command.arg("--signal=KILL").arg(seconds).args(program).stdin(Stdio::null()).output()
+}
 
 /// This machine, or the tree below `--root`.
 pub struct Here<'a> {
@@ -37,11 +47,8 @@ impl Machine for Here<'_> {
     /// The resolver of a static program knows neither systemd-resolved nor nsswitch.conf: getent(1) does.
     fn addresses(&self, host: &str) -> Result<Vec<String>, Fault> {
         let failed = |reason: String| Fault::Unresolved { host: host.to_owned(), reason };
-        let output = Command::new("/usr/bin/getent")
-            .args(["ahosts", "--", host])
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| failed(error.to_string()))?;
+        let output =
+            ask(PATIENCE, &["/usr/bin/getent", "ahosts", "--", host]).map_err(|error| failed(error.to_string()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let addresses = text.lines().filter_map(|line| line.split_whitespace().next()?.parse::<IpAddr>().ok());
         let mut known: Vec<IpAddr> = Vec::new();
@@ -69,5 +76,17 @@ impl Machine for Here<'_> {
             Some(Value::Number(number)) => number.to_string(),
             _ => String::new(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_does_not_answer_is_ended() {
+        let ended = ask("0.1", &["/usr/bin/sleep", "60"]).unwrap();
+        assert!(!ended.status.success() && ended.stdout.is_empty());
+        assert_eq!(ask(PATIENCE, &["/usr/bin/echo", "name"]).unwrap().stdout, b"name\n");
     }
 }

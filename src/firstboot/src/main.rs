@@ -16,7 +16,7 @@ use vmbake_firstboot::exec::Ready;
 use vmbake_firstboot::output::{chain, print, report};
 use vmbake_firstboot::plan::{self, Plan};
 use vmbake_firstboot::record::Record;
-use vmbake_firstboot::root::Root;
+use vmbake_firstboot::root::{Lock, Root};
 use vmbake_firstboot::{bootstrap, configure, facts, mutable, permissions, receive, record, status};
 
 const FAILED: u8 = 1;
@@ -69,17 +69,19 @@ fn command(root: &Root, command: &Command) -> Result<u8, Error> {
             }
             print(&ready.describe())?;
         }
+        // No lock: it changes no file, and the services that it waits for may wait for a run that has the lock.
+        Command::Restart { no_block } => configure::restart(root, &plan(root)?, *no_block)?,
         _ => {
             let plan = plan(root)?;
-            let _lock = root.lock()?;
-            locked(root, &plan, command)?;
+            let lock = root.lock()?;
+            locked(root, &plan, command, lock)?;
         }
     }
     Ok(0)
 }
 
 /// The commands that change the machine, one at a time.
-fn locked(root: &Root, plan: &Plan, command: &Command) -> Result<(), Error> {
+fn locked(root: &Root, plan: &Plan, command: &Command, lock: Lock) -> Result<(), Error> {
     let mut record = Record::read(root)?;
     match command {
         Command::Bootstrap => {
@@ -89,12 +91,11 @@ fn locked(root: &Root, plan: &Plan, command: &Command) -> Result<(), Error> {
         }
         Command::Permissions => permissions::apply(root, plan, &Accounts::read(root)?)?,
         Command::Hosts => configure::hosts(root, plan)?,
-        Command::Restart { no_block } => configure::restart(root, plan, *no_block)?,
         Command::UpdateMutableEnv { source, destination, delete } => {
             mutable::update(root, plan, source, destination, *delete)?;
         }
         Command::RecvWatch => {
-            if !receive::run(root, plan, &mut record)? {
+            if !receive::run(root, plan, &mut record, lock)? {
                 report("nothing arrived");
             }
         }

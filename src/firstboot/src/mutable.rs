@@ -61,7 +61,7 @@ fn has_name(present: &str, variable: &Variable, name: &str) -> bool {
 }
 
 /// The value of a variable under any of its names: the first that is not empty, or else empty if one of them is there.
-fn value<'a>(name: &str, variable: &Variable, values: &'a BTreeMap<String, String>) -> Option<&'a str> {
+pub(crate) fn value<'a>(name: &str, variable: &Variable, values: &'a BTreeMap<String, String>) -> Option<&'a str> {
     let names = std::iter::once(name).chain(variable.aliases.iter().map(String::as_str));
     let found: Vec<&str> = names.filter_map(|name| values.get(name)).map(String::as_str).collect();
     found.iter().find(|value| !value.is_empty()).or(found.first()).copied()

@@ -9,9 +9,9 @@ use crate::configure;
 use crate::error::Error;
 use crate::machine::Here;
 use crate::mutable;
-use crate::plan::{Plan, Receive};
+use crate::plan::{KeyPlace, Plan, Receive};
 use crate::record::Record;
-use crate::root::{Kind, Listed, Owner, Root};
+use crate::root::{Kind, Listed, Lock, Owner, Root};
 use crate::services::{self, Occasion};
 use crate::template::Scope;
 
@@ -19,14 +19,15 @@ use crate::template::Scope;
 const MAX_FILE: u64 = 1 << 20;
 
 /// A file that is older than the last run by less than this is taken again: the kernel stamps files with a clock that lags
-/// behind by up to 10 ms. Taking a file twice changes nothing.
+/// behind by up to 10 ms. Taking a file twice changes nothing, and restarts nothing unless a trigger asks for it.
 const LAG: i64 = 1;
 
 /// Time of a file: seconds and nanoseconds since 1970.
 type Time = (i64, u32);
 
-/// Takes what arrived; true if anything did. The caller holds the lock.
-pub fn run(root: &Root, plan: &Plan, record: &mut Record) -> Result<bool, Error> {
+/// Takes what arrived; true if anything did. The lock is released before services are restarted: one of them may be ordered
+/// after a unit that waits for it.
+pub fn run(root: &Root, plan: &Plan, record: &mut Record, lock: Lock) -> Result<bool, Error> {
     let receive = plan.receive.as_ref().ok_or(Error::NothingReceived)?;
     let trigger = format!("{}/{}", receive.directory, receive.trigger);
     // Before anything is read: what arrives from now on sets off another run.
@@ -36,21 +37,26 @@ pub fn run(root: &Root, plan: &Plan, record: &mut Record) -> Result<bool, Error>
         // Files arrive in bursts, which are better handled at once; no event tells that there are no more.
         thread::sleep(Duration::from_secs(1));
     }
-    let last = root.find(&receive.stamp)?.map(|found| (found.modified.0 - LAG, found.modified.1));
-    let new: Vec<Listed> = root.list(&receive.directory)?.into_iter().filter(|file| is_new(file, last)).collect();
-    asked |= !new.is_empty();
-    if !asked {
+    // A stamp of a time to come is from before the clock was set back: it tells nothing.
+    let last = root.find(&receive.stamp)?.map(|found| found.modified).filter(|last| *last <= start);
+    let lagging = last.map(|(seconds, nanoseconds)| (seconds - LAG, nanoseconds));
+    let new: Vec<Listed> = root.list(&receive.directory)?.into_iter().filter(|file| is_new(file, lagging)).collect();
+    asked |= new.iter().any(|file| is_new(file, last));
+    if new.is_empty() && !asked {
         return Ok(false);
     }
     let taken = take(root, plan, receive, &new);
     if root.find(&trigger)?.is_some() {
         // Another run follows, and takes these files again: the stamp is not set.
-        return taken.map(|()| true);
+        return taken.map(|_| true);
     }
-    taken?;
+    if !taken? && !asked {
+        return Ok(false);
+    }
     configure::run(root, plan, record)?;
     let variables = configure::variables(root, plan)?;
     let scope = Scope { variables: &variables, machine: &Here::new(root) };
+    drop(lock);
     let restarted = services::handle(root, plan, &scope, Occasion::Receive, false);
     root.stamp(&receive.stamp, start)?;
     restarted.map(|()| true)
@@ -65,30 +71,35 @@ fn is_new(file: &Listed, last: Option<Time>) -> bool {
     last.is_none_or(|last| file.found.modified > last)
 }
 
-/// Copies each file to its place. One that is refused does not keep the others from their places.
-fn take(root: &Root, plan: &Plan, receive: &Receive, new: &[Listed]) -> Result<(), Error> {
+/// Copies each file to its place, true when that changed anything. One that is refused does not keep the others from their
+/// places.
+fn take(root: &Root, plan: &Plan, receive: &Receive, new: &[Listed]) -> Result<bool, Error> {
     let accounts = Accounts::read(root)?;
-    let mut failed = None;
+    let (mut changed, mut failed) = (false, None);
+    let mut count = |copied: Result<bool, Error>| match copied {
+        Ok(one) => changed |= one,
+        Err(error) => failed = failed.take().or(Some(error)),
+    };
     for file in new {
-        failed = failed.or(take_one(root, plan, receive, &accounts, file).err());
+        count(take_one(root, plan, receive, &accounts, file));
     }
     for (name, place) in &plan.keys {
-        let source = format!("{}/{name}", receive.keys);
-        let copied = match root.find(&source)? {
-            Some(found) if found.kind == Kind::File && root.find(&place.certificate)?.is_some() => copy(
-                root,
-                &source,
-                &format!("{}/{name}", place.directory),
-                &accounts.owner(0o640, "root", &place.group)?,
-            ),
-            _ => Ok(()),
-        };
-        failed = failed.or(copied.err());
+        count(take_key(root, receive, &accounts, name, place));
     }
-    failed.map_or(Ok(()), Err)
+    failed.map_or(Ok(changed), Err)
 }
 
-fn take_one(root: &Root, plan: &Plan, receive: &Receive, accounts: &Accounts, file: &Listed) -> Result<(), Error> {
+fn take_key(root: &Root, receive: &Receive, accounts: &Accounts, name: &str, place: &KeyPlace) -> Result<bool, Error> {
+    let source = format!("{}/{name}", receive.keys);
+    let is_file = root.find(&source)?.is_some_and(|found| found.kind == Kind::File);
+    if !is_file || root.find(&place.certificate)?.is_none() {
+        return Ok(false);
+    }
+    let owner = accounts.owner(0o640, "root", &place.group)?;
+    copy(root, &source, &format!("{}/{name}", place.directory), &owner)
+}
+
+fn take_one(root: &Root, plan: &Plan, receive: &Receive, accounts: &Accounts, file: &Listed) -> Result<bool, Error> {
     let name = file.name.to_string_lossy();
     let source = format!("{}/{name}", receive.directory);
     let is_file = file.found.kind == Kind::File;
@@ -97,7 +108,7 @@ fn take_one(root: &Root, plan: &Plan, receive: &Receive, accounts: &Accounts, fi
         if !bootstrap::is_done(root, inputs)? {
             return Err(Error::NotReady { path: root.shown(&inputs.marker) });
         }
-        return mutable::update(root, plan, &source, &inputs.mutable, false).map(drop);
+        return mutable::update(root, plan, &source, &inputs.mutable, false);
     }
     match plan.received.get(name.as_ref()).filter(|_| is_file) {
         Some(place) => {
@@ -105,16 +116,14 @@ fn take_one(root: &Root, plan: &Plan, receive: &Receive, accounts: &Accounts, fi
             copy(root, &source, &format!("{}/{name}", place.directory), &owner)
         }
         None => {
-            crate::report(&format!(
-                "warning: {}: not a file that is expected here; left alone",
-                root.shown(&source).display()
-            ));
-            Ok(())
+            // Quoted: whoever made up the name is not to write lines of the log.
+            crate::report(&format!("warning: {source:?}: not a file that is expected here; left alone"));
+            Ok(false)
         }
     }
 }
 
-fn copy(root: &Root, from: &str, to: &str, owner: &Owner) -> Result<(), Error> {
+fn copy(root: &Root, from: &str, to: &str, owner: &Owner) -> Result<bool, Error> {
     let content = root.read(from, MAX_FILE)?.ok_or_else(|| Error::missing(&root.shown(from)))?;
-    root.write(to, &content, owner).map(drop)
+    root.write(to, &content, owner)
 }

@@ -27,12 +27,12 @@ pub fn handle(root: &Root, plan: &Plan, scope: &Scope, occasion: Occasion, no_bl
         on.iter().filter(|service| wanted(service)).map(|service| service.unit.as_str()).collect()
     };
     let block: &[&str] = if no_block { &["--no-block"] } else { &[] };
-    systemctl(root, &["daemon-reload"], &[])?;
+    let reloaded = systemctl(root, &["daemon-reload"], &[]);
     // What cannot be stopped, or is not there, is not in the way.
     if let Err(error) = systemctl(root, &[&["disable", "--no-reload", "--now"], block].concat(), &off) {
         crate::report(&format!("warning: {}", crate::chain(&error)));
     }
-    let mut failed = Vec::new();
+    let mut failed: Vec<Error> = reloaded.err().into_iter().collect();
     let mut call = |arguments: &[&str], units: &[&str]| failed.extend(systemctl(root, arguments, units).err());
     match occasion {
         Occasion::Restart => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::env;
 use crate::error::Error;
+use crate::mutable;
 use crate::plan::{Assignment, Check, Format, Inputs, Plan, Stage, Variable};
 use crate::root::Root;
 use crate::template::{self, Machine, Scope, Url, Writing, base64};
@@ -33,19 +34,20 @@ pub fn report_unknown(plan: &Plan, inputs: &Inputs, user_data: &Variables) {
     }
 }
 
-/// Every variable of the plan: what the last file that has it says; where that is empty, what an older name has, else the
-/// default.
+/// Every variable of the plan: what the last file that has it says, under its name or an older one; where that is empty,
+/// the default.
 pub fn combine(plan: &Plan, files: &[&Variables]) -> Result<Variables, Error> {
-    let find = |name: &str| files.iter().rev().find_map(|file| file.get(name)).filter(|value| !value.is_empty());
+    let find = |name: &str| files.iter().rev().find_map(|file| file.get(name));
     let mut variables = Variables::new();
     for assignment in plan.detect.iter().chain(&plan.values) {
         variables.insert(assignment.name.clone(), find(&assignment.name).cloned().unwrap_or_default());
     }
     for (name, variable) in &plan.variables {
-        let found = find(name).or_else(|| variable.aliases.iter().find_map(|alias| find(alias)));
-        let value = found.unwrap_or(&variable.default);
+        // A file that has it under its name says no less than one that has it under an older name.
+        let found = files.iter().rev().find_map(|file| mutable::value(name, variable, file));
+        let value = found.filter(|value| !value.is_empty()).unwrap_or(&variable.default);
         check_value(name, variable, value)?;
-        variables.insert(name.clone(), value.clone());
+        variables.insert(name.clone(), value.to_owned());
     }
     Ok(variables)
 }
@@ -61,7 +63,11 @@ pub fn check_value(name: &str, variable: &Variable, value: &str) -> Result<(), E
     };
     match expected {
         Some(expected) => {
-            Err(Error::Setting { name: name.to_owned(), expected, found: value.chars().take(80).collect() })
+            // What should have been a certificate may be a key.
+            let secret = variable.one_of.is_empty() && matches!(variable.format, Some(Format::Base64 | Format::Url));
+            let begin: String = value.chars().take(80).collect();
+            let found = if secret { "something else".to_owned() } else { format!("{begin:?}") };
+            Err(Error::Setting { name: name.to_owned(), expected, found })
         }
         None => Ok(()),
     }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are not #[test] functions, which may unwrap")]
 
 use std::fs;
+use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -165,4 +166,123 @@ fn wrong_usage_is_told_apart_from_failure() {
     }
     let help = Command::new(env!("CARGO_BIN_EXE_firstboot")).arg("--help").output().unwrap();
     assert!(help.status.success() && String::from_utf8(help.stdout).unwrap().contains("Exit codes"));
+}
+
+const SETTINGS: &str = r#"{
+    "inputs": {"user_data": "/opt/user.env", "detected": "/opt/detected.env", "mutable": "/opt/mutable.env",
+        "defaults": "/opt/defaults.env", "marker": "/opt/done"},
+    "variables": {"KEYS": {"mutable": true, "aliases": ["KEY"]}, "CA": {"format": "base64"}},
+    "detect": [{"name": "HOST", "value": "{{ hostname }}"}],
+    "files": [{"path": "/opt/keys", "mode": "0600", "content": {"text": "{{ KEYS }}"}}],
+    "services": [{"unit": "one.service", "on_receive": true}],
+    "receive": {"directory": "/opt/recv", "trigger": "last", "mutable": "mutable.env", "keys": "/opt/private",
+        "stamp": "/opt/stamp"},
+    "received": {"a.crt": {"directory": "/opt", "group": "root"}, "b.crt": {"directory": "/opt", "group": "root"}},
+    "keys": {"a.key": {"directory": "/opt", "group": "none", "certificate": "/opt/a.crt"},
+        "b.key": {"directory": "/opt", "group": "root", "certificate": "/opt/b.crt"}}
+}"#;
+
+/// A machine that has settings and takes files.
+fn with_settings() -> tempfile::TempDir {
+    let root = root();
+    write(root.path(), "opt/podplane/share/firstboot.json", SETTINGS.as_bytes());
+    write(root.path(), "opt/user.env", b"KEY=old\n");
+    root
+}
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_setting_under_an_older_name_can_be_taken_back() {
+    let root = with_settings();
+    let keys = || fs::read_to_string(root.path().join("opt/keys")).unwrap();
+    assert!(run(root.path(), &["configure"]).status.success());
+    assert_eq!(keys(), "old");
+    write(root.path(), "opt/new.env", b"KEYS=\n");
+    assert!(run(root.path(), &["update-mutable-env", "/opt/new.env", "/opt/mutable.env"]).status.success());
+    assert!(run(root.path(), &["configure"]).status.success());
+    assert_eq!(keys(), "", "what user data says under the older name does not come back");
+}
+
+#[test]
+fn a_value_that_may_be_a_secret_is_not_shown() {
+    let root = with_settings();
+    write(root.path(), "opt/user.env", b"CA='top secret!'\n");
+    let output = run(root.path(), &["configure"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("CA: expected a text in base64") && !said(&output).contains("secret"));
+    assert!(!fs::read_to_string(record(root.path())).unwrap().contains("secret"));
+}
+
+#[test]
+fn files_are_taken_although_the_clock_was_set_back() {
+    let root = with_settings();
+    write(root.path(), "opt/stamp", b"");
+    let ahead = std::time::SystemTime::now() + Duration::from_secs(3600);
+    fs::File::open(root.path().join("opt/stamp")).unwrap().set_modified(ahead).unwrap();
+    write(root.path(), "opt/recv/b.crt", b"B");
+    write(root.path(), "opt/recv/last", b"");
+    let output = run(root.path(), &["recv-watch"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(fs::read(root.path().join("opt/b.crt")).unwrap(), b"B");
+}
+
+#[test]
+fn what_was_taken_just_before_the_last_run_restarts_nothing_by_itself() {
+    let root = with_settings();
+    write(root.path(), "opt/recv/b.crt", b"B");
+    write(root.path(), "opt/recv/last", b"");
+    assert!(said(&run(root.path(), &["recv-watch"])).contains("restart one.service"));
+    assert!(!said(&run(root.path(), &["recv-watch"])).contains("restart one.service"));
+    // The time of a file that arrived while that run began.
+    write(root.path(), "opt/recv/b.crt", b"C");
+    let stamp = fs::metadata(root.path().join("opt/stamp")).unwrap().modified().unwrap();
+    let received = fs::File::open(root.path().join("opt/recv/b.crt")).unwrap();
+    received.set_modified(stamp - Duration::from_millis(5)).unwrap();
+    assert!(said(&run(root.path(), &["recv-watch"])).contains("restart one.service"));
+    assert_eq!(fs::read(root.path().join("opt/b.crt")).unwrap(), b"C");
+}
+
+#[test]
+fn a_key_that_cannot_be_placed_does_not_hold_up_another() {
+    let root = with_settings();
+    for path in ["opt/recv/a.crt", "opt/recv/b.crt", "opt/recv/last", "opt/private/a.key", "opt/private/b.key"] {
+        write(root.path(), path, b"X");
+    }
+    let output = run(root.path(), &["recv-watch"]);
+    assert!(output.status.code() == Some(1) && said(&output).contains("no group none"), "{}", said(&output));
+    assert!(root.path().join("opt/b.key").exists());
+}
+
+#[test]
+fn a_name_that_somebody_made_up_is_one_line_of_the_log() {
+    let root = with_settings();
+    write(root.path(), "opt/recv/x\nvmbake-firstboot: error: \u{1b}[2J", b"");
+    write(root.path(), "opt/recv/last", b"");
+    let said = said(&run(root.path(), &["recv-watch"]));
+    assert!(said.contains(r"x\nvmbake-firstboot: error: ") && !said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
+fn no_run_waits_for_one_that_waits_for_services() {
+    for command_of in ["restart", "recv-watch"] {
+        let root = with_settings();
+        assert!(run(root.path(), &["configure"]).status.success());
+        write(root.path(), "opt/recv/b.crt", b"B");
+        // Instead of services: a pipe that is full, so that the first line about them is not written yet.
+        let (mut reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(&[b'.'; 65536]).unwrap();
+        let mut waiting = command(root.path(), &[command_of]).stdout(writer).spawn().unwrap();
+        while command_of == "recv-watch" && !root.path().join("opt/b.crt").exists() {
+            std::thread::yield_now();
+        }
+        let mut other = Command::new("/usr/bin/timeout");
+        other.args(["5", env!("CARGO_BIN_EXE_firstboot"), "hosts", "--root"]).arg(root.path());
+        assert_eq!(other.status().unwrap().code(), Some(0), "{command_of}");
+        let mut lines = String::new();
+        reader.read_to_string(&mut lines).unwrap();
+        assert!(waiting.wait().unwrap().success() && lines.contains("restart one.service"), "{command_of}");
+    }
 }

@@ -193,7 +193,7 @@ fn write(value: &Value, writing: Writing, out: &mut String) -> Result<(), Fault>
         (Writing::Lines, value) => {
             let text = plain(value)?;
             if let Some(c) = text.chars().find(|c| c.is_control()) {
-                return Err(Fault::value(format!("{text:?} has the control character {c:?}")));
+                return Err(Fault::value(format!("a value has the control character {c:?}")));
             }
             out.push_str(&text);
         }

@@ -96,13 +96,14 @@ def read_variables(path):
 
 
 def variables(plan, root):
-    """Every variable with its value: the last file that has one, an older name, the default; then those made of others."""
+    """Every variable with its value: the last file that has one, under any of its names, or the default; then those made of others."""
     files = [read_variables(root / plan["inputs"][name][1:]) for name in INPUTS]
     find = lambda name: next((file[name] for file in reversed(files) if name in file), "")
     scope = {entry["name"]: find(entry["name"]) for entry in plan["detect"] + plan["values"]}
     for name, variable in plan["variables"].items():
-        older = (find(alias) for alias in variable.get("aliases", []))
-        scope[name] = find(name) or next(filter(None, older), "") or variable.get("default", "")
+        names = [name, *variable.get("aliases", [])]
+        last = next((file for file in reversed(files) if file.keys() & set(names)), {})
+        scope[name] = next((last[one] for one in names if last.get(one)), "") or variable.get("default", "")
     for entry in plan["values"]:
         if holds(entry, scope):
             scope[entry["name"]] = render(entry["value"], scope)
