@@ -195,6 +195,23 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
+fn user_data_that_did_not_work_can_be_put_right() {
+    let root = with_settings();
+    let plan = SETTINGS.replacen('{', r#"{"checks": [{"that": "KEYS != 'wrong'", "otherwise": "wrong keys"}],"#, 1);
+    write(root.path(), "opt/podplane/share/firstboot.json", plan.as_bytes());
+    write(root.path(), "opt/user.env", b"KEY=wrong\n");
+    assert!(said(&run(root.path(), &["configure"])).contains("wrong keys"));
+    write(root.path(), "opt/user.env", b"KEY=right\n");
+    let output = run(root.path(), &["configure"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(fs::read_to_string(root.path().join("opt/keys")).unwrap(), "right");
+    // From now on they are read no more.
+    write(root.path(), "opt/user.env", b"KEY=other\n");
+    assert!(run(root.path(), &["configure"]).status.success());
+    assert_eq!(fs::read_to_string(root.path().join("opt/keys")).unwrap(), "right");
+}
+
+#[test]
 fn a_setting_under_an_older_name_can_be_taken_back() {
     let root = with_settings();
     let keys = || fs::read_to_string(root.path().join("opt/keys")).unwrap();
