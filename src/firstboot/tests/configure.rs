@@ -263,6 +263,24 @@ fn what_was_taken_just_before_the_last_run_restarts_nothing_by_itself() {
 }
 
 #[test]
+fn settings_that_arrived_once_do_not_come_back() {
+    let root = with_settings();
+    assert!(run(root.path(), &["configure"]).status.success());
+    write(root.path(), "opt/recv/mutable.env", b"KEYS=arrived\n");
+    let received = fs::File::open(root.path().join("opt/recv/mutable.env")).unwrap();
+    received.set_modified(std::time::SystemTime::now() - Duration::from_millis(100)).unwrap();
+    let keys = || {
+        write(root.path(), "opt/recv/last", b"");
+        assert!(run(root.path(), &["recv-watch"]).status.success());
+        fs::read_to_string(root.path().join("opt/keys")).unwrap()
+    };
+    assert_eq!(keys(), "arrived");
+    write(root.path(), "opt/new.env", b"KEYS=changed\n");
+    assert!(run(root.path(), &["update-mutable-env", "/opt/new.env", "/opt/mutable.env"]).status.success());
+    assert_eq!(keys(), "changed");
+}
+
+#[test]
 fn a_key_that_cannot_be_placed_does_not_hold_up_another() {
     let root = with_settings();
     for path in ["opt/recv/a.crt", "opt/recv/b.crt", "opt/recv/last", "opt/private/a.key", "opt/private/b.key"] {
