@@ -24,6 +24,8 @@ USER_DATA = "opt/podplane/etc/user-data.env"
 AGENT = "opt/nstance-agent"
 # Three attempts at once instead of fifteen in minutes.
 FAST = "[Unit]\nStartLimitIntervalSec=6s\nStartLimitBurst=3\n[Service]\nRestartSec=100ms\n"
+# Seconds instead of a quarter of an hour, but more than that interval.
+SOON = "[Timer]\nOnUnitInactiveSec=\nOnUnitInactiveSec=8s\nAccuracySec=100ms\n"
 # The private key of each service, by the name of its certificate, where that is not the first word of it.
 SERVICES = {"front-proxy.client": ("kube-apiserver", "kube-apiserver"), "registry.server": ("registry", "zot")}
 failures = []
@@ -150,6 +152,10 @@ def first_boot(node):
     arguments, variables = node.started("fluent-bit.service")
     case(f"{name}: fluent-bit", arguments[1:] == ["-c", "/opt/fluent-bit/etc/fluent-bit.yml"] and variables.get("AWS_ACCESS_KEY_ID") == "writer",
          (arguments, variables))
+    pid = node.systemctl("show", "-P", "MainPID", "fluent-bit.service").strip()
+    groups = re.search(r"^Groups:(.*)$", node.run("cat", f"/proc/{pid}/status")[1], re.MULTILINE)
+    adm = node.run("getent", "group", "adm")[1].split(":")[2]
+    case(f"{name}: fluent-bit may read the log of cloud-init", groups and adm in groups.group(1).split(), groups)
     host = "127.0.0.1" if node.kind == "knc" else "10.9.8.20"
     code, said = node.run("getent", "hosts", "kube-apiserver.podplane.internal")
     case(f"{name}: /etc/hosts", code == 0 and said.split()[0] == host and "lb.blue.example" in (node.root / "etc/hosts").read_text(), said)
@@ -243,6 +249,18 @@ def second_boot(node):
     case(f"{name}: the console says so", node.console().count("vmbake-firstboot: configured") == 2, node.console()[-2000:])
 
 
+def resumed(node):
+    """A power cut ended recv-watch when it had just removed the trigger."""
+    node.stop()
+    (node.root / AGENT / "recv/mutable.env").write_text(environment({"SSH_AUTHORIZED_KEYS": ADMIN}))
+    mark = node.root / "var/lib/vmbake/receiving"
+    mark.touch()
+    node.boot()
+    name = f"{node.kind}, boot after a run that was killed"
+    owner = node.owned("/home/admin/.ssh/authorized_keys")
+    case(f"{name}: takes what it left", owner == "600 admin:admin" and not mark.exists() and not node.failed(), node.journal("-u", WATCH))
+
+
 def attempts(node):
     return node.journal("-u", FIRST).count(f"Starting {FIRST}")
 
@@ -296,13 +314,16 @@ def late(node):
 
     node.network.deaf()
     node.stop()
+    drop = node.root / "etc/systemd/system/first-boot-retry.timer.d"
+    drop.mkdir()
+    (drop / "soon.conf").write_text(SOON)
     node.boot()
     name = f"{node.kind}, deaf servers"
     case(f"{name}: fails, three times", node.until(lambda: FIRST in node.failed() and attempts(node) == 3), node.journal("-u", FIRST))
     case(f"{name}: services run as they were configured", node.states("nstance-agent.service")["nstance-agent.service"][0] == "active")
     node.network.listen(*PORTS)
-    # Refused for the rest of the interval.
-    case(f"{name}: systemctl restart recovers", node.until(lambda: node.run("systemctl", "restart", FIRST)[0] == 0) and not node.failed())
+    recovered = node.until(lambda: node.show(FIRST)[FIRST]["ActiveState"] == "active")
+    case(f"{name}: recovers on its own", recovered and not node.failed(), node.journal("-u", FIRST))
 
 
 # The script has to wait until its data were noticed: only then it can be overtaken.
@@ -315,8 +336,8 @@ until systemctl list-jobs | grep -q first-boot-user-data.service; do sleep 0.05;
 """
 
 
-def script(node):
-    """A script of cloud-init that configures the machine itself."""
+def scripted(node):
+    """Boots with a script of cloud-init that configures the machine itself."""
     (node.root / "etc/cloud/cloud-init.disabled").unlink()
     (node.root / "etc/cloud/cloud.cfg.d/99_life.cfg").write_text(
         "datasource_list: [NoCloud]\nnetwork: {config: disabled}\ncloud_init_modules: []\ncloud_config_modules: []\n"
@@ -327,8 +348,13 @@ def script(node):
     (seed / "user-data").write_text(SCRIPT)
     (node.root / "root/user-data.env").write_text(node.data(IMMUTABLE_SSH_AUTHORIZED_KEYS=ADMIN))
     node.nonce()
-    node.network.listen(*PORTS)
     node.boot()
+
+
+def script(node):
+    """The script does all."""
+    node.network.listen(*PORTS)
+    scripted(node)
     name = f"{node.kind}, script of cloud-init"
     done = node.until(lambda: node.show(LATE)[LATE]["Result"] == "exec-condition")
     case(f"{name}: was not overtaken", done and attempts(node) == 0 and len(node.network.connected) == 2,
@@ -339,14 +365,26 @@ def script(node):
     case(f"{name}: admin may log in", node.owned("/home/admin/.ssh/authorized_keys") == "600 admin:admin")
 
 
+def alone(node):
+    """The script fails, as nobody listens: the machine goes on by itself."""
+    scripted(node)
+    name = f"{node.kind}, failed script of cloud-init"
+    tried = node.until(lambda: attempts(node) > 0)
+    case(f"{name}: is tried again", tried, node.journal("-u", FIRST, "-u", LATE, "-u", "cloud-final.service"))
+    node.network.listen(*PORTS)
+    recovered = node.until(lambda: node.show(FIRST)[FIRST]["ActiveState"] == "active") and node.settled()
+    case(f"{name}: recovers on its own", recovered and node.states("nstance-agent.service")["nstance-agent.service"] == ("active", "enabled"),
+         node.journal("-u", FIRST, "-u", LATE))
+
+
 def judge(images):
     """Lives the lives of the images; returns how many cases failed."""
     kinds = {path: pathlib.Path(path).name.split(".")[0] for path in images}
     plane = next((path for path, kind in kinds.items() if kind == "knc"), images[0])
     data = next((path for path, kind in kinds.items() if kind == "knd"), images[0])
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        for name, image, scenarios in (("life", plane, (first_boot, certificates, switched, second_boot)), ("late", data, (late,)),
-                                       ("script", data, (script,))):
+        for name, image, scenarios in (("life", plane, (first_boot, certificates, switched, second_boot, resumed)), ("late", data, (late,)),
+                                       ("script", data, (script,)), ("alone", data, (alone,))):
             start = time.monotonic()
             with Node(image, folder, name) as node:
                 node.prepare()

@@ -43,9 +43,14 @@ pub fn run(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<bool, Error> {
         (assignment.name.as_str(), value)
     });
     root.write(&inputs.detected, env::render(detected).as_bytes(), &PRIVATE)?;
-    // A machine that was told to forget its marker keeps the settings that it received since.
+    // A machine without its marker keeps the settings that it received since, unless user data are younger.
     let present = settings::read(root, &inputs.mutable)?.unwrap_or_default();
-    let mutable = mutable::merged(plan, &[&present, &user_data]);
+    let written = |path: &str| root.find(path).map(|found| found.map(|found| found.modified));
+    let mut maps = [&present, &user_data];
+    if written(&inputs.user_data)? > written(&inputs.mutable)? {
+        maps.reverse();
+    }
+    let mutable = mutable::merged(plan, &maps);
     root.write(&inputs.mutable, mutable.as_bytes(), &PRIVATE)?;
     root.write(&inputs.marker, b"", &PRIVATE)
 }

@@ -35,17 +35,18 @@ fn steps(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
         settings::report_unknown(plan, inputs, &settings::user_data(root, inputs)?);
     }
     permissions::apply(root, plan, &crate::accounts::Accounts::read(root)?)?;
-    if let Some(inputs) = &plan.inputs {
-        bootstrap::run(root, plan, inputs)?;
+    let first = match &plan.inputs {
+        Some(inputs) => bootstrap::run(root, plan, inputs)?,
+        None => false,
+    };
+    let valid = valid(root, plan);
+    if let (Some(inputs), true, Err(_)) = (&plan.inputs, first, &valid) {
+        // Nothing came of it yet: user data that somebody puts right are read as if they were the first.
+        root.remove(&inputs.marker)?;
     }
-    let variables = variables(root, plan)?;
+    let variables = valid?;
     let machine = Here::new(root);
     let scope = Scope { variables: &variables, machine: &machine };
-    settings::check(&plan.checks, Some(Stage::Before), &scope)?;
-    for address in &plan.connect {
-        let address = crate::template::render(address, &scope, crate::template::Writing::Raw);
-        connect::check(&address.map_err(Error::fault("connect"))?, &machine)?;
-    }
     write_files(root, plan, &variables, record)?;
     for fault in blocks::write(root, &plan.blocks, &scope)? {
         // The addresses are looked up again by a timer: a name server that is away for now does not hold up the machine.
@@ -58,6 +59,19 @@ fn steps(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// The variables, if they can work.
+fn valid(root: &Root, plan: &Plan) -> Result<Variables, Error> {
+    let variables = variables(root, plan)?;
+    let machine = Here::new(root);
+    let scope = Scope { variables: &variables, machine: &machine };
+    settings::check(&plan.checks, Some(Stage::Before), &scope)?;
+    for address in &plan.connect {
+        let address = crate::template::render(address, &scope, crate::template::Writing::Raw);
+        connect::check(&address.map_err(Error::fault("connect"))?, &machine)?;
+    }
+    Ok(variables)
 }
 
 fn write_files(root: &Root, plan: &Plan, variables: &Variables, record: &mut Record) -> Result<(), Error> {

@@ -18,9 +18,11 @@ use crate::template::Scope;
 /// Longest file that is taken, in bytes: certificates and keys have some kilobytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// A file that is older than the last run by less than this is taken again: the kernel stamps files with a clock that lags
-/// behind by up to 10 ms. Taking a file twice changes nothing, and restarts nothing unless a trigger asks for it.
-const LAG: i64 = 1;
+/// A file that is older than the last run by less than this, in nanoseconds, is taken again: the kernel stamps files with a
+/// clock that lags behind by up to 10 ms. Taking a file twice changes nothing, and restarts nothing unless a trigger asks for
+/// it; but settings that were changed by hand in between would be lost, and mostly files arrive right before a run.
+const LAG: u32 = 20_000_000;
+const SECOND: u32 = 1_000_000_000;
 
 /// Time of a file: seconds and nanoseconds since 1970.
 type Time = (i64, u32);
@@ -39,7 +41,10 @@ pub fn run(root: &Root, plan: &Plan, record: &mut Record, lock: Lock) -> Result<
     }
     // A stamp of a time to come is from before the clock was set back: it tells nothing.
     let last = root.find(&receive.stamp)?.map(|found| found.modified).filter(|last| *last <= start);
-    let lagging = last.map(|(seconds, nanoseconds)| (seconds - LAG, nanoseconds));
+    let lagging = last.map(|(seconds, nanoseconds)| match nanoseconds.checked_sub(LAG) {
+        Some(nanoseconds) => (seconds, nanoseconds),
+        None => (seconds - 1, nanoseconds + SECOND - LAG),
+    });
     let new: Vec<Listed> = root.list(&receive.directory)?.into_iter().filter(|file| is_new(file, lagging)).collect();
     asked |= new.iter().any(|file| is_new(file, last));
     if new.is_empty() && !asked {

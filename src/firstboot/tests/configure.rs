@@ -203,6 +203,23 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
+fn user_data_that_did_not_work_can_be_put_right() {
+    let root = with_settings();
+    let plan = SETTINGS.replacen('{', r#"{"checks": [{"that": "KEYS != 'wrong'", "otherwise": "wrong keys"}],"#, 1);
+    write(root.path(), "opt/podplane/share/firstboot.json", plan.as_bytes());
+    write(root.path(), "opt/user.env", b"KEY=wrong\n");
+    assert!(said(&run(root.path(), &["configure"])).contains("wrong keys"));
+    write(root.path(), "opt/user.env", b"KEY=right\n");
+    let output = run(root.path(), &["configure"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(fs::read_to_string(root.path().join("opt/keys")).unwrap(), "right");
+    // From now on they are read no more.
+    write(root.path(), "opt/user.env", b"KEY=other\n");
+    assert!(run(root.path(), &["configure"]).status.success());
+    assert_eq!(fs::read_to_string(root.path().join("opt/keys")).unwrap(), "right");
+}
+
+#[test]
 fn a_setting_under_an_older_name_can_be_taken_back() {
     let root = with_settings();
     let keys = || fs::read_to_string(root.path().join("opt/keys")).unwrap();
@@ -251,6 +268,24 @@ fn what_was_taken_just_before_the_last_run_restarts_nothing_by_itself() {
     received.set_modified(stamp - Duration::from_millis(5)).unwrap();
     assert!(said(&run(root.path(), &["recv-watch"])).contains("restart one.service"));
     assert_eq!(fs::read(root.path().join("opt/b.crt")).unwrap(), b"C");
+}
+
+#[test]
+fn settings_that_arrived_once_do_not_come_back() {
+    let root = with_settings();
+    assert!(run(root.path(), &["configure"]).status.success());
+    write(root.path(), "opt/recv/mutable.env", b"KEYS=arrived\n");
+    let received = fs::File::open(root.path().join("opt/recv/mutable.env")).unwrap();
+    received.set_modified(std::time::SystemTime::now() - Duration::from_millis(100)).unwrap();
+    let keys = || {
+        write(root.path(), "opt/recv/last", b"");
+        assert!(run(root.path(), &["recv-watch"]).status.success());
+        fs::read_to_string(root.path().join("opt/keys")).unwrap()
+    };
+    assert_eq!(keys(), "arrived");
+    write(root.path(), "opt/new.env", b"KEYS=changed\n");
+    assert!(run(root.path(), &["update-mutable-env", "/opt/new.env", "/opt/mutable.env"]).status.success());
+    assert_eq!(keys(), "changed");
 }
 
 #[test]
