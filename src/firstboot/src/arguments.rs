@@ -82,7 +82,6 @@ pub fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Arguments,
     };
     takes(given.no_block, matches!(command, Command::Restart { .. }), "--no-block")?;
     takes(given.json, matches!(command, Command::Status { .. }), "--json")?;
-    takes(given.dry_run, !matches!(command, Command::Status { .. } | Command::Install), "--dry-run")?;
     Ok(Arguments { command, root: given.root.unwrap_or_else(|| "/".into()), dry_run: given.dry_run })
 }
 
@@ -171,7 +170,6 @@ mod tests {
             "firstboot configure again",
             "firstboot exec",
             "firstboot --root",
-            "firstboot status --dry-run",
             "firstboot configure --json",
             "firstboot configure --no-block",
             "firstboot update-mutable-env a /b",

@@ -22,7 +22,11 @@ pub fn run(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
     match &done {
         // Nothing is wrong yet: the machine waits.
         Err(Error::NotReady { .. }) => {}
-        Err(error) => record.failed(root, &crate::chain(error))?,
+        Err(error) => {
+            if let Err(second) = record.failed(root, &crate::chain(error)) {
+                crate::report(&format!("warning: {}", crate::chain(&second)));
+            }
+        }
         Ok(()) => record.configured(root)?,
     }
     done
@@ -55,7 +59,11 @@ fn steps(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
     settings::check(&plan.checks, Some(Stage::After), &scope)?;
     for command in &plan.commands {
         if let [program, arguments @ ..] = &command[..] {
-            services::run(root, program, &arguments.iter().map(String::as_str).collect::<Vec<_>>())?;
+            // What it says is about this program alone: the services are started all the same.
+            if let Err(error) = services::run(root, program, &arguments.iter().map(String::as_str).collect::<Vec<_>>())
+            {
+                crate::report(&format!("warning: {}", crate::chain(&error)));
+            }
         }
     }
     Ok(())
@@ -69,7 +77,11 @@ fn valid(root: &Root, plan: &Plan) -> Result<Variables, Error> {
     settings::check(&plan.checks, Some(Stage::Before), &scope)?;
     for address in &plan.connect {
         let address = crate::template::render(address, &scope, crate::template::Writing::Raw);
-        connect::check(&address.map_err(Error::fault("connect"))?, &machine)?;
+        let address = address.map_err(Error::fault("connect"))?;
+        match root.dry_run() {
+            true => crate::print(&format!("connect to {address}\n"))?,
+            false => connect::check(&address, &machine)?,
+        }
     }
     Ok(variables)
 }

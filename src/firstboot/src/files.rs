@@ -98,15 +98,24 @@ pub fn template_of(root: &Root, path: &str) -> Result<String, Error> {
     })
 }
 
-/// Writes and removes what the rules came to.
+/// Writes and removes what the rules came to. Where a service has something in the way, in its own directory, the others get
+/// their files all the same; the first failure is returned at the end.
 pub fn write(root: &Root, accounts: &Accounts, outcome: &Outcome) -> Result<(), Error> {
+    let mut failed = Ok(());
     for (rule, path, content) in &outcome.present {
-        if let (Some(directory), Some((parent, _))) = (&rule.directory, path.rsplit_once('/')) {
-            root.directory(parent, &accounts.owner(directory.mode, &directory.owner, &directory.group)?)?;
-        }
-        root.write(path, content.as_bytes(), &accounts.owner(rule.mode, &rule.owner, &rule.group)?)?;
+        failed = failed.and(write_one(root, accounts, rule, path, content));
     }
-    outcome.absent.iter().try_for_each(|path| root.remove(path).map(drop))
+    for path in &outcome.absent {
+        failed = failed.and(root.remove(path).map(drop));
+    }
+    failed
+}
+
+fn write_one(root: &Root, accounts: &Accounts, rule: &FileRule, path: &str, content: &str) -> Result<(), Error> {
+    if let (Some(directory), Some((parent, _))) = (&rule.directory, path.rsplit_once('/')) {
+        root.directory(parent, &accounts.owner(directory.mode, &directory.owner, &directory.group)?)?;
+    }
+    root.write(path, content.as_bytes(), &accounts.owner(rule.mode, &rule.owner, &rule.group)?).map(drop)
 }
 
 /// Removes what earlier runs wrote at paths that no rule comes to any more, and directories that are empty then.

@@ -101,7 +101,7 @@ fn locked(root: &Root, plan: &Plan, command: &Command, lock: Lock) -> Result<(),
         }
         _ => {
             configure::run(root, plan, &mut record)?;
-            if let Some(value) = record.value() {
+            if let Some(value) = record.value().filter(|_| !root.dry_run()) {
                 print(&(status::line(value) + "\n"))?;
             }
         }

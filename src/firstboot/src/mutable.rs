@@ -3,7 +3,7 @@
 //! The new values come from outside, so little is taken: lines `NAME=value`, perhaps after `export`, blank lines and comment
 //! lines. A value is the rest of its line without blanks around it and without one pair of quotes; it has at most 4096
 //! characters, each an ASCII letter or digit, a blank or one of `-./_:+=#@,`. A name is a mutable variable of the plan or an older name of
-//! one; another name, or two different values for one name, and nothing is written at all.
+//! one. With another name, two different values for one name, or one that does not look as the plan says, nothing is written.
 //!
 //! What holds: the result has every mutable variable, sorted, under its present name, and no other; 0600, root's. What is
 //! not in the new values keeps its value, or else has its default. The order of lines does not matter, and to do the same
@@ -16,6 +16,7 @@ use crate::env;
 use crate::error::Error;
 use crate::plan::{Plan, Variable};
 use crate::root::{Owner, Root};
+use crate::settings::check_value;
 
 const MAX_VALUE_CHARACTERS: usize = 4096;
 
@@ -34,6 +35,9 @@ pub fn update(root: &Root, plan: &Plan, source: &str, destination: &str, delete_
     if let Some(name) = new.keys().find(|name| !mutable(plan).any(|(known, variable)| has_name(known, variable, name)))
     {
         return Err(Error::NotMutable { path: shown, name: name.clone() });
+    }
+    for (name, variable) in mutable(plan) {
+        value(name, variable, &new).map_or(Ok(()), |value| check_value(name, variable, value))?;
     }
     let present = root.read(destination, env::MAX_BYTES)?.unwrap_or_default();
     let present = env::parse(&root.shown(destination), &present)?;

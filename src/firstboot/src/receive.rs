@@ -55,16 +55,17 @@ pub fn run(root: &Root, plan: &Plan, record: &mut Record, lock: Lock) -> Result<
         // Another run follows, and takes these files again: the stamp is not set.
         return taken.map(|_| true);
     }
-    if !taken? && !asked {
+    if !asked && matches!(taken, Ok(false)) {
         return Ok(false);
     }
+    // What was refused does not keep the rest from being used; it is told at the end.
     configure::run(root, plan, record)?;
     let variables = configure::variables(root, plan)?;
     let scope = Scope { variables: &variables, machine: &Here::new(root) };
     drop(lock);
     let restarted = services::handle(root, plan, &scope, Occasion::Receive, false);
     root.stamp(&receive.stamp, start)?;
-    restarted.map(|()| true)
+    restarted.and(taken).map(|_| true)
 }
 
 fn now() -> Time {

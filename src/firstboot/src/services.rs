@@ -29,11 +29,11 @@ pub fn handle(root: &Root, plan: &Plan, scope: &Scope, occasion: Occasion, no_bl
     let block: &[&str] = if no_block { &["--no-block"] } else { &[] };
     let reloaded = systemctl(root, &["daemon-reload"], &[]);
     // What cannot be stopped, or is not there, is not in the way.
-    if let Err(error) = systemctl(root, &[&["disable", "--no-reload", "--now"], block].concat(), &off) {
+    for error in each(root, &[&["disable", "--no-reload", "--now"], block].concat(), &off) {
         crate::report(&format!("warning: {}", crate::chain(&error)));
     }
     let mut failed: Vec<Error> = reloaded.err().into_iter().collect();
-    let mut call = |arguments: &[&str], units: &[&str]| failed.extend(systemctl(root, arguments, units).err());
+    let mut call = |arguments: &[&str], units: &[&str]| failed.extend(each(root, arguments, units));
     match occasion {
         Occasion::Restart => {
             call(&["enable", "--no-reload"], &units(|_| true));
@@ -45,7 +45,22 @@ pub fn handle(root: &Root, plan: &Plan, scope: &Scope, occasion: Occasion, no_bl
             call(&[&["restart"], block].concat(), &units(|_| true));
         }
     }
-    failed.into_iter().next().map_or(Ok(()), Err)
+    let mut failed = failed.into_iter();
+    let first = failed.next();
+    for error in failed {
+        crate::report(&format!("error: {}", crate::chain(&error)));
+    }
+    first.map_or(Ok(()), Err)
+}
+
+/// Runs systemctl for all units at once; as it does nothing for any of them if one is masked or missing, then for each alone.
+fn each(root: &Root, arguments: &[&str], units: &[&str]) -> Vec<Error> {
+    match systemctl(root, arguments, units) {
+        Err(_) if matches!(arguments.first(), Some(&"enable" | &"disable")) => {
+            units.iter().filter_map(|unit| systemctl(root, arguments, &[unit]).err()).collect()
+        }
+        done => done.err().into_iter().collect(),
+    }
 }
 
 /// Runs systemctl, unless there is nothing to do it with. What it says goes to standard error.

@@ -168,7 +168,7 @@ fn refused(root: &Path, expected: &str) {
 
 #[test]
 fn wrong_usage_is_told_apart_from_failure() {
-    for arguments in [&[][..], &["frobnicate"], &["configure", "--json"], &["status", "--dry-run"]] {
+    for arguments in [&[][..], &["frobnicate"], &["configure", "--json"], &["status", "--no-block"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_firstboot")).args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     }

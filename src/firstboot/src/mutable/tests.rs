@@ -46,6 +46,17 @@ impl Case {
 }
 
 #[test]
+fn what_cannot_work_is_not_written() {
+    let Some(mut case) = Case::new() else { return };
+    case.plan =
+        serde_json::from_str(r#"{"variables": {"ON": {"mutable": true, "format": "boolean", "default": "true"}}}"#)
+            .unwrap();
+    assert!(matches!(case.update(b"ON=maybe\n"), Err(Error::Setting { .. })));
+    assert_eq!(case.result(), "");
+    assert!(case.update(b"ON=false\n").unwrap() && case.update(b"ON=\n").unwrap());
+}
+
+#[test]
 fn what_is_new_replaces_what_is_there() {
     let Some(case) = Case::new() else { return };
     case.set("KUBE_API_PORT='1'\nSSH_AUTHORIZED_KEYS='a\nb'\nOLD='x'\nOIDC_CUSTOM_CA='c'\nOIDC_CA_CERT=''\n");

@@ -192,7 +192,7 @@ fn write(value: &Value, writing: Writing, out: &mut String) -> Result<(), Fault>
         }
         (Writing::Lines, value) => {
             let text = plain(value)?;
-            if let Some(c) = text.chars().find(|c| c.is_control()) {
+            if let Some(c) = text.chars().find(|c| c.is_control() && *c != '\t') {
                 return Err(Fault::value(format!("a value has the control character {c:?}")));
             }
             out.push_str(&text);
