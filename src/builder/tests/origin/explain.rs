@@ -53,6 +53,7 @@ fn a_record_is_made_inside_and_beside_the_image() {
             "/opt/podplane/bin tools firstboot",
             "/opt/podplane/bin/firstboot tools firstboot",
             "/opt/podplane/share tools -",
+            "/opt/podplane/share/firstboot.json tools -",
             "/opt/podplane/share/vmbake-origin.json tools -",
             "/opt/podplane/share/vmconfig-installed.json tools -",
             "/usr/bin/t tools -",
