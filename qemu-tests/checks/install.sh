@@ -22,19 +22,19 @@ service() {
     inside useradd --system --uid "$id" --gid "$name" --groups "$groups" --create-home --shell /usr/sbin/nologin "$name"
 }
 service podplane 900 ''
-service nstance-agent 901 podplane
 service fluent-bit 902 podplane,systemd-journal
+service zot 905 podplane
 service kube2iam 903 podplane
 service containerd 904 podplane
-service zot 905 podplane
-inside groupadd --gid 1000 kubelet
-inside useradd --uid 1000 --gid kubelet --groups podplane,containerd --create-home --shell /usr/sbin/nologin \
-    --key SUB_UID_COUNT=0 --key SUB_GID_COUNT=0 kubelet
-inside usermod --add-subuids 65536-7274495 --add-subgids 65536-7274495 kubelet
+service nstance-agent 901 podplane
 service netsy 906 podplane
 service kube-apiserver 907 podplane
 service kube-controller-manager 909 podplane
 service kube-scheduler 908 podplane
+inside groupadd --gid 1000 kubelet
+inside useradd --uid 1000 --gid kubelet --groups podplane,containerd --create-home --shell /usr/sbin/nologin \
+    --key SUB_UID_COUNT=0 --key SUB_GID_COUNT=0 kubelet
+inside usermod --add-subuids 65536-7274495 --add-subgids 65536-7274495 kubelet
 
 # Packages.
 mkdir "$root/debs"
