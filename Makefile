@@ -28,8 +28,9 @@ setup: ## Install the missing Debian packages and Rust targets
 firstboot: setup ## Build the static first-boot program for both architectures
 	@qemu-tests/firstboot.sh
 
+# Examples have the features that tests have: every crate is compiled once for both.
 builder: firstboot ## Build vmbake
-	cargo build --quiet --release -p vmbake
+	cargo build --quiet --release --workspace --bins --examples
 
 base: builder ## Build a Debian base image, unless BASE names one
 	@mkdir -p $(cache) && { test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh; } > $(cache)/base-path
