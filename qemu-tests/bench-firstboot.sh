@@ -104,9 +104,12 @@ environment KUBE_LOG_LEVEL KUBE_CLUSTER_CIDR KUBE_NODE_CIDR_MASK_SIZE_IPV{4,6} K
     put 0640 root kube-controller-manager /opt/env/kube-controller-manager.env
 
 if [ "$TELEMETRY_ENABLED" = true ]; then
-    environment CLUSTER_ID INSTANCE_ID TELEMETRY_{ENABLED,LOG_SERVICES,LOG_CLOUDINIT} \
-        TELEMETRY_S3_{BUCKET,ENDPOINT,REGION,ASSUME_ROLE,ACCESS_KEY_ID,SECRET_ACCESS_KEY} \
-        TELEMETRY_OTLP_{ENDPOINT,HOST,PORT,LOGS_URI,TLS} | put 0640 root fluent-bit /opt/env/fluent-bit.env
+    {
+        environment CLUSTER_ID INSTANCE_ID TELEMETRY_{ENABLED,LOG_SERVICES}
+        echo "TELEMETRY_LOG_CLOUDINIT=$TELEMETRY_LOG_CLOUDINIT"
+        environment TELEMETRY_S3_{BUCKET,ENDPOINT,REGION,ASSUME_ROLE,ACCESS_KEY_ID,SECRET_ACCESS_KEY} \
+            TELEMETRY_OTLP_{ENDPOINT,HOST,PORT,LOGS_URI,TLS}
+    } | put 0640 root fluent-bit /opt/env/fluent-bit.env
     install -d -m 0700 -o fluent-bit -g fluent-bit "$root/opt/fluent-bit/etc"
     {
         cat <<END
