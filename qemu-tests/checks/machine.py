@@ -206,5 +206,6 @@ class Machine:
         while not holds():
             if time.monotonic() > end:
                 return False
+            # What is waited for is a state of another systemd, which tells nobody outside.
             time.sleep(0.05)
         return True

@@ -401,7 +401,6 @@ fn is_root(name: &str) -> bool {
     name == "root"
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -416,7 +415,6 @@ pub fn octal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error
     }
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn as_octal<S: Serializer>(mode: &u16, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&format!("{mode:04o}"))
 }

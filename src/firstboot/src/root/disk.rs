@@ -241,16 +241,16 @@ impl Disk {
         let Some((name, parents)) = names.split_last().filter(|_| names.iter().all(|name| plain(name))) else {
             return Err(Error::refused(&self.shown(path), "an absolute path without . and ..", &format!("{path:?}")));
         };
-        let mut directory = self.clone_top()?;
+        let mut directory = None;
         let mut shown = self.path.clone();
         for parent in parents {
             shown.push(parent);
-            match self.enter(&directory, parent, &shown)? {
-                Some(next) => directory = next,
+            match self.enter(directory.as_ref().unwrap_or(&self.top), parent, &shown)? {
                 None => return Ok(None),
+                next => directory = next,
             }
         }
-        Ok(Some((directory, name)))
+        Ok(Some((directory.map_or_else(|| self.clone_top(), Ok)?, name)))
     }
 
     fn enter(&self, directory: &File, name: &str, shown: &Path) -> Result<Option<File>, Error> {
