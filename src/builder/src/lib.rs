@@ -37,3 +37,4 @@ pub mod inspect;
 pub mod lint;
 pub mod parallel;
 pub mod progress;
+pub mod user_data;
