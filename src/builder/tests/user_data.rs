@@ -328,7 +328,7 @@ fn ask_python(program: &str, documents: &[String]) -> Option<serde_json::Value> 
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Both readers that PyYAML has; cloud-init uses its safe loader, which is the first.
+/// Both readers of YAML 1.1 that PyYAML has; cloud-init uses its safe loader, which is the first.
 const READ: &str = r#"
 import json, sys, yaml
 loaders = [yaml.SafeLoader] + ([yaml.CSafeLoader] if yaml.__with_libyaml__ else [])
@@ -407,6 +407,11 @@ fn hostile_values_arrive_as_they_were_sent() {
         }
     }
     assert!(refusals < documents.len(), "{refusals}");
+    for (document, settings) in documents.iter().zip(&sent) {
+        let read = yaml_rust2::YamlLoader::load_from_str(document).unwrap();
+        let content = read[0]["write_files"][0]["content"].as_str().unwrap();
+        assert_eq!(&env::parse(Path::new("env"), content.as_bytes()).unwrap(), settings, "{document}");
+    }
     let Some(read) = ask_python(READ, &documents) else { return };
     for ((document, settings), read) in documents.iter().zip(&sent).zip(read.as_array().unwrap()) {
         let file = &read["write_files"][0];
