@@ -5,7 +5,6 @@ First boot with and without data, live updates, failures, second boot: the state
 machine. The images are not written to. Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root.
 """
 
-import json
 import os
 import pathlib
 import re
@@ -60,34 +59,17 @@ class Node(Machine):
     def nonce(self):
         (self.root / AGENT / "identity/nonce.jwt").write_text("nonce")
 
-    def owned(self, path):
-        """Mode, owner and group of a path, by the names of the machine."""
-        code, said = self.run("stat", "-c", "%a %U:%G", path)
-        return said.strip() if code == 0 else None
-
     def read(self, path):
         """The content of a file, or None."""
         path = self.root / path.removeprefix("/")
         return path.read_bytes() if path.is_file() else None
 
     def owners(self, name, expected):
-        found = {path: self.owned(path) for path in expected}
+        found = self.owned(*expected)
         case(name, found == expected, {path: owner for path, owner in found.items() if owner != expected[path]})
-
-    def failed(self):
-        return {line.split()[0] for line in self.systemctl("--failed", "--plain", "--no-legend").splitlines()}
-
-    def states(self, *units):
-        return {unit: (found["ActiveState"], found["UnitFileState"]) for unit, found in self.show(*units).items()}
 
     def invocations(self):
         return {unit: found["InvocationID"] for unit, found in self.show(*self.services, *UNTOUCHED).items()}
-
-    def started(self, unit):
-        """How the running instance of a service was started: its arguments and its environment."""
-        said = self.journal(f"_SYSTEMD_INVOCATION_ID={self.show(unit)[unit]['InvocationID']}")
-        arguments = re.search(r"^arguments (.*)$", said, re.MULTILINE)
-        return json.loads(arguments.group(1)) if arguments else [], dict(re.findall(r'^environment "(.*?)"="(.*)"$', said, re.MULTILINE))
 
     def deliver(self, files, keys=None):
         """Does what the agent does, and waits for what comes of it."""
@@ -257,7 +239,7 @@ def resumed(node):
     mark.touch()
     node.boot()
     name = f"{node.kind}, boot after a run that was killed"
-    owner = node.owned("/home/admin/.ssh/authorized_keys")
+    [owner] = node.owned("/home/admin/.ssh/authorized_keys").values()
     case(f"{name}: takes what it left", owner == "600 admin:admin" and not mark.exists() and not node.failed(), node.journal("-u", WATCH))
 
 
@@ -362,7 +344,7 @@ def script(node):
     node.settled()
     found = node.states("cloud-final.service", "nstance-agent.service", "containerd.service", "fluent-bit.service", "nstance-recv-watch.path")
     case(f"{name}: services run", {state[0] for state in found.values()} == {"active"} and not node.failed(), (found, node.failed()))
-    case(f"{name}: admin may log in", node.owned("/home/admin/.ssh/authorized_keys") == "600 admin:admin")
+    case(f"{name}: admin may log in", node.owned("/home/admin/.ssh/authorized_keys") == {"/home/admin/.ssh/authorized_keys": "600 admin:admin"})
 
 
 def alone(node):
