@@ -3,7 +3,6 @@ and a capture of all that it sends.
 """
 
 import pathlib
-import re
 import subprocess
 
 import cluster
@@ -21,7 +20,7 @@ NONCE = "nonce"
 class Node(scenarios.Node, Vm):
     """`settings` of the user data count more than those of cluster.py; `script` is user data that stand for themselves. `host` stands for the load balancer of the API; an address is a name too."""
 
-    addresses, host, sysctl = ("10.0.2.15", None), nstance.ADDRESS, None
+    addresses, host, sysctl = ("10.0.2.15", "fec0::5054:ff:fe12:3456"), nstance.ADDRESS, None
 
     def __init__(self, image, folder, report, kind=None, settings=(), script=None, meta_data=META, more=(), **options):
         self.kind, self.report, folder = kind or pathlib.Path(image).name.split(".")[0], report, pathlib.Path(folder)
@@ -79,9 +78,9 @@ def trusted(node):
     for port, kind in nstance.PORTS.items():
         for authority in (f"{scenarios.AGENT}/identity/ca.crt", "/run/stranger.crt"):
             code, said = node.run("setpriv", "--reuid=nstance-agent", "--regid=nstance-agent", "--init-groups", "sh", "-c",
-                                  f"echo {node.kind} | openssl s_client -quiet -no_ign_eof -verify_return_error -CAfile {authority} -verify_ip {nstance.ADDRESS} "
+                                  f"echo hello | openssl s_client -quiet -nocommands -no_ign_eof -verify_return_error -CAfile {authority} -verify_ip {nstance.ADDRESS} "
                                   f"-servername {nstance.NAMES[0]} -connect {nstance.ADDRESS}:{port}")
-            found[kind, authority] = (code == 0, re.findall("nstance$|verify error:.*", said, re.MULTILINE))
+            found[kind, authority] = (code == 0, said)
     right = {(kind, authority): authority.startswith(scenarios.AGENT) for kind, authority in found}
     node.case(f"{node.kind}, TLS: the servers are trusted by the CA of the user data alone", {key: ok for key, (ok, _) in found.items()} == right, found)
     talks = node.server.connections[before:]

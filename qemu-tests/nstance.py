@@ -113,7 +113,6 @@ class Server:
                 # Of TLS 1.3 the server is done before the client has judged its certificate: a refusal comes with the first bytes.
                 record.said = talk.recv(4096)
                 record.tls, record.client = talk.version(), self._common(talk.getpeercert())
-                talk.sendall(b"nstance\n")
             except (ssl.SSLError, OSError) as error:
                 record.fault = str(error)
             record.name = getattr(talk, "asked", None)

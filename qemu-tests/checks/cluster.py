@@ -99,11 +99,11 @@ def user_data(authority, **more):
 SERVER = "kube-apiserver"
 
 
-def arguments(ipv4, ipv6=None):
+def arguments(ipv4, ipv6):
     """Flags of each service of a machine with these addresses, with their values."""
     return {
         "kubelet": {
-            "config": "/opt/kubelet/etc/kubelet.yaml", "kubeconfig": "/opt/kubelet/etc/kubeconfig", "node-ip": ",".join(filter(None, (ipv4, ipv6))),
+            "config": "/opt/kubelet/etc/kubelet.yaml", "kubeconfig": "/opt/kubelet/etc/kubeconfig", "node-ip": f"{ipv4},{ipv6}",
             "hostname-override": "one", "provider-id": "iid-one",
             "node-labels": "node.kubernetes.io/instance-type=small,topology.kubernetes.io/region=home,topology.kubernetes.io/zone=home-1",
         },

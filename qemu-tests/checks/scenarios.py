@@ -27,9 +27,9 @@ class Node:
     """What a scenario asks of any kind of machine, beside Asks. Whoever inherits has `run`, `put`, `get`, `console`, `until`, `reboot` and
 
     - `kind`, `authority`, and `data`: the values of its user data;
-    - `addresses`: its own, IPv4 and IPv6 (or none);
+    - `addresses`: its own, IPv4 and IPv6;
     - `host`: the address of KUBE_API_INTERNAL_LB_HOSTNAME;
-    - `sysctl`: a file of /proc/sys, and what only `sysctl --system` leaves there;
+    - `sysctl`: a file of /proc/sys, and what only `sysctl --system` of firstboot leaves there, or None;
     - `asked()`: the ports of the servers of the cluster that were connected to, in order;
     - `case(name, ok, said)`, which reports.
     """
@@ -96,8 +96,9 @@ def first_boot(node):
     code, said = node.run("getent", "hosts", "kube-apiserver.podplane.internal")
     host = "127.0.0.1" if node.kind == "knc" else node.host
     node.case(f"{name}: /etc/hosts", code == 0 and said.split()[0] == host and b"localhost" in node.get("/etc/hosts"), said)
-    path, value = node.sysctl
-    node.case(f"{name}: sysctl", node.run("cat", path)[1] == value, (path, value))
+    if node.sysctl:
+        path, value = node.sysctl
+        node.case(f"{name}: sysctl", node.run("cat", path)[1] == value, (path, value))
 
 
 def programs(node, name):
@@ -105,7 +106,7 @@ def programs(node, name):
     _, variables = node.started("nstance-agent.service")
     ipv4, ipv6 = node.addresses
     expected = {"NSTANCE_INSTANCE_ID": "one", "NSTANCE_INSTANCE_KIND": node.kind, "NSTANCE_INSTANCE_IPV4": ipv4,
-                "NSTANCE_INSTANCE_IPV6": ipv6 or "", "NSTANCE_RECV_DIR": f"{AGENT}/recv", "USER": "nstance-agent"}
+                "NSTANCE_INSTANCE_IPV6": ipv6, "NSTANCE_RECV_DIR": f"{AGENT}/recv", "USER": "nstance-agent"}
     node.case(f"{name}: the agent's environment", expected.items() <= variables.items(), variables)
     arguments, variables = node.started("fluent-bit.service")
     node.case(f"{name}: fluent-bit", arguments[1:] == ["-c", "/opt/fluent-bit/etc/fluent-bit.yml"] and variables.get("AWS_ACCESS_KEY_ID") == "writer",
