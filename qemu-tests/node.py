@@ -11,6 +11,9 @@ import scenarios
 from traffic import Traffic
 from vm import VMBAKE, Vm
 
+HERE = pathlib.Path(__file__).resolve().parent
+# Kinds of images that are nodes of a cluster.
+CLUSTER = ("knc", "knd")
 # Nobody answers DNS: what a name was asked for is all that is seen of a connection. These are the time servers of Debian, and the machine itself.
 KNOWN = [r"\d\.debian\.pool\.ntp\.org", r"one(\..*)?"]
 META = "instance-id: iid-one\nlocal-hostname: one\n"
@@ -59,6 +62,19 @@ class Node(scenarios.Node, Vm):
     def close(self):
         super().close()
         self.server.close()
+
+
+def machine(case, image, folder, check, say):
+    """The machine of a case: a node of a cluster, where the kind of image has one and the case has no user data of its own."""
+    values, folder = case.values, pathlib.Path(folder)
+    options = {name: values[name] for name in ("firmware", "size", "memory", "cpus")} | {"heard": lambda seconds, what: say(what, seconds)}
+    text = values["user-data"]
+    script = HERE / "cases" / text if text and text.endswith(".sh") else None
+    if values["image"] in CLUSTER and (script or not text):
+        return Node(image, folder, check, values["image"], values["settings"], script, **options)
+    vm = Vm(image, folder, user_data=text, **options)
+    vm.case = check
+    return vm
 
 
 def quiet(node):
