@@ -148,6 +148,10 @@ class Machine(Asks):
             self.nspawn.send_signal(signal.SIGTERM)
             self.nspawn.wait(timeout=PATIENCE)
 
+    def reboot(self):
+        self.stop()
+        self.boot()
+
     def close(self):
         if self.leader is not None:
             self.leader = None
@@ -179,6 +183,21 @@ class Machine(Asks):
         result = subprocess.run([*enter, *map(str, command)], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, check=False)
         return result.returncode, result.stdout
+
+    def put(self, path, content, mode=0o644, owner="root:root"):
+        """Makes a file, or writes it anew; the owner goes by the names of the machine."""
+        path = self.root / path.lstrip("/")
+        path.write_bytes(content)
+        path.chmod(mode)
+        os.chown(path, *(self._number(base, name) for base, name in zip(("passwd", "group"), owner.split(":"))))
+
+    def get(self, path):
+        """The content of a file, or None."""
+        path = self.root / path.lstrip("/")
+        return path.read_bytes() if path.is_file() else None
+
+    def _number(self, base, name):
+        return next(int(line.split(":")[2]) for line in (self.root / "etc" / base).read_text().splitlines() if line.startswith(f"{name}:"))
 
     def console(self):
         """What the console of the machine has shown, without colours."""
