@@ -47,4 +47,4 @@ def grown(vm):
 def hostname(vm):
     code, said = vm.shell("hostname; cat /etc/machine-id")
     found = re.fullmatch(r"(\S+)\n([0-9a-f]{32})\n", said)
-    vm.case("host name and machine id", code == 0 and found and found.group(1) == vm.name, said)
+    vm.case("host name and machine id", code == 0 and found and found.group(1) == vm.hostname, said)
