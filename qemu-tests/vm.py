@@ -8,7 +8,6 @@ import os
 import pathlib
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -33,13 +32,17 @@ MILESTONES = {
 }
 
 
+# Machines that are on.
+running = set()
+
+
 class Vm(Asks):
     """`options` become options of `vmbake boot`: firmware="uefi", memory="1536M", append="quiet" …"""
 
     def __init__(self, image, folder, user_data=None, meta_data=None, network="isolated", guests=None, more=(), masked=IDLE, heard=None, **options):
         self.image, self.folder = pathlib.Path(image).resolve(), pathlib.Path(folder).resolve()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.options, self.network, self.guests, self.more = options, network, guests or {}, list(more)
+        self.thread, self.options, self.network, self.guests, self.more = threading.get_ident(), options, network, guests or {}, list(more)
         self.seed = {"user-data": user_data, "meta-data": meta_data}
         self.masked, self.heard = masked, heard or (lambda seconds, what: None)
         self.disk, self.log, self.transcript = self.folder / "disk.qcow2", self.folder / "console.log", self.folder / "shell.log"
@@ -54,6 +57,7 @@ class Vm(Asks):
         self.qemu = subprocess.Popen(self._command(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
         self.listener = threading.Thread(target=self._listen, args=(self.qemu,), daemon=True)
         self.listener.start()
+        running.add(self)
         if shell:
             self.ready(patience)
 
@@ -175,6 +179,7 @@ class Vm(Asks):
             raise
 
     def _reaped(self):
+        running.discard(self)
         self.shell_.close()
         self.qemu.stdout.close()
 
@@ -206,27 +211,37 @@ class Vm(Asks):
             self.changed.notify_all()
 
     def _command(self):
-        # Until `vmbake boot` is there.
-        import argparse
-        import boot
-        options = argparse.Namespace(accel="tcg", memory="1536", firmware=self.options.get("firmware", "bios"), image=str(self.image))
-        folder = str(self.folder)
-        if not self.disk.exists():
-            shutil.move(boot.overlay(str(self.image), self.options.get("size", "+2G").removeprefix("+"), folder), f"{self.disk}.new")
-            os.rename(f"{self.disk}.new", self.disk)
-        seed = f"{folder}/seed.img"
-        boot.call("truncate", "-s", "2M", seed)
-        boot.call("mkfs.vfat", "-n", "CIDATA", seed)
+        values = {"disk": self.disk, "network": "none" if self.guests else self.network, **self.options}
         for name, content in self.seed.items():
-            pathlib.Path(folder, name).write_text(content or {"user-data": "#cloud-config\n{}\n", "meta-data": "instance-id: iid-one\nlocal-hostname: one\n"}[name])
-            boot.call("mcopy", "-i", seed, f"{folder}/{name}", f"::{name}")
-        command = [word for word in boot.machine(options, str(self.disk), seed, folder) if word != "-no-reboot"]
-        nic = command.index("-nic")
+            if content is not None:
+                values[name] = self.folder / name
+                values[name].write_text(content)
+        options = [word for name, value in values.items() if value is not None for word in (f"--{name}", str(value))]
+        more = self._network() + smbios(self.folder, credentials(self.masked)) + self.shell_.arguments() + self.more
+        return [VMBAKE, "boot", self.image, *options, "--", *more]
+
+    def _network(self):
+        """The network of `vmbake boot --network isolated` with servers of this host: each connection starts bridge.py."""
+        if not self.guests:
+            return []
         forwards = "".join(f",guestfwd=tcp:{address}-cmd:{HERE}/bridge.py {target}" for address, target in self.guests.items())
-        command[nic:nic + 2] = ["-netdev", f"user,id=net0,restrict=on{forwards}", "-device", "virtio-net-pci,netdev=net0"]
-        if options.firmware == "direct" and "append" in self.options:
-            command[command.index("-append") + 1] += " " + self.options["append"]
-        return command + smbios(self.folder, credentials(self.masked)) + self.shell_.arguments() + self.more
+        return ["-netdev", f"user,id=net0,restrict=on{forwards}", "-device", "virtio-net-pci,netdev=net0,romfile="]
+
+
+def power_cut(thread):
+    """Ends all machines that a thread has started."""
+    for vm in [vm for vm in running if vm.thread == thread]:
+        vm.trouble = "the power was cut"
+        vm.qemu.kill()
+
+
+def call(*command):
+    """What a program of this host says."""
+    environment = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+    result = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    if result.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}: exit status {result.returncode}: {result.stdout.strip()}")
+    return result.stdout
 
 
 def plain(text):
