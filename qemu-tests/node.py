@@ -49,6 +49,10 @@ class Node(scenarios.Node, Vm):
         text = pathlib.Path(script).read_text()
         return text.replace("@env@\n", cluster.environment(self.values)).replace("@nonce@", NONCE)
 
+    def reboot(self):
+        super().reboot()
+        self.booted()
+
     def case(self, name, ok, said=""):
         self.report(name, bool(ok), said)
 
@@ -103,3 +107,28 @@ def trusted(node):
     seen = sorted((connection.port, connection.kind, connection.name) for connection in talks)
     expected = sorted((port, kind, nstance.NAMES[0]) for port in nstance.PORTS for kind in ("tls", "refused"))
     node.case(f"{node.kind}, TLS: the servers saw it", seen == expected, [str(connection) for connection in talks])
+
+
+IDENTITY = """set -e
+echo machine-id: $(cat /etc/machine-id)
+echo random-seed: $(sha256sum </var/lib/systemd/random-seed)
+echo host-name: $(hostname)
+for key in /etc/ssh/ssh_host_*_key.pub; do echo $(basename $key): $(cut -d' ' -f2 $key); done
+"""
+
+
+def twins(vm):
+    """Switches the machine off, and boots another one of the same image with the same user data: nothing that tells who it is may be the same."""
+    found = [vm.shell(IDENTITY)]
+    vm.poweroff()
+    with Vm(vm.image, vm.folder / "twin", user_data=vm.seed["user-data"], meta_data=META.replace("one", "two"), guests=vm.guests, **vm.options) as twin:
+        twin.boot()
+        ended, said = twin.booted()
+        vm.case("twins: the other one boots", ended, said)
+        found.append(twin.shell(IDENTITY))
+        twin.poweroff()
+    vm.case("twins: both have an identity", not any(code for code, _ in found), found)
+    one, two = (dict(line.split(": ", 1) for line in said.splitlines() if ": " in line) for _, said in found)
+    vm.case("twins: of the same parts", set(one) == set(two) and len(one) >= 4, (one, two))
+    same = {name: value for name, value in one.items() if two.get(name) == value}
+    vm.case("twins: no part of it is the same", not same, same)

@@ -86,6 +86,11 @@ def first_boot(node):
     expected |= {unit: ("inactive", "enabled") for unit in node.services if unit != "fluent-bit.service"}
     found = node.states(*expected)
     node.case(f"{name}: states", found == expected, {unit: state for unit, state in found.items() if state != expected[unit]})
+    configured(node, name)
+
+
+def configured(node, name):
+    """What the first boot leaves, whoever began it."""
     node.owners(f"{name}: owners", {
         "/opt/env/nstance-agent.env": "640 root:nstance-agent", "/opt/env/kubelet.env": "600 root:root",
         "/opt/env/zot.env": "640 root:zot", "/opt/zot/etc/zot.yml": "640 root:zot", "/opt/env/fluent-bit.env": "640 root:fluent-bit",
@@ -115,6 +120,19 @@ def programs(node, name):
     groups = re.search(r"^Groups:(.*)$", node.run("cat", f"/proc/{pid}/status")[1], re.MULTILINE)
     adm = node.run("getent", "group", "adm")[1].split(":")[2]
     node.case(f"{name}: fluent-bit may read the log of cloud-init", groups and adm in groups.group(1).split(), groups)
+
+
+def scripted(node):
+    """After a first boot by a script of cloud-init that calls install.sh, configure.sh and restart.sh."""
+    name = f"{node.kind}, script of cloud-init"
+    code, said = node.run("cloud-init", "status", "--long")
+    node.case(f"{name}: succeeds", code == 0 and node.get("/run/reference-user-data.done") is not None, said)
+    node.case(f"{name}: no unit has failed", not node.failed(), node.systemctl("--failed"))
+    attempts = node.journal("-u", FIRST).count(f"Starting {FIRST}")
+    node.case(f"{name}: was not overtaken", attempts == 0 and node.asked() == list(PORTS), (attempts, node.asked()))
+    found = node.states("nstance-agent.service", "containerd.service", "fluent-bit.service", "nstance-recv-watch.path", "hosts-refresh.timer")
+    node.case(f"{name}: services run", set(found.values()) == {("active", "enabled")}, found)
+    configured(node, name)
 
 
 def certificates(node):

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::origin::one_line;
 
 mod bake;
+mod boot;
 mod diff;
 mod explain;
 mod fetch;
@@ -22,6 +23,7 @@ mod size;
 mod store;
 mod trust;
 mod update;
+mod user_data;
 mod verify;
 
 pub use size::parse_size;
@@ -48,6 +50,8 @@ enum Command {
     Store(store::StoreArgs),
     /// Bake the image of a kind
     Bake(BakeArgs),
+    /// Boot a disk image in qemu, and leave the image as it is
+    Boot(boot::BootArgs),
     /// Check layers, and list them
     #[command(subcommand)]
     Layer(layer::Layer),
@@ -66,6 +70,9 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Compare the root file systems of two disk images; exit 1 if they differ
     Diff(diff::DiffArgs),
+    /// Make the user data of a machine, and list what it may say
+    #[command(subcommand)]
+    UserData(user_data::UserData),
     /// Show and renew what is trusted
     #[command(subcommand)]
     Trust(trust::Trust),
@@ -185,6 +192,7 @@ impl Cli {
             Command::Fetch(args) => fetch::run(args),
             Command::Store(args) => store::run(args),
             Command::Bake(args) => bake::run(args),
+            Command::Boot(args) => boot::run(args),
             Command::Layer(what) => layer::run(what),
             Command::Schema(what) => schema::run(&what),
             Command::Inspect(args) => image::inspect(&args),
@@ -193,6 +201,7 @@ impl Cli {
             Command::Cat(args) => files::cat(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Diff(args) => diff::run(&args),
+            Command::UserData(what) => user_data::run(what),
             Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),
         }

@@ -12,6 +12,7 @@ use crate::fetch::FetchError;
 use crate::http::HttpError;
 use crate::images::ImagesError;
 use crate::layer::LayerError;
+use crate::machine::MachineError;
 use crate::merge::MergeError;
 use crate::origin::ExplainError;
 use crate::policy::PolicyError;
@@ -19,6 +20,7 @@ use crate::publish::PublishError;
 use crate::registry::RegistryError;
 use crate::stage::StageError;
 use crate::update::UpdateError;
+use crate::user_data::{Problem, UserDataError};
 use crate::verify::VerifyError;
 
 /// The first advice that any error of the chain has.
@@ -43,7 +45,9 @@ fn passed_on<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 's
 }
 
 fn of_one(error: &(dyn Error + 'static)) -> Option<String> {
-    of_supply(error).or_else(|| of_input(error)).or_else(|| of_image(error)).or_else(|| of_io(error))
+    let of_machine = |error: &(dyn Error + 'static)| error.downcast_ref::<MachineError>()?.hint();
+    let of_file = |error| of_image(error).or_else(|| of_machine(error)).or_else(|| of_io(error));
+    of_supply(error).or_else(|| of_input(error)).or_else(|| of_file(error))
 }
 
 fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
@@ -84,6 +88,9 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
     }
     if let Some(MissingProgram { .. }) = error.downcast_ref() {
         return Some("run `make firstboot` and build vmbake again".to_owned());
+    }
+    if let Some(error) = error.downcast_ref::<UserDataError>() {
+        return of_user_data(error);
     }
     match error.downcast_ref::<MergeError>() {
         Some(MergeError::Script { package, script, sha256, .. }) => Some(format!(
@@ -127,6 +134,21 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
         ),
         Some(error) => of_program(error).map(str::to_owned),
         None => None,
+    }
+}
+
+fn of_user_data(error: &UserDataError) -> Option<String> {
+    match error {
+        UserDataError::Settings { kind, problems }
+            if problems.iter().any(|one| matches!(one, Problem::Unknown { .. })) =>
+        {
+            Some(format!("`vmbake user-data keys --kind {kind}` lists the settings that there are"))
+        }
+        UserDataError::TooLarge { .. } => Some(
+            "settings that may change can come later, by the agent; of several certificates the root may be enough"
+                .to_owned(),
+        ),
+        _ => None,
     }
 }
 
