@@ -45,26 +45,61 @@ pub struct Entry {
 
 /// Reads how the disk image at `path` boots.
 pub fn read(path: &Path) -> Result<Boot, BootError> {
-    let (tree, partition) = open_root(path).map_err(|source| BootError::Image { path: path.to_owned(), source })?;
-    let file = |source| BootError::File { path: path.to_owned(), file: "/boot/grub/grub.cfg".to_owned(), source };
-    let config = tree.read(CONFIG, MAX_CONFIG).map_err(file)?;
-    let no_entry = || BootError::NoEntry { path: path.to_owned() };
-    let entry = first_entry(&String::from_utf8_lossy(&config)).ok_or_else(no_entry)?;
-    let initrd = entry.initrd.ok_or_else(no_entry)?;
-    let boot_file = |name: String| Ok(BootFile { partition, digest: digest(path, &tree, &name)?, path: name });
-    Ok(Boot { cmdline: entry.cmdline, kernel: boot_file(entry.kernel)?, initrd: boot_file(initrd)? })
+    let menu = Menu::open(path)?;
+    let boot_file = |name: &str| {
+        let digest = Digest::of(b"").of_stream(menu.file(name)?);
+        let digest = digest.map_err(|source| menu.unreadable(name, source))?.0;
+        Ok(BootFile { partition: menu.partition, digest, path: name.to_owned() })
+    };
+    Ok(Boot { cmdline: menu.cmdline.clone(), kernel: boot_file(&menu.kernel)?, initrd: boot_file(&menu.initrd)? })
 }
 
-/// SHA-256 of a file, which may be large.
-fn digest(path: &Path, tree: &Tree, name: &str) -> Result<Digest, BootError> {
-    let (path, file) = (path.to_owned(), name.to_owned());
-    match tree.resolve(name.as_bytes()).map(|id| &tree.inode(id).kind) {
-        Ok(Kind::File(map)) => {
-            let digest = Digest::of(b"").of_stream(MapReader::new(map, tree.sources()));
-            Ok(digest.map_err(|source| BootError::Content { path, file, source })?.0)
+/// What the menu of a disk image starts first, and the root file system that has the files.
+pub struct Menu {
+    path: PathBuf,
+    tree: Tree,
+    partition: u32,
+    /// Path of the kernel.
+    pub kernel: String,
+    /// Path of the initial RAM disk.
+    pub initrd: String,
+    /// Arguments of the kernel.
+    pub cmdline: String,
+}
+
+impl Menu {
+    /// Opens the disk image at `path` and reads its menu.
+    pub fn open(path: &Path) -> Result<Self, BootError> {
+        let path = path.to_owned();
+        let (tree, partition) = match open_root(&path) {
+            Ok(opened) => opened,
+            Err(source) => return Err(BootError::Image { path, source }),
+        };
+        let config = match tree.read(CONFIG, MAX_CONFIG) {
+            Ok(config) => config,
+            Err(source) => return Err(BootError::File { path, file: "/boot/grub/grub.cfg".to_owned(), source }),
+        };
+        match first_entry(&String::from_utf8_lossy(&config)) {
+            Some(Entry { kernel, cmdline, initrd: Some(initrd) }) => {
+                Ok(Self { path, tree, partition, kernel, initrd, cmdline })
+            }
+            _ => Err(BootError::NoEntry { path }),
         }
-        Ok(_) => Err(BootError::NotAFile { path, file }),
-        Err(source) => Err(BootError::File { path, file, source }),
+    }
+
+    /// The content of a file, which may be large.
+    pub fn file(&self, name: &str) -> Result<MapReader<'_>, BootError> {
+        let (path, file) = (self.path.clone(), name.to_owned());
+        match self.tree.resolve(name.as_bytes()).map(|id| &self.tree.inode(id).kind) {
+            Ok(Kind::File(map)) => Ok(MapReader::new(map, self.tree.sources())),
+            Ok(_) => Err(BootError::NotAFile { path, file }),
+            Err(source) => Err(BootError::File { path, file, source }),
+        }
+    }
+
+    /// A file whose content could not be read or passed on.
+    pub fn unreadable(&self, name: &str, source: std::io::Error) -> BootError {
+        BootError::Content { path: self.path.clone(), file: name.to_owned(), source }
     }
 }
 

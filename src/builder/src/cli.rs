@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::origin::one_line;
 
 mod bake;
+mod boot;
 mod diff;
 mod explain;
 mod fetch;
@@ -49,6 +50,8 @@ enum Command {
     Store(store::StoreArgs),
     /// Bake the image of a kind
     Bake(BakeArgs),
+    /// Boot a disk image in qemu, and leave the image as it is
+    Boot(boot::BootArgs),
     /// Check layers, and list them
     #[command(subcommand)]
     Layer(layer::Layer),
@@ -189,6 +192,7 @@ impl Cli {
             Command::Fetch(args) => fetch::run(args),
             Command::Store(args) => store::run(args),
             Command::Bake(args) => bake::run(args),
+            Command::Boot(args) => boot::run(args),
             Command::Layer(what) => layer::run(what),
             Command::Schema(what) => schema::run(&what),
             Command::Inspect(args) => image::inspect(&args),

@@ -12,6 +12,7 @@ use crate::fetch::FetchError;
 use crate::http::HttpError;
 use crate::images::ImagesError;
 use crate::layer::LayerError;
+use crate::machine::MachineError;
 use crate::merge::MergeError;
 use crate::origin::ExplainError;
 use crate::policy::PolicyError;
@@ -44,7 +45,9 @@ fn passed_on<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 's
 }
 
 fn of_one(error: &(dyn Error + 'static)) -> Option<String> {
-    of_supply(error).or_else(|| of_input(error)).or_else(|| of_image(error)).or_else(|| of_io(error))
+    let of_machine = |error: &(dyn Error + 'static)| error.downcast_ref::<MachineError>()?.hint();
+    let of_file = |error| of_image(error).or_else(|| of_machine(error)).or_else(|| of_io(error));
+    of_supply(error).or_else(|| of_input(error)).or_else(|| of_file(error))
 }
 
 fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {

@@ -35,6 +35,7 @@ pub mod embedded;
 pub mod hint;
 pub mod inspect;
 pub mod lint;
+pub mod machine;
 pub mod parallel;
 pub mod progress;
 pub mod user_data;

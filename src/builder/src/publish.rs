@@ -57,6 +57,18 @@ impl Pending {
         &self.file
     }
 
+    /// Gives the file its name, which nothing may have.
+    pub fn publish_new(self) -> Result<(), PublishError> {
+        let rename = |source: std::io::Error| PublishError::Rename { path: self.target.clone(), source };
+        self.file.sync_all().map_err(rename)?;
+        match self.link(&self.target) {
+            Err(source) if source.kind() == std::io::ErrorKind::AlreadyExists => {
+                Err(PublishError::Exists { path: self.target })
+            }
+            other => other.map_err(rename),
+        }
+    }
+
     /// Gives the file its name, replacing what has it.
     pub fn publish(self) -> Result<(), PublishError> {
         let rename = |source: std::io::Error| PublishError::Rename { path: self.target.clone(), source };
@@ -67,10 +79,14 @@ impl Pending {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => return Err(rename(source)),
             _ => {}
         }
-        let fd = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        rustix::fs::linkat(CWD, fd, CWD, &partial, AtFlags::SYMLINK_FOLLOW).map_err(|e| rename(e.into()))?;
+        self.link(&partial).map_err(rename)?;
         std::fs::rename(&partial, &self.target).map_err(rename)?;
         File::open(directory(&self.target)).and_then(|dir| dir.sync_all()).map_err(rename)
+    }
+
+    fn link(&self, name: &Path) -> std::io::Result<()> {
+        let fd = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        Ok(rustix::fs::linkat(CWD, fd, CWD, name, AtFlags::SYMLINK_FOLLOW)?)
     }
 }
 

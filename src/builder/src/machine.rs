@@ -1,0 +1,145 @@
+//! A disk image boots in qemu: options enter, and this process becomes qemu. The image stays as it is.
+//!
+//! All that qemu needs is prepared first: what the image says about itself (`guest`), the disk that takes the writes
+//! (`overlay`), cloud-init's data (`seed`), firmware, acceleration, forwarded ports. What is made on the way are files without
+//! a name, which qemu inherits as descriptors and opens as `/proc/self/fd/N`. So nothing is left behind however the machine
+//! ends, qemu has the process id of the command that started it, and its exit status is the command's.
+
+mod accel;
+mod firmware;
+mod guest;
+mod network;
+mod overlay;
+mod qemu;
+mod scratch;
+mod seed;
+
+use std::ffi::OsString;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use vmbake_disk::disk::Arch;
+
+pub use accel::{Accel, AccelError};
+pub use firmware::{Firmware, FirmwareError};
+pub use guest::GuestError;
+pub use network::{Forward, Network, NetworkError, Protocol};
+pub use overlay::{OverlayError, Size};
+pub use qemu::{Machine, QemuError};
+pub use scratch::ScratchError;
+pub use seed::{SeedError, SeedFiles};
+
+use crate::progress::human_bytes;
+use guest::Guest;
+use overlay::Overlay;
+use scratch::Scratch;
+
+/// What to boot, and in which machine.
+#[derive(Debug)]
+pub struct Options {
+    /// The disk image, which is only read.
+    pub image: PathBuf,
+    /// Data for cloud-init.
+    pub seed: SeedFiles,
+    /// What starts the system; by default what every machine of the architecture has.
+    pub firmware: Option<Firmware>,
+    /// Added to the kernel command line of a direct boot.
+    pub append: Option<String>,
+    /// Ports of this host that lead into the machine.
+    pub forwards: Vec<Forward>,
+    /// What the machine can reach.
+    pub network: Network,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Processors.
+    pub cpus: NonZeroU32,
+    /// Size of the disk, by default the image's.
+    pub size: Option<Size>,
+    /// File that keeps what the machine writes to its disk.
+    pub disk: Option<PathBuf>,
+    /// How the machine's processors are had.
+    pub accel: Accel,
+    /// Whether the terminal is the machine's.
+    pub console: bool,
+    /// More arguments of qemu.
+    pub qemu: Vec<OsString>,
+}
+
+/// Why a machine was not started.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum MachineError {
+    #[error(transparent)]
+    Guest(#[from] GuestError),
+    #[error(transparent)]
+    Qemu(#[from] QemuError),
+    #[error(transparent)]
+    Firmware(#[from] FirmwareError),
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    #[error(transparent)]
+    Accel(#[from] AccelError),
+    #[error(transparent)]
+    Seed(#[from] SeedError),
+    #[error(transparent)]
+    Overlay(#[from] OverlayError),
+    #[error(transparent)]
+    Scratch(#[from] ScratchError),
+}
+
+/// Prepares a machine; `say` hears what it is, in steps with a name.
+pub fn prepare(options: &Options, say: &dyn Fn(&str, &str)) -> Result<Machine, MachineError> {
+    let guest = Guest::open(&options.image)?;
+    let program = qemu::find(guest.arch)?;
+    let firmware = options.firmware.unwrap_or(Firmware::usual(guest.arch));
+    let started = firmware::load(firmware, guest.arch)?;
+    options.forwards.iter().try_for_each(Forward::check)?;
+    let scratch = Scratch::open();
+    let seed = options.seed.write(&scratch)?;
+    let disk = match &options.disk {
+        Some(path) => Overlay::keep(path, &guest, options.size)?,
+        None => Overlay::anonymous(&scratch, &guest, options.size)?,
+    };
+    let kernel = match firmware {
+        Firmware::Direct => Some(guest.kernel(options.append.as_deref(), &scratch)?),
+        Firmware::Bios | Firmware::Uefi => None,
+    };
+    let accel = accel::choose(options.accel, guest.arch, &program)?;
+
+    let memory = human_bytes(options.memory);
+    let size = human_bytes(disk.size);
+    say(
+        "machine",
+        &format!("{}, {firmware}, {} CPUs, {memory} of memory, disk of {size}", guest.arch.name(), options.cpus),
+    );
+    say("accel", &accel.to_string());
+    for forward in &options.forwards {
+        say("forward", &forward.to_string());
+    }
+    let parts = qemu::Parts { guest, started, kernel, disk, seed, accel };
+    Ok(Machine::assemble(program, parts, options, &scratch)?)
+}
+
+impl MachineError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Guest(error) => error.hint(),
+            Self::Qemu(error) => error.hint(),
+            Self::Firmware(error) => error.hint(),
+            Self::Network(error) => error.hint(),
+            Self::Accel(error) => error.hint(),
+            Self::Seed(error) => error.hint(),
+            Self::Overlay(error) => error.hint(),
+            Self::Scratch(error) => error.hint(),
+        }
+    }
+}
+
+/// qemu's name of an architecture, as in the names of its programs.
+fn qemu_arch(arch: Arch) -> &'static str {
+    match arch {
+        Arch::Amd64 => "x86_64",
+        Arch::Arm64 => "aarch64",
+    }
+}

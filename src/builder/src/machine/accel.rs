@@ -1,0 +1,136 @@
+//! How the machine's processors are had: from the host's kernel, where that works, else by emulation.
+
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clap::ValueEnum;
+use rustix::fs::Access;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use vmbake_disk::disk::Arch;
+
+use super::scratch::{Scratch, ScratchError};
+
+const KVM: &str = "/dev/kvm";
+/// Seconds after which KVM is given up. Where it works, firmware needs a tenth of one.
+const PATIENCE: &str = "4";
+/// Writes a V to the serial port and powers off (PSCI `SYSTEM_OFF`): `movz x1, #0x900, lsl #16; movz w0, #'V'; str w0, [x1];
+/// movz w0, #8; movk w0, #0x8400, lsl #16; hvc #0; b .`
+const ARM64_WORD: [u32; 7] =
+    [0xd2a1_2001, 0x5280_0ac0, 0xb900_0020, 0x5280_0100, 0x72b0_8000, 0xd400_0002, 0x1400_0000];
+
+/// What to run the machine's processors with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Accel {
+    /// KVM where it works, else TCG
+    Auto,
+    /// The host's kernel
+    Kvm,
+    /// Emulation
+    Tcg,
+}
+
+/// Why a machine cannot run as asked.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum AccelError {
+    #[error("no KVM: {why}")]
+    NoKvm { why: String },
+    #[error(transparent)]
+    Scratch(#[from] ScratchError),
+}
+
+impl AccelError {
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoKvm { .. } => Some("--accel tcg emulates, some ten times slower".to_owned()),
+            Self::Scratch(error) => error.hint(),
+        }
+    }
+}
+
+/// What was chosen, and why.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// KVM, else TCG.
+    pub kvm: bool,
+    why: String,
+}
+
+impl fmt::Display for Chosen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", if self.kvm { "KVM" } else { "TCG (emulation)" }, self.why)
+    }
+}
+
+/// Chooses how the processors of a machine are had. On some hosts /dev/kvm opens but runs no guest, so it is tried.
+pub fn choose(wanted: Accel, arch: Arch, qemu: &Path) -> Result<Chosen, AccelError> {
+    let chosen = |kvm, why: &str| Ok(Chosen { kvm, why: why.to_owned() });
+    if wanted == Accel::Tcg {
+        return chosen(false, "as asked");
+    }
+    match (wanted, unusable(arch)) {
+        (Accel::Kvm, Some(why)) => Err(AccelError::NoKvm { why }),
+        (Accel::Kvm, None) => chosen(true, "as asked"),
+        (_, Some(why)) => chosen(false, &why),
+        (_, None) if runs(qemu, arch, "kvm", "host")? => chosen(true, "a guest ran"),
+        (_, None) => chosen(false, "/dev/kvm is there, but runs no guest"),
+    }
+}
+
+/// Why KVM cannot even be tried.
+fn unusable(arch: Arch) -> Option<String> {
+    let host = std::env::consts::ARCH;
+    if host != super::qemu_arch(arch) {
+        return Some(format!("this host is {host}, the image is for {}", arch.name()));
+    }
+    let denied = rustix::fs::access(KVM, Access::READ_OK | Access::WRITE_OK).err()?;
+    Some(match denied {
+        rustix::io::Errno::NOENT => format!("{KVM} does not exist"),
+        _ => format!("{KVM} cannot be opened: is this user in the group kvm?"),
+    })
+}
+
+/// Whether a guest gets to say a word: SeaBIOS that nothing can be booted, on its debug port; on arm64 our own few
+/// instructions. Both end the machine then; `timeout` ends one that hangs, even when this process is killed meanwhile.
+fn runs(qemu: &Path, arch: Arch, accel: &str, cpu: &str) -> Result<bool, ScratchError> {
+    let code: Vec<u8> = ARM64_WORD.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let code: File = Scratch::open().holding(&code)?;
+    let mut command = Command::new("timeout");
+    command.args(["--foreground", "--signal=KILL", PATIENCE]).arg(qemu);
+    command.args(["-no-user-config", "-nodefaults", "-display", "none", "-no-reboot", "-chardev", "stdio,id=word"]);
+    command.args(["-accel", accel, "-cpu", cpu]);
+    let word: &[u8] = match arch {
+        Arch::Amd64 => {
+            command.args([
+                "-M",
+                "q35",
+                "-boot",
+                "reboot-timeout=0",
+                "-device",
+                "isa-debugcon,iobase=0x402,chardev=word",
+            ]);
+            b"No bootable device"
+        }
+        Arch::Arm64 => {
+            command.args(["-M", "virt", "-serial", "chardev:word", "-kernel", "/dev/stdin"]);
+            b"V"
+        }
+    };
+    command.stdin(Stdio::from(code)).stderr(Stdio::null());
+    let output = without_core_dumps(|| command.output());
+    Ok(output.is_ok_and(|output| output.stdout.windows(word.len()).any(|found| found == word)))
+}
+
+/// qemu aborts where KVM refuses what it asks for: that is an answer, and no reason to write its memory somewhere.
+fn without_core_dumps<T>(run: impl FnOnce() -> T) -> T {
+    let before = getrlimit(Resource::Core);
+    // Lowering a limit is always allowed, and raising it again up to the maximum.
+    let lowered = setrlimit(Resource::Core, Rlimit { current: Some(0), ..before }).is_ok();
+    let result = run();
+    if lowered && setrlimit(Resource::Core, before).is_err() {
+        eprintln!("note: qemu will write no core dump");
+    }
+    result
+}

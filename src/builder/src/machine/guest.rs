@@ -1,0 +1,126 @@
+//! What a disk image says about itself: its format, its size, the processor it was made for, and its kernel.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vmbake_disk::disk::{self, Arch, AssembleError};
+use vmbake_disk::image::{Format, Image, ImageError};
+use vmbake_disk::source::ReadAt;
+
+use super::scratch::{Scratch, ScratchError};
+use crate::boot::{BootError, Menu};
+
+/// Why an image is not booted.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum GuestError {
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    #[error("{path}: cannot open the image")]
+    Open { path: PathBuf, source: io::Error },
+    #[error("{path}: not the image of a disk that boots")]
+    Disk { path: PathBuf, source: AssembleError },
+    #[error("{path}: its architecture is not known: the root partition has the type of any Linux file system")]
+    UnknownArch { path: PathBuf },
+    #[error(transparent)]
+    Kernel(#[from] BootError),
+    #[error(transparent)]
+    Scratch(#[from] ScratchError),
+}
+
+impl GuestError {
+    pub(super) fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Image(ImageError::Corrupt { .. } | ImageError::Decompress { .. }) => {
+                "the file is damaged or incomplete: `sha256sum -c SHA256SUMS` where there is one, else fetch or bake it again"
+            }
+            Self::Disk { .. } => {
+                "an image is raw or qcow2, with a GUID partition table and one root partition; `vmbake inspect` says what \
+                 is on it, `qemu-img convert` makes qcow2 of other formats"
+            }
+            Self::UnknownArch { .. } => {
+                "give the root partition the type of a root: `sgdisk --typecode=1:8304` for amd64, 1:8305 for arm64"
+            }
+            Self::Kernel(_) => "--firmware bios or uefi starts what the image itself starts",
+            Self::Scratch(error) => return error.hint(),
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+}
+
+/// A disk image that can be booted.
+pub struct Guest {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The image, open for reading.
+    pub file: File,
+    /// How the disk is stored.
+    pub format: Format,
+    /// Bytes of the disk.
+    pub size: u64,
+    /// The processor it was made for.
+    pub arch: Arch,
+}
+
+impl Guest {
+    /// Reads header, partition table and architecture of the image at `path`.
+    pub fn open(path: &Path) -> Result<Self, GuestError> {
+        let image = Image::open(path)?;
+        let path = path.to_owned();
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(source) => return Err(GuestError::Open { path, source }),
+        };
+        let (format, size) = (image.format(), image.len());
+        match disk::open(Arc::new(image)) {
+            Ok(base) => match base.arch() {
+                Some(arch) => Ok(Self { path, file, format, size, arch }),
+                None => Err(GuestError::UnknownArch { path }),
+            },
+            Err(source) => Err(GuestError::Disk { path, source }),
+        }
+    }
+
+    /// Which file the image is, and which content it has had, as far as the file system tells.
+    pub fn identity(&self) -> io::Result<Identity> {
+        let found = self.file.metadata()?;
+        Ok(Identity {
+            file: (found.dev(), found.ino()),
+            content: format!("{} {}.{:09}", found.len(), found.mtime(), found.mtime_nsec()),
+        })
+    }
+
+    /// The kernel of the first menu entry, its initial RAM disk, and its command line with `append`.
+    pub fn kernel(&self, append: Option<&str>, scratch: &Scratch) -> Result<Kernel, GuestError> {
+        let menu = Menu::open(&self.path)?;
+        let extract = |name: &str| -> Result<File, GuestError> {
+            let copied = scratch.copy(&mut menu.file(name)?)?;
+            Ok(copied.map_err(|source| menu.unreadable(name, source))?)
+        };
+        let cmdline = [Some(menu.cmdline.as_str()), append].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        Ok(Kernel { kernel: extract(&menu.kernel)?, initrd: extract(&menu.initrd)?, cmdline })
+    }
+}
+
+/// Tells images apart without reading them.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Device and inode.
+    pub file: (u64, u64),
+    /// Length and time of the last change.
+    pub content: String,
+}
+
+/// What a direct boot starts.
+pub struct Kernel {
+    /// The kernel.
+    pub kernel: File,
+    /// The initial RAM disk.
+    pub initrd: File,
+    /// The kernel's arguments.
+    pub cmdline: String,
+}

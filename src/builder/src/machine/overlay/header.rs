@@ -1,0 +1,136 @@
+//! The header of an empty qcow2 overlay, and what is read of an old one.
+
+use super::*;
+
+/// Largest disk: QEMU reads no L1 table larger than 32 MiB.
+pub const MAX_SIZE: u64 = (32 << 20) / 8 * L2_REACH;
+
+const CLUSTER_BITS: u32 = 16;
+const CLUSTER: u64 = 1 << CLUSTER_BITS;
+/// Bytes of the disk that an L2 table describes.
+const L2_REACH: u64 = CLUSTER / 8 * CLUSTER;
+const MAGIC_VERSION: u64 = 0x5146_49fb_0000_0003;
+/// Length of the header, with no field but those of version 3.
+const LEN: u64 = 104;
+/// Longest name of a backing file.
+const MAX_NAME: usize = 1023;
+/// Header extensions: format of the backing file, ours, end.
+const FORMAT: u32 = 0xe279_2aca;
+const CONTENT: u32 = u32::from_be_bytes(*b"vmbk");
+const END: u32 = 0;
+
+/// What an overlay is on top of.
+pub struct Header {
+    /// Bytes of the disk.
+    pub size: u64,
+    /// Path of the image.
+    pub backing: PathBuf,
+    /// Which content the image has.
+    pub content: Option<String>,
+    /// Of the image.
+    format: String,
+}
+
+impl Header {
+    /// The header of a new overlay.
+    pub fn new(size: u64, guest: &Guest, path: &Path) -> Result<Self, OverlayError> {
+        let open = |source| OverlayError::Open { path: path.to_owned(), source };
+        let backing = guest.path.canonicalize().map_err(open)?;
+        if backing.as_os_str().len() > MAX_NAME {
+            return Err(OverlayError::LongPath { path: backing });
+        }
+        let content = Some(guest.identity().map_err(open)?.content);
+        Ok(Self { size, backing, content, format: guest.format.to_string() })
+    }
+
+    /// Writes the whole of an empty overlay: header, reference counts, L1 table.
+    pub fn write(&self, file: &File) -> io::Result<()> {
+        let l1_len = self.size.div_ceil(L2_REACH);
+        let l1_clusters = (l1_len * 8).div_ceil(CLUSTER);
+        let clusters = 3 + l1_clusters;
+        let mut extensions = Vec::new();
+        let content = self.content.as_deref().unwrap_or_default();
+        for (kind, data) in [(FORMAT, self.format.as_str()), (CONTENT, content), (END, "")] {
+            let len = u32::try_from(data.len()).map_err(io::Error::other)?;
+            extensions.extend([kind, len].iter().flat_map(|word| word.to_be_bytes()));
+            extensions.extend(data.as_bytes());
+            extensions.resize(extensions.len().next_multiple_of(8), 0);
+        }
+        let name = self.backing.as_os_str().as_bytes();
+        let words = [
+            MAGIC_VERSION,
+            LEN + extensions.len() as u64,                       // backing_file_offset
+            (name.len() as u64) << 32 | u64::from(CLUSTER_BITS), // backing_file_size, cluster_bits
+            self.size,                                           // size
+            l1_len,                                              // crypt_method, l1_size
+            3 * CLUSTER,                                         // l1_table_offset
+            CLUSTER,                                             // refcount_table_offset
+            1 << 32,                                             // refcount_table_clusters, nb_snapshots
+            0,                                                   // snapshots_offset
+            0,                                                   // incompatible_features
+            0,                                                   // compatible_features
+            0,                                                   // autoclear_features
+            4 << 32 | LEN,                                       // refcount_order (16 bits), header_length
+        ];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        bytes.extend(extensions);
+        bytes.extend(name);
+        file.set_len(clusters * CLUSTER)?;
+        file.write_all_at(&bytes, 0)?;
+        // One table, one block: every cluster so far is used once.
+        file.write_all_at(&(2 * CLUSTER).to_be_bytes(), CLUSTER)?;
+        let counts: Vec<u8> = (0..clusters).flat_map(|_| 1u16.to_be_bytes()).collect();
+        file.write_all_at(&counts, 2 * CLUSTER)
+    }
+
+    /// Reads the header of an overlay; the inner error says what the file is instead.
+    pub fn read(file: &File) -> io::Result<Result<Self, &'static str>> {
+        let mut bytes = Vec::new();
+        let len = file.metadata()?.len().min(CLUSTER);
+        bytes.resize(usize::try_from(len).map_err(io::Error::other)?, 0);
+        file.read_exact_at(&mut bytes, 0)?;
+        Ok(parse(&bytes))
+    }
+}
+
+/// Reads a header from the first cluster of a file.
+fn parse(bytes: &[u8]) -> Result<Header, &'static str> {
+    const SHORT: &str = "its qcow2 header is cut off";
+    if word(bytes, 0) != Some(MAGIC_VERSION) {
+        return Err("it is not qcow2 of version 3");
+    }
+    let name_at = word(bytes, 8).ok_or(SHORT)?;
+    let name_len = word(bytes, 16).ok_or(SHORT)? >> 32;
+    let size = word(bytes, 24).ok_or(SHORT)?;
+    let extensions_at = word(bytes, 96).ok_or(SHORT)? & u64::from(u32::MAX);
+    if name_at == 0 {
+        return Err("it is a whole image, on top of none");
+    }
+    let name = part(bytes, name_at, name_len).ok_or(SHORT)?;
+    let content = extension(bytes, extensions_at, CONTENT).map(|text| String::from_utf8_lossy(text).into_owned());
+    let format = extension(bytes, extensions_at, FORMAT).map(|text| String::from_utf8_lossy(text).into_owned());
+    let backing = PathBuf::from(std::ffi::OsString::from_vec(name.to_vec()));
+    Ok(Header { size, backing, content, format: format.unwrap_or_default() })
+}
+
+/// The header extension `kind`, in the list that starts at `at`.
+fn extension(bytes: &[u8], mut at: u64, kind: u32) -> Option<&[u8]> {
+    loop {
+        let head = word(bytes, at)?;
+        let (found, len) = (head >> 32, head & u64::from(u32::MAX));
+        let data = at.checked_add(8)?;
+        match found {
+            _ if found == u64::from(END) => return None,
+            _ if found == u64::from(kind) => return part(bytes, data, len),
+            _ => at = data.checked_add(len.next_multiple_of(8))?,
+        }
+    }
+}
+
+fn word(bytes: &[u8], at: u64) -> Option<u64> {
+    Some(u64::from_be_bytes(part(bytes, at, 8)?.try_into().ok()?))
+}
+
+fn part(bytes: &[u8], at: u64, len: u64) -> Option<&[u8]> {
+    bytes.get(usize::try_from(at).ok()?..usize::try_from(at.checked_add(len)?).ok()?)
+}

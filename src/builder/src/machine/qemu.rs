@@ -1,0 +1,215 @@
+//! The command line of qemu, and the step of becoming it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use serde_json::{Value, json};
+use vmbake_disk::disk::Arch;
+
+use super::accel::Chosen;
+use super::firmware::Uefi;
+use super::guest::{Guest, Kernel};
+use super::network::Network;
+use super::overlay::Overlay;
+use super::scratch::{Scratch, ScratchError, name};
+use super::{Options, qemu_arch};
+
+/// Why qemu does not run.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum QemuError {
+    #[error("{program} is not on PATH")]
+    Missing { program: String, package: &'static str },
+    #[error("{program}: cannot run")]
+    Run { program: PathBuf, source: io::Error },
+    #[error("cannot pass a descriptor on to qemu")]
+    Pass { source: io::Error },
+    #[error(transparent)]
+    Scratch(#[from] ScratchError),
+}
+
+impl QemuError {
+    pub(super) fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing { package, .. } => Some(format!("apt-get install {package}")),
+            Self::Scratch(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+/// Finds qemu for an architecture on PATH.
+pub fn find(arch: Arch) -> Result<PathBuf, QemuError> {
+    let program = format!("qemu-system-{}", qemu_arch(arch));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let runs =
+        |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    // An empty entry would mean the current folder.
+    let folders = std::env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
+    folders.map(|folder| folder.join(&program)).find(runs).ok_or(QemuError::Missing {
+        program,
+        package: match arch {
+            Arch::Amd64 => "qemu-system-x86",
+            Arch::Arm64 => "qemu-system-arm",
+        },
+    })
+}
+
+/// What a machine is made of.
+pub struct Parts {
+    /// The image.
+    pub guest: Guest,
+    /// UEFI firmware, if that starts it.
+    pub started: Option<Uefi>,
+    /// The kernel, if qemu starts it.
+    pub kernel: Option<Kernel>,
+    /// What takes the writes.
+    pub disk: Overlay,
+    /// Data for cloud-init.
+    pub seed: File,
+    /// What runs its processors.
+    pub accel: Chosen,
+}
+
+/// A machine that is ready to start.
+#[derive(Debug)]
+pub struct Machine {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    /// What the arguments name as descriptors.
+    files: Vec<File>,
+    console: bool,
+}
+
+impl Machine {
+    pub(super) fn assemble(
+        program: PathBuf,
+        parts: Parts,
+        options: &Options,
+        scratch: &Scratch,
+    ) -> Result<Self, QemuError> {
+        let mut machine = Self { program, arguments: Vec::new(), files: Vec::new(), console: options.console };
+        machine.processors(parts.guest.arch, &parts.accel, options);
+        if let Some(uefi) = parts.started {
+            machine.uefi(&uefi, scratch)?;
+        }
+        if let Some(Kernel { kernel, initrd, cmdline }) = parts.kernel {
+            let [kernel, initrd] = [kernel, initrd].map(|file| machine.pass(file));
+            machine.add(["-kernel", &kernel, "-initrd", &initrd, "-append", &cmdline]);
+        }
+        machine.disks(parts.guest, parts.disk, parts.seed);
+        machine.network(options);
+        machine.terminal(options.console);
+        machine.arguments.extend_from_slice(&options.qemu);
+        Ok(machine)
+    }
+
+    /// Becomes qemu. Returns only if that fails.
+    pub fn run(self) -> QemuError {
+        for file in &self.files {
+            if let Err(source) = fcntl_setfd(file, FdFlags::empty()) {
+                return QemuError::Pass { source: source.into() };
+            }
+        }
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        if !self.console {
+            command.stdin(Stdio::null());
+        }
+        let source = command.exec();
+        QemuError::Run { program: self.program, source }
+    }
+
+    fn processors(&mut self, arch: Arch, accel: &Chosen, options: &Options) {
+        let machine = match arch {
+            Arch::Amd64 => "q35",
+            Arch::Arm64 => "virt",
+        };
+        let cpu = match (accel.kvm, arch) {
+            (true, _) => "host",
+            // qemu 7.2 emulates cmpxchg16b wrongly now and then, and the kernel's allocator panics.
+            (false, Arch::Amd64) => "max,-cx16",
+            // The architecture's own cipher for pointers takes half of the time that a boot takes.
+            (false, Arch::Arm64) => "max,pauth-impdef=on",
+        };
+        let accel = if accel.kvm { "kvm" } else { "tcg,thread=multi" };
+        let memory = format!("size={}K", options.memory.div_ceil(1024));
+        let cpus = options.cpus.to_string();
+        self.add(["-no-user-config", "-nodefaults", "-display", "none"]);
+        self.add(["-machine", machine, "-accel", accel, "-cpu", cpu, "-m", &memory, "-smp", &cpus]);
+        self.add(["-device", "virtio-rng-pci"]);
+    }
+
+    fn uefi(&mut self, uefi: &Uefi, scratch: &Scratch) -> Result<(), QemuError> {
+        let variables = self.pass(scratch.holding(&uefi.variables)?);
+        // A comma in a name is written twice.
+        let code = uefi.code.to_string_lossy().replace(',', ",,");
+        self.add(["-drive", &format!("if=pflash,format=raw,readonly=on,file={code}")]);
+        self.add(["-drive", &format!("if=pflash,format=raw,file={variables}")]);
+        Ok(())
+    }
+
+    fn disks(&mut self, guest: Guest, disk: Overlay, seed: File) {
+        let format = guest.format.to_string();
+        let [image, overlay, seed] = [guest.file, disk.file, seed].map(|file| self.pass(file));
+        // Nothing outlives the host's crash anyway; the machine's own crashes and flushes are honoured in any case.
+        let cache = json!({ "no-flush": !disk.kept });
+        self.block(&json!({
+            "node-name": "disk", "driver": "qcow2", "discard": "unmap", "cache": cache,
+            "file": { "driver": "file", "filename": overlay, "discard": "unmap", "cache": cache },
+            "backing": {
+                "driver": format, "read-only": true,
+                "file": { "driver": "file", "filename": image, "read-only": true },
+            },
+        }));
+        self.block(&json!({
+            "node-name": "seed", "driver": "raw", "read-only": true,
+            "file": { "driver": "file", "filename": seed, "read-only": true },
+        }));
+        self.add(["-device", "virtio-blk-pci,drive=disk,bootindex=1", "-device", "virtio-blk-pci,drive=seed"]);
+    }
+
+    fn network(&mut self, options: &Options) {
+        let restrict = match options.network {
+            Network::None => return,
+            Network::User => "restrict=off",
+            Network::Isolated => "restrict=on",
+        };
+        let mut netdev = format!("user,id=net0,{restrict}");
+        for forward in &options.forwards {
+            netdev = format!("{netdev},{}", forward.option());
+        }
+        // Without its option ROM, with which the BIOS would look for a server to boot from.
+        self.add(["-netdev", &netdev, "-device", "virtio-net-pci,netdev=net0,romfile="]);
+    }
+
+    fn terminal(&mut self, console: bool) {
+        if console {
+            self.add(["-chardev", "stdio,id=console,mux=on,signal=off", "-mon", "chardev=console,mode=readline"]);
+        } else {
+            self.add(["-chardev", "stdio,id=console"]);
+        }
+        self.add(["-serial", "chardev:console"]);
+    }
+
+    fn block(&mut self, node: &Value) {
+        self.add(["-blockdev", &node.to_string()]);
+    }
+
+    /// Lets qemu inherit a file; tells the name that it has there.
+    fn pass(&mut self, file: File) -> String {
+        let name = name(&file);
+        self.files.push(file);
+        name
+    }
+
+    fn add<const N: usize>(&mut self, arguments: [&str; N]) {
+        self.arguments.extend(arguments.map(|argument| OsStr::new(argument).to_owned()));
+    }
+}

@@ -1,0 +1,63 @@
+//! Files that have no name: they are gone when the last process that has them open ends, whatever ends it.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+/// Why a file without a name could not be made.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum ScratchError {
+    #[error("{dir}: cannot make a temporary file")]
+    Create { dir: PathBuf, source: io::Error },
+    #[error("{dir}: cannot write a temporary file")]
+    Write { dir: PathBuf, source: io::Error },
+}
+
+impl ScratchError {
+    pub(super) fn hint(&self) -> Option<String> {
+        Some("TMPDIR names another directory, --disk FILE keeps the machine's disk elsewhere".to_owned())
+    }
+}
+
+/// Where files without a name are made.
+pub struct Scratch {
+    dir: PathBuf,
+}
+
+impl Scratch {
+    /// TMPDIR, or /var/tmp: a disk that is written to may become large, and /tmp is often in memory.
+    pub fn open() -> Self {
+        let var_tmp = Path::new("/var/tmp");
+        let dir = match std::env::var_os("TMPDIR") {
+            None if var_tmp.is_dir() => var_tmp.to_owned(),
+            _ => std::env::temp_dir(),
+        };
+        Self { dir }
+    }
+
+    /// An empty file.
+    pub fn file(&self) -> Result<File, ScratchError> {
+        tempfile::tempfile_in(&self.dir).map_err(|source| ScratchError::Create { dir: self.dir.clone(), source })
+    }
+
+    /// A file with this content, at its start.
+    pub fn holding(&self, content: &[u8]) -> Result<File, ScratchError> {
+        let mut file = self.file()?;
+        let written = file.write_all(content).and_then(|()| file.rewind());
+        written.map_err(|source| ScratchError::Write { dir: self.dir.clone(), source })?;
+        Ok(file)
+    }
+
+    /// A file with the rest of `reader`, at its start. The error may be the reader's.
+    pub fn copy(&self, reader: &mut impl Read) -> Result<io::Result<File>, ScratchError> {
+        let mut file = self.file()?;
+        Ok(io::copy(reader, &mut file).and_then(|_| file.rewind()).map(|()| file))
+    }
+}
+
+/// The name by which a process that inherits `file` opens it again.
+pub fn name(file: &File) -> String {
+    format!("/proc/self/fd/{}", file.as_raw_fd())
+}
