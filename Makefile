@@ -97,6 +97,7 @@ qemu-test: bake kinds-images ## Boot baked images of every kind once, under SeaB
 	qemu-tests/run.py --quick --images $(OUT) --images target/kinds
 
 qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, networks; takes about an hour below emulation
+	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=
 	qemu-tests/run.py --images $(OUT) --images target/kinds
 
 fuzz: setup ## Fuzz the parsers of the first-boot program, SECONDS for each

@@ -16,14 +16,16 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use vmbake::first_boot::compile;
-use vmbake::layer::Layers;
+use vmbake::layer::{Layer, Layers};
 use vmbake::user_data::{Origin, Provider, Rendered, Request, UserDataError, render};
 use vmbake_firstboot::env;
+use vmbake_firstboot::plan::Plan;
 
 const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJrbmMifQ.c2ln";
 const CERTIFICATE: &str = include_str!("data/sigstore/certificates/plain.pem");
@@ -57,9 +59,19 @@ fn request(settings: BTreeMap<String, String>) -> Request {
     Request { kind: "knc".to_owned(), settings: vec![(Origin::Option("--set"), settings)], ..Request::default() }
 }
 
+/// The plan of each kind, with its layers.
+static KINDS: LazyLock<BTreeMap<&str, (Plan, Vec<Layer>)>> = LazyLock::new(|| {
+    let all = Layers::load(None).unwrap();
+    let planned = |kind| {
+        let layers = all.resolve(kind, "debian-13").unwrap();
+        (kind, (compile(&layers, "x86_64-linux-gnu").unwrap().plan, layers))
+    };
+    ["node", "knd", "knc"].map(planned).into()
+});
+
 fn try_render(request: &Request) -> Result<Rendered, UserDataError> {
-    let layers = Layers::load(None).unwrap().resolve(&request.kind, "debian-13").unwrap();
-    render(request, &compile(&layers, "x86_64-linux-gnu").unwrap().plan, &layers)
+    let (plan, layers) = &KINDS[request.kind.as_str()];
+    render(request, plan, layers)
 }
 
 fn refusal(request: &Request) -> String {
