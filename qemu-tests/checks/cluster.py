@@ -5,6 +5,7 @@ The expectations are written by hand from what the projects document, and share 
 
 import base64
 import datetime
+import ipaddress
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -32,26 +33,37 @@ class Authority:
 
     def __init__(self):
         self.key, self.name = ec.generate_private_key(ec.SECP256R1()), self._name("blue")
-        self.certificate = self._sign(self.name, self.key.public_key())
+        self.certificate = self._sign(self.name, self.key.public_key(), authority=True)
         self.files = {"ca.crt": self._pem(self.certificate), "ca.pub": self._public(self.key)}
         accounts = ec.generate_private_key(ec.SECP256R1())
         self.files |= {"service-accounts.pub": self._public(accounts), "service-accounts.key": self._private(accounts)}
 
-    def issue(self, *names):
-        for name in names:
+    def issue(self, *certificates, names=()):
+        """Certificates with their keys; `names` are those of the host that shows them."""
+        for name in certificates:
             key = ec.generate_private_key(ec.SECP256R1())
-            self.files[f"{name}.crt"] = self._pem(self._sign(self._name(name), key.public_key()))
+            self.files[f"{name}.crt"] = self._pem(self._sign(self._name(name), key.public_key(), names))
             self.files[f"{name}.key"] = self._private(key)
 
     @staticmethod
     def _name(text):
         return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
-    def _sign(self, subject, public):
+    def _sign(self, subject, public, names=(), authority=False):
         start = datetime.datetime(2026, 1, 1)
         builder = x509.CertificateBuilder().subject_name(subject).issuer_name(self.name).public_key(public)
         builder = builder.serial_number(x509.random_serial_number()).not_valid_before(start)
+        builder = builder.add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName([self._general(name) for name in names]), critical=False)
         return builder.not_valid_after(start + datetime.timedelta(days=3650)).sign(self.key, hashes.SHA256())
+
+    @staticmethod
+    def _general(name):
+        try:
+            return x509.IPAddress(ipaddress.ip_address(name))
+        except ValueError:
+            return x509.DNSName(name)
 
     @staticmethod
     def _pem(certificate):
@@ -85,43 +97,46 @@ def user_data(authority, **more):
 
 
 SERVER = "kube-apiserver"
-# Flags of each service, with their values.
-ARGUMENTS = {
-    "kubelet": {
-        "config": "/opt/kubelet/etc/kubelet.yaml", "kubeconfig": "/opt/kubelet/etc/kubeconfig", "node-ip": f"{ADDRESS},{ADDRESS6}",
-        "hostname-override": "one", "provider-id": "iid-one",
-        "node-labels": "node.kubernetes.io/instance-type=small,topology.kubernetes.io/region=home,topology.kubernetes.io/zone=home-1",
-    },
-    "kube-apiserver": {
-        "v": "2", "service-cluster-ip-range": "198.18.0.0/15,fdc6::/108", "goaway-chance": "0", "external-hostname": "api.blue.example",
-        "secure-port": "6443", "etcd-servers": "https://127.0.0.1:2378", "etcd-cafile": f"{CRT}/ca.crt",
-        "etcd-certfile": f"{CRT}/{SERVER}.client.crt", "etcd-keyfile": f"{KEY}/{SERVER}/{SERVER}.client.key",
-        "etcd-compaction-interval": "0", "watch-cache": "false", "etcd-healthcheck-timeout": "5s", "etcd-readycheck-timeout": "5s",
-        "service-account-issuer": "https://api.blue.example",
-        "service-account-jwks-uri": "https://api.blue.example/.well-known/openid-configuration",
-        "service-account-key-file": f"{PUB}/service-accounts.pub",
-        "service-account-signing-key-file": f"{KEY}/{SERVER}/service-accounts.key", "client-ca-file": f"{CRT}/ca.crt",
-        "tls-cert-file": f"{CRT}/{SERVER}.server.crt", "tls-private-key-file": f"{KEY}/{SERVER}/{SERVER}.server.key",
-        "tls-min-version": "VersionTLS13", "tls-cipher-suites": "TLS_AES_256_GCM_SHA384",
-        "kubelet-client-certificate": f"{CRT}/{SERVER}.client.crt", "kubelet-client-key": f"{KEY}/{SERVER}/{SERVER}.client.key",
-        "kubelet-certificate-authority": f"{CRT}/ca.crt", "proxy-client-cert-file": f"{CRT}/front-proxy.client.crt",
-        "proxy-client-key-file": f"{KEY}/{SERVER}/front-proxy.client.key", "requestheader-client-ca-file": f"{CRT}/ca.crt",
-        "requestheader-allowed-names": "front-proxy-client", "requestheader-username-headers": "X-Remote-User",
-        "requestheader-group-headers": "X-Remote-Group", "requestheader-uid-headers": "X-Remote-Uid",
-        "requestheader-extra-headers-prefix": "X-Remote-Extra-", "kubelet-preferred-address-types": "InternalIP,InternalDNS",
-        "anonymous-auth": "false", "oidc-issuer-url": "https://login.blue.example", "oidc-client-id": "blue",
-        "oidc-username-claim": "email", "oidc-username-prefix": "", "oidc-groups-claim": "groups", "oidc-groups-prefix": "",
-        "oidc-signing-algs": "RS256", "authorization-mode": "Node,RBAC", "allow-privileged": "true",
-        "enable-admission-plugins": "NodeRestriction,NamespaceExists,OwnerReferencesPermissionEnforcement",
-    },
-    "kube-controller-manager": {
-        "v": "2", "kubeconfig": "/opt/kube-controller-manager/etc/kubeconfig", "root-ca-file": f"{CRT}/ca.crt", "client-ca-file": f"{CRT}/ca.crt",
-        "cluster-cidr": "100.64.0.0/10,fd64::/48", "allocate-node-cidrs": "true", "service-cluster-ip-range": "198.18.0.0/15,fdc6::/108",
-        "node-cidr-mask-size-ipv4": "24", "node-cidr-mask-size-ipv6": "64", "use-service-account-credentials": "true",
-        "tls-min-version": "VersionTLS13",
-    },
-    "kube-scheduler": {
-        "config": "/opt/kube-scheduler/etc/kube-scheduler.yaml", "tls-min-version": "VersionTLS13",
-        "tls-cert-file": f"{CRT}/kube-scheduler.client.crt", "tls-private-key-file": f"{KEY}/kube-scheduler/kube-scheduler.client.key",
-    },
-}
+
+
+def arguments(ipv4, ipv6):
+    """Flags of each service of a machine with these addresses, with their values."""
+    return {
+        "kubelet": {
+            "config": "/opt/kubelet/etc/kubelet.yaml", "kubeconfig": "/opt/kubelet/etc/kubeconfig", "node-ip": f"{ipv4},{ipv6}",
+            "hostname-override": "one", "provider-id": "iid-one",
+            "node-labels": "node.kubernetes.io/instance-type=small,topology.kubernetes.io/region=home,topology.kubernetes.io/zone=home-1",
+        },
+        "kube-apiserver": {
+            "v": "2", "service-cluster-ip-range": "198.18.0.0/15,fdc6::/108", "goaway-chance": "0", "external-hostname": "api.blue.example",
+            "secure-port": "6443", "etcd-servers": "https://127.0.0.1:2378", "etcd-cafile": f"{CRT}/ca.crt",
+            "etcd-certfile": f"{CRT}/{SERVER}.client.crt", "etcd-keyfile": f"{KEY}/{SERVER}/{SERVER}.client.key",
+            "etcd-compaction-interval": "0", "watch-cache": "false", "etcd-healthcheck-timeout": "5s", "etcd-readycheck-timeout": "5s",
+            "service-account-issuer": "https://api.blue.example",
+            "service-account-jwks-uri": "https://api.blue.example/.well-known/openid-configuration",
+            "service-account-key-file": f"{PUB}/service-accounts.pub",
+            "service-account-signing-key-file": f"{KEY}/{SERVER}/service-accounts.key", "client-ca-file": f"{CRT}/ca.crt",
+            "tls-cert-file": f"{CRT}/{SERVER}.server.crt", "tls-private-key-file": f"{KEY}/{SERVER}/{SERVER}.server.key",
+            "tls-min-version": "VersionTLS13", "tls-cipher-suites": "TLS_AES_256_GCM_SHA384",
+            "kubelet-client-certificate": f"{CRT}/{SERVER}.client.crt", "kubelet-client-key": f"{KEY}/{SERVER}/{SERVER}.client.key",
+            "kubelet-certificate-authority": f"{CRT}/ca.crt", "proxy-client-cert-file": f"{CRT}/front-proxy.client.crt",
+            "proxy-client-key-file": f"{KEY}/{SERVER}/front-proxy.client.key", "requestheader-client-ca-file": f"{CRT}/ca.crt",
+            "requestheader-allowed-names": "front-proxy-client", "requestheader-username-headers": "X-Remote-User",
+            "requestheader-group-headers": "X-Remote-Group", "requestheader-uid-headers": "X-Remote-Uid",
+            "requestheader-extra-headers-prefix": "X-Remote-Extra-", "kubelet-preferred-address-types": "InternalIP,InternalDNS",
+            "anonymous-auth": "false", "oidc-issuer-url": "https://login.blue.example", "oidc-client-id": "blue",
+            "oidc-username-claim": "email", "oidc-username-prefix": "", "oidc-groups-claim": "groups", "oidc-groups-prefix": "",
+            "oidc-signing-algs": "RS256", "authorization-mode": "Node,RBAC", "allow-privileged": "true",
+            "enable-admission-plugins": "NodeRestriction,NamespaceExists,OwnerReferencesPermissionEnforcement",
+        },
+        "kube-controller-manager": {
+            "v": "2", "kubeconfig": "/opt/kube-controller-manager/etc/kubeconfig", "root-ca-file": f"{CRT}/ca.crt", "client-ca-file": f"{CRT}/ca.crt",
+            "cluster-cidr": "100.64.0.0/10,fd64::/48", "allocate-node-cidrs": "true", "service-cluster-ip-range": "198.18.0.0/15,fdc6::/108",
+            "node-cidr-mask-size-ipv4": "24", "node-cidr-mask-size-ipv6": "64", "use-service-account-credentials": "true",
+            "tls-min-version": "VersionTLS13",
+        },
+        "kube-scheduler": {
+            "config": "/opt/kube-scheduler/etc/kube-scheduler.yaml", "tls-min-version": "VersionTLS13",
+            "tls-cert-file": f"{CRT}/kube-scheduler.client.crt", "tls-private-key-file": f"{KEY}/kube-scheduler/kube-scheduler.client.key",
+        },
+    }

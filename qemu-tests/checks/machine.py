@@ -15,8 +15,9 @@ import subprocess
 import threading
 import time
 
+from asks import PATIENCE, Asks
+
 ADDRESS, ADDRESS6 = "10.9.8.7", "fd00:9::7"
-PATIENCE = 30.0  # seconds until what has to happen counts as never happening
 CLONE_NEWNET = 0x40000000
 
 # Of no interest here, and each costs a boot some tenths of a second. sshd has no keys without cloud-init; what
@@ -87,7 +88,7 @@ class Network:
         run("ip", "netns", "delete", self.name)
 
 
-class Machine:
+class Machine(Asks):
     """One machine of an image. `root` is its root file system, before the boot and while it runs."""
 
     def __init__(self, image, folder, name):
@@ -140,16 +141,16 @@ class Machine:
         self.leader = re.search(r"X_NSPAWN_LEADER_PID=(\d+)", said).group(1)
         self.settled()
 
-    def settled(self):
-        """Waits until no job is left."""
-        return self.until(lambda: not self.systemctl("list-jobs", "--no-legend").strip())
-
     def stop(self):
         """An orderly shutdown."""
         if self.leader is not None:
             self.leader = None
             self.nspawn.send_signal(signal.SIGTERM)
             self.nspawn.wait(timeout=PATIENCE)
+
+    def reboot(self):
+        self.stop()
+        self.boot()
 
     def close(self):
         if self.leader is not None:
@@ -183,18 +184,20 @@ class Machine:
                                 stderr=subprocess.STDOUT, check=False)
         return result.returncode, result.stdout
 
-    def systemctl(self, *arguments):
-        return self.run("systemctl", "--no-pager", *arguments)[1]
+    def put(self, path, content, mode=0o644, owner="root:root"):
+        """Makes a file, or writes it anew; the owner goes by the names of the machine."""
+        path = self.root / path.lstrip("/")
+        path.write_bytes(content)
+        path.chmod(mode)
+        os.chown(path, *(self._number(base, name) for base, name in zip(("passwd", "group"), owner.split(":"))))
 
-    def show(self, *units):
-        """The properties of units: {unit: {property: value}}."""
-        names = "Id,ActiveState,SubState,Result,ConditionResult,InvocationID,UnitFileState,NRestarts,ExecMainStartTimestampMonotonic"
-        blocks = self.systemctl("show", "-p", names, *units).strip().split("\n\n")
-        found = [dict(line.split("=", 1) for line in block.splitlines()) for block in blocks]
-        return {properties["Id"]: properties for properties in found}
+    def get(self, path):
+        """The content of a file, or None."""
+        path = self.root / path.lstrip("/")
+        return path.read_bytes() if path.is_file() else None
 
-    def journal(self, *arguments):
-        return self.run("journalctl", "--no-pager", "-b", "-o", "cat", *arguments)[1]
+    def _number(self, base, name):
+        return next(int(line.split(":")[2]) for line in (self.root / "etc" / base).read_text().splitlines() if line.startswith(f"{name}:"))
 
     def console(self):
         """What the console of the machine has shown, without colours."""

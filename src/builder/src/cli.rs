@@ -23,6 +23,7 @@ mod size;
 mod store;
 mod trust;
 mod update;
+mod user_data;
 mod verify;
 
 pub use size::parse_size;
@@ -69,6 +70,9 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Compare the root file systems of two disk images; exit 1 if they differ
     Diff(diff::DiffArgs),
+    /// Make the user data of a machine, and list what it may say
+    #[command(subcommand)]
+    UserData(user_data::UserData),
     /// Show and renew what is trusted
     #[command(subcommand)]
     Trust(trust::Trust),
@@ -197,6 +201,7 @@ impl Cli {
             Command::Cat(args) => files::cat(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Diff(args) => diff::run(&args),
+            Command::UserData(what) => user_data::run(what),
             Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),
         }

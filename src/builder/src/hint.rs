@@ -20,6 +20,7 @@ use crate::publish::PublishError;
 use crate::registry::RegistryError;
 use crate::stage::StageError;
 use crate::update::UpdateError;
+use crate::user_data::{Problem, UserDataError};
 use crate::verify::VerifyError;
 
 /// The first advice that any error of the chain has.
@@ -88,6 +89,9 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(MissingProgram { .. }) = error.downcast_ref() {
         return Some("run `make firstboot` and build vmbake again".to_owned());
     }
+    if let Some(error) = error.downcast_ref::<UserDataError>() {
+        return of_user_data(error);
+    }
     match error.downcast_ref::<MergeError>() {
         Some(MergeError::Script { package, script, sha256, .. }) => Some(format!(
             "read the script; if its effect can be said as data, add to `scripts` of the layer that installs {package}: \
@@ -130,6 +134,21 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
         ),
         Some(error) => of_program(error).map(str::to_owned),
         None => None,
+    }
+}
+
+fn of_user_data(error: &UserDataError) -> Option<String> {
+    match error {
+        UserDataError::Settings { kind, problems }
+            if problems.iter().any(|one| matches!(one, Problem::Unknown { .. })) =>
+        {
+            Some(format!("`vmbake user-data keys --kind {kind}` lists the settings that there are"))
+        }
+        UserDataError::TooLarge { .. } => Some(
+            "settings that may change can come later, by the agent; of several certificates the root may be enough"
+                .to_owned(),
+        ),
+        _ => None,
     }
 }
 

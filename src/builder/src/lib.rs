@@ -38,3 +38,4 @@ pub mod lint;
 pub mod machine;
 pub mod parallel;
 pub mod progress;
+pub mod user_data;

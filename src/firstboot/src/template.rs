@@ -16,7 +16,8 @@ mod parse;
 use std::collections::BTreeSet;
 
 pub use evaluate::{Machine, Scope, Value};
-pub(crate) use filters::{Url, base64, split_port};
+pub use filters::split_port;
+pub(crate) use filters::{Url, base64};
 
 use parse::{Expression, Node};
 

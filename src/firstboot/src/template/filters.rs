@@ -157,7 +157,7 @@ impl<'a> Url<'a> {
 }
 
 /// Host, without brackets, and port of `host`, `host:port`, `[v6]` and `[v6]:port`.
-pub(crate) fn split_port(authority: &str) -> Option<(&str, Option<&str>)> {
+pub fn split_port(authority: &str) -> Option<(&str, Option<&str>)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']')?;

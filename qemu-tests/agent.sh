@@ -1,0 +1,16 @@
+# Runs in the machine as root: takes scripts from the virtio port that vm.py made, and answers with what came of them.
+# A request is a line, `request ID SECONDS BYTES BYTES`, then a script and its standard input, of so many bytes each. The answer is a
+# line, `answer ID STATUS BYTES`, then the output. Nothing is quoted or escaped: any bytes get through.
+port=/dev/virtio-ports/vmbake-test
+work=/run/vmbake-test
+mkdir -p "$work"
+exec 3<>"$port"
+printf 'ready %s\n' "$(cat /proc/sys/kernel/random/boot_id)" >&3
+while read -r _ id seconds script input <&3; do
+    head -c "$script" <&3 >"$work/script"
+    head -c "$input" <&3 >"$work/input"
+    timeout -k 5 "$seconds" sh "$work/script" <"$work/input" >"$work/output" 2>&1 3>&-
+    status=$?
+    printf 'answer %s %s %s\n' "$id" "$status" "$(stat -c %s "$work/output")" >&3
+    cat "$work/output" >&3
+done

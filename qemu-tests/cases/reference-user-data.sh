@@ -1,0 +1,16 @@
+#!/bin/bash
+# User data in the form of a script, as machines got it before images were baked: it writes what the machine is told, then calls the
+# programs that install, configure and start everything. Lines with @…@ are filled in for each machine.
+set -euo pipefail
+umask 077
+
+mkdir -p /opt/podplane/etc /opt/nstance-agent/identity
+cat >/opt/podplane/etc/user-data.env <<'VALUES'
+@env@
+VALUES
+printf '%s' '@nonce@' >/opt/nstance-agent/identity/nonce.jwt
+
+/opt/podplane/bin/install.sh
+/opt/podplane/bin/configure.sh
+/opt/podplane/bin/restart.sh
+touch /run/reference-user-data.done

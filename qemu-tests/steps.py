@@ -1,0 +1,82 @@
+"""What the steps of a case do: a Case and a machine enter, reports of checks leave."""
+
+import os
+import re
+import subprocess
+
+from shell import Lost
+from vm import VMBAKE, call
+
+ENVIRONMENT = {**os.environ, "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
+
+
+def run(case, vm, check):
+    """Takes the steps of a case; `check(name, ok, said)` hears of each check."""
+    for word, argument in case.steps:
+        STEPS[word](vm, check, argument)
+
+
+def lint(vm, check, _):
+    """The image, before any machine has seen it."""
+    result = subprocess.run([VMBAKE, "lint", vm.image], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    check("lint", result.returncode == 0, result.stdout)
+
+
+def boot(vm, check, _):
+    vm.boot()
+
+
+def booted(vm, check, _):
+    ended, said = vm.booted()
+    check("booted", ended, said)
+
+
+def wait(vm, check, patterns):
+    for name, pattern in patterns.items():
+        try:
+            check(name, bool(vm.wait(pattern)))
+        except Lost as lost:
+            check(name, False, lost)
+            raise
+
+
+def shell(vm, check, scripts):
+    for name, script in scripts.items():
+        code, said = vm.shell(script)
+        check(name, code == 0, f"exit status {code}\n{said}")
+
+
+def silent(vm, check, scripts):
+    for name, script in scripts.items():
+        code, said = vm.shell(script)
+        check(name, code == 0 and not said.strip(), f"exit status {code}\n{said}")
+
+
+def put(vm, check, files):
+    for path, file in files.items():
+        vm.put(path, **file)
+
+
+def ask(vm, check, functions):
+    for _, function in functions:
+        function(vm)
+
+
+def e2fsck(vm, check, _):
+    """The root file system that the machine left, by e2fsck of the host."""
+    raw = vm.folder / "left.raw"
+    call("qemu-img", "convert", "-O", "raw", vm.disk, raw)
+    first = re.search(r"First sector: (\d+)", call("sgdisk", "-i", "1", raw)).group(1)
+    result = subprocess.run(["e2fsck", "-fn", f"{raw}?offset={int(first) * 512}"], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                            env=ENVIRONMENT, check=False)
+    raw.unlink()
+    check("e2fsck", result.returncode == 0, result.stdout)
+
+
+STEPS = {
+    "lint": lint, "boot": boot, "booted": booted, "wait": wait, "check": shell, "silent": silent, "put": put, "ask": ask, "e2fsck": e2fsck,
+    "poweroff": lambda vm, check, _: vm.poweroff(),
+    "reboot": lambda vm, check, _: vm.reboot(),
+    "kill": lambda vm, check, _: vm.kill(),
+    "off": lambda vm, check, _: vm.off(),
+}

@@ -1,0 +1,186 @@
+//! `vmbake user-data`: what a baked machine is told from outside.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use vmbake_firstboot::env;
+use vmbake_firstboot::plan::{Format, Plan};
+
+use super::{Failure, Outcome, files, printable};
+use crate::first_boot::compile;
+use crate::layer::{Layer, Layers};
+use crate::user_data::{Origin, Provider, Request, Sizes, UserDataError, read_settings, render};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum UserData {
+    /// Print the cloud-config for a machine, and on stderr what takes how much room
+    Render(RenderArgs),
+    /// List the settings that a kind has
+    Keys(KindArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct KindArgs {
+    /// Kind of image: the name of its top layer
+    #[arg(long)]
+    kind: String,
+    /// Operating system of the image
+    #[arg(long, default_value = "debian-13")]
+    os: String,
+    /// Directory of layers to use instead of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    layers: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RenderArgs {
+    #[command(flatten)]
+    kind: KindArgs,
+    /// A setting; counts more than --env. Other users of this machine can see it: secrets are better in a file
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<OsString>,
+    /// File with settings, KEY=VALUE as a shell would write them
+    #[arg(long, value_name = "FILE")]
+    env: Option<PathBuf>,
+    /// File with the token by which the machine registers
+    #[arg(long, value_name = "FILE")]
+    nonce: Option<PathBuf>,
+    /// File with the certificates of the server, PEM
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+    /// File with public keys that may log in, as authorized_keys
+    #[arg(long, value_name = "FILE")]
+    ssh_key: Option<PathBuf>,
+    /// Whose limit counts [default: that of PROVIDER_KIND]
+    #[arg(long, value_parser = Provider::NAMES)]
+    provider: Option<String>,
+}
+
+pub(super) fn run(what: UserData) -> Result<Outcome, Failure> {
+    match what {
+        UserData::Render(args) => render_one(args),
+        UserData::Keys(args) => keys(&args),
+    }
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    user_data: &'a str,
+    parts: &'a Sizes,
+    limit: Option<usize>,
+}
+
+fn render_one(args: RenderArgs) -> Result<Outcome, Failure> {
+    let (plan, layers) = planned(&args.kind)?;
+    let mut settings = Vec::new();
+    if let Some(path) = &args.env {
+        settings.push(read_settings(path)?);
+    }
+    for (number, text) in (1..).zip(&args.set) {
+        settings.push((Origin::Option("--set"), assignment(number, text)?));
+    }
+    let request = Request {
+        kind: args.kind.kind,
+        settings,
+        nonce: args.nonce,
+        authority: args.ca,
+        ssh_keys: args.ssh_key,
+        provider: args.provider.as_deref().and_then(Provider::named),
+    };
+    let rendered = render(&request, &plan, &layers)?;
+    for warning in &rendered.warnings {
+        eprintln!("warning: {}", printable(warning));
+    }
+    if args.kind.json {
+        rendered.check_size()?;
+        let answer = Answer { user_data: &rendered.user_data, parts: &rendered.sizes, limit: rendered.sizes.limit };
+        return files::print(&(serde_json::to_string_pretty(&answer)? + "\n"));
+    }
+    eprint!("{}", rendered.sizes);
+    rendered.check_size()?;
+    files::print(&rendered.user_data)
+}
+
+/// The setting of one option. No message has its text: it may be a secret without a name.
+fn assignment(number: usize, text: &OsString) -> Result<BTreeMap<String, String>, UserDataError> {
+    let mut parts = text.as_bytes().splitn(2, |byte| *byte == b'=');
+    let name = parts.next().and_then(|name| str::from_utf8(name).ok()).filter(|name| env::is_name(name));
+    let (Some(name), Some(value)) = (name, parts.next()) else {
+        return Err(UserDataError::Assignment { option: format!("--set, the {number}. one") });
+    };
+    match str::from_utf8(value) {
+        Ok(value) => Ok(BTreeMap::from([(name.to_owned(), value.to_owned())])),
+        Err(_) => Err(UserDataError::NotText { name: name.to_owned() }),
+    }
+}
+
+/// The plan of a kind and its layers. What of it depends on the architecture, paths of libraries, does not matter here.
+fn planned(args: &KindArgs) -> Result<(Plan, Vec<Layer>), Failure> {
+    let layers = Layers::load(args.layers.as_deref())?.resolve(&args.kind, &args.os)?;
+    Ok((compile(&layers, "{multiarch}")?.plan, layers))
+}
+
+/// One line of the list.
+#[derive(Serialize)]
+struct Key<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    default: &'a str,
+    required: bool,
+    mutable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format: Option<Format>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    one_of: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    aliases: &'a [String],
+}
+
+fn keys(args: &KindArgs) -> Result<Outcome, Failure> {
+    let (plan, _) = planned(args)?;
+    let keys = plan.variables.iter().map(|(name, variable)| Key {
+        name,
+        default: &variable.default,
+        required: variable.required,
+        mutable: variable.mutable,
+        format: variable.format,
+        one_of: &variable.one_of,
+        aliases: &variable.aliases,
+    });
+    if args.json {
+        return files::print(&(serde_json::to_string_pretty(&keys.collect::<Vec<_>>())? + "\n"));
+    }
+    files::print(&printable(&keys.map(|key| line(&key)).collect::<String>()))
+}
+
+fn line(key: &Key<'_>) -> String {
+    let mut words = Vec::new();
+    if key.required {
+        words.push("required".to_owned());
+    }
+    if key.mutable {
+        words.push("may change on a running machine".to_owned());
+    }
+    if !key.one_of.is_empty() {
+        words.push(format!("one of {}", key.one_of.join(", ")));
+    }
+    // The names of formats are those of layer.json.
+    words.extend(key.format.and_then(|format| Some(serde_json::to_value(format).ok()?.as_str()?.to_owned())));
+    if !key.default.is_empty() {
+        words.push(format!("default {}", key.default));
+    }
+    if !key.aliases.is_empty() {
+        words.push(format!("also {}", key.aliases.join(", ")));
+    }
+    match words.is_empty() {
+        true => format!("{}\n", key.name),
+        false => format!("{}: {}\n", key.name, words.join("; ")),
+    }
+}
