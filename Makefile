@@ -17,7 +17,7 @@ anchored := --sources manifests/sources.json
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts kinds repro refuse offline qemu-test fuzz bench ci
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts kinds kinds-images repro refuse offline qemu-test qemu-test-all fuzz bench ci
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -86,8 +86,15 @@ refuse: bake ## Bake from bad inputs: each must fail cleanly
 offline: bake ## Bake offline below strace: no socket
 	qemu-tests/checks/offline.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
 
-qemu-test: bake ## Boot the baked image under SeaBIOS and OVMF
-	qemu-tests/boot-node.sh $(OUT)/$(name).qcow2
+kinds-images: base builder ## Bake knd and knc with artifacts from release sites on loopback, into target/kinds
+	qemu-tests/upstream/bake.py $(vmbake) "$$(cat $(cache)/base-path)"
+
+qemu-test: bake kinds-images ## Boot baked images of every kind once, under SeaBIOS and OVMF
+	qemu-tests/checks/format.py
+	qemu-tests/run.py --quick --images $(OUT) --images target/kinds
+
+qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, networks; takes about an hour below emulation
+	qemu-tests/run.py --images $(OUT) --images target/kinds
 
 fuzz: setup ## Fuzz the parsers of the first-boot program, SECONDS for each
 	@command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz

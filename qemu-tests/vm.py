@@ -4,6 +4,7 @@ An image enters, which is never written to; the disk of the machine is a layer a
 to boot. What the console showed and what the shell was asked is kept beside it, as console.log and shell.log.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -44,6 +45,8 @@ class Vm(Asks):
         self.folder.mkdir(parents=True, exist_ok=True)
         self.thread, self.options, self.network, self.guests, self.more = threading.get_ident(), options, network, guests or {}, list(more)
         self.seed = {"user-data": user_data, "meta-data": meta_data}
+        named = re.search(r"^local-hostname: (\S+)$", meta_data or "", re.MULTILINE)
+        self.hostname = named.group(1) if named else "vmbake"
         self.masked, self.heard = masked, heard or (lambda seconds, what: None)
         self.disk, self.log, self.transcript = self.folder / "disk.qcow2", self.folder / "console.log", self.folder / "shell.log"
         self.qemu, self.shell_, self.trouble, self.cpu, self.boots = None, None, None, 0.0, 0
@@ -98,6 +101,10 @@ class Vm(Asks):
 
     def read(self, path):
         return self.get("/" + str(path).removeprefix("/"))
+
+    def image_size(self):
+        """Bytes of the disk that the image is."""
+        return json.loads(call("qemu-img", "info", "--output=json", self.image))["virtual-size"]
 
     def console(self):
         """What the console has shown in all boots, without colours."""

@@ -28,6 +28,16 @@ def machine(vm):
     vm.case("apt-get check", code == 0, said)
 
 
+def channel(vm):
+    """What all other answers come by: any bytes, of any length, and a script that never ends."""
+    sent = bytes(range(256)) * 4096
+    vm.put("/run/vmbake-test/sent", sent, 0o600)
+    code, said = vm.bytes("cat; exit 7", sent)
+    vm.case("shell: bytes", code == 7 and said == sent and vm.get("/run/vmbake-test/sent") == sent, f"exit status {code}, {len(said)} bytes")
+    code, said = vm.shell("echo begun; sleep 1000", patience=2)
+    vm.case("shell: a script that hangs", code == 124 and said == "begun\n", f"exit status {code}: {said}")
+
+
 def grown(vm):
     """The root partition reaches the end of the disk, and its file system the end of the partition."""
     code, said = vm.shell("""set -e
@@ -47,4 +57,4 @@ def grown(vm):
 def hostname(vm):
     code, said = vm.shell("hostname; cat /etc/machine-id")
     found = re.fullmatch(r"(\S+)\n([0-9a-f]{32})\n", said)
-    vm.case("host name and machine id", code == 0 and found and found.group(1) == vm.name, said)
+    vm.case("host name and machine id", code == 0 and found and found.group(1) == vm.hostname, said)

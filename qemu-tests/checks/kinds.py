@@ -17,12 +17,11 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "upstream"))
+import bake  # noqa: E402
 import first_boot  # noqa: E402
 import trees  # noqa: E402
-from lab import Lab  # noqa: E402
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-EPOCH = "1700000000"
 failures = []
 
 # What may differ between a node that was installed and one that was baked: (paths, properties, reason).
@@ -87,47 +86,36 @@ def inside(root, *command):
     return result.returncode, result.stdout
 
 
-def resolve(lab, work):
-    code, said = lab.update(work / "manifests", work / "store", "knd", "knc")
-    case("knd and knc resolve", code == 0, said)
-    # The sites' disk images boot, but they are no Debian: the bases take their places.
-    for path in work.glob("manifests/*.json"):
-        document = json.loads(path.read_text())
-        del document["vmconfig"]["os"]["image"]
-        path.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n")
+def tell(vmbake, *arguments):
+    """Exit code of vmbake, and what it said."""
+    result = subprocess.run([vmbake, *arguments], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    return result.returncode, result.stdout
 
 
-def bake(lab, work, target, base, *more):
-    kind, _, arch = target.split(".")
-    code, said = lab.run("bake", kind, "--arch", arch, "--offline", "--manifest", work / f"manifests/{target}.json", "--store",
-                         work / "store", "--base", base, "--format", "raw", "--force", *more, SOURCE_DATE_EPOCH=EPOCH)
-    return code, said
-
-
-def again(lab, work, base):
+def again(vmbake, work, base):
     """One file of a layer is another one: what follows from it changes, and nothing else."""
-    target, layers = "knd.debian-13.amd64", work / "layers"
+    layers = work / "layers"
     shutil.copytree(ROOT / "layers", layers)
     unit = "/usr/lib/systemd/system/hosts-refresh.service"
     with open(layers / f"podplane/files{unit}", "a") as file:
         file.write("# More.\n")
-    code, said = bake(lab, work, target, base, "--out", work / "again", "--layers", layers)
+    code, said = bake.baking(vmbake, "knd", "amd64", base, "--out", work / "again", "--layers", layers)
     case("another file of a layer bakes", code == 0, said)
-    pair = [work / f"{folder}/{target}.raw" for folder in ("out", "again")]
-    code, said = lab.run("diff", *pair)
+    pair = [bake.image("knd", "amd64"), work / "again" / bake.image("knd", "amd64").name]
+    code, said = tell(vmbake, "diff", *pair)
     changed = re.findall(r"^(\w+) (\S+):", said, re.MULTILINE)
     expected = [("changed", "/opt/podplane/share/vmbake-origin.json"), ("changed", unit), ("layer", "podplane")]
     case("that file, the record and the layer are all that differs", code == 1 and changed[:3] == expected and len(changed) <= 4, said)
-    code, said = lab.run("diff", pair[0], pair[0])
+    code, said = tell(vmbake, "diff", pair[0], pair[0])
     case("an image does not differ from itself", code == 0, said)
 
 
-def subset(lab, work):
+def subset(vmbake):
     """A knd is a knc without the control plane: knc alone is compared with an installed node."""
     share = "/opt/podplane/share"
     shared = {f"/etc/{name}" for name in ("passwd", "group", "shadow", "gshadow", "os-release")}
     shared |= {f"{share}/{name}.json" for name in ("firstboot", "vmbake-origin", "vmconfig-installed")}
-    code, said = lab.run("diff", work / "out/knd.debian-13.amd64.raw", work / "out/knc.debian-13.amd64.raw", "--json")
+    code, said = tell(vmbake, "diff", bake.image("knd", "amd64"), bake.image("knc", "amd64"), "--json")
     # The summary follows on standard error.
     paths = json.JSONDecoder().raw_decode(said)[0]["paths"]
     others = {path["path"] for path in paths if path["change"] != "added"}
@@ -137,9 +125,9 @@ def subset(lab, work):
          f"{sorted(others ^ shared)}\n{[path for path in added if not plane.fullmatch(path)]}")
 
 
-def explain(lab, work):
+def explain(vmbake):
     """The way back from a path to who signed for it."""
-    image = work / "out/knc.debian-13.amd64.raw"
+    image = bake.image("knc", "amd64")
     for path, expected in {
         "/usr/bin/kube-apiserver": r"artifact +kube-apiserver [\s\S]*proof +cosign signature by krel-staging@[\s\S]*matches the pinned digest",
         "/usr/local/bin/ctr": r"artifact +containerd [\s\S]*proof +sigstore bundle by https://github.com/containerd/",
@@ -150,20 +138,20 @@ def explain(lab, work):
         "/opt/podplane/share/firstboot.json": r"layer +vm ",
         "/usr/bin/bash": r"base",
     }.items():
-        code, said = lab.run("explain", image, path)
+        code, said = tell(vmbake, "explain", image, path)
         case(f"explain {path}", code == 0 and re.search(expected, said), said)
 
 
-def site(work, target):
+def site(work):
     """The artifacts of a manifest by name, for install.sh."""
-    folder = work / f"site-{target}"
+    folder, baked = work / "site", bake.FOLDER / "amd64"
     folder.mkdir()
-    manifest = work / f"manifests/{target}.json"
+    manifest = baked / f"manifests/{bake.target('knc', 'amd64')}.json"
     content = json.loads(manifest.read_text())["vmconfig"]
     for name, artifact in content["dependencies"].items():
         algorithm, hexadecimal = artifact["digest"].split(":")
         suffix = ".deb" if artifact["type"] == "deb" else ""
-        shutil.copy(work / f"store/blobs/{algorithm}/{hexadecimal}", folder / f"{name}{suffix}")
+        shutil.copy(baked / f"store/blobs/{algorithm}/{hexadecimal}", folder / f"{name}{suffix}")
     shutil.copy(manifest, folder / "manifest.json")
     [image] = content["images"]
     (folder / "pause").write_text(image["image"])
@@ -171,14 +159,14 @@ def site(work, target):
     return folder
 
 
-def compare(work, rootfs, target):
+def compare(work, rootfs):
     """The baked tree beside one that was installed; then what the tools of the node say of it."""
-    installed = work / "installed"
+    installed, target = work / "installed", bake.target("knc", "amd64")
     installed.mkdir()
     run("tar", "-C", installed, "--numeric-owner", "--xattrs", "--xattrs-include=*", "-xpf", rootfs)
-    run(HERE / "install.sh", installed, site(work, target), ROOT / "layers", env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
+    run(HERE / "install.sh", installed, site(work), ROOT / "layers", env={**os.environ, "SOURCE_DATE_EPOCH": bake.EPOCH})
     first_boot.write(ROOT / "layers", installed)
-    mount = Mount(work / f"out/{target}.raw", work / "mounted")
+    mount = Mount(bake.image("knc", "amd64"), work / "mounted")
     try:
         different = trees.judge(str(installed), mount.root, ALLOWED, ("installed", "baked"))
         case(f"{target} is what dpkg, useradd, tar and systemctl make", different == 0, f"{different} differences")
@@ -209,23 +197,19 @@ def main(vmbake, base):
         return 1 if os.environ.get("CI") else 0
     foreign = subprocess.check_output([HERE.parent / "base/foreign.sh", "arm64"], text=True).strip()
     bases = {"amd64": base, "arm64": foreign}
+    try:
+        bake.bake(vmbake, bases)
+        case("knd and knc bake for amd64 and arm64", True)
+    except bake.Failed as failed:
+        case("knd and knc bake for amd64 and arm64", False, failed)
+        return 1
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         work = pathlib.Path(folder)
-        lab = Lab(vmbake, work / "up")
-        try:
-            resolve(lab, work)
-            for arch in bases:
-                for kind in ("knd", "knc"):
-                    target = f"{kind}.debian-13.{arch}"
-                    code, said = bake(lab, work, target, bases[arch], "--out", work / "out")
-                    case(f"{target} bakes", code == 0, said)
-            again(lab, work, bases["amd64"])
-            explain(lab, work)
-            subset(lab, work)
-        finally:
-            lab.server.kill()
-        compare(work, pathlib.Path(base).parent / "rootfs.tar", "knc.debian-13.amd64")
-        nodes = [work / f"out/{kind}.debian-13.amd64.raw" for kind in ("knc", "knd")]
+        again(vmbake, work, bases["amd64"])
+        explain(vmbake)
+        subset(vmbake)
+        compare(work, pathlib.Path(base).parent / "rootfs.tar")
+        nodes = [bake.image(kind, "amd64") for kind in ("knc", "knd")]
         case("knc and knd live", subprocess.run([HERE / "life.py", *nodes], check=False).returncode == 0)
     print(f"{len(failures)} failures")
     return 1 if failures else 0
