@@ -17,11 +17,11 @@ CLUSTER = ("knc", "knd")
 # Nobody answers DNS: what a name was asked for is all that is seen of a connection. These are the time servers of Debian, and the machine itself.
 KNOWN = [r"\d\.debian\.pool\.ntp\.org", r"one(\..*)?"]
 META = "instance-id: iid-one\nlocal-hostname: one\n"
-NONCE = "nonce"
 
 
 class Node(scenarios.Node, Vm):
-    """`settings` of the user data count more than those of cluster.py; `script` is user data that stand for themselves. `host` stands for the load balancer of the API; an address is a name too."""
+    """`settings` of the user data count more than those of cluster.py; `script` is user data that stand for themselves. `host` stands for
+    the load balancer of the API: an address is a name too."""
 
     addresses, host, sysctl = ("10.0.2.15", "fec0::5054:ff:fe12:3456"), nstance.ADDRESS, None
 
@@ -29,17 +29,19 @@ class Node(scenarios.Node, Vm):
         self.kind, self.report, folder = kind or pathlib.Path(image).name.split(".")[0], report, pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.authority, self.capture = cluster.Authority(), folder / "traffic.pcap"
+        self.token = self.authority.token("one")
         self.server = nstance.Server(self.authority, folder)
         servers = {f"NSTANCE_SERVER_{kind.upper()}_ADDR": f"{nstance.ADDRESS}:{port}" for port, kind in nstance.PORTS.items()}
         self.values = cluster.user_data(self.authority, **servers, KUBE_API_INTERNAL_LB_HOSTNAME=self.host) | dict(settings)
         more = [*more, "-object", f"filter-dump,id=capture,netdev=net0,file={self.capture}"]
-        super().__init__(image, folder, user_data=self._filled(script) if script else self._rendered(folder), meta_data=meta_data, guests=self.server.guests(), more=more, **options)
+        text = self._filled(script) if script else self._rendered(folder)
+        super().__init__(image, folder, user_data=text, meta_data=meta_data, guests=self.server.guests(), more=more, **options)
 
     def _rendered(self, folder):
         values = dict(self.values)
         # It travels as a file.
         values.pop("NSTANCE_CA_CERT")
-        for name, content in {"env": cluster.environment(values), "nonce": NONCE, "ca": self.authority.files["ca.crt"].decode()}.items():
+        for name, content in {"env": cluster.environment(values), "nonce": self.token, "ca": self.authority.files["ca.crt"].decode()}.items():
             (folder / name).write_text(content)
         command = [VMBAKE, "user-data", "render", "--kind", self.kind, *(word for name in ("env", "nonce", "ca") for word in (f"--{name}", folder / name))]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -47,7 +49,7 @@ class Node(scenarios.Node, Vm):
     def _filled(self, script):
         """A script as user data, in place of what vmbake renders."""
         text = pathlib.Path(script).read_text()
-        return text.replace("@env@\n", cluster.environment(self.values)).replace("@nonce@", NONCE)
+        return text.replace("@env@\n", cluster.environment(self.values)).replace("@nonce@", self.token)
 
     def reboot(self):
         super().reboot()
