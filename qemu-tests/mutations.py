@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""mutations.py [--only qemu|nspawn] IMAGE.raw: makes the faults of mutations.yaml in a node, and judges the judges.
+"""mutations.py [--only nspawn|qemu|image] FOLDER: makes the faults of mutations.yaml, and judges the judges. FOLDER has the images of all kinds.
 
-Each fault must have exactly those cases fail that it names, and the same scenario must have none fail before there is any fault. What does not
-need a machine of its own kind happens below systemd-nspawn, in a minute, as the scenarios are the same (needs root); the rest in qemu.
+Each fault must have exactly those checks fail that it names, and the same scenario must have none fail before there is any fault. What does not
+need a machine of its own kind happens below systemd-nspawn, in a minute, as the scenarios are the same (needs root); what needs
+a network or a kernel of its own in qemu; and what must be wrong before the boot is made in a copy of an image, for a case of cases/.
 Prints `ok: FAULT` or `FAIL: FAULT`.
 """
 
@@ -10,6 +11,7 @@ import argparse
 import itertools
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import time
@@ -18,15 +20,20 @@ import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "checks"))
+import containers  # noqa: E402
 import life  # noqa: E402
 import node as asks  # noqa: E402
+import run  # noqa: E402
 import scenarios  # noqa: E402
+from case import load  # noqa: E402
+from vm import call  # noqa: E402
 
 # Those of qemu need its network.
 SCENARIOS = {"nspawn": {function.__name__: function for function in (scenarios.first_boot, scenarios.certificates, scenarios.second_boot)},
-             "qemu": {function.__name__: function for function in (asks.trusted, asks.quiet)}}
+             "qemu": {function.__name__: function for function in (asks.trusted, containers.baked, asks.quiet)}}
 # These leave the machine as it was: they are asked before any fault as well.
-LOOKING = ("first_boot", "trusted", "quiet")
+LOOKING = ("first_boot", "trusted", "baked", "quiet")
+KIND = "knc"
 failures = []
 
 
@@ -103,22 +110,57 @@ class Qemu(Judge):
         told("the machine boots", ended, said)
 
 
+def spoiled(image, faults, path):
+    """A copy of an image with faults in its root file system."""
+    call("qemu-img", "convert", "-O", "raw", image, path)
+    first = re.search(r"First sector: (\d+)", call("sgdisk", "-i", "1", path)).group(1)
+    for fault in faults:
+        for name, content in fault["image"].items():
+            new = path.with_suffix(".file")
+            if content is not None:
+                new.write_text(content)
+            # debugfs fails silently: what it says is its command's fault, after its own name.
+            command = f"rm {name}" if content is None else f"write {new} {name}"
+            said = call("debugfs", "-w", "-R", command, f"{path}?offset={int(first) * 512}")
+            if re.search(r"rm:|write:|File not found", said):
+                raise RuntimeError(f"{name}: {said}")
+
+
+def imaged(name, faults, options, folder):
+    """A case with an image that has faults: all of them at once."""
+    case = load(name)
+    path = folder / f"{case.values['image']}.raw"
+    spoiled(run.image(case, [options.images]), faults, path)
+    one = run.Run(case, path, options)
+    one.go()
+    failed = {problem.removesuffix(" failed") for problem in one.problems}
+    for fault in faults:
+        told(fault["fault"], set(fault["fails"]) <= failed, f"noticed by {sorted(failed)} alone")
+    others = failed - {check for fault in faults for check in fault["fails"]}
+    told(f"{name}: nothing else fails", not others, others)
+
+
 def main():
     parser = argparse.ArgumentParser(description="makes faults in a node, and judges the judges")
-    parser.add_argument("image")
-    parser.add_argument("--only", choices=SCENARIOS)
+    parser.add_argument("images", type=pathlib.Path)
+    parser.add_argument("--only", choices=[*SCENARIOS, "image"])
+    # What run.py wants to know of a case.
+    parser.set_defaults(slow=4, keep=False, work="/var/tmp", logs=HERE.parent / "dist/logs")
     options = parser.parse_args()
     faults = yaml.safe_load((HERE / "mutations.yaml").read_text())
-    if options.only != "qemu" and os.getuid() != 0:
+    if options.only in (None, "nspawn") and os.getuid() != 0:
         print("skipped: needs root")
         return 1 if os.environ.get("CI") else 0
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         for kind in (Nspawn, Qemu):
             if options.only in (None, kind.where):
-                judge = kind(options.image, folder)
+                judge = kind(options.images / f"{KIND}.debian-13.amd64.raw", folder)
                 with judge.node:
                     judge.begin()
-                    judge.all([fault for fault in faults if fault["ask"] in SCENARIOS[kind.where]])
+                    judge.all([fault for fault in faults if fault.get("ask") in SCENARIOS[kind.where]])
+        if options.only in (None, "image"):
+            for name in sorted({fault["case"] for fault in faults if "case" in fault}):
+                imaged(name, [fault for fault in faults if fault.get("case") == name], options, pathlib.Path(folder))
     print(f"{len(failures)} failures")
     return 1 if failures else 0
 

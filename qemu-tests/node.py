@@ -99,10 +99,13 @@ def trusted(node):
     found = {}
     for port, kind in nstance.PORTS.items():
         for authority in (f"{scenarios.AGENT}/identity/ca.crt", "/run/stranger.crt"):
-            code, said = node.run("setpriv", "--reuid=nstance-agent", "--regid=nstance-agent", "--init-groups", "sh", "-c",
-                                  f"echo hello | openssl s_client -quiet -nocommands -no_ign_eof -verify_return_error -CAfile {authority} -verify_ip {nstance.ADDRESS} "
-                                  f"-servername {nstance.NAMES[0]} -connect {nstance.ADDRESS}:{port}")
+            code, said = node.shell("echo hello | setpriv --reuid=nstance-agent --regid=nstance-agent --init-groups "
+                                    "openssl s_client -quiet -nocommands -no_ign_eof -verify_return_error "
+                                    f"-CAfile {authority} -verify_ip {nstance.ADDRESS} -servername {nstance.NAMES[0]} "
+                                    f"-connect {nstance.ADDRESS}:{port}")
             found[kind, authority] = (code == 0, said)
+    # A connection is written down when it has ended on the host's side too.
+    node.until(lambda: len(node.server.connections) >= before + len(found))
     right = {(kind, authority): authority.startswith(scenarios.AGENT) for kind, authority in found}
     node.case(f"{node.kind}, TLS: the servers are trusted by the CA of the user data alone", {key: ok for key, (ok, _) in found.items()} == right, found)
     talks = node.server.connections[before:]
