@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bench-boot.py VMBAKE BASE [RUNS]: how long a node of the control plane takes until it is configured: the baked image, beside the base
+"""bench-boot.py VMBAKE BASE [RUNS]: how long a node of the control plane takes until it is configured: the image in target/kinds, beside the base
 image with a script as user data that downloads the same artifacts from this host, verifies and installs them (cases/download-user-data.sh).
 
 Both boot the same way in the same kind of machine. The ratios mean something; the seconds depend on the host.
@@ -19,13 +19,12 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE / "checks"), str(HERE / "upstream")]
+import bake  # noqa: E402
 import first_boot  # noqa: E402
 import kinds  # noqa: E402
 import nstance  # noqa: E402
-from lab import Lab  # noqa: E402
 from node import Node  # noqa: E402
 
-TARGET = "knc.debian-13.amd64"
 PORT = 8080
 # A download and an installation below emulation.
 LONG = 20 * 60
@@ -37,11 +36,11 @@ class Quiet(SimpleHTTPRequestHandler):
         """The machine's log is enough."""
 
 
-def site(lab, work):
+def site(vmbake, work):
     """What the script downloads: files with their digests. Returns the folder and the digest of the list."""
-    folder, image = work / "download", work / f"out/{TARGET}.raw"
+    folder = work / "download"
     folder.mkdir()
-    shutil.move(kinds.site(work, TARGET), folder / "site")
+    kinds.site(folder)
     subprocess.run(["tar", "-C", kinds.ROOT, "-cf", folder / "layers.tar", "layers"], check=True)
     shutil.copy(HERE / "checks/install.sh", folder)
     # What a bake makes of the layers: the plan, the defaults, configuration that is the same everywhere.
@@ -50,7 +49,7 @@ def site(lab, work):
         first_boot.place(plan, f"{share}/templates/{path.name}", path.read_text(), 0o644)
     first_boot.write(kinds.ROOT / "layers", plan)
     shutil.rmtree(plan / share / "templates")
-    code, said = lab.run("cat", image, f"/{share}/firstboot.json")
+    code, said = kinds.tell(vmbake, "cat", bake.image("knc", "amd64"), f"/{share}/firstboot.json")
     kinds.case("the image has a plan", code == 0, said)
     first_boot.place(plan, f"{share}/firstboot.json", said, 0o644)
     subprocess.run(["tar", "-C", plan, "--owner=0", "--group=0", "-cf", folder / "plan.tar", *sorted(path.name for path in plan.iterdir())], check=True)
@@ -85,20 +84,14 @@ def measured(name, image, folder, server, **options):
 def main(vmbake, base, runs="1"):
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         work = pathlib.Path(folder)
-        lab = Lab(vmbake, work / "up")
-        try:
-            kinds.resolve(lab, work)
-            code, said = kinds.bake(lab, work, TARGET, base, "--out", work / "out")
-            kinds.case(f"{TARGET} bakes", code == 0, said)
-            files, digest = site(lab, work)
-        finally:
-            lab.server.kill()
+        bake.bake(vmbake, {"amd64": base})
+        files, digest = site(vmbake, work)
         script = work / "user-data.sh"
         url = f"http://{nstance.ADDRESS}:{PORT}"
         script.write_text((HERE / "cases/download-user-data.sh").read_text().replace("@url@", url).replace("@digest@", digest))
         server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=files))
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        times = [(measured("baked", work / f"out/{TARGET}.raw", work / "baked", server),
+        times = [(measured("baked", bake.image("knc", "amd64"), work / "baked", server),
                   measured("downloads, installs", base, work / "plain", server, script=script)) for _ in range(int(runs))]
         server.shutdown()
     for number, what in enumerate(("power on", "network up")):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""mutations.py [--only nspawn|qemu|image] FOLDER: makes the faults of mutations.yaml, and judges the judges. FOLDER has the images of all kinds.
+"""mutations.py [--only nspawn|qemu|image] FOLDER…: makes the faults of mutations.yaml, and judges the judges. The folders have the images.
 
 Each fault must have exactly those checks fail that it names, and the same scenario must have none fail before there is any fault. What does not
 need a machine of its own kind happens below systemd-nspawn, in a minute, as the scenarios are the same (needs root); what needs
@@ -90,6 +90,10 @@ class Nspawn(Judge):
     where = "nspawn"
 
     def __init__(self, image, folder):
+        if image.suffix != ".raw":
+            raw = pathlib.Path(folder) / "faults.raw"
+            call("qemu-img", "convert", "-O", "raw", image, raw)
+            image = raw
         self.node = life.Node(image, folder, "faults")
         self.node.case = self.report
 
@@ -130,7 +134,7 @@ def imaged(name, faults, options, folder):
     """A case with an image that has faults: all of them at once."""
     case = load(name)
     path = folder / f"{case.values['image']}.raw"
-    spoiled(run.image(case, [options.images]), faults, path)
+    spoiled(run.image(case, options.images), faults, path)
     one = run.Run(case, path, options)
     one.go()
     failed = {problem.removesuffix(" failed") for problem in one.problems}
@@ -142,7 +146,7 @@ def imaged(name, faults, options, folder):
 
 def main():
     parser = argparse.ArgumentParser(description="makes faults in a node, and judges the judges")
-    parser.add_argument("images", type=pathlib.Path)
+    parser.add_argument("images", type=pathlib.Path, nargs="+")
     parser.add_argument("--only", choices=[*SCENARIOS, "image"])
     # What run.py wants to know of a case.
     parser.set_defaults(slow=4, keep=False, work="/var/tmp", logs=HERE.parent / "dist/logs")
@@ -154,7 +158,7 @@ def main():
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         for kind in (Nspawn, Qemu):
             if options.only in (None, kind.where):
-                judge = kind(options.images / f"{KIND}.debian-13.amd64.raw", folder)
+                judge = kind(run.image(load(KIND), options.images), folder)
                 with judge.node:
                     judge.begin()
                     judge.all([fault for fault in faults if fault.get("ask") in SCENARIOS[kind.where]])
