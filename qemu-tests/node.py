@@ -14,7 +14,7 @@ from vm import VMBAKE, Vm
 HERE = pathlib.Path(__file__).resolve().parent
 # Kinds of images that are nodes of a cluster.
 CLUSTER = ("knc", "knd")
-# Nobody answers DNS: what a name was asked for is all that is seen of a connection. These are the time servers of Debian, and the machine itself.
+# Names that a machine may ask for: the time servers of Debian, and its own, which the resolver wants to be the only one on the link.
 KNOWN = [r"\d\.debian\.pool\.ntp\.org", r"one(\..*)?"]
 META = "instance-id: iid-one\nlocal-hostname: one\n"
 
@@ -35,7 +35,8 @@ class Node(scenarios.Node, Vm):
         self.values = cluster.user_data(self.authority, **servers, KUBE_API_INTERNAL_LB_HOSTNAME=self.host) | dict(settings)
         more = [*more, "-object", f"filter-dump,id=capture,netdev=net0,file={self.capture}"]
         text = self._filled(script) if script else self._rendered(folder)
-        super().__init__(image, folder, user_data=text, meta_data=meta_data, guests=self.server.guests(), more=more, **options)
+        # With a way out and a resolver: what a machine does not ask for there, it does not ask for anywhere.
+        super().__init__(image, folder, user_data=text, meta_data=meta_data, network="user", guests=self.server.guests(), more=more, **options)
 
     def _rendered(self, folder):
         values = dict(self.values)

@@ -12,6 +12,8 @@ echo '@digest@  SHA256SUMS' | sha256sum --check --quiet
 cut -c67- SHA256SUMS | while read -r name; do echo "url=@url@/$name"; echo "output=$name"; done |
     curl --fail --silent --show-error --retry 5 --parallel --parallel-max 4 --config -
 sha256sum --check --quiet SHA256SUMS
+# cloud-init has given the number to its own user.
+sed -i "s/\\b1000\\b/1001/g" install.sh
 tar -xf layers.tar
 ./install.sh / "$work/site" "$work/layers"
 tar -C / -xpf plan.tar
