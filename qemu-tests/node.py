@@ -8,8 +8,9 @@ import subprocess
 import cluster
 import nstance
 import scenarios
+from shell import Lost
 from traffic import Traffic
-from vm import VMBAKE, Vm
+from vm import PATIENCE, VMBAKE, Vm
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Kinds of images that are nodes of a cluster.
@@ -52,9 +53,12 @@ class Node(scenarios.Node, Vm):
         text = pathlib.Path(script).read_text()
         return text.replace("@env@\n", cluster.environment(self.values)).replace("@nonce@", self.token)
 
-    def reboot(self):
-        super().reboot()
-        self.booted()
+    def reboot(self, patience=3 * PATIENCE):
+        """Returns once the boot has ended, as scenarios look at what it left."""
+        super().reboot(patience)
+        ended, said = self.booted(patience)
+        if not ended:
+            raise Lost(f"the boot does not end: {said}")
 
     def case(self, name, ok, said=""):
         self.report(name, bool(ok), said)
