@@ -229,11 +229,11 @@ class Vm(Asks):
         return [VMBAKE, "boot", self.image, *options, "--", *more]
 
     def _network(self):
-        """The network of `vmbake boot --network isolated` with servers of this host: each connection starts bridge.py."""
+        """The network of `vmbake boot --network` with servers of this host: each connection starts bridge.py."""
         if not self.guests:
             return []
         forwards = "".join(f",guestfwd=tcp:{address}-cmd:{HERE}/bridge.py {target}" for address, target in self.guests.items())
-        return ["-netdev", f"user,id=net0,restrict=on{forwards}", "-device", "virtio-net-pci,netdev=net0,romfile="]
+        return ["-netdev", f"user,id=net0,restrict={'off' if self.network == 'user' else 'on'}{forwards}", "-device", "virtio-net-pci,netdev=net0,romfile="]
 
 
 def power_cut(thread):
