@@ -20,9 +20,11 @@ KEYS = {
 }
 # Steps: the type of what they take. None: nothing.
 STEPS = {
-    "lint": None, "boot": None, "booted": None, "poweroff": None, "reboot": None, "kill": None, "off": None, "e2fsck": None,
+    "lint": None, "boot": None, "booted": None, "poweroff": None, "reboot": None, "kill": None, "off": None, "e2fsck": None, "dpkg-verify": None,
     "wait": dict, "check": dict, "silent": dict, "put": dict, "ask": list,
 }
+# Of checks whose step is called otherwise.
+NAMES = {"dpkg-verify": "dpkg --verify"}
 FILE = {"content": str, "mode": str, "owner": str}
 
 
@@ -42,8 +44,8 @@ class Case(NamedTuple):
     def checks(self):
         """The checks that are known before the case runs; `ask` brings more."""
         for word, argument in self.steps:
-            if word in ("lint", "e2fsck", "booted"):
-                yield word
+            if word in ("lint", "e2fsck", "booted", "dpkg-verify"):
+                yield NAMES.get(word, word)
             if word in ("wait", "check", "silent"):
                 yield from argument
 

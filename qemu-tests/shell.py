@@ -120,6 +120,11 @@ class Shell:
         except OSError as error:
             raise Lost(f"the shell takes nothing: {error}") from error
 
+    def gone(self):
+        """qemu is: whoever waits for its connection gets one that ends at once."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as end:
+            end.connect(str(self.path))
+
     def close(self):
         for end in (self.stream, self.server):
             if end is not None:

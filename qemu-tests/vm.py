@@ -210,6 +210,7 @@ class Vm(Asks):
                     # The lines that explain it are still to come.
                     threading.Timer(1, qemu.kill).start()
         _, status, usage = os.wait4(qemu.pid, 0)
+        self.shell_.gone()
         with self.changed:
             qemu.returncode = os.waitstatus_to_exitcode(status)
             self.cpu += usage.ru_utime + usage.ru_stime
