@@ -26,8 +26,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "checks"))
 import scenarios  # noqa: E402
 from node import Node  # noqa: E402
-from steps import ENVIRONMENT  # noqa: E402
-from vm import PATIENCE, call  # noqa: E402
+from steps import ENVIRONMENT, left  # noqa: E402
+from vm import PATIENCE  # noqa: E402
 
 # What differs from one first boot to the next: keys of hosts, copies that passwd's tools keep, records and comments with times.
 VOLATILE = re.compile(r"/etc/ssh/ssh_host_.*|/etc/(passwd|group|shadow|gshadow|subuid|subgid)-|/etc/\.(pwd\.lock|updated)|/var/lib/vmbake/.*"
@@ -157,12 +157,9 @@ class Cut:
 
     def check(self, when):
         """e2fsck of the root file system: takes over the journal and clears orphans as a boot does, then has nothing to find."""
-        raw = self.node.folder / "left.raw"
-        call("qemu-img", "convert", "-O", "raw", self.node.disk, raw)
-        first = re.search(r"First sector: (\d+)", call("sgdisk", "-i", "1", raw)).group(1)
-        where = f"{raw}?offset={int(first) * 512}"
+        raw, offset = left(self.node)
         # 1: it did something, which was safe to do.
-        results = [subprocess.run(["e2fsck", option, where], env=ENVIRONMENT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        results = [subprocess.run(["e2fsck", option, f"{raw}?offset={offset}"], env=ENVIRONMENT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
                    for option in ("-p", "-fn")]
         raw.unlink()
         told(f"{self.name}: e2fsck {when}", results[0].returncode in (0, 1) and results[1].returncode == 0, "".join(result.stdout for result in results))
