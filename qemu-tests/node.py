@@ -53,7 +53,7 @@ class Node(scenarios.Node, Vm):
         text = pathlib.Path(script).read_text()
         return text.replace("@env@\n", cluster.environment(self.values)).replace("@nonce@", self.token)
 
-    def reboot(self, patience=3 * PATIENCE):
+    def reboot(self, patience=PATIENCE):
         """Returns once the boot has ended, as scenarios look at what it left."""
         super().reboot(patience)
         ended, said = self.booted(patience)

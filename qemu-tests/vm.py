@@ -21,7 +21,7 @@ from asks import Asks  # noqa: E402
 from shell import IDLE, Lost, Shell, credentials, smbios  # noqa: E402
 
 VMBAKE = HERE.parent / "target/release/vmbake"
-PATIENCE = 300.0  # seconds, for what takes some on an emulated machine with a busy host
+PATIENCE = 900.0  # seconds, for what takes some on an emulated machine with a busy host; the budget of a case is shorter
 # None of them gets better.
 PANIC = re.compile(r"Kernel panic|You are in emergency mode|grub rescue>|Entering emergency mode|Gave up waiting for root")
 # What a reader of the report wants to know the time of.
