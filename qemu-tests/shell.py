@@ -19,7 +19,7 @@ Description=Shell of the boot tests
 DefaultDependencies=no
 StartLimitIntervalSec=0
 [Service]
-Environment=PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root
+Environment=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C HOME=/root
 ExecStart=/bin/sh /run/credentials/@system/{PORT}.agent
 KillMode=process
 Restart=always
