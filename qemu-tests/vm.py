@@ -31,8 +31,6 @@ MILESTONES = {
     "login": r"login: ",
     "configured": r"vmbake-firstboot: configured \w+",
 }
-
-
 # Machines that are on.
 running = set()
 
@@ -226,7 +224,8 @@ class Vm(Asks):
                 values[name].write_text(content)
         options = [word for name, value in values.items() if value is not None for word in (f"--{name}", str(value))]
         more = self._network() + smbios(self.folder, credentials(self.masked)) + self.shell_.arguments() + self.more
-        return [VMBAKE, "boot", self.image, *options, "--", *more]
+        # Whatever ends the runner ends its machines.
+        return ["setpriv", "--pdeathsig", "KILL", VMBAKE, "boot", self.image, *options, "--", *more]
 
     def _network(self):
         """The network of `vmbake boot --network` with servers of this host: each connection starts bridge.py."""
@@ -237,8 +236,8 @@ class Vm(Asks):
 
 
 def power_cut(thread):
-    """Ends all machines that a thread has started."""
-    for vm in [vm for vm in running if vm.thread == thread]:
+    """Ends all machines that a thread has started, or all that there are."""
+    for vm in [vm for vm in running if thread in (None, vm.thread)]:
         vm.trouble = "the power was cut"
         vm.qemu.kill()
 
