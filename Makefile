@@ -6,6 +6,7 @@ ARCH ?= amd64
 OUT  ?= dist
 # Of each fuzzer.
 SECONDS ?= 60
+# arm64 is baked and booted here too: make bake ARCH=arm64; its base is made below qemu-user, which takes minutes.
 # A cloud image of your own: make bake BASE=debian-13-genericcloud-amd64.qcow2
 BASE ?=
 
@@ -14,6 +15,8 @@ cache    := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/vmbake
 vmbake   := target/release/vmbake
 manifest := target/manifests/$(name).json
 anchored := --sources manifests/sources.json
+# Tests of other targets take the amd64 base.
+base     := $(cache)/base-path$(filter-out .amd64,.$(ARCH))
 
 # rustc that lints as well: what is built for use and for tests is linted on the way, and no crate is compiled a second time
 # just for that.
@@ -27,7 +30,7 @@ help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: ## Install the missing Debian packages and Rust targets
-	@qemu-tests/setup.sh
+	@qemu-tests/setup.sh $(ARCH)
 
 firstboot: setup ## Build the static first-boot program for both architectures
 	@qemu-tests/firstboot.sh
@@ -37,14 +40,14 @@ builder: firstboot ## Build vmbake
 	cargo build --quiet --release --workspace --bins --examples
 
 base: builder ## Build a Debian base image, unless BASE names one
-	@mkdir -p $(cache) && { test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh; } > $(cache)/base-path
+	@mkdir -p $(cache) && { test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh --arch $(ARCH); } > $(base)
 
 manifest: base ## Pin and prove the artifacts of KIND, on that base image
-	$(vmbake) update $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --trust trust --manifests $(dir $(manifest)) --image "$$(cat $(cache)/base-path)"
+	$(vmbake) update $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --trust trust --manifests $(dir $(manifest)) --image "$$(cat $(base))"
 
 bake: manifest ## Set up what is missing and bake KIND into OUT
 	$(vmbake) fetch $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --manifest $(manifest)
-	$(vmbake) bake $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --manifest $(manifest) --base "$$(cat $(cache)/base-path)" --out $(OUT) --offline --force
+	$(vmbake) bake $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --manifest $(manifest) --base "$$(cat $(base))" --out $(OUT) --offline --force
 
 update-manifests: builder ## Pin and prove what upstreams publish now, for every kind, system and architecture
 	$(vmbake) update $(anchored) --trust trust
@@ -101,6 +104,7 @@ qemu-test: bake kinds-images ## Boot baked images of every kind once, under SeaB
 	qemu-tests/run.py --quick --images $(OUT) --images target/kinds
 
 qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, networks; takes about an hour below emulation
+	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=
 	qemu-tests/run.py --images $(OUT) --images target/kinds
 	qemu-tests/powercut.py target/kinds/knc.$(OS).amd64.raw
 

@@ -1,21 +1,24 @@
 #!/bin/bash
-# build.sh [--kernel-filled]: builds a Debian 13 cloud image (amd64) from the Debian archive and prints its path. The disk
-# is that of the official genericcloud image: BIOS and UEFI.
+# build.sh [--arch ARCH] [--kernel-filled]: builds a Debian 13 cloud image (amd64 or arm64, default amd64) from the Debian archive
+# and prints its path. The disk is that of the official genericcloud image: BIOS and UEFI, arm64 UEFI alone.
 #
 # As an ordinary user the root file system is written by vmbake's own author. --kernel-filled (root only) has trixie's
 # mke2fs make it and the kernel fill it, so that the readers are not only tested on what vmbake wrote.
+# Another architecture than the machine's has its programs run by qemu-user, which takes minutes more (binfmt.sh).
 # Results are cached by the digest of the resolved package list and of these scripts.
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
 here=$(dirname "$(realpath "$0")")
-. "$here/layout.sh"
-variant=own
-for argument; do
-    case $argument in
+variant=own arch=amd64
+while [ $# -gt 0 ]; do
+    case $1 in
+        --arch) arch=${2:?--arch amd64 or arm64}; shift ;;
         --kernel-filled) variant=kernel ;;
-        *) echo "usage: build.sh [--kernel-filled]" >&2; exit 2 ;;
+        *) echo "usage: build.sh [--arch ARCH] [--kernel-filled]" >&2; exit 2 ;;
     esac
+    shift
 done
+. "$here/layout.sh"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/vmbake/base
 mkdir -p "$cache"
 work=$(mktemp -d "$cache/work.XXXXXX")
@@ -23,8 +26,8 @@ trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 
 # 1. The package list, and from it the name of the result.
-conf=$("$here/apt-root.sh" "$work/apt" amd64)
-mapfile -t packages <"$here/packages"
+conf=$("$here/apt-root.sh" "$work/apt" "$arch")
+mapfile -t packages < <(sed "s/ARCH$/$arch/" "$here/packages")
 APT_CONFIG=$conf apt-get -qq --print-uris install '?or(?essential,?priority(required))' apt "${packages[@]}" |
     awk '{print $2, $4}' | sort >"$work/list"
 [ -s "$work/list" ] || { echo "apt resolved no package" >&2; exit 1; }
@@ -41,9 +44,10 @@ if [ ! -e "$result/rootfs.tar" ]; then
     include=$(IFS=,; echo "${packages[*]}")
     mkdir -p "$work/boot"
     chmod 777 "$work/boot"
-    mmdebstrap --quiet --variant=minbase --architectures=amd64 --include="$include" \
+    [ "$arch" = "$(dpkg --print-architecture)" ] || "$here/binfmt.sh" "$arch"
+    mmdebstrap --quiet --variant=minbase --architectures="$arch" --include="$include" \
         --aptopt='APT::Install-Recommends "false"' --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
-        --customize-hook="$here/customize.sh \"\$1\" '$work/boot'" trixie "$work/rootfs.tar" - <"$work/apt/sources.list" >&2
+        --customize-hook="$here/customize.sh \"\$1\" '$work/boot' $arch" trixie "$work/rootfs.tar" - <"$work/apt/sources.list" >&2
     cp -r "$work/boot" "$result/boot.new"
     rm -rf "$result/boot"
     mv "$result/boot.new" "$result/boot"
@@ -57,14 +61,14 @@ if [ ! -e "$image" ]; then
     mkfs.vfat -F 16 -n EFI -i "${esp_serial/-/}" "$work/disk/esp.img" >/dev/null
     export MTOOLS_SKIP_CHECK=1
     mmd -i "$work/disk/esp.img" ::/EFI ::/EFI/BOOT ::/EFI/debian
-    mcopy -i "$work/disk/esp.img" "$work/disk/bootx64.efi" ::/EFI/BOOT/BOOTX64.EFI
-    mcopy -i "$work/disk/esp.img" "$work/disk/grubx64.efi" ::/EFI/BOOT/grubx64.efi
+    mcopy -i "$work/disk/esp.img" "$work/disk/boot$efi.efi" "::/EFI/BOOT/BOOT${efi^^}.EFI"
+    mcopy -i "$work/disk/esp.img" "$work/disk/grub$efi.efi" "::/EFI/BOOT/grub$efi.efi"
     mcopy -i "$work/disk/esp.img" "$work/disk/grub.cfg" ::/EFI/debian/grub.cfg
     mcopy -i "$work/disk/esp.img" "$work/disk/grub.cfg" ::/EFI/BOOT/grub.cfg
     truncate -s "$disk_bytes" "$work/disk.raw"
-    sgdisk --disk-guid="$disk_guid" \
-        --set-alignment=1 \
-        --new=14:$boot_start:+$boot_sectors --typecode=14:EF02 --partition-guid=14:$boot_guid \
+    bios=()
+    [ "$arch" != amd64 ] || bios=(--new=14:$boot_start:+$boot_sectors --typecode=14:EF02 --partition-guid=14:$boot_guid)
+    sgdisk --disk-guid="$disk_guid" --set-alignment=1 "${bios[@]}" \
         --new=15:$esp_start:+$esp_sectors --typecode=15:EF00 --partition-guid=15:$esp_guid \
         --set-alignment=2048 \
         --new=1:$root_start:0 --typecode=1:$root_type --partition-guid=1:$root_guid "$work/disk.raw" >/dev/null
@@ -77,7 +81,7 @@ if [ ! -e "$image" ]; then
         "$here/../../target/release/examples/base-image" \
             "$work/disk.raw" "$result/rootfs.tar" "$root_uuid" "$work/image.qcow2" >&2
     else
-        "$here/fill.sh" "$work/disk.raw" "$result/rootfs.tar" "$work/mnt" >&2
+        "$here/fill.sh" "$work/disk.raw" "$result/rootfs.tar" "$work/mnt" "$arch" >&2
         qemu-img convert -c -O qcow2 "$work/disk.raw" "$work/image.qcow2"
     fi
     mv "$work/image.qcow2" "$image"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# customize.sh ROOT BOOT: turns the plain root file system ROOT into that of a cloud image, and copies into BOOT what
+# customize.sh ROOT BOOT ARCH: turns the plain root file system ROOT into that of a cloud image, and copies into BOOT what
 # the disk needs outside of it. A hook of mmdebstrap: ROOT can be entered with chroot.
 set -euo pipefail
-root=$1 boot=$2
+root=$1 boot=$2 arch=$3
 . "$(dirname "$0")/layout.sh"
 mkdir -p "$boot"
 
@@ -22,31 +22,37 @@ printf 'datasource_list: [ NoCloud, ConfigDrive, Ec2, GCE, None ]\n' >"$root/etc
 
 kernel=$(basename "$root"/boot/vmlinuz-*)
 initrd=$(basename "$root"/boot/initrd.img-*)
-mkdir -p "$root/boot/grub/i386-pc"
-cp "$root"/usr/lib/grub/i386-pc/*.{mod,lst} "$root/boot/grub/i386-pc/"
+mkdir -p "$root/boot/grub"
+serial=
+[ "$arch" != amd64 ] || serial="serial --unit=0 --speed=115200
+terminal_input console serial
+terminal_output console serial
+"
 cat >"$root/boot/grub/grub.cfg" <<END
 set default=0
 set timeout=1
-serial --unit=0 --speed=115200
-terminal_input console serial
-terminal_output console serial
-menuentry 'Debian GNU/Linux' {
+${serial}menuentry 'Debian GNU/Linux' {
 	insmod part_gpt
 	insmod ext2
 	search --no-floppy --fs-uuid --set=root $root_uuid
-	linux /boot/$kernel root=PARTUUID=$(lower "$root_guid") ro console=tty0 console=ttyS0,115200
+	linux /boot/$kernel root=PARTUUID=$(lower "$root_guid") ro console=tty0 console=$console
 	initrd /boot/$initrd
 }
 END
 
-printf 'search.fs_uuid %s root\nset prefix=($root)/boot/grub\n' "$root_uuid" >"$root/tmp/early.cfg"
-chroot "$root" grub-mkimage -O i386-pc -o /tmp/core.img -p /boot/grub -c /tmp/early.cfg \
-    biosdisk part_gpt ext2 search search_fs_uuid normal configfile
-mv "$root/tmp/core.img" "$boot/core.img"
-rm "$root/tmp/early.cfg"
-cp "$root/usr/lib/grub/i386-pc/boot.img" "$boot/boot.img"
-cp "$root/usr/lib/shim/shimx64.efi.signed" "$boot/bootx64.efi"
-cp "$root/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed" "$boot/grubx64.efi"
+# The BIOS finds GRUB in a partition of its own, UEFI in the ESP.
+if [ "$arch" = amd64 ]; then
+    mkdir "$root/boot/grub/i386-pc"
+    cp "$root"/usr/lib/grub/i386-pc/*.{mod,lst} "$root/boot/grub/i386-pc/"
+    printf 'search.fs_uuid %s root\nset prefix=($root)/boot/grub\n' "$root_uuid" >"$root/tmp/early.cfg"
+    chroot "$root" grub-mkimage -O i386-pc -o /tmp/core.img -p /boot/grub -c /tmp/early.cfg \
+        biosdisk part_gpt ext2 search search_fs_uuid normal configfile
+    mv "$root/tmp/core.img" "$boot/core.img"
+    rm "$root/tmp/early.cfg"
+    cp "$root/usr/lib/grub/i386-pc/boot.img" "$boot/boot.img"
+fi
+cp "$root/usr/lib/shim/shim$efi.efi.signed" "$boot/boot$efi.efi"
+cp "$root/usr/lib/grub/$grub-signed/grub$efi.efi.signed" "$boot/grub$efi.efi"
 cat >"$boot/grub.cfg" <<END
 search.fs_uuid $root_uuid root
 set prefix=(\$root)/boot/grub

@@ -1,8 +1,8 @@
 #!/bin/bash
-# fill.sh DISK ROOTFS_TAR MOUNT_POINT: makes the ext4 of partition 1 with Debian 13's own mke2fs and lets the kernel fill it.
+# fill.sh DISK ROOTFS_TAR MOUNT_POINT ARCH: makes the ext4 of partition 1 with Debian 13's own mke2fs and lets the kernel fill it.
 # Needs root, for the loop device.
 set -euo pipefail
-disk=$1 tar=$2 mount=$3
+disk=$1 tar=$2 mount=$3 arch=$4
 here=$(dirname "$(realpath "$0")")
 . "$here/layout.sh"
 [ "$(id -u)" = 0 ] || { echo "fill.sh needs root" >&2; exit 1; }

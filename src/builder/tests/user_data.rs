@@ -16,14 +16,16 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use vmbake::first_boot::compile;
-use vmbake::layer::Layers;
+use vmbake::layer::{Layer, Layers};
 use vmbake::user_data::{Origin, Provider, Rendered, Request, UserDataError, render};
 use vmbake_firstboot::env;
+use vmbake_firstboot::plan::Plan;
 
 const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJrbmMifQ.c2ln";
 const CERTIFICATE: &str = include_str!("data/sigstore/certificates/plain.pem");
@@ -57,9 +59,19 @@ fn request(settings: BTreeMap<String, String>) -> Request {
     Request { kind: "knc".to_owned(), settings: vec![(Origin::Option("--set"), settings)], ..Request::default() }
 }
 
+/// The plan of each kind, with its layers.
+static KINDS: LazyLock<BTreeMap<&str, (Plan, Vec<Layer>)>> = LazyLock::new(|| {
+    let all = Layers::load(None).unwrap();
+    let planned = |kind| {
+        let layers = all.resolve(kind, "debian-13").unwrap();
+        (kind, (compile(&layers, "x86_64-linux-gnu").unwrap().plan, layers))
+    };
+    ["node", "knd", "knc"].map(planned).into()
+});
+
 fn try_render(request: &Request) -> Result<Rendered, UserDataError> {
-    let layers = Layers::load(None).unwrap().resolve(&request.kind, "debian-13").unwrap();
-    render(request, &compile(&layers, "x86_64-linux-gnu").unwrap().plan, &layers)
+    let (plan, layers) = &KINDS[request.kind.as_str()];
+    render(request, plan, layers)
 }
 
 fn refusal(request: &Request) -> String {
@@ -328,7 +340,7 @@ fn ask_python(program: &str, documents: &[String]) -> Option<serde_json::Value> 
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// Both readers that PyYAML has; cloud-init uses its safe loader, which is the first.
+/// Both readers of YAML 1.1 that PyYAML has; cloud-init uses its safe loader, which is the first.
 const READ: &str = r#"
 import json, sys, yaml
 loaders = [yaml.SafeLoader] + ([yaml.CSafeLoader] if yaml.__with_libyaml__ else [])
@@ -407,6 +419,11 @@ fn hostile_values_arrive_as_they_were_sent() {
         }
     }
     assert!(refusals < documents.len(), "{refusals}");
+    for (document, settings) in documents.iter().zip(&sent) {
+        let read = yaml_rust2::YamlLoader::load_from_str(document).unwrap();
+        let content = read[0]["write_files"][0]["content"].as_str().unwrap();
+        assert_eq!(&env::parse(Path::new("env"), content.as_bytes()).unwrap(), settings, "{document}");
+    }
     let Some(read) = ask_python(READ, &documents) else { return };
     for ((document, settings), read) in documents.iter().zip(&sent).zip(read.as_array().unwrap()) {
         let file = &read["write_files"][0];

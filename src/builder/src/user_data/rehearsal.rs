@@ -3,13 +3,13 @@
 //!
 //! Not rehearsed: that servers answer, that hosts have addresses, and that somebody else brings files that user data does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use vmbake_firstboot::error::Error;
-use vmbake_firstboot::plan::{Plan, Stage, Variable};
+use vmbake_firstboot::plan::{Check, Plan, Stage, Variable};
 use vmbake_firstboot::settings::{self, Variables};
-use vmbake_firstboot::template::{self, Fault, Machine, Scope, Writing};
+use vmbake_firstboot::template::{self, Condition, Fault, Machine, Scope, Writing};
 use vmbake_firstboot::{detect, env, files, mutable};
 
 use crate::layer::Layer;
@@ -64,18 +64,26 @@ pub(super) fn rehearse(
     Ok(lacking.iter().map(|error| vmbake_firstboot::output::chain(error)).collect())
 }
 
-/// Plan and user data without the variables that alone would stop everything, so that the rest can be looked at too.
+/// Plan and user data without the variables that alone would stop everything, and without the checks of these, so that the rest can
+/// be looked at too.
 fn without_misfits(plan: &Plan, user_data: &BTreeMap<String, String>, stopping: &mut Vec<Error>) -> (Plan, Variables) {
-    let mut rest = (plan.clone(), user_data.clone());
+    let (mut rest, mut user_data) = (plan.clone(), user_data.clone());
     for (name, variable) in &plan.variables {
         let alone = Plan { variables: [(name.clone(), variable.clone())].into_iter().collect(), ..Plan::default() };
-        if let Err(error) = settings::combine(&alone, &[user_data]) {
+        if let Err(error) = settings::combine(&alone, &[&user_data]) {
             stopping.push(error);
-            rest.0.variables.insert(name.clone(), Variable { required: false, ..variable.clone() });
-            rest.1.retain(|other, _| other != name && !variable.aliases.contains(other));
+            rest.variables.insert(name.clone(), Variable { required: false, ..variable.clone() });
+            rest.checks.retain(|check| !names(check).contains(name));
+            user_data.retain(|other, _| other != name && !variable.aliases.contains(other));
         }
     }
-    rest
+    (rest, user_data)
+}
+
+/// The variables of a check.
+fn names(check: &Check) -> BTreeSet<String> {
+    let conditions = check.when.iter().chain([&check.that]);
+    conditions.filter_map(|text| Condition::parse(text).ok()).flat_map(|condition| condition.names()).collect()
 }
 
 /// The variables of a machine after `bootstrap`.
