@@ -51,7 +51,9 @@ class Run:
                     steps.run(self.case, vm, self.check)
                 except Lost as lost:
                     self._problem(f"the case ended early: {lost}", vm.console()[-3000:])
-            self.cpu = vm.cpu
+                finally:
+                    vm.kill()
+                    self.cpu = vm.cpu
         # A case must not take the others with it.
         except Exception as error:  # noqa: BLE001
             self._problem(f"the case ended early: {type(error).__name__}: {error}")
