@@ -114,7 +114,10 @@ class Cut:
         # The agent of the machine has said long ago that it is ready.
         self.node.shell_.server.settimeout(PATIENCE)
         self.node.shell_.stream, _ = self.node.shell_.server.accept()
-        Monitor(self.monitor).until("query-status", "status", "running")
+        monitor = Monitor(self.monitor)
+        # It is as it was when its state was kept: stopped.
+        monitor.until("query-status", "status", "paused")
+        monitor.ask("cont")
 
     def ended(self):
         """The end of a boot: the tree that it left."""
