@@ -184,7 +184,7 @@ fn what_a_machine_would_refuse_is_refused_here() {
         ),
         ("NSTANCE_SERVER_AGENT_ADDR", "a b:1", "{{ NSTANCE_SERVER_AGENT_ADDR }}: expected host:port or [address]:port"),
         ("KUBE_APIPORT", "1", "KUBE_APIPORT means nothing to this kind; there is KUBE_API_PORT"),
-        ("netsy_bucket", "1", "netsy_bucket means nothing to this kind; there is NETSY_BUCKET"),
+        ("netsy_bucket", "1", "netsy_bucket means nothing to this kind; there is NETSY_BUCKET, REGISTRY_BUCKET"),
         ("HOME", "1", "HOME means nothing to this kind"),
     ] {
         let said = refusal(&request(with(&[(name, value)])));
