@@ -25,6 +25,10 @@ STEPS = {
 }
 # Of checks whose step is called otherwise.
 NAMES = {"dpkg-verify": "dpkg --verify"}
+# What steps need of the machine's power, and leave it as. After `ask` nobody knows.
+NEEDS = {**dict.fromkeys(("booted", "wait", "check", "silent", "put", "reboot", "poweroff", "kill", "off"), "on"),
+         **dict.fromkeys(("boot", "e2fsck", "dpkg-verify"), "off")}
+LEAVES = {"boot": "on", "poweroff": "off", "kill": "off", "off": "off", "ask": None}
 FILE = {"content": str, "mode": str, "owner": str}
 
 
@@ -94,6 +98,7 @@ def _case(name, content):
     if values["firmware"] not in FIRMWARES:
         raise Refused(f"firmware {values['firmware']!r} is none of {', '.join(FIRMWARES)}")
     case = Case(name, values, [_step(step) for step in values.pop("steps")])
+    _powered(case.steps)
     checks = list(case.checks())
     twice = sorted({check for check in checks if checks.count(check) > 1})
     if twice:
@@ -101,6 +106,14 @@ def _case(name, content):
     if not checks and not any(word == "ask" for word, _ in case.steps):
         raise Refused("it checks nothing")
     return case
+
+
+def _powered(steps):
+    power = "off"
+    for word, _ in steps:
+        if power and NEEDS.get(word, power) != power:
+            raise Refused(f"{word}: the machine is {power} then")
+        power = LEAVES.get(word, power)
 
 
 def _step(step):
