@@ -183,7 +183,8 @@ class Vm(Asks):
         try:
             return ask()
         except Lost as lost:
-            # The console may know why.
+            # The console may know why, once it is read to its end.
+            self.listener.join(1)
             if not self.alive():
                 raise Lost(f"{lost}: {self.trouble or self.console()[-300:]}") from lost
             raise
