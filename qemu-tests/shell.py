@@ -42,8 +42,9 @@ def credentials(masked=IDLE):
     """What systemd of the machine is given: {name of a credential: content}."""
     given = {f"{PORT}.agent": (HERE / "agent.sh").read_bytes(), f"systemd.extra-unit.{PORT}.service": UNIT.encode(),
              f"systemd.unit-dropin.sysinit.target~{PORT}": f"[Unit]\nWants={PORT}.service\n".encode()}
-    # On a busy host an emulated machine needs more than the usual 90 s to find its disks.
+    # On a busy host an emulated machine needs more than the usual 90 s to find its disks, and to start the journal.
     given["systemd.unit-dropin.dev-.device"] = b"[Unit]\nJobRunningTimeoutSec=10min\n"
+    given["systemd.unit-dropin.systemd-.service"] = b"[Service]\nTimeoutStartSec=10min\nWatchdogSec=0\n"
     # A credential cannot be the link that masks a unit.
     return given | {f"systemd.unit-dropin.{unit}": b"[Unit]\nConditionPathExists=!/\n" for unit in masked}
 
