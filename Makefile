@@ -18,9 +18,13 @@ anchored := --sources manifests/sources.json
 # Tests of other targets take the amd64 base.
 base     := $(cache)/base-path$(filter-out .amd64,.$(ARCH))
 
+# rustc that lints as well: what is built for use and for tests is linted on the way, and no crate is compiled a second time
+# just for that.
+export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
+
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts kinds kinds-images repro refuse offline qemu-test qemu-test-all fuzz bench ci
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench ci
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -53,7 +57,9 @@ update-trust: builder ## Fetch the trust anchors again; asks before it replaces 
 
 check: firstboot ## rustfmt, clippy, unit tests
 	cargo fmt --all --check
-	cargo clippy --quiet --release --workspace --all-targets -- -D warnings
+	@[ -n "$$RUSTC_WORKSPACE_WRAPPER" ] || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
+	@echo "cargo build, with clippy: must say nothing"
+	@said=$$(cargo build --quiet --release --workspace --all-targets --color always 2>&1) && [ -z "$$said" ] || { echo "$$said" >&2; exit 1; }
 	cargo test --quiet --release --workspace --lib --bins
 
 test: check integration upstream cosign judge dpkg mounts kinds repro refuse offline qemu-test ## All tests
@@ -94,21 +100,27 @@ kinds-images: base builder ## Bake knd and knc with artifacts from release sites
 
 qemu-test: bake kinds-images ## Boot baked images of every kind once, under SeaBIOS and OVMF
 	qemu-tests/checks/format.py
+	qemu-tests/checks/traffic.py
 	qemu-tests/run.py --quick --images $(OUT) --images target/kinds
 
 qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, networks; takes about an hour below emulation
 	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=
 	qemu-tests/run.py --images $(OUT) --images target/kinds
+	qemu-tests/powercut.py target/kinds/knc.$(OS).amd64.raw
+
+qemu-test-mutations: bake kinds-images ## Make faults in machines and images: each must be noticed
+	qemu-tests/mutations.py $(OUT) target/kinds
 
 fuzz: setup ## Fuzz the parsers of the first-boot program, SECONDS for each
 	@command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
 	for target in env plan template tables; do \
-	    RUSTC_BOOTSTRAP=1 cargo fuzz run --fuzz-dir src/firstboot/fuzz $$target -- -max_total_time=$(SECONDS) -max_len=4096 || exit 1; \
+	    RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER= cargo fuzz run --fuzz-dir src/firstboot/fuzz $$target -- -max_total_time=$(SECONDS) -max_len=4096 || exit 1; \
 	done
 
-bench: bake ## Compare a bake with qemu-img and cp, a fetch with curl and sha256sum, a first boot with a shell script
+bench: bake kinds-images ## Compare a bake with qemu-img and cp, a fetch with curl and sha256sum, a first boot with a shell script and with a download
 	qemu-tests/bench.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
 	qemu-tests/bench-fetch.sh $(vmbake)
 	qemu-tests/bench-firstboot.py target/firstboot/amd64/firstboot
+	qemu-tests/bench-boot.py $(vmbake) "$$(cat $(cache)/base-path)"
 
 ci: test ## What continuous integration runs

@@ -1,10 +1,13 @@
 # Runs in the machine as root: takes scripts from the virtio port that vm.py made, and answers with what came of them.
 # A request is a line, `request ID SECONDS BYTES BYTES`, then a script and its standard input, of so many bytes each. The answer is a
 # line, `answer ID STATUS BYTES`, then the output. Nothing is quoted or escaped: any bytes get through.
-port=/dev/virtio-ports/vmbake-test
 work=/run/vmbake-test
 mkdir -p "$work"
-exec 3<>"$port"
+# There is no udev yet that would have named the port.
+for name in /sys/class/virtio-ports/*/name; do
+    [ "$(cat "$name")" != vmbake-test ] || port=${name%/name}
+done
+exec 3<>"/dev/${port##*/}"
 printf 'ready %s\n' "$(cat /proc/sys/kernel/random/boot_id)" >&3
 while read -r _ id seconds script input <&3; do
     head -c "$script" <&3 >"$work/script"

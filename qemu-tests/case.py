@@ -20,9 +20,15 @@ KEYS = {
 }
 # Steps: the type of what they take. None: nothing.
 STEPS = {
-    "lint": None, "boot": None, "booted": None, "poweroff": None, "reboot": None, "kill": None, "off": None, "e2fsck": None,
+    "lint": None, "boot": None, "booted": None, "poweroff": None, "reboot": None, "kill": None, "off": None, "e2fsck": None, "dpkg-verify": None,
     "wait": dict, "check": dict, "silent": dict, "put": dict, "ask": list,
 }
+# Of checks whose step is called otherwise.
+NAMES = {"dpkg-verify": "dpkg --verify"}
+# What steps need of the machine's power, and leave it as. After `ask` nobody knows.
+NEEDS = {**dict.fromkeys(("booted", "wait", "check", "silent", "put", "reboot", "poweroff", "kill", "off"), "on"),
+         **dict.fromkeys(("boot", "e2fsck", "dpkg-verify"), "off")}
+LEAVES = {"boot": "on", "poweroff": "off", "kill": "off", "off": "off", "ask": None}
 FILE = {"content": str, "mode": str, "owner": str}
 
 
@@ -42,8 +48,8 @@ class Case(NamedTuple):
     def checks(self):
         """The checks that are known before the case runs; `ask` brings more."""
         for word, argument in self.steps:
-            if word in ("lint", "e2fsck", "booted"):
-                yield word
+            if word in ("lint", "e2fsck", "booted", "dpkg-verify"):
+                yield NAMES.get(word, word)
             if word in ("wait", "check", "silent"):
                 yield from argument
 
@@ -92,6 +98,7 @@ def _case(name, content):
     if values["firmware"] not in FIRMWARES:
         raise Refused(f"firmware {values['firmware']!r} is none of {', '.join(FIRMWARES)}")
     case = Case(name, values, [_step(step) for step in values.pop("steps")])
+    _powered(case.steps)
     checks = list(case.checks())
     twice = sorted({check for check in checks if checks.count(check) > 1})
     if twice:
@@ -99,6 +106,14 @@ def _case(name, content):
     if not checks and not any(word == "ask" for word, _ in case.steps):
         raise Refused("it checks nothing")
     return case
+
+
+def _powered(steps):
+    power = "off"
+    for word, _ in steps:
+        if power and NEEDS.get(word, power) != power:
+            raise Refused(f"{word}: the machine is {power} then")
+        power = LEAVES.get(word, power)
 
 
 def _step(step):

@@ -1,12 +1,17 @@
 #!/usr/bin/python3
-"""mutations.py IMAGE [FAULT…]: makes the faults of mutations.yaml in a node in qemu, one after the other, and judges the judges.
+"""mutations.py [--only nspawn|qemu|image] FOLDER…: makes the faults of mutations.yaml, and judges the judges. The folders have the images.
 
-Each fault must have exactly those cases fail that it names, and the same scenario must have none fail before there is any fault. Prints
-`ok: FAULT` or `FAIL: FAULT`. One machine, two boots; minutes below emulation.
+Each fault must have exactly those checks fail that it names, and the same scenario must have none fail before there is any fault. What does not
+need a machine of its own kind happens below systemd-nspawn, in a minute, as the scenarios are the same (needs root); what needs
+a network or a kernel of its own in qemu; and what must be wrong before the boot is made in a copy of an image, for a case of cases/.
+Prints `ok: FAULT` or `FAIL: FAULT`.
 """
 
+import argparse
 import itertools
+import os
 import pathlib
+import re
 import sys
 import tempfile
 import time
@@ -15,12 +20,20 @@ import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "checks"))
+import containers  # noqa: E402
+import life  # noqa: E402
 import node as asks  # noqa: E402
+import run  # noqa: E402
 import scenarios  # noqa: E402
+from case import load  # noqa: E402
+from vm import call  # noqa: E402
 
-SCENARIOS = {function.__name__: function for function in (scenarios.first_boot, scenarios.certificates, scenarios.second_boot, asks.trusted, asks.quiet)}
-# Those that leave the machine as it was: they are asked before any fault as well.
-LOOKING = ("first_boot", "trusted", "quiet")
+# Those of qemu need its network.
+SCENARIOS = {"nspawn": {function.__name__: function for function in (scenarios.first_boot, scenarios.certificates, scenarios.second_boot)},
+             "qemu": {function.__name__: function for function in (asks.trusted, containers.baked, asks.quiet)}}
+# These leave the machine as it was: they are asked before any fault as well.
+LOOKING = ("first_boot", "trusted", "baked", "quiet")
+KIND = "knc"
 failures = []
 
 
@@ -31,61 +44,130 @@ def told(name, ok, said=""):
         print(str(said)[-4000:], flush=True)
 
 
-class Judged:
-    """A node, and which cases fail when it is asked."""
+class Judge:
+    """A node that is in order, and which cases fail when it is asked. `self.node` is what a subclass makes."""
 
-    def __init__(self, image, folder, **options):
-        self.failed = {}
-        self.node = asks.Node(image, folder, self._report, **options)
-
-    def _report(self, name, ok, said=""):
+    def report(self, name, ok, said=""):
         if not ok:
             self.failed[name.split(": ", 1)[1]] = str(said)
 
     def asked(self, scenario):
         """What fails: {case: what was said}."""
         self.failed = {}
-        SCENARIOS[scenario](self.node)
+        SCENARIOS[self.where][scenario](self.node)
         return self.failed
 
-    def shell(self, script):
-        code, said = self.node.shell(f"set -e\n{script}")
+    def script(self, text):
+        code, said = self.node.run("sh", "-ec", text)
         if code != 0:
-            sys.exit(f"the machine does not take a fault:\n{script}\n{said}")
+            raise RuntimeError(f"the machine does not take a fault:\n{text}\n{said}")
+
+    def judge(self, faults):
+        """One fault, or several of one scenario at once."""
+        for fault in faults:
+            self.script(fault["break"])
+        start, failed = time.monotonic(), self.asked(faults[0]["ask"])
+        for fault in faults:
+            told(fault["fault"], set(fault["fails"]) <= set(failed), f"noticed by {sorted(failed)} alone")
+        others = {name: said for name, said in failed.items() if not any(name in fault["fails"] for fault in faults)}
+        if others:
+            told(f"{', '.join(fault['fault'] for fault in faults)}: nothing else fails", False, others)
+        for fault in faults:
+            self.script(fault["mend"])
+        return time.monotonic() - start
+
+    def all(self, faults):
+        for scenario in SCENARIOS[self.where]:
+            if scenario in LOOKING:
+                told(f"{scenario}: nothing fails without a fault", not self.asked(scenario), self.failed)
+        for (_, stay), group in itertools.groupby(faults, lambda fault: (fault["ask"], fault.get("stay", False))):
+            group = list(group)
+            for some in [group] if stay else [[fault] for fault in group]:
+                self.judge(some)
 
 
-def judge(judged, faults):
-    """One fault, or several of one scenario at once."""
+class Nspawn(Judge):
+    where = "nspawn"
+
+    def __init__(self, image, folder):
+        if image.suffix != ".raw":
+            raw = pathlib.Path(folder) / "faults.raw"
+            call("qemu-img", "convert", "-O", "raw", image, raw)
+            image = raw
+        self.node = life.Node(image, folder, "faults")
+        self.node.case = self.report
+
+    def begin(self):
+        self.node.prepare()
+        life.begin(self.node)
+
+
+class Qemu(Judge):
+    where = "qemu"
+
+    def __init__(self, image, folder):
+        self.node = asks.Node(image, pathlib.Path(folder) / "qemu", self.report, firmware="direct")
+
+    def begin(self):
+        self.node.boot()
+        ended, said = self.node.booted()
+        told("the machine boots", ended, said)
+
+
+def spoiled(image, faults, path):
+    """A copy of an image with faults in its root file system."""
+    call("qemu-img", "convert", "-O", "raw", image, path)
+    first = re.search(r"First sector: (\d+)", call("sgdisk", "-i", "1", path)).group(1)
     for fault in faults:
-        judged.shell(fault["break"])
-    start, failed = time.monotonic(), judged.asked(faults[0]["ask"])
-    expected = {name for fault in faults for name in fault["fails"]}
-    for fault in faults:
-        missed = set(fault["fails"]) - set(failed)
-        told(fault["fault"], not missed, f"not noticed by {missed}")
-    told(f"{faults[0]['ask']}: nothing else fails ({time.monotonic() - start:.0f} s)", set(failed) <= expected,
-         {name: said for name, said in failed.items() if name not in expected})
-    for fault in faults:
-        judged.shell(fault["mend"])
+        for name, content in fault["image"].items():
+            new = path.with_suffix(".file")
+            if content is not None:
+                new.write_text(content)
+            # debugfs fails silently: what it says is its command's fault, after its own name.
+            command = f"rm {name}" if content is None else f"write {new} {name}"
+            said = call("debugfs", "-w", "-R", command, f"{path}?offset={int(first) * 512}")
+            if re.search(r"rm:|write:|File not found", said):
+                raise RuntimeError(f"{name}: {said}")
 
 
-def main(image, *names):
-    faults = [fault for fault in yaml.safe_load((HERE / "mutations.yaml").read_text()) if not names or fault["fault"] in names]
+def imaged(name, faults, options, folder):
+    """A case with an image that has faults: all of them at once."""
+    case = load(name)
+    path = folder / f"{case.values['image']}.raw"
+    spoiled(run.image(case, options.images), faults, path)
+    one = run.Run(case, path, options)
+    one.go()
+    failed = {problem.removesuffix(" failed") for problem in one.problems}
+    for fault in faults:
+        told(fault["fault"], set(fault["fails"]) <= failed, f"noticed by {sorted(failed)} alone")
+    others = failed - {check for fault in faults for check in fault["fails"]}
+    told(f"{name}: nothing else fails", not others, others)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="makes faults in a node, and judges the judges")
+    parser.add_argument("images", type=pathlib.Path, nargs="+")
+    parser.add_argument("--only", choices=[*SCENARIOS, "image"])
+    # What run.py wants to know of a case.
+    parser.set_defaults(slow=4, keep=False, work="/var/tmp", logs=HERE.parent / "dist/logs")
+    options = parser.parse_args()
+    faults = yaml.safe_load((HERE / "mutations.yaml").read_text())
+    if options.only in (None, "nspawn") and os.getuid() != 0:
+        print("skipped: needs root")
+        return 1 if os.environ.get("CI") else 0
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        judged = Judged(image, folder, firmware="direct")
-        with judged.node as node:
-            node.boot()
-            ended, said = node.booted()
-            told("the machine boots", ended, said)
-            for scenario in LOOKING:
-                told(f"{scenario}: nothing fails without a fault", not judged.asked(scenario), judged.failed)
-            for together, group in itertools.groupby(faults, lambda fault: (fault["ask"], fault.get("stay", False))):
-                group = list(group)
-                for some in [group] if together[1] else [[fault] for fault in group]:
-                    judge(judged, some)
-    print(f"{len(faults)} faults, {len(failures)} failures")
+        for kind in (Nspawn, Qemu):
+            if options.only in (None, kind.where):
+                judge = kind(run.image(load(KIND), options.images), folder)
+                with judge.node:
+                    judge.begin()
+                    judge.all([fault for fault in faults if fault.get("ask") in SCENARIOS[kind.where]])
+        if options.only in (None, "image"):
+            for name in sorted({fault["case"] for fault in faults if "case" in fault}):
+                imaged(name, [fault for fault in faults if fault.get("case") == name], options, pathlib.Path(folder))
+    print(f"{len(failures)} failures")
     return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

@@ -8,20 +8,21 @@ import subprocess
 import cluster
 import nstance
 import scenarios
+from shell import Lost
 from traffic import Traffic
-from vm import VMBAKE, Vm
+from vm import PATIENCE, VMBAKE, Vm
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Kinds of images that are nodes of a cluster.
 CLUSTER = ("knc", "knd")
-# Nobody answers DNS: what a name was asked for is all that is seen of a connection. These are the time servers of Debian, and the machine itself.
+# Names that a machine may ask for: the time servers of Debian, and its own, which the resolver wants to be the only one on the link.
 KNOWN = [r"\d\.debian\.pool\.ntp\.org", r"one(\..*)?"]
 META = "instance-id: iid-one\nlocal-hostname: one\n"
-NONCE = "nonce"
 
 
 class Node(scenarios.Node, Vm):
-    """`settings` of the user data count more than those of cluster.py; `script` is user data that stand for themselves. `host` stands for the load balancer of the API; an address is a name too."""
+    """`settings` of the user data count more than those of cluster.py; `script` is user data that stand for themselves. `host` stands for
+    the load balancer of the API: an address is a name too."""
 
     addresses, host, sysctl = ("10.0.2.15", "fec0::5054:ff:fe12:3456"), nstance.ADDRESS, None
 
@@ -29,17 +30,20 @@ class Node(scenarios.Node, Vm):
         self.kind, self.report, folder = kind or pathlib.Path(image).name.split(".")[0], report, pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         self.authority, self.capture = cluster.Authority(), folder / "traffic.pcap"
+        self.token = self.authority.token("one")
         self.server = nstance.Server(self.authority, folder)
         servers = {f"NSTANCE_SERVER_{kind.upper()}_ADDR": f"{nstance.ADDRESS}:{port}" for port, kind in nstance.PORTS.items()}
         self.values = cluster.user_data(self.authority, **servers, KUBE_API_INTERNAL_LB_HOSTNAME=self.host) | dict(settings)
         more = [*more, "-object", f"filter-dump,id=capture,netdev=net0,file={self.capture}"]
-        super().__init__(image, folder, user_data=self._filled(script) if script else self._rendered(folder), meta_data=meta_data, guests=self.server.guests(), more=more, **options)
+        text = self._filled(script) if script else self._rendered(folder)
+        # With a way out and a resolver: what a machine does not ask for there, it does not ask for anywhere.
+        super().__init__(image, folder, user_data=text, meta_data=meta_data, network="user", guests=self.server.guests(), more=more, **options)
 
     def _rendered(self, folder):
         values = dict(self.values)
         # It travels as a file.
         values.pop("NSTANCE_CA_CERT")
-        for name, content in {"env": cluster.environment(values), "nonce": NONCE, "ca": self.authority.files["ca.crt"].decode()}.items():
+        for name, content in {"env": cluster.environment(values), "nonce": self.token, "ca": self.authority.files["ca.crt"].decode()}.items():
             (folder / name).write_text(content)
         command = [VMBAKE, "user-data", "render", "--kind", self.kind, *(word for name in ("env", "nonce", "ca") for word in (f"--{name}", folder / name))]
         return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -47,11 +51,14 @@ class Node(scenarios.Node, Vm):
     def _filled(self, script):
         """A script as user data, in place of what vmbake renders."""
         text = pathlib.Path(script).read_text()
-        return text.replace("@env@\n", cluster.environment(self.values)).replace("@nonce@", NONCE)
+        return text.replace("@env@\n", cluster.environment(self.values)).replace("@nonce@", self.token)
 
-    def reboot(self):
-        super().reboot()
-        self.booted()
+    def reboot(self, patience=PATIENCE):
+        """Returns once the boot has ended, as scenarios look at what it left."""
+        super().reboot(patience)
+        ended, said = self.booted(patience)
+        if not ended:
+            raise Lost(f"the boot does not end: {said}")
 
     def case(self, name, ok, said=""):
         self.report(name, bool(ok), said)
@@ -97,10 +104,13 @@ def trusted(node):
     found = {}
     for port, kind in nstance.PORTS.items():
         for authority in (f"{scenarios.AGENT}/identity/ca.crt", "/run/stranger.crt"):
-            code, said = node.run("setpriv", "--reuid=nstance-agent", "--regid=nstance-agent", "--init-groups", "sh", "-c",
-                                  f"echo hello | openssl s_client -quiet -nocommands -no_ign_eof -verify_return_error -CAfile {authority} -verify_ip {nstance.ADDRESS} "
-                                  f"-servername {nstance.NAMES[0]} -connect {nstance.ADDRESS}:{port}")
+            code, said = node.shell("echo hello | setpriv --reuid=nstance-agent --regid=nstance-agent --init-groups "
+                                    "openssl s_client -quiet -nocommands -no_ign_eof -verify_return_error "
+                                    f"-CAfile {authority} -verify_ip {nstance.ADDRESS} -servername {nstance.NAMES[0]} "
+                                    f"-connect {nstance.ADDRESS}:{port}")
             found[kind, authority] = (code == 0, said)
+    # A connection is written down when it has ended on the host's side too.
+    node.until(lambda: len(node.server.connections) >= before + len(found))
     right = {(kind, authority): authority.startswith(scenarios.AGENT) for kind, authority in found}
     node.case(f"{node.kind}, TLS: the servers are trusted by the CA of the user data alone", {key: ok for key, (ok, _) in found.items()} == right, found)
     talks = node.server.connections[before:]

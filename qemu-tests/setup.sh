@@ -6,6 +6,7 @@ set -euo pipefail
 
 declare -A package=(
     [mmdebstrap]=mmdebstrap [newuidmap]=uidmap [qemu-img]=qemu-utils [qemu-system-x86_64]=qemu-system-x86
+    [qemu-system-aarch64]=qemu-system-arm
     [qemu-aarch64-static]=qemu-user-static [e2fsck]=e2fsprogs [sgdisk]=gdisk [mkfs.vfat]=dosfstools [mcopy]=mtools
     [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [gcc]=gcc [/usr/bin/python3]=python3 [make]=make [xz]=xz-utils
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
@@ -21,6 +22,7 @@ for command in "${!package[@]}"; do
     command -v "$command" >/dev/null || missing+=("${package[$command]}")
 done
 [ -e /usr/share/OVMF/OVMF_CODE.fd ] || [ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || missing+=(ovmf)
+[ -e /usr/share/AAVMF/AAVMF_CODE.fd ] || missing+=(qemu-efi-aarch64)
 # The tests run Debian's python3, whatever else is called python3 here.
 for module in cryptography jinja2 jsonschema yaml; do
     /usr/bin/python3 -c "import $module" 2>/dev/null || missing+=("python3-$module")

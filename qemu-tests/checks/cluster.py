@@ -6,10 +6,11 @@ The expectations are written by hand from what the projects document, and share 
 import base64
 import datetime
 import ipaddress
+import json
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, utils
 from cryptography.x509.oid import NameOID
 
 from machine import ADDRESS, ADDRESS6
@@ -44,6 +45,17 @@ class Authority:
             key = ec.generate_private_key(ec.SECP256R1())
             self.files[f"{name}.crt"] = self._pem(self._sign(self._name(name), key.public_key(), names))
             self.files[f"{name}.key"] = self._private(key)
+
+    def token(self, subject):
+        """What a machine shows when it registers: a signed token (JWT, ES256)."""
+        parts = [json.dumps(part).encode() for part in ({"alg": "ES256", "typ": "JWT"}, {"sub": subject, "exp": 2082758400})]
+        text = b".".join(map(self._url, parts))
+        r, s = utils.decode_dss_signature(self.key.sign(text, ec.ECDSA(hashes.SHA256())))
+        return (text + b"." + self._url(r.to_bytes(32, "big") + s.to_bytes(32, "big"))).decode()
+
+    @staticmethod
+    def _url(content):
+        return base64.urlsafe_b64encode(content).rstrip(b"=")
 
     @staticmethod
     def _name(text):

@@ -33,6 +33,8 @@ WRONG = {
     "put with a mode in words": ("- boot", "- put: {/a: {content: a, mode: u+x}}", "mode 'u+x'"),
     "unknown module": ("- boot", "- ask: nobody.knows", "no module"),
     "unknown function": ("- boot", "- ask: cloud.nothing", "no function"),
+    "check before boot": ("- boot\n- check: {a: 'true'}", "- check: {a: 'true'}\n- boot", "machine is off"),
+    "e2fsck of a machine that is on": ("- check:", "- e2fsck\n- check:", "machine is on"),
     "no YAML": ("- boot", "- {", "while parsing"),
 }
 

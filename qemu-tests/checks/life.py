@@ -65,11 +65,16 @@ class Node(scenarios.Node, Machine):
         (self.root / "opt/nstance-agent/identity/nonce.jwt").write_text("nonce")
 
 
-def first_boot(node):
+def begin(node):
+    """Boots with data."""
     (node.root / USER_DATA).write_text(node.data())
     node.nonce()
     node.network.listen(*PORTS)
     node.boot()
+
+
+def first_boot(node):
+    begin(node)
     scenarios.first_boot(node)
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """traffic.py [FILE.pcap [ADDRESS:PORT…]]: what a machine asked of its network, from a capture by qemu's filter-dump.
 
-Prints every flow that the machine began, except housekeeping (DHCP, ARP, ICMPv6 and IGMP of neighbours and groups), DNS, NTP
-and connections to the addresses that are named; then every name that it asked for. Exit status 1 if there is such a flow. A name is
-the trace of a connection as well where nobody answers DNS: `Traffic.strangers` judges both.
+Prints every flow that the machine began, except housekeeping (DHCP, ARP, ICMPv6 and IGMP of neighbours and groups), DNS and its kin for
+the local link (LLMNR, mDNS), NTP and connections to the addresses that are named; then every name that it asked for. Exit status 1 if
+there is such a flow. Where nobody answers, a name is all that is seen of a connection: `Traffic.strangers` judges both.
 
 Without arguments a capture that is made here is judged, and every flow of it must be told rightly.
 """
@@ -22,6 +22,8 @@ ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD
 ICMP, IGMP, TCP, UDP, ICMPV6 = 1, 2, 6, 17, 58
 NAMES = {ICMP: "icmp", TCP: "tcp", UDP: "udp", ICMPV6: "icmpv6"}
 DNS, NTP = 53, 123
+# The same messages, to groups of the link.
+LINK_NAMES = {5353, 5355}
 DHCP = {67, 68, 546, 547}
 # Listeners and routers, neighbours, redirects, and the second version of reports of listeners.
 NEIGHBOURS = {130, 131, 132, 133, 134, 135, 136, 137, 143}
@@ -97,7 +99,7 @@ class Traffic:
                 self._count(name, address, struct.unpack_from(">H", content, 2)[0])
         elif protocol == UDP:
             source, port = struct.unpack_from(">HH", content)
-            if port == DNS:
+            if port == DNS or (port in LINK_NAMES and ipaddress.ip_address(destination).is_multicast):
                 self.names.add(question(content[8:]))
             elif not (source in DHCP and port in DHCP):
                 self._count(name, address, port)
@@ -167,6 +169,8 @@ def crafted():
         (six("ff02::1:2", udp(546, 547)), None),
         (four(own, "10.0.2.3", udp(40000, 53, asks("2.debian.pool.ntp.org"))), None),
         (four(own, "10.0.2.3", udp(40000, 53, asks("deb.Debian.org"))), "name deb.debian.org"),
+        (four(own, "224.0.0.252", udp(40000, 5355, asks("printer"))), "name printer"),
+        (four(own, "192.0.2.8", udp(40000, 5355, asks("printer"))), "udp 192.0.2.8 5355"),
         (four(own, "10.0.2.2", udp(40000, 123)), None),
         (four(own, "10.0.2.100", tcp(40000, 8992, SYN)), None),
         (four(own, "10.0.2.100", tcp(40001, 443, SYN)), "tcp 10.0.2.100 443"),

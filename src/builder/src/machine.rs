@@ -96,15 +96,16 @@ pub fn prepare(options: &Options, say: &dyn Fn(&str, &str)) -> Result<Machine, M
     options.forwards.iter().try_for_each(Forward::check)?;
     let scratch = Scratch::open();
     let seed = options.seed.write(&scratch)?;
-    let disk = match &options.disk {
-        Some(path) => Overlay::keep(path, &guest, options.size)?,
-        None => Overlay::anonymous(&scratch, &guest, options.size)?,
-    };
     let kernel = match firmware {
         Firmware::Direct => Some(guest.kernel(options.append.as_deref(), &scratch)?),
         Firmware::Bios | Firmware::Uefi => None,
     };
     let accel = accel::choose(options.accel, guest.arch, &program)?;
+    // Last, so that no disk is made for a machine that cannot be.
+    let disk = match &options.disk {
+        Some(path) => Overlay::keep(path, &guest, options.size)?,
+        None => Overlay::anonymous(&scratch, &guest, options.size)?,
+    };
 
     let memory = human_bytes(options.memory);
     let size = human_bytes(disk.size);

@@ -46,7 +46,7 @@ pub(super) struct BootArgs {
     #[arg(long, value_name = "N", default_value = "2")]
     cpus: NonZeroU32,
     /// Size of the disk: 8G, or +1G for so much more than the image has [default: the image's]
-    #[arg(long)]
+    #[arg(long, value_parser = disk_size)]
     size: Option<Size>,
     /// Keep what the machine writes in FILE, and go on from it the next time
     #[arg(long, value_name = "FILE")]
@@ -87,6 +87,14 @@ pub(super) fn run(args: BootArgs) -> Result<Outcome, Failure> {
     let progress = Progress::new(false);
     let machine = machine::prepare(&options, &|name, detail| progress.step(name, &printable(detail)))?;
     Err(MachineError::from(machine.run()).into())
+}
+
+/// A size, or how much more than the image has.
+fn disk_size(text: &str) -> Result<Size, String> {
+    match text.strip_prefix('+') {
+        Some(more) => parse_size(more).map(Size::More),
+        None => parse_size(text).map(Size::Bytes),
+    }
 }
 
 /// Ends the program when options do not go together.

@@ -134,3 +134,34 @@ fn without_core_dumps<T>(run: impl FnOnce() -> T) -> T {
     }
     result
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::qemu;
+
+    #[test]
+    fn a_guest_says_its_word() {
+        for (arch, cpu) in [(Arch::Amd64, "max"), (Arch::Arm64, "cortex-a53")] {
+            let Ok(program) = qemu::find(arch) else {
+                assert!(std::env::var_os("CI").is_none(), "qemu for {} is needed in CI", arch.name());
+                println!("skipped: no qemu for {} is installed", arch.name());
+                continue;
+            };
+            assert!(runs(&program, arch, "tcg", cpu).unwrap(), "{}", arch.name());
+            assert!(!runs(&program, arch, "none", cpu).unwrap());
+        }
+        assert!(!runs(Path::new("/nowhere/qemu"), Arch::Amd64, "tcg", "max").unwrap());
+    }
+
+    #[test]
+    fn emulation_says_why() {
+        let nowhere = Path::new("/nowhere/qemu");
+        let foreign = if cfg!(target_arch = "x86_64") { Arch::Arm64 } else { Arch::Amd64 };
+        let chosen = choose(Accel::Auto, foreign, nowhere).unwrap();
+        assert!(!chosen.kvm && chosen.to_string().starts_with("TCG (emulation): this host is "), "{chosen}");
+        let refused = choose(Accel::Kvm, foreign, nowhere).unwrap_err();
+        assert!(refused.to_string().starts_with("no KVM: this host is "), "{refused}");
+        assert_eq!(choose(Accel::Tcg, foreign, nowhere).unwrap().to_string(), "TCG (emulation): as asked");
+    }
+}

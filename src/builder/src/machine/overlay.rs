@@ -9,13 +9,11 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use rustix::fs::FlockOperation;
 
 use super::guest::Guest;
 use super::scratch::{Scratch, ScratchError};
-use crate::cli::parse_size;
 use crate::publish::{Pending, PublishError};
 use header::Header;
 
@@ -28,17 +26,6 @@ pub enum Size {
     Bytes(u64),
     /// So many bytes more than the image has.
     More(u64),
-}
-
-impl FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.strip_prefix('+') {
-            Some(more) => parse_size(more).map(Self::More),
-            None => parse_size(text).map(Self::Bytes),
-        }
-    }
 }
 
 /// Why the machine has no disk.

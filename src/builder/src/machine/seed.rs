@@ -40,8 +40,8 @@ const KINDS: [&[u8]; 10] = [
 pub enum SeedError {
     #[error("{path}: cannot read")]
     Read { path: PathBuf, source: io::Error },
-    #[error("{path}: has more than {MAX_FILE} bytes")]
-    TooLarge { path: PathBuf },
+    #[error("{path}: has {len} bytes, cloud-init's volume takes {MAX_FILE} of one file")]
+    TooLarge { path: PathBuf, len: u64 },
     #[error("{path}: cloud-init does nothing with user data that begin with {found:?}")]
     Kind { path: PathBuf, found: String },
     #[error("cannot lay out the volume for cloud-init")]
@@ -97,12 +97,14 @@ impl SeedFiles {
 
 fn read(path: &Path) -> Result<Vec<u8>, SeedError> {
     let mut content = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut content));
-    read.map_err(|source| SeedError::Read { path: path.to_owned(), source })?;
-    if content.len() as u64 > MAX_FILE {
-        return Err(SeedError::TooLarge { path: path.to_owned() });
+    let fail = |source| SeedError::Read { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(fail)?;
+    // A pipe has no length: what is behind the limit is only counted.
+    (&mut file).take(MAX_FILE).read_to_end(&mut content).map_err(fail)?;
+    match io::copy(&mut file, &mut io::sink()).map_err(fail)? {
+        0 => Ok(content),
+        more => Err(SeedError::TooLarge { path: path.to_owned(), len: MAX_FILE + more }),
     }
-    Ok(content)
 }
 
 /// User data of which cloud-init can make something.

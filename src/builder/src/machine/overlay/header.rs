@@ -134,3 +134,36 @@ fn word(bytes: &[u8], at: u64) -> Option<u64> {
 fn part(bytes: &[u8], at: u64, len: u64) -> Option<&[u8]> {
     bytes.get(usize::try_from(at).ok()?..usize::try_from(at.checked_add(len)?).ok()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_damage_is_told() {
+        let header = Header {
+            size: 3 << 30,
+            backing: PathBuf::from("/images/a, \"b\"\u{e4}.raw"),
+            content: Some("3221225472 1.000000002".to_owned()),
+            format: "raw".to_owned(),
+        };
+        let file = tempfile::tempfile().unwrap();
+        header.write(&file).unwrap();
+        let read = Header::read(&file).unwrap().unwrap();
+        assert_eq!((read.size, &read.backing, &read.content), (header.size, &header.backing, &header.content));
+        let mut bytes = vec![0; 512];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        // No length and no damaged byte makes it fail otherwise than by saying so.
+        for len in 0..bytes.len() {
+            let cut = parse(&bytes[..len]);
+            assert!(cut.is_err() || cut.is_ok_and(|cut| cut.backing == header.backing), "{len}");
+        }
+        for at in 0..bytes.len() {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[at] = value;
+                let _ = parse(&damaged);
+            }
+        }
+    }
+}
