@@ -113,7 +113,7 @@ mod tests {
     fn near_names_are_suggested_and_far_ones_are_not() {
         let known = BTreeSet::from(["KUBE_API_PORT", "NETSY_BUCKET", "REGISTRY_BUCKET"]);
         assert_eq!(near("KUBE_APIPORT", &known), ["KUBE_API_PORT"]);
-        assert_eq!(near("netsy_bucket", &known), ["NETSY_BUCKET"]);
+        assert_eq!(near("netsy_bucket", &known), ["NETSY_BUCKET", "REGISTRY_BUCKET"]);
         assert!(near("HOME", &known).is_empty());
     }
 }
