@@ -16,7 +16,7 @@ FIRMWARES = ("bios", "uefi", "direct")
 # Keys of a case: type, and the default; what has none must be there.
 KEYS = {
     "about": (str,), "image": (str,), "budget": (int,), "steps": (list,), "arch": (str, "amd64"), "firmware": (str, "bios"),
-    "size": (str, "+2G"), "memory": (str, "1536M"), "cpus": (int, 2), "user-data": (str, None), "settings": (dict, {}), "quick": (bool, False),
+    "size": (str, "+2G"), "memory": (str, "1536M"), "cpus": (int, 1), "user-data": (str, None), "settings": (dict, {}), "quick": (bool, False),
 }
 # Steps: the type of what they take. None: nothing.
 STEPS = {
