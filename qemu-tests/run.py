@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """run.py [options]: boots baked images in qemu and judges them, by the cases in cases/NAME.yaml.
 
-Prints `SECONDS CASE CHECK ok|FAIL` as each check ends, and what a failed one said; then a line for each case. The exit status is 0 if
-every check of every case ran and was ok, and each case kept to its budget; 1 if not; 2 if a case or an image is not there or not
-understood, and then nothing was booted.
+Prints `SECONDS CASE CHECK ok|FAIL` as each check ends, or `skipped: REASON`, and what a failed one said; then a line for each case.
+The exit status is 0 if every check of every case ran and was ok, and each case kept to its budget; 1 if not; 2 if a case or an image is
+not there or not understood, and then nothing was booted.
 """
 
 import argparse
@@ -63,10 +63,10 @@ class Run:
         return not self.problems
 
     def check(self, name, ok, said=""):
+        """One check: good, bad, or None where it cannot be made here."""
         if name in self.seen:
             ok, said = False, "there was a check of this name before"
         self.seen.add(name)
-        # None: this host cannot tell.
         self.say(f"{name} skipped: {said}" if ok is None else f"{name} {'ok' if ok else 'FAIL'}")
         if ok is not None and not ok:
             self._problem(f"{name} failed", str(said))

@@ -31,8 +31,8 @@ MILESTONES = {
     "login": r"login: ",
     "configured": r"vmbake-firstboot: configured \w+",
 }
-# For firmware="direct", in place of what a case asks for. Without `bpf` among the security modules: systemd would load a program into it,
-# which takes a sixth of an emulated boot.
+# For firmware="direct", in place of what a case asks for. Without `bpf` among the security modules: systemd would compile a program
+# for it.
 QUICK = "mitigations=off nokaslr quiet loglevel=3 audit=0 lsm=landlock,lockdown,yama"
 # Machines that are on.
 running = set()
