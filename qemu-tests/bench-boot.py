@@ -24,6 +24,7 @@ import first_boot  # noqa: E402
 import kinds  # noqa: E402
 import nstance  # noqa: E402
 from node import Node  # noqa: E402
+from report import case, failures  # noqa: E402
 
 PORT = 8080
 # A download and an installation below emulation.
@@ -50,7 +51,7 @@ def site(vmbake, work):
     first_boot.write(kinds.ROOT / "layers", plan)
     shutil.rmtree(plan / share / "templates")
     code, said = kinds.tell(vmbake, "cat", bake.image("knc", "amd64"), f"/{share}/firstboot.json")
-    kinds.case("the image has a plan", code == 0, said)
+    case("the image has a plan", code == 0, said)
     first_boot.place(plan, f"{share}/firstboot.json", said, 0o644)
     subprocess.run(["tar", "-C", plan, "--owner=0", "--group=0", "-cf", folder / "plan.tar", *sorted(path.name for path in plan.iterdir())], check=True)
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
@@ -65,7 +66,7 @@ def measured(name, image, folder, server, **options):
 
     def hear(seconds, what):
         heard.setdefault(what, seconds)
-    with Node(image, folder, kinds.case, "knc", firmware="direct", heard=hear, size="8G", **options) as node:
+    with Node(image, folder, case, "knc", firmware="direct", heard=hear, size="8G", **options) as node:
         node.guests[f"{nstance.ADDRESS}:{PORT}"] = f"127.0.0.1:{server.server_address[1]}"
         node.boot()
         node.wait(CONFIGURED, LONG)
@@ -73,9 +74,9 @@ def measured(name, image, folder, server, **options):
         configured = float(re.search(r"^\[ *([\d.]+)\]", said, re.MULTILINE).group(1))
         online = int(node.systemctl("show", "-P", "ActiveEnterTimestampMonotonic", "network-online.target")) / 1e6
         ended, said = node.booted(LONG)
-        kinds.case(f"{name}: boots without a failed unit", ended and not node.failed(), said + node.systemctl("--failed"))
+        case(f"{name}: boots without a failed unit", ended and not node.failed(), said + node.systemctl("--failed"))
         found = node.states("containerd.service", "nstance-agent.service", "fluent-bit.service")
-        kinds.case(f"{name}: services run", set(found.values()) == {("active", "enabled")}, found)
+        case(f"{name}: services run", set(found.values()) == {("active", "enabled")}, found)
     shutil.rmtree(folder)
     print(f"{name:<22} power on to configured {heard['configured']:7.1f} s, network up to configured {configured - online:7.1f} s", flush=True)
     return heard["configured"], configured - online
@@ -97,7 +98,7 @@ def main(vmbake, base, runs="1"):
     for number, what in enumerate(("power on", "network up")):
         ratio = statistics.median(plain[number] for _, plain in times) / statistics.median(baked[number] for baked, _ in times)
         print(f"ratio, {what} to configured: {ratio:.1f}")
-    return 1 if kinds.failures else 0
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ import node as asks  # noqa: E402
 import run  # noqa: E402
 import scenarios  # noqa: E402
 from case import load  # noqa: E402
+from report import case, failures  # noqa: E402
 from vm import call  # noqa: E402
 
 # Those of qemu need its network.
@@ -34,14 +35,6 @@ SCENARIOS = {"nspawn": {function.__name__: function for function in (scenarios.f
 # These leave the machine as it was: they are asked before any fault as well.
 LOOKING = ("first_boot", "trusted", "baked", "quiet")
 KIND = "knc"
-failures = []
-
-
-def told(name, ok, said=""):
-    print(f"{'ok' if ok else 'FAIL'}: {name}", flush=True)
-    if not ok:
-        failures.append(name)
-        print(str(said)[-4000:], flush=True)
 
 
 class Judge:
@@ -68,10 +61,10 @@ class Judge:
             self.script(fault["break"])
         start, failed = time.monotonic(), self.asked(faults[0]["ask"])
         for fault in faults:
-            told(fault["fault"], set(fault["fails"]) <= set(failed), f"noticed by {sorted(failed)} alone")
+            case(fault["fault"], set(fault["fails"]) <= set(failed), f"noticed by {sorted(failed)} alone")
         others = {name: said for name, said in failed.items() if not any(name in fault["fails"] for fault in faults)}
         if others:
-            told(f"{', '.join(fault['fault'] for fault in faults)}: nothing else fails", False, others)
+            case(f"{', '.join(fault['fault'] for fault in faults)}: nothing else fails", False, others)
         for fault in faults:
             self.script(fault["mend"])
         return time.monotonic() - start
@@ -79,7 +72,7 @@ class Judge:
     def all(self, faults):
         for scenario in SCENARIOS[self.where]:
             if scenario in LOOKING:
-                told(f"{scenario}: nothing fails without a fault", not self.asked(scenario), self.failed)
+                case(f"{scenario}: nothing fails without a fault", not self.asked(scenario), self.failed)
         for (_, stay), group in itertools.groupby(faults, lambda fault: (fault["ask"], fault.get("stay", False))):
             group = list(group)
             for some in [group] if stay else [[fault] for fault in group]:
@@ -111,7 +104,7 @@ class Qemu(Judge):
     def begin(self):
         self.node.boot()
         ended, said = self.node.booted()
-        told("the machine boots", ended, said)
+        case("the machine boots", ended, said)
 
 
 def spoiled(image, faults, path):
@@ -132,16 +125,16 @@ def spoiled(image, faults, path):
 
 def imaged(name, faults, options, folder):
     """A case with an image that has faults: all of them at once."""
-    case = load(name)
-    path = folder / f"{case.values['image']}.raw"
-    spoiled(run.image(case, options.images), faults, path)
-    one = run.Run(case, path, options)
+    loaded = load(name)
+    path = folder / f"{loaded.values['image']}.raw"
+    spoiled(run.image(loaded, options.images), faults, path)
+    one = run.Run(loaded, path, options)
     one.go()
     failed = {problem.removesuffix(" failed") for problem in one.problems}
     for fault in faults:
-        told(fault["fault"], set(fault["fails"]) <= failed, f"noticed by {sorted(failed)} alone")
+        case(fault["fault"], set(fault["fails"]) <= failed, f"noticed by {sorted(failed)} alone")
     others = failed - {check for fault in faults for check in fault["fails"]}
-    told(f"{name}: nothing else fails", not others, others)
+    case(f"{name}: nothing else fails", not others, others)
 
 
 def main():

@@ -113,7 +113,7 @@ class Server:
                 # Of TLS 1.3 the server is done before the client has judged its certificate: a refusal comes with the first bytes.
                 record.said = talk.recv(4096)
                 record.tls, record.client = talk.version(), self._common(talk.getpeercert())
-                # A connection that only ends could have been cut: a client would say so.
+                # TLS's closing alert: a connection that only ends could have been cut, and a client would say so.
                 talk.unwrap()
             except (ssl.SSLError, OSError) as error:
                 record.fault = str(error)

@@ -26,6 +26,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "checks"))
 import scenarios  # noqa: E402
 from node import Node  # noqa: E402
+from report import case, failures  # noqa: E402
 from steps import ENVIRONMENT, left  # noqa: E402
 from vm import PATIENCE, call  # noqa: E402
 
@@ -35,14 +36,6 @@ VOLATILE = re.compile(r"/etc/ssh/ssh_host_.*|/etc/(passwd|group|shadow|gshadow|s
 # Programs are large, and nobody writes them.
 TREE = rf"""cd / && find {' '.join(scenarios.WRITTEN)} -printf '%p\t%y %m %u:%g %l\n'
 find {' '.join(scenarios.WRITTEN)} -type f -size -1024k -print0 | xargs -0 sha256sum | sed -E 's/^([0-9a-f]+)  (.*)$/\2\t\1/'"""
-failures = []
-
-
-def told(name, ok, said=""):
-    print(f"{'ok' if ok else 'FAIL'}: {name}", flush=True)
-    if not ok:
-        failures.append(name)
-        print(str(said)[-4000:], flush=True)
 
 
 class Monitor:
@@ -77,7 +70,7 @@ class Monitor:
         while (found := self.ask(command).get(field)) != value:
             if found in ("failed", "cancelled"):
                 raise RuntimeError(f"{command}: {found}")
-            time.sleep(0.02)
+            time.sleep(0.02)  # qemu has no event for each of these
 
 
 class Cut:
@@ -86,7 +79,7 @@ class Cut:
     def __init__(self, image, folder):
         self.name, folder = "first", pathlib.Path(folder)
         self.monitor, self.state, self.start = folder / "monitor", folder / "state", folder / "start.qcow2"
-        self.node = Node(image, folder, lambda name, ok, said="": told(f"{self.name}: {name.split(': ', 1)[1]}", ok, said), firmware="direct")
+        self.node = Node(image, folder, lambda name, ok, said="": case(f"{self.name}: {name.split(': ', 1)[1]}", ok, said), firmware="direct")
         self.plain = list(self.node.more)
 
     def boot(self, *more, **options):
@@ -99,7 +92,7 @@ class Cut:
         code, said = self.node.shell(f"until [ -s {scenarios.USER_DATA} ]; do sleep 0.05; done; cut -d' ' -f1 /proc/uptime", patience=PATIENCE)
         monitor = Monitor(self.monitor)
         monitor.ask("stop")
-        told("a first boot comes to its data", code == 0, said)
+        case("a first boot comes to its data", code == 0, said)
         monitor.ask("migrate", uri=f"exec:cat >{self.state}")
         monitor.until("query-migrate", "status", "completed")
         self.node.kill()
@@ -122,10 +115,10 @@ class Cut:
     def ended(self):
         """The end of a boot: the tree that it left."""
         ended, said = self.node.booted()
-        told(f"{self.name}: boots", ended, said)
+        case(f"{self.name}: boots", ended, said)
         scenarios.first_boot(self.node)
         code, said = self.node.shell(TREE)
-        told(f"{self.name}: has a tree", code == 0, said)
+        case(f"{self.name}: has a tree", code == 0, said)
         tree = {}
         for line in said.splitlines():
             path, _, what = line.partition("\t")
@@ -153,7 +146,7 @@ class Cut:
         new = [path for path in tree if path.startswith(("/opt/env/", "/opt/podplane/etc/", scenarios.MARKER))]
         print(f"    {self.name}: {len(there & set(new))} of {len(new)} settings were there", flush=True)
         found = self.ended()
-        told(f"{self.name}: comes to the same end", found == tree, {path: (found.get(path), tree.get(path)) for path in sorted(found.keys() | tree.keys())
+        case(f"{self.name}: comes to the same end", found == tree, {path: (found.get(path), tree.get(path)) for path in sorted(found.keys() | tree.keys())
                                                                     if found.get(path) != tree.get(path)})
         self.node.poweroff()
         self.check("at the end")
@@ -168,7 +161,7 @@ class Cut:
         results = [subprocess.run(["e2fsck", option, volume], env=ENVIRONMENT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
                    for option in ("-p", "-fn")]
         volume.unlink()
-        told(f"{self.name}: e2fsck {when}", results[0].returncode in (0, 1) and results[1].returncode == 0, "".join(result.stdout for result in results))
+        case(f"{self.name}: e2fsck {when}", results[0].returncode in (0, 1) and results[1].returncode == 0, "".join(result.stdout for result in results))
 
 
 def main():

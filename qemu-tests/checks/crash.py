@@ -20,13 +20,14 @@ import subprocess
 import sys
 import tempfile
 
+from report import case, failures
+
 # Of the calls that change something, those that a static program for x86-64 or arm64 makes.
 CALLS = "openat,write,writev,pwrite64,rename,renameat,renameat2,fsync,fdatasync,fchown,fchownat,chown,fchmod,fchmodat,chmod,unlinkat,mkdirat,mkdir,ftruncate,utimensat"
 # Of a scenario, unless all are wanted: some 440 together, which take some 20 s on two busy cores.
 SAMPLES = 140
 TEMPORARY = ".vmbake"
 RECORD = "var/lib/vmbake/firstboot.json"
-failures = []
 
 PASSWD = "root:x:0:0::/root:/bin/bash\nzot:x:991:991::/:\nkubelet:x:1001:1001::/:\n"
 GROUP = "root:x:0:\npodplane:x:700:zot,kubelet\nzot:x:991:\nkubelet:x:1001:\n"
@@ -93,13 +94,6 @@ PLAN = {
     ],
     "blocks": [{"path": "/etc/hosts", "name": "crash", "text": "{{ INSTANCE_IPV4 }} {{ REGISTRY_HOSTNAME }}\n"}],
 }
-
-
-def case(name, ok, said=""):
-    print(f"{'ok' if ok else 'FAIL'}: {name}", flush=True)
-    if not ok:
-        failures.append(name)
-        print(said, flush=True)
 
 
 def write(root, path, content, mode=0o644):

@@ -20,9 +20,9 @@ sys.path.insert(0, str(HERE.parent / "upstream"))
 import bake  # noqa: E402
 import first_boot  # noqa: E402
 import trees  # noqa: E402
+from report import case, failures  # noqa: E402
 
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
-failures = []
 
 # What may differ between a node that was installed and one that was baked: (paths, properties, reason).
 ALLOWED = [
@@ -39,13 +39,6 @@ ALLOWED = [
     ("/etc/[.]pwd[.]lock", "missing", "a lock of useradd"),
     ("/var/lib/dpkg/(status|diversions|statoverride)-old", "missing content", "copies that dpkg makes before it changes them"),
 ]
-
-
-def case(name, ok, said=""):
-    print(f"{'ok' if ok else 'FAIL'}: {name}", flush=True)
-    if not ok:
-        failures.append(name)
-        print(said, flush=True)
 
 
 class Mount:

@@ -16,6 +16,7 @@ import cluster
 import scenarios
 from cluster import ADMIN, PORTS, Authority, environment
 from machine import ADDRESS, ADDRESS6, Machine
+from report import case, failures
 from scenarios import FIRST, LATE, MARKER
 
 # The key of who may log in.
@@ -25,14 +26,6 @@ USER_DATA = scenarios.USER_DATA.lstrip("/")
 FAST = "[Unit]\nStartLimitIntervalSec=6s\nStartLimitBurst=3\n[Service]\nRestartSec=100ms\n"
 # Seconds instead of a quarter of an hour, but more than that interval.
 SOON = "[Timer]\nOnUnitInactiveSec=\nOnUnitInactiveSec=8s\nAccuracySec=100ms\n"
-failures = []
-
-
-def case(name, ok, said=""):
-    print(f"{'ok' if ok else 'FAIL'}: {name}", flush=True)
-    if not ok:
-        failures.append(name)
-        print(str(said)[-4000:], flush=True)
 
 
 class Node(scenarios.Node, Machine):

@@ -168,7 +168,7 @@ def crafted():
         (six("ff02::16", (ICMPV6, bytes([143]) + bytes(7)), bytes([ICMPV6, 0]) + bytes(6), 0), None),
         (six("ff02::1:2", udp(546, 547)), None),
         (four(own, "10.0.2.3", udp(40000, 53, asks("2.debian.pool.ntp.org"))), None),
-        (four(own, "10.0.2.3", udp(40000, 53, asks("deb.Debian.org"))), "name deb.debian.org"),
+        (four(own, "10.0.2.3", udp(40000, 53, asks("www.Example.org"))), "name www.example.org"),
         (four(own, "224.0.0.252", udp(40000, 5355, asks("printer"))), "name printer"),
         (four(own, "192.0.2.8", udp(40000, 5355, asks("printer"))), "udp 192.0.2.8 5355"),
         (four(own, "10.0.2.2", udp(40000, 123)), None),

@@ -7,7 +7,9 @@
     reason = "tests stop at the first surprise"
 )]
 
-#[path = "firstboot/settings.rs"]
+mod command;
+mod readers;
+#[path = "../firstboot/settings.rs"]
 #[allow(dead_code, reason = "names of choices are for other tests")]
 mod settings;
 
@@ -28,7 +30,7 @@ use vmbake_firstboot::env;
 use vmbake_firstboot::plan::Plan;
 
 const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJrbmMifQ.c2ln";
-const CERTIFICATE: &str = include_str!("data/sigstore/certificates/plain.pem");
+const CERTIFICATE: &str = include_str!("../data/sigstore/certificates/plain.pem");
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0e me@example";
 
 /// The least that a node of the control plane needs.
@@ -320,199 +322,9 @@ fn a_provider_takes_what_it_takes_and_not_a_byte_more() {
     }
 }
 
-/// What a program of Python prints about documents; none where it cannot be asked.
-fn ask_python(program: &str, documents: &[String]) -> Option<serde_json::Value> {
-    let python = "/usr/bin/python3";
-    let found = Command::new(python)
-        .args(["-c", "import yaml"])
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|code| code.success());
-    if !found {
-        assert!(std::env::var_os("CI").is_none(), "python3-yaml is needed in CI");
-        println!("skipped: python3-yaml is not installed");
-        return None;
-    }
-    let files = Files::new();
-    let input = files.put("documents", serde_json::to_vec(documents).unwrap());
-    let output = Command::new(python).args(["-c", program]).arg(input).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).unwrap())
-}
-
-/// Both readers of YAML 1.1 that PyYAML has; cloud-init uses its safe loader, which is the first.
-const READ: &str = r#"
-import json, sys, yaml
-loaders = [yaml.SafeLoader] + ([yaml.CSafeLoader] if yaml.__with_libyaml__ else [])
-read = [[yaml.load(document, loader) for loader in loaders] for document in json.load(open(sys.argv[1]))]
-assert all(one == other for one, *others in read for other in others), "the loaders differ"
-json.dump([one for one, *_ in read], sys.stdout)
-"#;
-
-#[test]
-fn hostile_values_arrive_as_they_were_sent() {
-    let names =
-        ["AWS_S3_USE_PATH_STYLE", "CLUSTER_ID", "NETSY_SECRET_ACCESS_KEY", "SSH_AUTHORIZED_KEYS", "PROVIDER_ZONE"];
-    let part = prop_oneof![
-        Just("'"),
-        Just("\""),
-        Just("\\"),
-        Just("$(id)"),
-        Just("`id`"),
-        Just("${HOME}"),
-        Just("{{ ds }}"),
-        Just("\n"),
-        Just("# "),
-        Just(": "),
-        Just("- "),
-        Just("---"),
-        Just("\n...\n"),
-        Just("%YAML 1.2\n"),
-        Just("!!python/name:os.system"),
-        Just("&a *a"),
-        Just("|"),
-        Just(">"),
-        Just("yes"),
-        Just("0600"),
-        Just("~"),
-        Just(" "),
-        Just("\u{2028}"),
-        Just("\u{2029}"),
-        Just("\u{feff}"),
-        Just("\u{a0}"),
-        Just("é"),
-        Just("🦀"),
-        Just("\u{fffe}"),
-        Just("## template: jinja\n"),
-        Just("a"),
-    ];
-    let value = prop_oneof![
-        3 => prop::collection::vec(part, 0..12).prop_map(|parts| parts.concat()),
-        1 => any::<String>(),
-    ];
-    let strategy = prop::collection::vec(value, names.len());
-    let mut runner = TestRunner::deterministic();
-    let (mut documents, mut sent, mut refusals) = (Vec::new(), Vec::new(), 0);
-    while documents.len() < 300 {
-        let values = strategy.new_tree(&mut runner).unwrap().current();
-        let settings: Vec<(&str, &str)> = names.into_iter().zip(values.iter().map(String::as_str)).collect();
-        let settings = with(&settings);
-        // Half of them would be refused for their line ends alone.
-        let lines = |name: &str| name.starts_with("SSH");
-        let settings: BTreeMap<_, _> = settings
-            .into_iter()
-            .map(|(name, value)| if lines(&name) { (name, value) } else { (name, value.replace('\n', "")) })
-            .collect();
-        match try_render(&request(settings.clone())) {
-            Ok(rendered) => {
-                assert!(rendered.user_data.bytes().all(|byte| byte == b'\n' || (b' '..=b'~').contains(&byte)));
-                documents.push(rendered.user_data);
-                sent.push(settings);
-            }
-            Err(error) => {
-                let control =
-                    |name: &str, value: &str| value.chars().any(|c| c.is_control() && !(lines(name) && c == '\n'));
-                let reason = settings.iter().any(|(name, value)| control(name, value));
-                assert!(reason || settings["CLUSTER_ID"].is_empty(), "{error}: {settings:?}");
-                refusals += 1;
-            }
-        }
-    }
-    assert!(refusals < documents.len(), "{refusals}");
-    for (document, settings) in documents.iter().zip(&sent) {
-        let read = yaml_rust2::YamlLoader::load_from_str(document).unwrap();
-        let content = read[0]["write_files"][0]["content"].as_str().unwrap();
-        assert_eq!(&env::parse(Path::new("env"), content.as_bytes()).unwrap(), settings, "{document}");
-    }
-    let Some(read) = ask_python(READ, &documents) else { return };
-    for ((document, settings), read) in documents.iter().zip(&sent).zip(read.as_array().unwrap()) {
-        let file = &read["write_files"][0];
-        assert_eq!(
-            (file["permissions"].as_str(), read["write_files"][1].is_null()),
-            (Some("0600"), true),
-            "{document}"
-        );
-        let content = file["content"].as_str().unwrap();
-        assert_eq!(&env::parse(Path::new("env"), content.as_bytes()).unwrap(), settings, "{document}");
-        let pairs = settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        assert_eq!(content, env::render(pairs), "{document}");
-    }
-}
-
-fn vmbake(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_vmbake")).args(["user-data", "render"]).args(arguments).output().unwrap()
-}
-
-#[test]
-fn the_document_goes_to_stdout_and_the_table_to_stderr() {
-    let files = Files::new();
-    let lines = LEAST.map(|(name, value)| format!("{name}={value}\n")).concat();
-    let path = files.put("env", lines + "INSTANCE_ID=other # what an option says counts more\n");
-    let arguments =
-        ["--kind", "knc", "--env", path.to_str().unwrap(), "--set", "INSTANCE_ID=knc-7", "--provider", "aws"];
-    let output = vmbake(&arguments);
-    let expected = try_render(&request(with(&[("INSTANCE_ID", "knc-7")]))).unwrap();
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), expected.user_data);
-    let table = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        table.contains(&format!("total    {:>8}  ", expected.sizes.total)) && table.contains(" % of 16384 (aws)"),
-        "{table}"
-    );
-    assert_eq!(output.status.code(), Some(0));
-
-    let output = vmbake(&[&arguments[..], &["--json"]].concat());
-    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(json["user_data"], expected.user_data);
-    assert_eq!(
-        (json["limit"].as_u64(), json["parts"]["total"].as_u64()),
-        (Some(16384), Some(expected.sizes.total as u64))
-    );
-    assert_eq!(json["parts"]["provider"], "aws");
-
-    // What is too large is not printed, the table is.
-    let long = format!("OIDC_ISSUER={}", "s3cret".repeat(3000));
-    for (json, table) in [(None, true), (Some("--json"), false)] {
-        let output = vmbake(&[&arguments[..], &["--set", &long], json.as_slice()].concat());
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!((output.stdout.len(), output.status.code()), (0, Some(1)));
-        assert!(said.contains("which is more than the 16384 that aws takes") && said.contains("\nhint: "), "{said}");
-        assert_eq!(said.contains("\nframe "), table, "{said}");
-        assert!(!said.contains("s3cret"), "{said}");
-    }
-}
-
-#[test]
-fn wrong_arguments_are_not_repeated() {
-    use std::os::unix::ffi::OsStrExt;
-    for (argument, expected) in [
-        (&b"s3cret"[..], "--set, the 1. one: expected NAME=VALUE"),
-        (b"s3 cret=1", "--set, the 1. one: expected NAME=VALUE"),
-        (b"=s3cret", "--set, the 1. one: expected NAME=VALUE"),
-        (b"CLUSTER_ID=s3cret\xff", "--set: CLUSTER_ID: expected UTF-8"),
-    ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vmbake"));
-        command.args(["user-data", "render", "--kind", "knd", "--set"]).arg(std::ffi::OsStr::from_bytes(argument));
-        let output = command.output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(expected) && !said.contains("s3"), "{said}");
-        assert_eq!((output.stdout.len(), output.status.code()), (0, Some(1)));
-    }
-    let output = vmbake(&["--kind", "knd", "--set", "CLUSTER_ID=a", "--set", "CLUSTER_ID=b"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("CLUSTER_ID is given twice: by --set and by --set"), "{said}");
-    let output = vmbake(&["--kind", "knd", "--set", "KUBE_APIPORT=1"]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("hint: `vmbake user-data keys --kind knd` lists the settings that there are"), "{said}");
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_vmbake")).args(["user-data", "keys", "--kind", "knd"]).output().unwrap();
-    let listed = String::from_utf8(output.stdout).unwrap();
-    assert!(listed.contains("PROVIDER_KIND: required; one of local, aws, google, proxmox\n"), "{listed}");
-    assert!(listed.contains("KUBE_API_PORT: may change on a running machine; port; default 6443\n"), "{listed}");
-}
-
 #[test]
 fn user_data_is_smaller_than_a_script_that_downloads() {
-    let script = include_str!("../../../qemu-tests/cases/reference-download.sh");
+    let script = include_str!("../../../../qemu-tests/cases/reference-download.sh");
     let files = Files::new();
     let settings = with(&[]);
     let pairs = settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
