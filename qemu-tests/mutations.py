@@ -66,7 +66,7 @@ class Judge:
         if others:
             case(f"{', '.join(fault['fault'] for fault in faults)}: nothing else fails", False, others)
         for fault in faults:
-            self.script(fault["mend"])
+            self.script(fault.get("mend", ":"))
         return time.monotonic() - start
 
     def all(self, faults):
