@@ -1,5 +1,4 @@
 //! Downloads from servers that break, lie or never end. Each server is a thread that answers by a script.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

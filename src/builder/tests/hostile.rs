@@ -1,11 +1,4 @@
 //! Registries that lie about lengths and tokens, and processes that work on the same files at the same time.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    reason = "tests stop at the first surprise"
-)]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

@@ -1,5 +1,4 @@
 //! Inspection of an image made by sgdisk, mke2fs and mkfs.vfat, as raw and as qcow2, and of damaged ones.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,11 +1,4 @@
 //! `vmbake layer` and `vmbake schema`: every fault of a layer is found, with file, line and column, and a bake finds the same.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    reason = "tests stop at the first surprise"
-)]
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,5 +1,4 @@
 //! Parsers of what upstreams and users write, fed with damaged and random text: they refuse, and never panic.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::path::{Path, PathBuf};
 

@@ -1,11 +1,4 @@
 //! The plan of the first boot: parts of layers in; the plan, the defaults and the baked files of an image out, or every fault.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    reason = "tests stop at the first surprise"
-)]
 
 use std::fs;
 use std::num::NonZeroUsize;

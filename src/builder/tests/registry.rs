@@ -1,5 +1,4 @@
 //! Images pulled from a real registry (Debian's docker-registry), and read back by skopeo from the store.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

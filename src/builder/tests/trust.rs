@@ -1,11 +1,4 @@
 //! Trust anchors: what a newer version changes, who is asked, and what trust/README.md says.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    reason = "tests stop at the first surprise"
-)]
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;

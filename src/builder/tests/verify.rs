@@ -1,5 +1,4 @@
 //! `vmbake verify checksum` and `vmbake verify oci` on files whose verdict is known.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

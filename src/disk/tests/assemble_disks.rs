@@ -1,5 +1,4 @@
 //! Disks assembled from a base disk and a new root file system, verified by sgdisk and compared byte by byte.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
 use std::sync::Arc;

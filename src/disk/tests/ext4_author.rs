@@ -1,5 +1,5 @@
 //! Size, placement, determinism, large inputs and refusals of the ext4 author.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
+#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! Volumes that are refused, damaged or cut: a clear error, and never a panic.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
+#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

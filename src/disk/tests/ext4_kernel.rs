@@ -1,5 +1,5 @@
 //! Volumes that mke2fs made and the kernel filled, read by our reader: as the mount shows them.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
+#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! Authored volumes as others see them: e2fsck, debugfs, the kernel, and our own reader.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
+#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
 
 use std::path::Path;
 

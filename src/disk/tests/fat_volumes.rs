@@ -1,5 +1,4 @@
 //! FAT volumes: read what mkfs.vfat and mtools made, what another library made of random names, and survive damage.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};

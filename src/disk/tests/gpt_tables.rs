@@ -1,5 +1,4 @@
 //! Partition tables: read what sgdisk made, have sgdisk verify what we write, survive damage.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use crate::tools::{have, run};
 use proptest::prelude::*;

@@ -1,7 +1,5 @@
 //! qcow2 images that are refused, truncated or mutated: errors that say where, no panic, no large allocation.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::path::{Path, PathBuf};
 
 use crate::image_tools::{arg, have, mixed, noise, run};

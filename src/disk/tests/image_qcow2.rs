@@ -1,7 +1,5 @@
 //! qcow2 images that QEMU made, read by us and compared byte by byte.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::os::unix::fs::FileExt;
 
 use crate::image_tools::{arg, assert_reads, have, mixed, noise, run};

@@ -1,7 +1,5 @@
 //! Disks that we write, judged by QEMU, sha256sum and our own reader.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;

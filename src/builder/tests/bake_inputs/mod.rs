@@ -1,6 +1,5 @@
 //! What artifacts may put into an image: archives, packages and layers, good and hostile ones, through the stages of a
 //! bake from the manifest to the merged tree.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod parts;
 mod archives;

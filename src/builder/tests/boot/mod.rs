@@ -1,6 +1,5 @@
 //! `vmbake boot`: what it hands to qemu, judged by fsck.vfat, mtools and qemu-img while a real qemu has it; what it refuses, and
 //! what it leaves behind. The machines of these tests never run (`-S`), but the one that boots up to its kernel's first words.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests fail by panicking")]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};

@@ -1,13 +1,6 @@
 //! What the first boot makes of a node: the static program is run on prepared machines of each kind, provider and choice of
 //! settings, and what it leaves is compared with a snapshot, with a second run, with the other architecture, and with what
 //! Jinja and parsers of the formats make of the same plan.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    reason = "tests stop at the first surprise"
-)]
 
 mod image;
 mod machine;

@@ -1,11 +1,4 @@
 //! Signatures of sigstore and cosign: real ones, the ones of sigstore's conformance suite, and forged ones.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    reason = "a test fails by panicking, and is its own documentation"
-)]
 
 use std::path::{Path, PathBuf};
 

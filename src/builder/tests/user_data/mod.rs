@@ -1,11 +1,4 @@
 //! User data: settings and files in; a document that every reader of YAML reads alike out, or every reason why not.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    missing_docs,
-    reason = "tests stop at the first surprise"
-)]
 
 mod command;
 mod readers;

@@ -1,5 +1,5 @@
 //! What the ext4 tests share: trees to author, images to check, and the tools that judge them.
-#![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+#![allow(dead_code, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of tests are small")]
 
 use std::collections::BTreeMap;
 use std::fs::File;
