@@ -2,16 +2,23 @@
 //!
 //! A file of a tree, a file system and a whole disk are each a [`Map`]: runs of bytes that live in some source, with
 //! holes that read as zeros. Nothing is copied until a writer asks for the bytes.
+//!
+//! Bytes may have a name: a digest of where they come from, so that a writer can recognise bytes it has written before
+//! without reading them. Equal names promise equal bytes; equal bytes may well have different names.
 
 mod file;
+mod named;
 mod window;
 mod map;
 
 use std::io;
 use std::ops::Range;
 
+use sha2::{Digest, Sha256};
+
 pub use file::FileSource;
 pub use map::{Extent, Map, MapReader, SourceId, Sources};
+pub use named::Named;
 pub use window::Window;
 
 /// Bytes that can be read at any offset, by several threads at once.
@@ -33,6 +40,11 @@ pub trait ReadAt: Send + Sync {
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         Ok((offset < self.len()).then(|| offset..self.len()))
     }
+
+    /// A digest that nothing but the bytes of `range` has; `None` where the source cannot tell, or ends before.
+    fn name(&self, _range: Range<u64>) -> Option<[u8; 32]> {
+        None
+    }
 }
 
 impl ReadAt for Vec<u8> {
@@ -45,5 +57,10 @@ impl ReadAt for Vec<u8> {
         let end = start.checked_add(buf.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         buf.copy_from_slice(self.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
+    }
+
+    fn name(&self, range: Range<u64>) -> Option<[u8; 32]> {
+        let bytes = self.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)?;
+        Some(Sha256::new_with_prefix(named::BYTES).chain_update(bytes).finalize().into())
     }
 }

@@ -4,7 +4,10 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 use super::ReadAt;
+use super::named::PIECES;
 
 /// Names one source of a [`Sources`] table. Sources are numbered in the order in which they were added, which is the
 /// order in which authored file systems place their contents.
@@ -144,6 +147,22 @@ impl Map {
         }
         Ok(None)
     }
+
+    /// The name of a range (see [`ReadAt::name`]), made of the names of the pieces in it and their places.
+    pub fn name(&self, sources: &Sources, range: Range<u64>) -> Option<[u8; 32]> {
+        let len = range.end.checked_sub(range.start).filter(|_| range.end <= self.len)?;
+        let mut hash = Sha256::new_with_prefix(PIECES).chain_update(len.to_le_bytes());
+        let first = self.extents.partition_point(|extent| extent.end() <= range.start);
+        for extent in self.extents[first..].iter().take_while(|extent| extent.at < range.end) {
+            let (from, to) = (extent.at.max(range.start), extent.end().min(range.end));
+            let offset = extent.offset + (from - extent.at);
+            let name = sources.get(extent.source).name(offset..offset.checked_add(to - from)?)?;
+            hash.update((from - range.start).to_le_bytes());
+            hash.update((to - from).to_le_bytes());
+            hash.update(name);
+        }
+        Some(hash.finalize().into())
+    }
 }
 
 /// A position inside a buffer that is in memory, so it fits `usize`.
@@ -195,5 +214,30 @@ mod tests {
         assert_eq!(map.next_data(&sources, 7).unwrap(), Some(9..10));
         assert_eq!(map.next_data(&sources, 10).unwrap(), None);
         assert!(map.read_exact_at(&sources, &mut [0; 4], 10).is_err());
+    }
+
+    #[test]
+    fn the_name_of_a_range_is_that_of_its_pieces_and_their_places() {
+        let map = |bytes: &[&str], extents: &[(u64, u64, usize, u64)]| {
+            let mut sources = Sources::default();
+            let ids: Vec<SourceId> =
+                bytes.iter().map(|bytes| sources.add(Arc::new(bytes.as_bytes().to_vec()))).collect();
+            let mut map = Map::hole(12);
+            for (at, len, source, offset) in extents {
+                map.push(Extent { at: *at, len: *len, source: ids[*source], offset: *offset });
+            }
+            (map, sources)
+        };
+        let (a, of_a) = map(&["0123456789"], &[(2, 3, 0, 4), (9, 1, 0, 0)]);
+        let name = a.name(&of_a, 0..12);
+        assert!(name.is_some());
+        let (b, of_b) = map(&["x", "4567", "0"], &[(2, 3, 1, 0), (9, 1, 2, 0)]);
+        assert_eq!(b.name(&of_b, 0..12), name, "the numbers of the sources do not matter");
+        let (moved, of_moved) = map(&["0123456789"], &[(3, 3, 0, 4), (9, 1, 0, 0)]);
+        assert_ne!(moved.name(&of_moved, 0..12), name);
+        assert_eq!(moved.name(&of_moved, 1..5), a.name(&of_a, 0..4), "places count from the start of the range");
+        assert_ne!(a.name(&of_a, 0..11), name, "a hole at the end is seen");
+        assert_eq!(a.name(&of_a, 5..8), a.name(&of_a, 6..9), "holes of one length are one");
+        assert_eq!(a.name(&of_a, 0..13), None);
     }
 }

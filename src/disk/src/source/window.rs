@@ -43,4 +43,11 @@ impl ReadAt for Window {
         let data = self.inner.next_data(self.start + offset)?.filter(|data| data.start < end);
         Ok(data.map(|data| data.start - self.start..data.end.min(end) - self.start))
     }
+
+    fn name(&self, range: Range<u64>) -> Option<[u8; 32]> {
+        if range.end > self.len || range.start > range.end {
+            return None;
+        }
+        self.inner.name(self.start + range.start..self.start + range.end)
+    }
 }
