@@ -1,6 +1,5 @@
 //! The whole path of an image, as numbered steps.
 
-use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,14 +7,15 @@ use std::sync::Arc;
 use serde::Serialize;
 use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk, Disk};
 use vmbake_disk::ext4::{self, AuthorError, ReadError, VolumeOptions};
-use vmbake_disk::image::{Format, Image, ImageError};
+use vmbake_disk::image::Format;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Origin, Timestamp, Tree};
 use vmbake_disk::write::{Output, WriteError, Written};
 
-use crate::fetch::{FetchError, Supply, fetch, fetch_base};
+use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use crate::http::Client;
 use crate::images::{ImagesError, lay_out};
+use crate::inputs::{InputError, prepare};
 use crate::layer::{LayerError, Layers};
 use crate::lint::{Finding, lint};
 use crate::manifest::{Digest, Manifest, ManifestError};
@@ -24,9 +24,8 @@ use crate::origin::{self, Ingredients, OriginError};
 use crate::progress::{Progress, human_bytes};
 use crate::publish::{Pending, PublishError, forget_sums, record_sums, write_file};
 use crate::sources::Sources;
-use crate::stage::{StageError, stage};
+use crate::stage::{Plan, StageError};
 use crate::store::Store;
-use crate::verify::{VerifyError, check_file, verify};
 
 /// Why a bake stopped.
 #[derive(Debug, thiserror::Error)]
@@ -37,11 +36,7 @@ pub enum BakeError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error(transparent)]
-    Verify(#[from] VerifyError),
-    #[error("{path}: cannot open the base image")]
-    OpenBase { path: PathBuf, source: std::io::Error },
-    #[error("{path}: the base image is unusable")]
-    Image { path: PathBuf, source: ImageError },
+    Input(#[from] InputError),
     #[error("{path}: the base image's partitions are unusable")]
     Partitions { path: PathBuf, source: AssembleError },
     #[error("{path}: the root file system is unusable")]
@@ -78,7 +73,7 @@ impl BakeError {
         match self {
             Self::Manifest(error) => Some(error),
             Self::Fetch(error) => Some(error),
-            Self::Verify(error) => Some(error),
+            Self::Input(error) => Some(error),
             Self::Layer(error) => Some(error),
             Self::Images(error) => Some(error),
             Self::Stage(error) => Some(error),
@@ -156,24 +151,26 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
     let pending = request.outputs(&manifest.name())?;
 
-    // 2. Every input is proven before any of it is used.
+    // 2. Who installs what is known before anything is read.
     let supply = request.supply();
-    let verified = verify(fetch(&manifest, &supply, progress)?, request.threads)?;
-    let bytes: u64 = verified.artifacts().iter().map(|artifact| artifact.dependency().size).sum();
-    progress.step("verified", &format!("{} artifacts, {}", verified.artifacts().len(), human_bytes(bytes)));
-    let path = base_path(request, &manifest, &supply, progress)?;
-    let (base, base_len) = open_base(&path, &request.arch)?;
-    let (file_system, base_tree) = read_root(&path, &base)?;
-    progress.step("read", &format!("{}: {} files", path.display(), base_tree.walk().count()));
-
-    // 3. The layers are staged and merged into one tree.
-    let epoch = epoch(&base_tree)?;
+    let fetched = fetch(&manifest, &supply, progress)?;
+    let base = request.base(&manifest, &supply, progress)?;
     let layers = Layers::load(request.layers.as_deref())?.resolve(&request.kind, &request.os)?;
-    let names: Vec<&str> = layers.iter().map(|layer| layer.schema.name.as_str()).collect();
-    progress.step("layers", &names.join(", "));
+    let names = layers.iter().map(|layer| layer.schema.name.as_str()).collect::<Vec<_>>().join(", ");
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
     let images = wants_images.then(|| lay_out(&manifest, &supply, progress)).transpose()?;
-    let staged = stage(layers, &verified, images, &manifest)?;
+    let plan = Plan::new(layers, &manifest)?;
+
+    // 3. Every input is proven, and decoded where no earlier bake has; then the layers are merged into one tree.
+    let (staged, base) = prepare(plan, fetched, base, images, &request.store, request.threads)?;
+    let (count, bytes) = manifest.content().dependencies.values().fold((0, 0), |(n, sum), one| (n + 1, sum + one.size));
+    progress.step("verified", &format!("{count} artifacts, {}", human_bytes(bytes)));
+    let (path, base_len) = (base.path, base.disk.len());
+    let base = open_base(&path, base.disk, &request.arch)?;
+    let (file_system, base_tree) = read_root(&path, &base)?;
+    progress.step("read", &format!("{}: {} files", path.display(), base_tree.walk().count()));
+    progress.step("layers", &names);
+    let epoch = epoch(&base_tree)?;
     let ingredients = Ingredients::note(&manifest, &staged, &base_tree)?;
     let mut tree = merge(base_tree, staged, &manifest, epoch)?;
     let origins = origin::record(&ingredients, &mut tree, epoch)?;
@@ -209,39 +206,16 @@ fn seed(manifest: &Manifest) -> [u8; 16] {
     seed
 }
 
-/// Where the base image is, proven against the manifest where that pins it.
-fn base_path(
-    request: &Request,
-    manifest: &Manifest,
-    supply: &Supply<'_>,
-    progress: &Progress,
-) -> Result<PathBuf, BakeError> {
-    let (path, hashed) = match &request.base {
-        Some(path) => (path.clone(), false),
-        None => {
-            let base = fetch_base(manifest, supply, progress)?;
-            (base.path, base.hashed)
-        }
-    };
-    if let Some(pinned) = manifest.content().os.image.as_ref().filter(|_| !hashed) {
-        let open = |source| BakeError::OpenBase { path: path.clone(), source };
-        check_file("the base image", &path, &mut File::open(&path).map_err(open)?, pinned)?;
-    }
-    Ok(path)
-}
-
-/// Opens the base image; tells its length too.
-fn open_base(path: &Path, arch: &str) -> Result<(BaseDisk, u64), BakeError> {
+/// Finds the base's partitions.
+fn open_base(path: &Path, disk: Arc<dyn ReadAt>, arch: &str) -> Result<BaseDisk, BakeError> {
     let path = || path.to_owned();
-    let image = Image::open(&path()).map_err(|source| BakeError::Image { path: path(), source })?;
-    let len = image.len();
-    let base = disk::open(Arc::new(image)).map_err(|source| BakeError::Partitions { path: path(), source })?;
+    let base = disk::open(disk).map_err(|source| BakeError::Partitions { path: path(), source })?;
     // A disk whose root partition is of the plain Linux type does not tell; its packages will.
     match base.arch().map(Arch::name) {
         Some(found) if found != arch => {
             Err(BakeError::Arch { path: path(), expected: arch.to_owned(), found: found.to_owned() })
         }
-        _ => Ok((base, len)),
+        _ => Ok(base),
     }
 }
 
@@ -270,6 +244,13 @@ fn epoch(base: &Tree) -> Result<Timestamp, BakeError> {
 impl Request {
     fn supply(&self) -> Supply<'_> {
         Supply { store: &self.store, sources: &self.sources, client: self.client.as_ref(), threads: self.threads }
+    }
+
+    fn base(&self, manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
+        match &self.base {
+            Some(path) => open_base_file(manifest, path),
+            None => fetch_base(manifest, supply, progress),
+        }
     }
 
     fn outputs(&self, name: &str) -> Result<Vec<(Format, Pending)>, PublishError> {

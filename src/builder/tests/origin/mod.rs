@@ -1,5 +1,5 @@
-//! Where the paths of an image came from and how two images differ: small images are baked, changed and asked, as an
-//! ordinary user.
+//! Where the paths of an image came from, how two images differ, and what a store keeps for the next one: small images are
+//! baked, changed and asked, as an ordinary user.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,3 +12,4 @@ mod image;
 mod bakery;
 mod explain;
 mod diff;
+mod decoded;
