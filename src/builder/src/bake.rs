@@ -1,17 +1,20 @@
 //! The whole path of an image, as numbered steps.
 
+mod outputs;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk, Disk};
+use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk};
 use vmbake_disk::ext4::{self, AuthorError, ReadError, VolumeOptions};
 use vmbake_disk::image::Format;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Origin, Timestamp, Tree};
-use vmbake_disk::write::{Output, WriteError, Written};
+use vmbake_disk::write::WriteError;
 
+use crate::again::{Again, Done, Inputs};
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use crate::http::Client;
 use crate::images::{ImagesError, lay_out};
@@ -22,7 +25,7 @@ use crate::manifest::{Digest, Manifest, ManifestError};
 use crate::merge::{MergeError, merge};
 use crate::origin::{self, Ingredients, OriginError};
 use crate::progress::{Progress, human_bytes};
-use crate::publish::{Pending, PublishError, forget_sums, record_sums, write_file};
+use crate::publish::PublishError;
 use crate::sources::Sources;
 use crate::stage::{Plan, StageError};
 use crate::store::Store;
@@ -146,16 +149,23 @@ pub struct BakedFile {
 
 /// Bakes an image.
 pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> {
-    // 1. The outputs get their place first: a bake that could not be published must not run.
+    // 1. What the last bake made of the same inputs stays. Else the outputs get their place first: a bake that could not be
+    //    published must not run.
     let manifest = Manifest::load(&request.manifest)?;
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
-    let pending = request.outputs(&manifest.name())?;
+    let layers = Layers::load(request.layers.as_deref())?.resolve(&request.kind, &request.os)?;
+    let targets = request.targets(&manifest.name());
+    let again = Again::look(&request.store, &targets);
+    let inputs = Inputs::new(&manifest, &layers, request.size);
+    if let Some(baked) = request.unchanged(&manifest, &inputs, &again, progress)? {
+        return Ok(baked);
+    }
+    let pending = request.outputs(&targets)?;
 
     // 2. Who installs what is known before anything is read.
     let supply = request.supply();
     let fetched = fetch(&manifest, &supply, progress)?;
     let base = request.base(&manifest, &supply, progress)?;
-    let layers = Layers::load(request.layers.as_deref())?.resolve(&request.kind, &request.os)?;
     let names = layers.iter().map(|layer| layer.schema.name.as_str()).collect::<Vec<_>>().join(", ");
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
     let images = wants_images.then(|| lay_out(&manifest, &supply, progress)).transpose()?;
@@ -165,6 +175,7 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     let (staged, base) = prepare(plan, fetched, base, images, &request.store, request.threads)?;
     let (count, bytes) = manifest.content().dependencies.values().fold((0, 0), |(n, sum), one| (n + 1, sum + one.size));
     progress.step("verified", &format!("{count} artifacts, {}", human_bytes(bytes)));
+    let inputs = base.digest.and_then(|base| inputs.digest(base));
     let (path, base_len) = (base.path, base.disk.len());
     let base = open_base(&path, base.disk, &request.arch)?;
     let (file_system, base_tree) = read_root(&path, &base)?;
@@ -192,9 +203,14 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
     progress.step("authored", &format!("{} of {}", human_bytes(disk.map().data_len()), human_bytes(disk_len)));
 
-    // 5. Each byte is read once, and written, compressed and hashed on the way.
-    let written = request.write(&disk, &pending, progress)?;
-    request.publish(&manifest, &origins, pending, written, progress)
+    // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
+    let name = disk.name(0..disk.len()).map(Digest::Sha256);
+    let written = request.write(&disk, name, &again, &pending, progress)?;
+    let (baked, beside, images) = request.publish(&manifest, &origins, pending, &written, progress)?;
+    if let (Some(inputs), Some(disk), Some(beside)) = (inputs, name, beside) {
+        again.note(Done { inputs, disk, beside, images }, written);
+    }
+    Ok(baked)
 }
 
 /// The hash seed of the file system's directories: 16 bytes of the manifest's digest.
@@ -251,55 +267,5 @@ impl Request {
             Some(path) => open_base_file(manifest, path),
             None => fetch_base(manifest, supply, progress),
         }
-    }
-
-    fn outputs(&self, name: &str) -> Result<Vec<(Format, Pending)>, PublishError> {
-        let target = |format: &Format| self.out.join(format!("{name}.{format}"));
-        let create = |format: &Format| Ok((*format, Pending::create(&target(format), self.force)?));
-        self.formats.iter().map(create).collect()
-    }
-
-    fn write(
-        &self,
-        disk: &Disk,
-        pending: &[(Format, Pending)],
-        progress: &Progress,
-    ) -> Result<Vec<Written>, BakeError> {
-        let bar = progress.bar("writing", disk.len());
-        let outputs: Vec<Output<'_>> =
-            pending.iter().map(|(format, pending)| Output { format: *format, file: pending.file() }).collect();
-        let written = vmbake_disk::write::write(disk, &outputs, self.threads, &|bytes| bar.inc(bytes));
-        bar.finish_and_clear();
-        Ok(written?)
-    }
-
-    /// Gives the outputs their names: the digests of old files go first and those of the new ones come last, so that
-    /// `SHA256SUMS` never speaks of a file that is not there.
-    fn publish(
-        &self,
-        manifest: &Manifest,
-        origins: &[u8],
-        pending: Vec<(Format, Pending)>,
-        written: Vec<Written>,
-        progress: &Progress,
-    ) -> Result<Baked, BakeError> {
-        let name = manifest.name();
-        let (manifest_name, origins_name) = (format!("{name}.json"), format!("{name}.origin.json"));
-        let origins_digest = Digest::of(origins);
-        let mut digests = vec![(manifest_name.clone(), manifest.digest()), (origins_name.clone(), origins_digest)];
-        digests.extend(written.iter().map(|file| (format!("{name}.{}", file.format), Digest::Sha256(file.sha256))));
-        forget_sums(&self.out, &digests.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
-        write_file(&self.out.join(manifest_name), manifest.text(), true)?;
-        write_file(&self.out.join(origins_name), origins, true)?;
-        let mut outputs = Vec::new();
-        for ((format, pending), written) in pending.into_iter().zip(written) {
-            pending.publish()?;
-            let path: &Path = &self.out.join(format!("{name}.{format}"));
-            progress.step("wrote", &format!("{}, {}", path.display(), human_bytes(written.file_len)));
-            let digest = Digest::Sha256(written.sha256);
-            outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, digest });
-        }
-        record_sums(&self.out, &digests)?;
-        Ok(Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs })
     }
 }

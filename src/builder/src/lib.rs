@@ -28,6 +28,8 @@ pub mod inputs;
 pub mod merge;
 pub mod origin;
 pub mod publish;
+pub mod record;
+mod again;
 pub mod bake;
 
 pub mod cli;
@@ -37,6 +39,7 @@ pub mod hint;
 pub mod inspect;
 pub mod lint;
 pub mod machine;
+mod named;
 pub mod parallel;
 pub mod progress;
 pub mod user_data;

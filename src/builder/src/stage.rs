@@ -20,7 +20,8 @@ use crate::embedded::{MissingProgram, program};
 use crate::images::Layout;
 use crate::layer::{Install, Layer};
 use crate::manifest::Manifest;
-use crate::store::Store;
+use crate::named::named;
+use crate::store::{Form, Store};
 use crate::verify::Artifact;
 
 /// Name of the artifact that the builder brings itself: the first-boot program.
@@ -162,24 +163,24 @@ fn stage_one(
 ) -> Result<StagedArtifact, StageError> {
     let (name, digest) = (artifact.name().to_owned(), &artifact.dependency().digest);
     let read = |source| StageError::Read { name: name.clone(), source };
-    let (file, content): (File, Content) = match install {
+    let (file, form, content): (File, &str, Content) = match install {
         Install::File { path, mode } => {
             let len = artifact.dependency().size;
             let content = Content::File { path: path.clone(), mode: *mode, len };
-            (artifact.file().try_clone().map_err(read)?, content)
+            (artifact.file().try_clone().map_err(read)?, "file", content)
         }
         Install::Tar { path, strip, members } => {
             let archive = |source| StageError::Archive { name: name.clone(), source };
             let (plain, entries) = archive::open_kept(artifact.file(), digest, store).map_err(archive)?;
             let members = archive::select(entries, path, *strip, members).map_err(archive)?;
-            (plain, Content::Members(members))
+            (plain, Form::Tar.name(), Content::Members(members))
         }
         Install::Deb => {
             let failed = |source| StageError::Deb { name: name.clone(), source };
             let (data, deb) = deb::read(artifact, arch, store).map_err(failed)?;
-            (data, Content::Deb(deb))
+            (data, Form::DebData.name(), Content::Deb(deb))
         }
     };
-    let source: Arc<dyn ReadAt> = Arc::new(FileSource::new(file).map_err(read)?);
+    let source = named(Arc::new(FileSource::new(file).map_err(read)?), digest, form);
     Ok(StagedArtifact { layer, name: name.clone(), digest: digest.to_string(), source, content })
 }

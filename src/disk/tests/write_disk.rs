@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod again;
+
 use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;

@@ -15,6 +15,7 @@ use vmbake_disk::source::{FileSource, ReadAt};
 
 use super::BaseDisk;
 use crate::manifest::Digest;
+use crate::named::named;
 use crate::store::{Decoded, Form, Spool, Store};
 use crate::verify::Base;
 
@@ -105,6 +106,8 @@ impl Raw {
             Some(source) => Arc::new(source),
             None => image,
         };
+        let disk =
+            digest.map_or_else(|| Arc::clone(&disk), |digest| named(Arc::clone(&disk), &digest, Form::Disk.name()));
         BaseDisk { path, digest, disk }
     }
 }

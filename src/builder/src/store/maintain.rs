@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::manifest::Digest;
 use crate::parallel::for_each;
+use crate::record;
 
 use super::{Store, StoreError, decoded, remove, seen};
 
@@ -60,7 +61,8 @@ pub(super) fn collect(store: &Store, keep: &BTreeSet<Digest>, dry_run: bool) -> 
     let kept: BTreeSet<String> = keep.iter().map(Digest::hex).collect();
     let forms = decoded::needless(store, |hex| kept.contains(hex))?;
     let mut garbage = Garbage::default();
-    for path in needless.into_iter().chain(forms).chain(seen::stale(store)?).chain(files(store.root.join("partial"))?) {
+    let needless = needless.into_iter().chain(forms).chain(seen::stale(store)?).chain(record::stale(store));
+    for path in needless.chain(files(store.root.join("partial"))?) {
         let len = std::fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
         if !dry_run {
             remove(&path)?;

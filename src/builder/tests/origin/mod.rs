@@ -13,3 +13,4 @@ mod bakery;
 mod explain;
 mod diff;
 mod decoded;
+mod again;

@@ -124,13 +124,16 @@ impl Map {
     pub fn read_exact_at(&self, sources: &Sources, buf: &mut [u8], offset: u64) -> io::Result<()> {
         let end = offset.checked_add(buf.len() as u64).filter(|end| *end <= self.len);
         let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
-        buf.fill(0);
+        let mut done = offset;
         let first = self.extents.partition_point(|extent| extent.end() <= offset);
         for extent in self.extents[first..].iter().take_while(|extent| extent.at < end) {
             let (from, to) = (extent.at.max(offset), extent.end().min(end));
+            buf[index(done - offset)..index(from - offset)].fill(0);
             let part = &mut buf[index(from - offset)..index(to - offset)];
             sources.get(extent.source).read_exact_at(part, extent.offset + (from - extent.at))?;
+            done = to;
         }
+        buf[index(done - offset)..].fill(0);
         Ok(())
     }
 
