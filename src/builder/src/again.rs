@@ -44,15 +44,12 @@ pub(crate) struct Again<'a> {
     records: Vec<(Format, Record)>,
 }
 
-/// A bake that is done.
-pub(crate) struct Done {
-    pub(crate) inputs: Digest,
-    /// Name of the disk.
-    pub(crate) disk: Digest,
+/// How published files are known again.
+pub(crate) struct Published {
     /// The manifest and the record of origins.
     pub(crate) beside: [Kept; 2],
     /// The images, in the order of what was written.
-    pub(crate) images: Vec<Option<Kept>>,
+    pub(crate) images: Vec<Kept>,
 }
 
 impl<'a> Again<'a> {
@@ -110,21 +107,13 @@ impl<'a> Again<'a> {
         Earlier { qcow2: qcow2.zip(record).map(file), same }
     }
 
-    /// Notes what was done, for the next bake.
-    pub(crate) fn note(self, done: Done, written: Vec<Written>) {
+    /// Notes what was made of `inputs`, a disk of that name, for the next bake.
+    pub(crate) fn note(self, inputs: Digest, disk: Digest, published: Published, written: Vec<Written>) {
         let Some(program) = self.program else { return };
-        for (image, written) in done.images.into_iter().zip(written) {
-            let Some(image) = image else { continue };
-            let record = Record {
-                program,
-                inputs: done.inputs,
-                disk: done.disk,
-                format: written.format.to_string(),
-                image,
-                beside: done.beside.clone(),
-                clusters: written.clusters,
-            };
-            record.save(self.store);
+        let Published { beside, images } = published;
+        for (image, Written { format, clusters, .. }) in images.into_iter().zip(written) {
+            let (format, beside) = (format.to_string(), beside.clone());
+            Record { program, inputs, disk, format, image, beside, clusters }.save(self.store);
         }
     }
 }

@@ -14,7 +14,7 @@ use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Origin, Timestamp, Tree};
 use vmbake_disk::write::WriteError;
 
-use crate::again::{Again, Done, Inputs};
+use crate::again::{Again, Inputs};
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use crate::http::Client;
 use crate::images::{ImagesError, lay_out};
@@ -206,9 +206,9 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
     let name = disk.name(0..disk.len()).map(Digest::Sha256);
     let written = request.write(&disk, name, &again, &pending, progress)?;
-    let (baked, beside, images) = request.publish(&manifest, &origins, pending, &written, progress)?;
-    if let (Some(inputs), Some(disk), Some(beside)) = (inputs, name, beside) {
-        again.note(Done { inputs, disk, beside, images }, written);
+    let (baked, published) = request.publish(&manifest, &origins, pending, &written, progress)?;
+    if let (Some(inputs), Some(disk), Some(published)) = (inputs, name, published) {
+        again.note(inputs, disk, published, written);
     }
     Ok(baked)
 }

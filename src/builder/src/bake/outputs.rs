@@ -7,7 +7,7 @@ use vmbake_disk::image::Format;
 use vmbake_disk::write::{Output, Written};
 
 use super::{BakeError, Baked, BakedFile, Request};
-use crate::again::{Again, Inputs, file_digest};
+use crate::again::{Again, Inputs, Published, file_digest};
 use crate::fetch::FetchError;
 use crate::manifest::{Digest, Manifest};
 use crate::policy;
@@ -81,7 +81,7 @@ impl Request {
         pending: Vec<(Format, Pending)>,
         written: &[Written],
         progress: &Progress,
-    ) -> Result<(Baked, Option<[Kept; 2]>, Vec<Option<Kept>>), BakeError> {
+    ) -> Result<(Baked, Option<Published>), BakeError> {
         let name = manifest.name();
         let (manifest_name, origins_name) = (format!("{name}.json"), format!("{name}.origin.json"));
         let origins_digest = Digest::of(origins);
@@ -105,6 +105,7 @@ impl Request {
             outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, digest });
         }
         record_sums(&self.out, &digests)?;
-        Ok((Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs }, beside, images))
+        let published = beside.zip(images.into_iter().collect()).map(|(beside, images)| Published { beside, images });
+        Ok((Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs }, published))
     }
 }
