@@ -75,7 +75,8 @@ refuse "base of another architecture" 'for amd64, not for arm64' --arch arm64 --
 # Bad manifests, artifacts and layers.
 sed 's/"kind"/"kinds"/' "$work/unpinned.json" >"$work/bad.json"
 refuse "manifest with an unknown key" 'bad.json:[0-9]+:[0-9]+' --base "$base" --manifest "$work/bad.json" --store "$store"
-cp -r "$store" "$work/store"
+mkdir "$work/store"
+cp -r "$store/blobs" "$work/store"
 chmod -R u+w "$work/store"
 blob=$(ls -S "$work/store/blobs/sha256" | head -n 1)
 printf 'x' | dd of="$work/store/blobs/sha256/$blob" bs=1 seek=1000 conv=notrunc status=none

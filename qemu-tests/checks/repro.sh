@@ -1,6 +1,6 @@
 #!/bin/bash
 # repro.sh VMBAKE BASE MANIFEST: bakes twice, the second time with another thread count, folder, umask, time zone, locale
-# and (as root) user, and compares every byte of the outputs.
+# and (as root) user, and compares every byte of the outputs. The first store has decoded artifacts, the second cannot keep any.
 set -euo pipefail
 vmbake=$(realpath "$1") base=$(realpath "$2") manifest=$(realpath "$3")
 store=${STORE:-${XDG_CACHE_HOME:-$HOME/.cache}/vmbake/store}
@@ -15,7 +15,8 @@ TZ=UTC LC_ALL=C "$vmbake" bake node --offline --base "$base" --manifest "$manife
 cp "$vmbake" "$work/vmbake"
 cp --reflink=auto "$base" "$work/base"
 cp "$manifest" "$work/manifest.json"
-cp -r "$store" "$work/store"
+mkdir "$work/store"
+cp -r "$store/blobs" "$work/store"
 chmod -R a+rX "$work/base" "$work/manifest.json" "$work/store"
 other=()
 [ "$(id -u)" != 0 ] || other=(setpriv --reuid=65534 --regid=65534 --clear-groups)

@@ -1,32 +1,34 @@
 //! The whole path of an image, as numbered steps.
 
-use std::fs::File;
+mod outputs;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk, Disk};
+use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk};
 use vmbake_disk::ext4::{self, AuthorError, ReadError, VolumeOptions};
-use vmbake_disk::image::{Format, Image, ImageError};
+use vmbake_disk::image::Format;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Origin, Timestamp, Tree};
-use vmbake_disk::write::{Output, WriteError, Written};
+use vmbake_disk::write::WriteError;
 
-use crate::fetch::{FetchError, Supply, fetch, fetch_base};
+use crate::again::{Again, Inputs};
+use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use crate::http::Client;
 use crate::images::{ImagesError, lay_out};
+use crate::inputs::{InputError, prepare};
 use crate::layer::{LayerError, Layers};
 use crate::lint::{Finding, lint};
 use crate::manifest::{Digest, Manifest, ManifestError};
 use crate::merge::{MergeError, merge};
 use crate::origin::{self, Ingredients, OriginError};
 use crate::progress::{Progress, human_bytes};
-use crate::publish::{Pending, PublishError, forget_sums, record_sums, write_file};
+use crate::publish::PublishError;
 use crate::sources::Sources;
-use crate::stage::{StageError, stage};
+use crate::stage::{Plan, StageError};
 use crate::store::Store;
-use crate::verify::{VerifyError, check_file, verify};
 
 /// Why a bake stopped.
 #[derive(Debug, thiserror::Error)]
@@ -37,11 +39,7 @@ pub enum BakeError {
     #[error(transparent)]
     Fetch(#[from] FetchError),
     #[error(transparent)]
-    Verify(#[from] VerifyError),
-    #[error("{path}: cannot open the base image")]
-    OpenBase { path: PathBuf, source: std::io::Error },
-    #[error("{path}: the base image is unusable")]
-    Image { path: PathBuf, source: ImageError },
+    Input(#[from] InputError),
     #[error("{path}: the base image's partitions are unusable")]
     Partitions { path: PathBuf, source: AssembleError },
     #[error("{path}: the root file system is unusable")]
@@ -78,7 +76,7 @@ impl BakeError {
         match self {
             Self::Manifest(error) => Some(error),
             Self::Fetch(error) => Some(error),
-            Self::Verify(error) => Some(error),
+            Self::Input(error) => Some(error),
             Self::Layer(error) => Some(error),
             Self::Images(error) => Some(error),
             Self::Stage(error) => Some(error),
@@ -151,29 +149,39 @@ pub struct BakedFile {
 
 /// Bakes an image.
 pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> {
-    // 1. The outputs get their place first: a bake that could not be published must not run.
+    // 1. What the last bake made of the same inputs stays. Else the outputs get their place first: a bake that could not be
+    //    published must not run.
     let manifest = Manifest::load(&request.manifest)?;
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
-    let pending = request.outputs(&manifest.name())?;
-
-    // 2. Every input is proven before any of it is used.
-    let supply = request.supply();
-    let verified = verify(fetch(&manifest, &supply, progress)?, request.threads)?;
-    let bytes: u64 = verified.artifacts().iter().map(|artifact| artifact.dependency().size).sum();
-    progress.step("verified", &format!("{} artifacts, {}", verified.artifacts().len(), human_bytes(bytes)));
-    let path = base_path(request, &manifest, &supply, progress)?;
-    let (base, base_len) = open_base(&path, &request.arch)?;
-    let (file_system, base_tree) = read_root(&path, &base)?;
-    progress.step("read", &format!("{}: {} files", path.display(), base_tree.walk().count()));
-
-    // 3. The layers are staged and merged into one tree.
-    let epoch = epoch(&base_tree)?;
     let layers = Layers::load(request.layers.as_deref())?.resolve(&request.kind, &request.os)?;
-    let names: Vec<&str> = layers.iter().map(|layer| layer.schema.name.as_str()).collect();
-    progress.step("layers", &names.join(", "));
+    let targets = request.targets(&manifest.name());
+    let again = Again::look(&request.store, &targets);
+    let inputs = Inputs::new(&manifest, &layers, request.size);
+    if let Some(baked) = request.unchanged(&manifest, &inputs, &again, progress)? {
+        return Ok(baked);
+    }
+    let pending = request.outputs(&targets)?;
+
+    // 2. Who installs what is known before anything is read.
+    let supply = request.supply();
+    let fetched = fetch(&manifest, &supply, progress)?;
+    let base = request.base(&manifest, &supply, progress)?;
+    let names = layers.iter().map(|layer| layer.schema.name.as_str()).collect::<Vec<_>>().join(", ");
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
     let images = wants_images.then(|| lay_out(&manifest, &supply, progress)).transpose()?;
-    let staged = stage(layers, &verified, images, &manifest)?;
+    let plan = Plan::new(layers, &manifest)?;
+
+    // 3. Every input is proven, and decoded where no earlier bake has; then the layers are merged into one tree.
+    let (staged, base) = prepare(plan, fetched, base, images, &request.store, request.threads)?;
+    let (count, bytes) = manifest.content().dependencies.values().fold((0, 0), |(n, sum), one| (n + 1, sum + one.size));
+    progress.step("verified", &format!("{count} artifacts, {}", human_bytes(bytes)));
+    let inputs = base.digest.and_then(|base| inputs.digest(base));
+    let (path, base_len) = (base.path, base.disk.len());
+    let base = open_base(&path, base.disk, &request.arch)?;
+    let (file_system, base_tree) = read_root(&path, &base)?;
+    progress.step("read", &format!("{}: {} files", path.display(), base_tree.walk().count()));
+    progress.step("layers", &names);
+    let epoch = epoch(&base_tree)?;
     let ingredients = Ingredients::note(&manifest, &staged, &base_tree)?;
     let mut tree = merge(base_tree, staged, &manifest, epoch)?;
     let origins = origin::record(&ingredients, &mut tree, epoch)?;
@@ -195,9 +203,14 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
     progress.step("authored", &format!("{} of {}", human_bytes(disk.map().data_len()), human_bytes(disk_len)));
 
-    // 5. Each byte is read once, and written, compressed and hashed on the way.
-    let written = request.write(&disk, &pending, progress)?;
-    request.publish(&manifest, &origins, pending, written, progress)
+    // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
+    let name = disk.name(0..disk.len()).map(Digest::Sha256);
+    let written = request.write(&disk, name, &again, &pending, progress)?;
+    let (baked, published) = request.publish(&manifest, &origins, pending, &written, progress)?;
+    if let (Some(inputs), Some(disk), Some(published)) = (inputs, name, published) {
+        again.note(inputs, disk, published, written);
+    }
+    Ok(baked)
 }
 
 /// The hash seed of the file system's directories: 16 bytes of the manifest's digest.
@@ -209,39 +222,16 @@ fn seed(manifest: &Manifest) -> [u8; 16] {
     seed
 }
 
-/// Where the base image is, proven against the manifest where that pins it.
-fn base_path(
-    request: &Request,
-    manifest: &Manifest,
-    supply: &Supply<'_>,
-    progress: &Progress,
-) -> Result<PathBuf, BakeError> {
-    let (path, hashed) = match &request.base {
-        Some(path) => (path.clone(), false),
-        None => {
-            let base = fetch_base(manifest, supply, progress)?;
-            (base.path, base.hashed)
-        }
-    };
-    if let Some(pinned) = manifest.content().os.image.as_ref().filter(|_| !hashed) {
-        let open = |source| BakeError::OpenBase { path: path.clone(), source };
-        check_file("the base image", &path, &mut File::open(&path).map_err(open)?, pinned)?;
-    }
-    Ok(path)
-}
-
-/// Opens the base image; tells its length too.
-fn open_base(path: &Path, arch: &str) -> Result<(BaseDisk, u64), BakeError> {
+/// Finds the base's partitions.
+fn open_base(path: &Path, disk: Arc<dyn ReadAt>, arch: &str) -> Result<BaseDisk, BakeError> {
     let path = || path.to_owned();
-    let image = Image::open(&path()).map_err(|source| BakeError::Image { path: path(), source })?;
-    let len = image.len();
-    let base = disk::open(Arc::new(image)).map_err(|source| BakeError::Partitions { path: path(), source })?;
+    let base = disk::open(disk).map_err(|source| BakeError::Partitions { path: path(), source })?;
     // A disk whose root partition is of the plain Linux type does not tell; its packages will.
     match base.arch().map(Arch::name) {
         Some(found) if found != arch => {
             Err(BakeError::Arch { path: path(), expected: arch.to_owned(), found: found.to_owned() })
         }
-        _ => Ok((base, len)),
+        _ => Ok(base),
     }
 }
 
@@ -272,53 +262,10 @@ impl Request {
         Supply { store: &self.store, sources: &self.sources, client: self.client.as_ref(), threads: self.threads }
     }
 
-    fn outputs(&self, name: &str) -> Result<Vec<(Format, Pending)>, PublishError> {
-        let target = |format: &Format| self.out.join(format!("{name}.{format}"));
-        let create = |format: &Format| Ok((*format, Pending::create(&target(format), self.force)?));
-        self.formats.iter().map(create).collect()
-    }
-
-    fn write(
-        &self,
-        disk: &Disk,
-        pending: &[(Format, Pending)],
-        progress: &Progress,
-    ) -> Result<Vec<Written>, BakeError> {
-        let bar = progress.bar("writing", disk.len());
-        let outputs: Vec<Output<'_>> =
-            pending.iter().map(|(format, pending)| Output { format: *format, file: pending.file() }).collect();
-        let written = vmbake_disk::write::write(disk, &outputs, self.threads, &|bytes| bar.inc(bytes));
-        bar.finish_and_clear();
-        Ok(written?)
-    }
-
-    /// Gives the outputs their names: the digests of old files go first and those of the new ones come last, so that
-    /// `SHA256SUMS` never speaks of a file that is not there.
-    fn publish(
-        &self,
-        manifest: &Manifest,
-        origins: &[u8],
-        pending: Vec<(Format, Pending)>,
-        written: Vec<Written>,
-        progress: &Progress,
-    ) -> Result<Baked, BakeError> {
-        let name = manifest.name();
-        let (manifest_name, origins_name) = (format!("{name}.json"), format!("{name}.origin.json"));
-        let origins_digest = Digest::of(origins);
-        let mut digests = vec![(manifest_name.clone(), manifest.digest()), (origins_name.clone(), origins_digest)];
-        digests.extend(written.iter().map(|file| (format!("{name}.{}", file.format), Digest::Sha256(file.sha256))));
-        forget_sums(&self.out, &digests.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
-        write_file(&self.out.join(manifest_name), manifest.text(), true)?;
-        write_file(&self.out.join(origins_name), origins, true)?;
-        let mut outputs = Vec::new();
-        for ((format, pending), written) in pending.into_iter().zip(written) {
-            pending.publish()?;
-            let path: &Path = &self.out.join(format!("{name}.{format}"));
-            progress.step("wrote", &format!("{}, {}", path.display(), human_bytes(written.file_len)));
-            let digest = Digest::Sha256(written.sha256);
-            outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, digest });
+    fn base(&self, manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
+        match &self.base {
+            Some(path) => open_base_file(manifest, path),
+            None => fetch_base(manifest, supply, progress),
         }
-        record_sums(&self.out, &digests)?;
-        Ok(Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs })
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::Read;
 
 use crate::http::{ATTEMPTS, Answer, Client, HttpError, pause};
 use crate::manifest::{Digest, Hasher};
@@ -73,7 +73,7 @@ pub struct Downloaded {
 
 /// Finds `wanted` in `store`, or downloads it; `progress` is told of every byte that is there, once.
 ///
-/// A blob that is there already is hashed, and replaced when it is damaged.
+/// A blob that is there already is hashed, unless it is unchanged since it was, and replaced when it is damaged.
 pub fn obtain(
     client: &Client,
     store: &Store,
@@ -97,10 +97,9 @@ pub fn obtain(
 /// The wanted blob, if it is in the store and is what its name says.
 fn intact(store: &Store, wanted: &Wanted) -> Result<Option<Downloaded>, StoreError> {
     let Some(digest) = wanted.digest else { return Ok(None) };
-    let Some(mut file) = store.blob(&digest)? else { return Ok(None) };
-    let read = |source| StoreError::Read { path: store.path(&digest), source };
-    let (found, size) = digest.of_stream(&mut file).map_err(read)?;
-    file.rewind().map_err(read)?;
+    let Some(file) = store.blob(&digest)? else { return Ok(None) };
+    let path = store.path(&digest);
+    let (found, size) = store.digest(&path, &file, &digest).map_err(|source| StoreError::Read { path, source })?;
     let is_wanted = found == digest && wanted.size.is_none_or(|wanted| wanted == size);
     Ok(is_wanted.then_some(Downloaded { digest, size, file }))
 }

@@ -5,9 +5,11 @@
 
 use std::fs::File;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
+use rustix::fs::OFlags;
 
 use crate::download::{DownloadError, Wanted, obtain};
 use crate::http::Client;
@@ -30,6 +32,8 @@ pub enum FetchError {
     Missing { name: String, version: String, url: String, path: PathBuf },
     #[error("the manifest pins no base image")]
     NoBase,
+    #[error("{path}: cannot open the base image")]
+    OpenBase { path: PathBuf, source: std::io::Error },
     #[error("{name}: cannot be downloaded")]
     Download { name: String, source: DownloadError },
     #[error(transparent)]
@@ -96,13 +100,23 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
     Ok(Fetched { artifacts: results.into_iter().collect::<Result<_, _>>()? })
 }
 
-/// The base image in the store.
+/// A base image that is there.
 #[derive(Debug)]
 pub struct FetchedBase {
     /// Where it is.
     pub path: PathBuf,
+    pub(crate) file: File,
+    /// What the manifest says of it.
+    pub(crate) pinned: Option<Dependency>,
     /// Whether this process has hashed it: then nobody has to do so again.
-    pub hashed: bool,
+    pub(crate) hashed: bool,
+}
+
+impl FetchedBase {
+    /// Length of the file in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.file.metadata().map_or(0, |meta| meta.len())
+    }
 }
 
 /// Finds the base image that `manifest` pins, downloaded where that is needed and possible.
@@ -111,8 +125,20 @@ pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress)
     let bar = progress.bar("fetching", image.size);
     let fetched = one(BASE, image, supply, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
-    let FetchedArtifact { path, hashed, .. } = fetched?;
-    Ok(FetchedBase { path, hashed })
+    let FetchedArtifact { path, file, hashed, dependency, .. } = fetched?;
+    Ok(FetchedBase { path, file, pinned: Some(dependency), hashed })
+}
+
+/// Opens a base image that somebody has brought, for which the same is pinned.
+pub fn open_base_file(manifest: &Manifest, path: &Path) -> Result<FetchedBase, FetchError> {
+    let pinned = manifest.content().os.image.clone();
+    let path = path.to_owned();
+    // Without O_NONBLOCK the opening of a named pipe would wait for its writer.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    match File::options().read(true).custom_flags(flags).open(&path) {
+        Ok(file) => Ok(FetchedBase { path, file, pinned, hashed: false }),
+        Err(source) => Err(FetchError::OpenBase { path, source }),
+    }
 }
 
 /// Every blob that a manifest needs, as far as the store knows: artifacts, the base image, evidence, and what the indexes

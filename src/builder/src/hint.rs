@@ -11,6 +11,7 @@ use crate::embedded::MissingProgram;
 use crate::fetch::FetchError;
 use crate::http::HttpError;
 use crate::images::ImagesError;
+use crate::inputs::InputError;
 use crate::layer::LayerError;
 use crate::machine::MachineError;
 use crate::merge::MergeError;
@@ -38,6 +39,7 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
 /// The error that another one only passes on, and so does not name as its source.
 fn passed_on<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     None.or_else(|| error.downcast_ref::<BakeError>()?.inner())
+        .or_else(|| error.downcast_ref::<InputError>()?.inner())
         .or_else(|| error.downcast_ref::<StageError>()?.inner())
         .or_else(|| error.downcast_ref::<FetchError>()?.inner())
         .or_else(|| error.downcast_ref::<DownloadError>()?.inner())

@@ -11,6 +11,7 @@ use vmbake_disk::source::{FileSource, ReadAt};
 
 use crate::fetch::Supply;
 use crate::manifest::{ContainerImage, Digest, Manifest};
+use crate::named::named;
 use crate::progress::{Progress, human_bytes};
 use crate::proof::oci::{Descriptor, Image, InvalidPlatform, OciError, check_layer, read_document};
 use crate::registry::{RegistryError, pull_pinned};
@@ -105,7 +106,7 @@ fn one(
         check_layer(layer, diff_id, &file).map_err(unusable)?;
         let failed = |source: std::io::Error| OciError::Blob { digest: Box::new(layer.digest), source: source.into() };
         let source = FileSource::new(file).map_err(|source| unusable(failed(source)))?;
-        add(layer, Arc::new(source), layer.size);
+        add(layer, named(Arc::new(source), &layer.digest, "file"), layer.size);
     }
     Ok(json!({
         "mediaType": image.manifest.media_type.to_string(),

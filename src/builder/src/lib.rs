@@ -2,7 +2,7 @@
 //!
 //! The modules stand in the order in which a byte passes them. Those up to `update` make manifests out of `sources.json`. From
 //! there each stage takes only the result of the one before it:
-//! `Manifest -> Fetched -> Verified -> Staged -> Tree -> Volume -> Disk -> Written`.
+//! `Manifest -> Fetched -> Artifact -> Staged -> Tree -> Volume -> Disk -> Written`.
 
 pub mod sources;
 pub mod anchors;
@@ -24,9 +24,12 @@ pub mod first_boot;
 pub mod elf;
 pub mod images;
 pub mod stage;
+pub mod inputs;
 pub mod merge;
 pub mod origin;
 pub mod publish;
+pub mod record;
+mod again;
 pub mod bake;
 
 pub mod cli;
@@ -36,6 +39,7 @@ pub mod hint;
 pub mod inspect;
 pub mod lint;
 pub mod machine;
+mod named;
 pub mod parallel;
 pub mod progress;
 pub mod user_data;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
@@ -69,8 +69,8 @@ impl Pending {
         }
     }
 
-    /// Gives the file its name, replacing what has it.
-    pub fn publish(self) -> Result<(), PublishError> {
+    /// Gives the file its name, replacing what has it; returns it, still open.
+    pub fn publish(self) -> Result<File, PublishError> {
         let rename = |source: std::io::Error| PublishError::Rename { path: self.target.clone(), source };
         self.file.sync_all().map_err(rename)?;
         // linkat(2) cannot replace a file, so the file gets a name beside the target first.
@@ -81,7 +81,8 @@ impl Pending {
         }
         self.link(&partial).map_err(rename)?;
         std::fs::rename(&partial, &self.target).map_err(rename)?;
-        File::open(directory(&self.target)).and_then(|dir| dir.sync_all()).map_err(rename)
+        File::open(directory(&self.target)).and_then(|dir| dir.sync_all()).map_err(rename)?;
+        Ok(self.file)
     }
 
     fn link(&self, name: &Path) -> std::io::Result<()> {
@@ -92,9 +93,27 @@ impl Pending {
 
 /// Writes `content` as `target`, whole or not at all.
 pub fn write_file(target: &Path, content: &[u8], force: bool) -> Result<(), PublishError> {
+    write(target, content, force).map(drop)
+}
+
+fn write(target: &Path, content: &[u8], force: bool) -> Result<File, PublishError> {
     let pending = Pending::create(target, force)?;
     pending.file().write_all(content).map_err(|source| PublishError::Write { path: target.to_owned(), source })?;
     pending.publish()
+}
+
+/// Writes `content` as `target` unless that is a file which has it already; returns the file, open.
+pub fn renew_file(target: &Path, content: &[u8]) -> Result<File, PublishError> {
+    let same = |meta: &std::fs::Metadata| meta.is_file() && meta.len() == content.len() as u64;
+    if target.symlink_metadata().is_ok_and(|meta| same(&meta))
+        && let Ok(file) = File::open(target)
+    {
+        let mut found = Vec::new();
+        if (&file).take(content.len() as u64 + 1).read_to_end(&mut found).is_ok() && found == content {
+            return Ok(file);
+        }
+    }
+    write(target, content, true)
 }
 
 /// Takes the lines of these files out of `SHA256SUMS` of `dir`, before the files themselves change.
@@ -105,11 +124,12 @@ pub fn forget_sums(dir: &Path, names: &[String]) -> Result<(), PublishError> {
     if sums.len() == before { Ok(()) } else { write_sums(dir, &sums) }
 }
 
-/// Records digests of files in `SHA256SUMS` of `dir`; lines of other files stay.
+/// Records digests of files in `SHA256SUMS` of `dir`, unless they are there; lines of other files stay.
 pub fn record_sums(dir: &Path, digests: &[(String, Digest)]) -> Result<(), PublishError> {
-    let mut sums = read_sums(dir)?;
+    let before = read_sums(dir)?;
+    let mut sums = before.clone();
     sums.extend(digests.iter().map(|(name, digest)| (name.clone(), digest.hex())));
-    write_sums(dir, &sums)
+    if sums == before { Ok(()) } else { write_sums(dir, &sums) }
 }
 
 fn read_sums(dir: &Path) -> Result<BTreeMap<String, String>, PublishError> {
@@ -165,5 +185,23 @@ mod tests {
         let text = std::fs::read_to_string(dir.path().join(SUMS)).unwrap();
         let names: Vec<&str> = text.lines().map(|line| line.split_once("  ").unwrap().1).collect();
         assert_eq!(names, ["b", "c"]);
+    }
+
+    #[test]
+    fn a_file_that_is_as_it_should_be_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = dir.path().join("x.json");
+        let inode = |file: File| std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
+        let first = inode(renew_file(&target, b"content").unwrap());
+        assert_eq!(inode(renew_file(&target, b"content").unwrap()), first);
+        for other in [&b"contenT"[..], b"contentcontent", b""] {
+            let renewed = inode(renew_file(&target, other).unwrap());
+            assert_eq!(std::fs::read(&target).unwrap(), other);
+            assert_ne!(renewed, first);
+        }
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        renew_file(&link, b"").unwrap();
+        assert!(link.symlink_metadata().unwrap().is_file(), "a link is replaced, not followed");
     }
 }

@@ -1,6 +1,6 @@
-//! Turns proven artifacts into entries whose contents are ranges of files: [`Verified`] in, [`Staged`] out.
+//! Turns proven artifacts into entries whose contents are ranges of files: [`Artifact`]s in, [`Staged`] out.
 //!
-//! A compressed archive is decompressed once, into an unnamed temporary file; an uncompressed one is used in place.
+//! A compressed archive is decompressed once and kept in the store; an uncompressed one is used in place.
 
 pub mod archive;
 mod headers;
@@ -9,7 +9,6 @@ mod deb;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use vmbake_disk::source::{FileSource, ReadAt};
@@ -21,7 +20,9 @@ use crate::embedded::{MissingProgram, program};
 use crate::images::Layout;
 use crate::layer::{Install, Layer};
 use crate::manifest::Manifest;
-use crate::verify::{Artifact, Verified};
+use crate::named::named;
+use crate::store::{Form, Store};
+use crate::verify::Artifact;
 
 /// Name of the artifact that the builder brings itself: the first-boot program.
 pub(crate) const FIRSTBOOT: &str = "firstboot";
@@ -75,7 +76,7 @@ pub(crate) struct StagedArtifact {
     pub(crate) content: Content,
 }
 
-/// All artifacts of an image, in the order in which they are installed; made only by [`stage`].
+/// All artifacts of an image, in the order in which they are installed; made only of what a [`Plan`] asks for.
 pub struct Staged {
     pub(crate) layers: Vec<Layer>,
     pub(crate) artifacts: Vec<StagedArtifact>,
@@ -83,34 +84,59 @@ pub struct Staged {
     pub(crate) images: Option<Layout>,
 }
 
-/// Stages the artifacts that `layers` install. Every artifact of the manifest must be installed by exactly one layer.
-pub fn stage(
+/// Which layer installs which artifact, before anything was read.
+pub struct Plan {
     layers: Vec<Layer>,
-    verified: &Verified,
-    images: Option<Layout>,
-    manifest: &Manifest,
-) -> Result<Staged, StageError> {
-    let arch = &manifest.content().os.arch;
-    let mut owner: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut artifacts = Vec::new();
-    for (index, layer) in layers.iter().enumerate() {
-        for (name, install) in &layer.schema.artifacts {
-            if let Some(first) = owner.insert(name, index) {
-                let (first, second) = (layers[first].schema.name.clone(), layer.schema.name.clone());
-                return Err(StageError::Twice { name: name.clone(), first, second });
-            }
-            artifacts.push(match verified.artifacts().iter().find(|artifact| artifact.name() == name) {
-                Some(artifact) => stage_one(index, artifact, install, arch)?,
-                None if name == FIRSTBOOT => stage_program(index, install, arch)?,
-                None => {
-                    return Err(StageError::Missing { layer: layer.schema.name.clone(), name: name.clone() });
+    arch: String,
+    /// By name of the artifact: its layer.
+    owners: BTreeMap<String, usize>,
+}
+
+impl Plan {
+    /// Every artifact of the manifest must be installed by exactly one of `layers`.
+    pub fn new(layers: Vec<Layer>, manifest: &Manifest) -> Result<Self, StageError> {
+        let content = manifest.content();
+        let mut owners = BTreeMap::new();
+        for (index, layer) in layers.iter().enumerate() {
+            for name in layer.schema.artifacts.keys() {
+                let schema = &layer.schema;
+                if let Some(first) = owners.insert(name.clone(), index) {
+                    let (first, second) = (layers[first].schema.name.clone(), schema.name.clone());
+                    return Err(StageError::Twice { name: name.clone(), first, second });
                 }
-            });
+                if name != FIRSTBOOT && !content.dependencies.contains_key(name) {
+                    return Err(StageError::Missing { layer: schema.name.clone(), name: name.clone() });
+                }
+            }
+        }
+        match content.dependencies.keys().find(|name| !owners.contains_key(*name)) {
+            Some(name) => Err(StageError::Unused { name: name.clone() }),
+            None => Ok(Self { layers, arch: content.os.arch.clone(), owners }),
         }
     }
-    match verified.artifacts().iter().find(|artifact| !owner.contains_key(artifact.name())) {
-        Some(artifact) => Err(StageError::Unused { name: artifact.name().to_owned() }),
-        None => Ok(Staged { layers, artifacts, images }),
+
+    /// Stages one artifact; what it is decoded to is kept in `store`.
+    pub(crate) fn stage(&self, artifact: &Artifact, store: &Store) -> Result<StagedArtifact, StageError> {
+        let unused = || StageError::Unused { name: artifact.name().to_owned() };
+        let layer = *self.owners.get(artifact.name()).ok_or_else(unused)?;
+        let install = self.layers[layer].schema.artifacts.get(artifact.name()).ok_or_else(unused)?;
+        stage_one(layer, artifact, install, &self.arch, store)
+    }
+
+    /// All that is installed, once every artifact was staged: in the order of the layers, then of their names.
+    pub(crate) fn complete(
+        self,
+        mut artifacts: Vec<StagedArtifact>,
+        images: Option<Layout>,
+    ) -> Result<Staged, StageError> {
+        let there = artifacts.iter().any(|artifact| artifact.name == FIRSTBOOT);
+        if let Some(layer) = self.owners.get(FIRSTBOOT).filter(|_| !there)
+            && let Some(install) = self.layers[*layer].schema.artifacts.get(FIRSTBOOT)
+        {
+            artifacts.push(stage_program(*layer, install, &self.arch)?);
+        }
+        artifacts.sort_by(|a, b| (a.layer, &a.name).cmp(&(b.layer, &b.name)));
+        Ok(Staged { layers: self.layers, artifacts, images })
     }
 }
 
@@ -128,32 +154,33 @@ fn stage_program(layer: usize, install: &Install, arch: &str) -> Result<StagedAr
     })
 }
 
-fn stage_one(layer: usize, artifact: &Artifact, install: &Install, arch: &str) -> Result<StagedArtifact, StageError> {
-    let name = artifact.name().to_owned();
+fn stage_one(
+    layer: usize,
+    artifact: &Artifact,
+    install: &Install,
+    arch: &str,
+    store: &Store,
+) -> Result<StagedArtifact, StageError> {
+    let (name, digest) = (artifact.name().to_owned(), &artifact.dependency().digest);
     let read = |source| StageError::Read { name: name.clone(), source };
-    let (file, content): (File, Content) = match install {
+    let (file, form, content): (File, &str, Content) = match install {
         Install::File { path, mode } => {
             let len = artifact.dependency().size;
             let content = Content::File { path: path.clone(), mode: *mode, len };
-            (artifact.file().try_clone().map_err(read)?, content)
+            (artifact.file().try_clone().map_err(read)?, "file", content)
         }
         Install::Tar { path, strip, members } => {
             let archive = |source| StageError::Archive { name: name.clone(), source };
-            let (plain, entries) = archive::open(artifact.file(), &Limits::ARTIFACT).map_err(archive)?;
+            let (plain, entries) = archive::open_kept(artifact.file(), digest, store).map_err(archive)?;
             let members = archive::select(entries, path, *strip, members).map_err(archive)?;
-            (plain, Content::Members(members))
+            (plain, Form::Tar.name(), Content::Members(members))
         }
         Install::Deb => {
-            let (data, deb) =
-                deb::read(artifact.file(), arch).map_err(|source| StageError::Deb { name: name.clone(), source })?;
-            (data, Content::Deb(deb))
+            let failed = |source| StageError::Deb { name: name.clone(), source };
+            let (data, deb) = deb::read(artifact, arch, store).map_err(failed)?;
+            (data, Form::DebData.name(), Content::Deb(deb))
         }
     };
-    let source: Arc<dyn ReadAt> = Arc::new(FileSource::new(file).map_err(read)?);
-    Ok(StagedArtifact { layer, name: name.clone(), digest: artifact.dependency().digest.to_string(), source, content })
-}
-
-/// Path of the temporary directory, for messages.
-pub(crate) fn temporary() -> PathBuf {
-    std::env::temp_dir()
+    let source = named(Arc::new(FileSource::new(file).map_err(read)?), digest, form);
+    Ok(StagedArtifact { layer, name: name.clone(), digest: digest.to_string(), source, content })
 }

@@ -1,8 +1,9 @@
 //! The content-addressed store of artifacts: `blobs/<algorithm>/<hex>`, as in an OCI image layout.
 //!
 //! A blob gets its name only after its digest was computed while it was written, and is never changed. Whoever reads one
-//! computes the digest again: disks forget. Any number of processes may share a store: a download in progress is a
-//! locked file below `partial/`, and only garbage collection keeps others out.
+//! computes the digest again, unless the file is the very one that was hashed before (`seen/`). What blobs are decoded to is
+//! kept too (`decoded/`). Any number of processes may share a store: what is being written is a locked file below
+//! `partial/`, and only garbage collection keeps others out.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,12 +12,16 @@ use std::path::{Path, PathBuf};
 use crate::manifest::{Digest, Hasher};
 use crate::proof::oci::Descriptor;
 
+pub use decoded::{Decoded, Form, Spool};
 pub use maintain::{Corrupt, Garbage};
 pub use partial::Partial;
 
+mod decoded;
 mod layout;
 mod maintain;
 mod partial;
+mod seen;
+mod stamp;
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +103,8 @@ impl Store {
         Ok(Shared(file))
     }
 
-    /// Hashes every blob and removes those that are not what their names say; `threads` at a time.
+    /// Hashes every blob and removes those that are not what their names say; `threads` at a time. What is known without
+    /// reading is forgotten: decoded forms, and which files were hashed before.
     pub fn verify(&self, threads: std::num::NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
         maintain::verify(self, threads)
     }

@@ -1,15 +1,20 @@
-//! Checks every artifact against its pinned length and digest: [`Fetched`] in, [`Verified`] out.
+//! Checks an input against its pinned length and digest: what was fetched enters, an [`Artifact`] or a [`Base`] leaves.
 //!
-//! Later stages take only [`Verified`], which nothing but [`verify`] makes: what was not checked cannot be staged.
+//! Nothing else makes these, and whatever decodes takes nothing else: what was not checked cannot be decoded. Files that were
+//! hashed before and have not been touched since are not hashed again.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
-use std::num::NonZeroUsize;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::fetch::{Fetched, FetchedArtifact};
+use vmbake_disk::image::{Format, Image, ImageError};
+
+use crate::fetch::{FetchedArtifact, FetchedBase};
 use crate::manifest::{Dependency, Digest};
-use crate::parallel::for_each;
+use crate::store::Store;
+
+/// Name of the base image in messages.
+const BASE: &str = "the base image";
 
 /// Why an artifact is refused.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +26,8 @@ pub enum VerifyError {
     Size { name: String, path: PathBuf, expected: u64, found: u64 },
     #[error("{path}: {name} has digest {found}, the manifest says {expected}")]
     Digest { name: String, path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
+    #[error("{path}: the base image is unusable")]
+    Image { path: PathBuf, source: ImageError },
 }
 
 /// An artifact whose bytes are those that the manifest pins, open at its start.
@@ -48,43 +55,67 @@ impl Artifact {
     }
 }
 
-/// All artifacts of a manifest, sorted by name, each proven; made only by [`verify`].
-#[derive(Debug)]
-pub struct Verified {
-    artifacts: Vec<Artifact>,
-}
-
-impl Verified {
-    /// The artifacts, sorted by name.
-    pub fn artifacts(&self) -> &[Artifact] {
-        &self.artifacts
-    }
-}
-
-/// Hashes all artifacts that fetching has not hashed, on up to `threads` threads. The first refusal by name is returned,
-/// whichever thread met it.
-pub fn verify(fetched: Fetched, threads: NonZeroUsize) -> Result<Verified, VerifyError> {
-    let artifacts = for_each(fetched.artifacts, threads, check).into_iter().collect::<Result<_, _>>()?;
-    Ok(Verified { artifacts })
-}
-
-fn check(artifact: FetchedArtifact) -> Result<Artifact, VerifyError> {
-    let FetchedArtifact { name, dependency, path, mut file, hashed } = artifact;
+/// Checks one artifact, unless fetching it has.
+pub(crate) fn check(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, VerifyError> {
+    let FetchedArtifact { name, dependency, path, file, hashed } = artifact;
     if !hashed {
-        check_file(&name, &path, &mut file, &dependency)?;
+        check_file(&name, &path, &file, &dependency, store)?;
     }
     Ok(Artifact { name, dependency, file })
 }
 
+/// A base image whose bytes are those that the manifest pins, where it pins any.
+#[derive(Debug)]
+pub struct Base {
+    path: PathBuf,
+    image: Image,
+    digest: Option<Digest>,
+}
+
+impl Base {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its digest; only a raw disk that nobody pins has none.
+    pub fn digest(&self) -> Option<&Digest> {
+        self.digest.as_ref()
+    }
+
+    /// Its disk.
+    pub fn into_image(self) -> Image {
+        self.image
+    }
+}
+
+/// Checks the base image, unless fetching it has.
+pub(crate) fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
+    let FetchedBase { path, file, pinned, hashed } = base;
+    let read = |source| VerifyError::Read { name: BASE.to_owned(), path: path.clone(), source };
+    if let Some(pinned) = pinned.as_ref().filter(|_| !hashed) {
+        check_file(BASE, &path, &file, pinned, store)?;
+    }
+    let image = Image::of(file.try_clone().map_err(read)?, &path);
+    let image = image.map_err(|source| VerifyError::Image { path: path.clone(), source })?;
+    let digest = match (&pinned, image.format()) {
+        (Some(pinned), _) => Some(pinned.digest),
+        // Nobody has said what it is; what it is decoded to is found again by what it was today.
+        (None, Format::Qcow2) => Some(store.digest(&path, &file, &Digest::of(b"")).map_err(read)?.0),
+        (None, Format::Raw) => None,
+    };
+    Ok(Base { path, image, digest })
+}
+
 /// Checks one open file against what is pinned of it, and leaves it at its start.
-pub fn check_file(name: &str, path: &Path, file: &mut File, pinned: &Dependency) -> Result<(), VerifyError> {
-    let read = |source| VerifyError::Read { name: name.to_owned(), path: path.to_owned(), source };
+fn check_file(name: &str, path: &Path, file: &File, pinned: &Dependency, store: &Store) -> Result<(), VerifyError> {
+    let read = |source: io::Error| VerifyError::Read { name: name.to_owned(), path: path.to_owned(), source };
     let len = file.metadata().map_err(read)?.len();
     let size = |found| VerifyError::Size { name: name.to_owned(), path: path.to_owned(), expected: pinned.size, found };
     if len != pinned.size {
         return Err(size(len));
     }
-    let (found, len) = pinned.digest.of_stream(&mut *file).map_err(read)?;
+    let (found, len) = store.digest(path, file, &pinned.digest).map_err(read)?;
     if len != pinned.size {
         return Err(size(len));
     }
@@ -92,20 +123,21 @@ pub fn check_file(name: &str, path: &Path, file: &mut File, pinned: &Dependency)
         let (name, path) = (name.to_owned(), path.to_owned());
         return Err(VerifyError::Digest { name, path, expected: Box::new(pinned.digest), found: Box::new(found) });
     }
-    file.seek(SeekFrom::Start(0)).map_err(read)?;
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::num::NonZeroUsize;
+
     use crate::fetch::{Supply, fetch};
     use crate::manifest::Manifest;
     use crate::progress::Progress;
     use crate::sources::Sources;
     use crate::store::Store;
 
-    fn pinned(content: &[u8], size: usize, store: &Path) -> Result<Verified, VerifyError> {
+    fn pinned(content: &[u8], size: usize, store: &Path) -> Result<Vec<Artifact>, VerifyError> {
         let digest = Digest::of(b"good");
         let text = format!(
             r#"{{"vmconfig":{{"version":"dev","kind":"k","os":{{"name":"o","arch":"a"}},"dependencies":
@@ -117,13 +149,14 @@ mod tests {
         let manifest = Manifest::parse(Path::new("m"), text.into_bytes()).unwrap();
         let (sources, threads) = (Sources::load(None).unwrap(), NonZeroUsize::MIN);
         let supply = Supply { store: &store, sources: &sources, client: None, threads };
-        verify(fetch(&manifest, &supply, &Progress::new(true)).unwrap(), threads)
+        let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
+        fetched.artifacts.into_iter().map(|artifact| check(artifact, &store)).collect()
     }
 
     #[test]
     fn only_the_pinned_bytes_pass() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(pinned(b"good", 4, dir.path()).unwrap().artifacts().len(), 1);
+        assert_eq!(pinned(b"good", 4, dir.path()).unwrap().len(), 1);
         assert!(matches!(pinned(b"evil", 4, dir.path()), Err(VerifyError::Digest { .. })));
         assert!(matches!(pinned(b"good", 5, dir.path()), Err(VerifyError::Size { expected: 5, found: 4, .. })));
         assert!(matches!(pinned(b"goo", 4, dir.path()), Err(VerifyError::Size { .. })));

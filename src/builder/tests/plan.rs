@@ -5,16 +5,16 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use vmbake::fetch::{Supply, fetch};
+use vmbake::fetch::{Supply, fetch, open_base_file};
 use vmbake::first_boot::compile;
+use vmbake::inputs::prepare;
 use vmbake::layer::{Layers, check};
 use vmbake::manifest::Manifest;
 use vmbake::merge::merge;
 use vmbake::progress::Progress;
 use vmbake::sources::Sources;
-use vmbake::stage::stage;
+use vmbake::stage;
 use vmbake::store::Store;
-use vmbake::verify::verify;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 use vmbake_firstboot::plan::{PATH, Plan};
@@ -167,8 +167,12 @@ fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     let store = Store::open(Some(dir.path().join("store"))).unwrap();
     let (sources, threads) = (Sources::load(None).unwrap(), NonZeroUsize::MIN);
     let supply = Supply { store: &store, sources: &sources, client: None, threads };
-    let verified = verify(fetch(&manifest, &supply, &Progress::new(true)).unwrap(), threads).unwrap();
-    let staged = stage(layers, &verified, None, &manifest).unwrap();
+    let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
+    // Its disk is not asked for: the tree is given.
+    fs::write(dir.path().join("base"), "").unwrap();
+    let base_file = open_base_file(&manifest, &dir.path().join("base")).unwrap();
+    let plan = stage::Plan::new(layers, &manifest).unwrap();
+    let (staged, _) = prepare(plan, fetched, base_file, None, &store, threads).unwrap();
     merge(base(), staged, &manifest, Timestamp { secs: 1, nanos: 0 }).map_err(|error| error.to_string())
 }
 

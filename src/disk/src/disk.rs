@@ -56,4 +56,8 @@ impl ReadAt for Disk {
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         self.map.next_data(&self.sources, offset)
     }
+
+    fn name(&self, range: Range<u64>) -> Option<[u8; 32]> {
+        self.map.name(&self.sources, range)
+    }
 }

@@ -7,6 +7,7 @@ mod file;
 mod qcow2;
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -82,7 +83,15 @@ enum Inner {
 impl Image {
     /// Opens the image at `path` and reads its header; the rest is read when it is needed.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
-        let file = ImageFile::open(path)?;
+        Self::read(ImageFile::open(path)?)
+    }
+
+    /// As [`Image::open`], for a file that is open already; `path` is for messages.
+    pub fn of(file: File, path: &Path) -> Result<Self, ImageError> {
+        Self::read(ImageFile::of(file, path)?)
+    }
+
+    fn read(file: ImageFile) -> Result<Self, ImageError> {
         let inner = match Qcow2::has_magic(&file)? {
             true => Inner::Qcow2(Box::new(Qcow2::open(file)?)),
             false => Inner::Raw(file.into_source()?),

@@ -2,12 +2,24 @@
 //!
 //! A file of a tree, a file system and a whole disk are each a [`Map`]: runs of bytes that live in some source, with
 //! holes that read as zeros. Nothing is copied until a writer asks for the bytes.
+//!
+//! Bytes may have a name: a digest of where they come from, so that a writer can recognise bytes it has written before
+//! without reading them. Equal names promise equal bytes; equal bytes may well have different names.
 
-use std::fs::File;
+mod file;
+mod named;
+mod window;
+mod map;
+
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+pub use file::FileSource;
+pub use map::{Extent, Map, MapReader, SourceId, Sources};
+pub use named::Named;
+pub use window::Window;
 
 /// Bytes that can be read at any offset, by several threads at once.
 pub trait ReadAt: Send + Sync {
@@ -28,6 +40,11 @@ pub trait ReadAt: Send + Sync {
     fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
         Ok((offset < self.len()).then(|| offset..self.len()))
     }
+
+    /// A digest that nothing but the bytes of `range` has; `None` where the source cannot tell, or ends before.
+    fn name(&self, _range: Range<u64>) -> Option<[u8; 32]> {
+        None
+    }
 }
 
 impl ReadAt for Vec<u8> {
@@ -41,276 +58,9 @@ impl ReadAt for Vec<u8> {
         buf.copy_from_slice(self.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
-}
 
-/// A regular file, opened for reading; its holes are found with `SEEK_DATA`.
-#[derive(Debug)]
-pub struct FileSource {
-    file: File,
-    len: u64,
-}
-
-impl FileSource {
-    /// Wraps an open regular file; its length is taken once, here.
-    pub fn new(file: File) -> io::Result<Self> {
-        let len = file.metadata()?.len();
-        Ok(Self { file, len })
-    }
-}
-
-impl ReadAt for FileSource {
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(buf, offset)
-    }
-
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        if offset >= self.len {
-            return Ok(None);
-        }
-        // The file position is not shared state here: all reads are positioned.
-        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
-            Ok(start) => {
-                let end = rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Hole(start))?;
-                Ok((start < self.len).then(|| start..end.min(self.len)))
-            }
-            Err(rustix::io::Errno::NXIO) => Ok(None),
-            Err(rustix::io::Errno::INVAL) => Ok(Some(offset..self.len)),
-            Err(e) => Err(e.into()),
-        }
-    }
-}
-
-/// A byte range of another source, such as a partition of a disk.
-pub struct Window {
-    inner: Arc<dyn ReadAt>,
-    start: u64,
-    len: u64,
-}
-
-impl Window {
-    /// Narrows `inner` to `range`; fails with `UnexpectedEof` where the range leaves it.
-    pub fn new(inner: Arc<dyn ReadAt>, range: Range<u64>) -> io::Result<Self> {
-        if range.start > range.end || range.end > inner.len() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(Self { inner, start: range.start, len: range.end - range.start })
-    }
-}
-
-impl ReadAt for Window {
-    fn len(&self) -> u64 {
-        self.len
-    }
-
-    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        if offset.checked_add(buf.len() as u64).is_none_or(|end| end > self.len) {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.inner.read_exact_at(buf, self.start + offset)
-    }
-
-    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
-        if offset >= self.len {
-            return Ok(None);
-        }
-        let end = self.start + self.len;
-        let data = self.inner.next_data(self.start + offset)?.filter(|data| data.start < end);
-        Ok(data.map(|data| data.start - self.start..data.end.min(end) - self.start))
-    }
-}
-
-/// Names one source of a [`Sources`] table. Sources are numbered in the order in which they were added, which is the
-/// order in which authored file systems place their contents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SourceId(u32);
-
-/// The sources that the extents of a map refer to. Cloning is cheap: the sources themselves are shared.
-#[derive(Clone, Default)]
-pub struct Sources(Vec<Arc<dyn ReadAt>>);
-
-impl Sources {
-    /// Adds a source and names it.
-    pub fn add(&mut self, source: Arc<dyn ReadAt>) -> SourceId {
-        let id = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
-        self.0.push(source);
-        SourceId(id)
-    }
-
-    /// The source of that name. Panics when `id` was made by another table, which is a programming error.
-    pub fn get(&self, id: SourceId) -> &Arc<dyn ReadAt> {
-        &self.0[id.0 as usize]
-    }
-}
-
-impl std::fmt::Debug for Sources {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|source| source.len())).finish()
-    }
-}
-
-/// A run of bytes at `at` of a map that stands at `offset` of a source. All in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
-    /// Position in the map.
-    pub at: u64,
-    /// Length, never 0.
-    pub len: u64,
-    /// Which source.
-    pub source: SourceId,
-    /// Position in the source.
-    pub offset: u64,
-}
-
-impl Extent {
-    /// End (exclusive) in the map.
-    pub fn end(&self) -> u64 {
-        self.at + self.len
-    }
-}
-
-/// Bytes made of runs of sources; what no extent covers is a hole and reads as zeros.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Map {
-    len: u64,
-    extents: Vec<Extent>,
-}
-
-impl Map {
-    /// An all-zero map of `len` bytes.
-    pub fn hole(len: u64) -> Self {
-        Self { len, extents: Vec::new() }
-    }
-
-    /// The whole of `len` bytes at `offset` of a source.
-    pub fn whole(source: SourceId, offset: u64, len: u64) -> Self {
-        let mut map = Self::hole(len);
-        map.push(Extent { at: 0, len, source, offset });
-        map
-    }
-
-    /// Appends a run; an empty one is ignored, one that continues the last run both here and in its source joins it.
-    ///
-    /// Runs must come in ascending order without overlap and inside the map: anything else is a programming error
-    /// and panics, as the alternative is a corrupt image.
-    pub fn push(&mut self, extent: Extent) {
-        if extent.len == 0 {
-            return;
-        }
-        let end = self.extents.last().map_or(0, Extent::end);
-        assert!(extent.at >= end && extent.end() <= self.len, "extent {extent:?} after {end} of {}", self.len);
-        match self.extents.last_mut() {
-            Some(last)
-                if last.end() == extent.at
-                    && last.source == extent.source
-                    && last.offset + last.len == extent.offset =>
-            {
-                last.len += extent.len;
-            }
-            _ => self.extents.push(extent),
-        }
-    }
-
-    /// Length in bytes, holes included.
-    pub fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// Whether the map has no byte at all.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// The runs, ascending and disjoint.
-    pub fn extents(&self) -> &[Extent] {
-        &self.extents
-    }
-
-    /// Bytes that are not holes.
-    pub fn data_len(&self) -> u64 {
-        self.extents.iter().map(|extent| extent.len).sum()
-    }
-
-    /// Fills `buf` from `offset` of the map.
-    pub fn read_exact_at(&self, sources: &Sources, buf: &mut [u8], offset: u64) -> io::Result<()> {
-        let end = offset.checked_add(buf.len() as u64).filter(|end| *end <= self.len);
-        let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
-        buf.fill(0);
-        let first = self.extents.partition_point(|extent| extent.end() <= offset);
-        for extent in self.extents[first..].iter().take_while(|extent| extent.at < end) {
-            let (from, to) = (extent.at.max(offset), extent.end().min(end));
-            let part = &mut buf[index(from - offset)..index(to - offset)];
-            sources.get(extent.source).read_exact_at(part, extent.offset + (from - extent.at))?;
-        }
-        Ok(())
-    }
-
-    /// The first range at or after `offset` that may hold something other than zeros.
-    pub fn next_data(&self, sources: &Sources, offset: u64) -> io::Result<Option<Range<u64>>> {
-        let first = self.extents.partition_point(|extent| extent.end() <= offset);
-        for extent in &self.extents[first..] {
-            let from = extent.offset + offset.saturating_sub(extent.at);
-            let data = sources.get(extent.source).next_data(from)?;
-            if let Some(data) = data.filter(|data| data.start < extent.offset + extent.len) {
-                let end = data.end.min(extent.offset + extent.len);
-                return Ok(Some(data.start - extent.offset + extent.at..end - extent.offset + extent.at));
-            }
-        }
-        Ok(None)
-    }
-}
-
-/// A position inside a buffer that is in memory, so it fits `usize`.
-fn index(value: u64) -> usize {
-    usize::try_from(value).unwrap_or(usize::MAX)
-}
-
-/// Reads a map from its start to its end as a stream.
-#[derive(Debug)]
-pub struct MapReader<'a> {
-    map: &'a Map,
-    sources: &'a Sources,
-    at: u64,
-}
-
-impl<'a> MapReader<'a> {
-    /// Starts at the first byte.
-    pub fn new(map: &'a Map, sources: &'a Sources) -> Self {
-        Self { map, sources, at: 0 }
-    }
-}
-
-impl io::Read for MapReader<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let len = buf.len().min(index(self.map.len - self.at));
-        self.map.read_exact_at(self.sources, &mut buf[..len], self.at)?;
-        self.at += len as u64;
-        Ok(len)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Read;
-
-    #[test]
-    fn map_reads_runs_and_holes() {
-        let mut sources = Sources::default();
-        let a = sources.add(Arc::new(b"0123456789".to_vec()));
-        let mut map = Map::hole(12);
-        map.push(Extent { at: 2, len: 3, source: a, offset: 4 });
-        map.push(Extent { at: 5, len: 2, source: a, offset: 7 });
-        map.push(Extent { at: 9, len: 1, source: a, offset: 0 });
-        assert_eq!(map.extents().len(), 2, "a run that continues the last one joins it");
-        let mut all = Vec::new();
-        MapReader::new(&map, &sources).read_to_end(&mut all).unwrap();
-        assert_eq!(all, b"\0\x0045678\0\x000\0\0");
-        assert_eq!(map.next_data(&sources, 7).unwrap(), Some(9..10));
-        assert_eq!(map.next_data(&sources, 10).unwrap(), None);
-        assert!(map.read_exact_at(&sources, &mut [0; 4], 10).is_err());
+    fn name(&self, range: Range<u64>) -> Option<[u8; 32]> {
+        let bytes = self.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)?;
+        Some(Sha256::new_with_prefix(named::BYTES).chain_update(bytes).finalize().into())
     }
 }

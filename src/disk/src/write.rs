@@ -4,8 +4,12 @@
 //! The disk is cut into chunks. Worker threads read each chunk that holds data once, write the raw parts and compress
 //! the qcow2 clusters; the calling thread takes the chunks in the order of the disk, appends them and hashes. So the
 //! bytes of a file do not depend on the number of threads. At most [`MAX_IN_FLIGHT`] chunks are in memory.
+//!
+//! What is known of [`Earlier`] files saves work and changes no byte: clusters whose bytes have a known name are taken
+//! over as they were compressed, and a file whose digest is known is not hashed.
 
 mod chunk;
+mod clusters;
 mod qcow2;
 mod raw;
 mod pipeline;
@@ -16,6 +20,7 @@ use std::num::NonZeroUsize;
 
 use crate::disk::Disk;
 use crate::image::Format;
+pub use clusters::{ClusterName, Clusters, Place};
 use qcow2::Qcow2Writer;
 use raw::RawWriter;
 
@@ -37,6 +42,37 @@ pub struct Written {
     pub sha256: [u8; 32],
     /// Length of the file in bytes, holes included.
     pub file_len: u64,
+    /// The clusters of a qcow2 file whose bytes have names.
+    pub clusters: Clusters,
+}
+
+/// What is known from writing earlier disks with the same program.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Earlier<'a> {
+    /// A qcow2 file that was written then and nobody has changed since.
+    pub qcow2: Option<EarlierFile<'a>>,
+    /// Files of this very disk.
+    pub same: &'a [KnownFile],
+}
+
+/// A file of which it is known what it will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KnownFile {
+    /// How the disk is stored.
+    pub format: Format,
+    /// Digest of the whole file.
+    pub sha256: [u8; 32],
+    /// Length of the file in bytes.
+    pub file_len: u64,
+}
+
+/// A qcow2 file with its clusters.
+#[derive(Clone, Copy, Debug)]
+pub struct EarlierFile<'a> {
+    /// The file, open for reading.
+    pub file: &'a File,
+    /// Its clusters.
+    pub clusters: &'a Clusters,
 }
 
 /// Why a disk was not written. Offsets are bytes of the disk, or of the output where a format is named.
@@ -73,12 +109,25 @@ pub fn write(
     threads: NonZeroUsize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Written>, WriteError> {
+    write_again(disk, outputs, &Earlier::default(), threads, progress)
+}
+
+/// Writes the same bytes as [`write`] with less work, as far as something is known of them from `earlier` disks.
+pub fn write_again(
+    disk: &Disk,
+    outputs: &[Output<'_>],
+    earlier: &Earlier<'_>,
+    threads: NonZeroUsize,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<Written>, WriteError> {
     check_sources(disk)?;
-    let mut sinks = outputs.iter().map(|output| Sink::new(disk, *output)).collect::<Result<Vec<_>, _>>()?;
+    let sinks = outputs.iter().map(|output| Sink::new(disk, *output, earlier));
+    let mut sinks = sinks.collect::<Result<Vec<_>, _>>()?;
     let job = chunk::Job {
         disk,
         raw: outputs.iter().filter(|output| output.format == Format::Raw).map(|output| output.file).collect(),
         compress: outputs.iter().any(|output| output.format == Format::Qcow2),
+        earlier: earlier.qcow2,
     };
     let mut done = 0;
     pipeline::run(&job, threads, |chunk| {
@@ -103,14 +152,15 @@ enum Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    fn new(disk: &Disk, Output { format, file }: Output<'a>) -> Result<Self, WriteError> {
+    fn new(disk: &Disk, Output { format, file }: Output<'a>, earlier: &Earlier<'_>) -> Result<Self, WriteError> {
         let found = file.metadata().map_err(|source| output_error(format, "examine", 0, source))?.len();
         if found != 0 {
             return Err(WriteError::NotEmpty { format, len: found });
         }
+        let known = earlier.same.iter().find(|known| known.format == format).copied();
         Ok(match format {
-            Format::Raw => Self::Raw(RawWriter::new(file, disk.len())?),
-            Format::Qcow2 => Self::Qcow2(Box::new(Qcow2Writer::new(file, disk.len())?)),
+            Format::Raw => Self::Raw(RawWriter::new(file, disk.len(), known)?),
+            Format::Qcow2 => Self::Qcow2(Box::new(Qcow2Writer::new(file, disk.len(), known)?)),
         })
     }
 
@@ -131,6 +181,16 @@ fn finish(sinks: Vec<Sink<'_>>) -> Result<Vec<Written>, WriteError> {
             threads.push(thread.map_err(|source| WriteError::Thread { source })?);
         }
         threads.into_iter().map(|thread| thread.join().map_err(|_| WriteError::ThreadLost)?).collect()
+    })
+}
+
+/// Runs `beside` in a thread of its own while `work` is done.
+fn at_once<A: Send, B>(beside: impl FnOnce() -> A + Send, work: impl FnOnce() -> B) -> Result<(A, B), WriteError> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().spawn_scoped(scope, beside);
+        let thread = thread.map_err(|source| WriteError::Thread { source })?;
+        let done = work();
+        Ok((thread.join().map_err(|_| WriteError::ThreadLost)?, done))
     })
 }
 

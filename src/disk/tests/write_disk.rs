@@ -1,5 +1,7 @@
 //! Disks that we write, judged by QEMU, sha256sum and our own reader.
 
+mod again;
+
 use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;

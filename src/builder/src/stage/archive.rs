@@ -16,6 +16,8 @@ use vmbake_disk::tree::{Metadata, Timestamp, components};
 
 use super::compress;
 use super::headers::Headers;
+use crate::manifest::Digest;
+use crate::store::{Form, Store};
 
 /// Longest path, and longest target of a symbolic link, on Linux, in bytes.
 const MAX_PATH: usize = 4095;
@@ -110,7 +112,27 @@ pub enum EntryKind {
 /// Reads all members of the archive `file`, decompressed where that is needed; their contents are ranges of the file that is
 /// returned beside them.
 pub fn open(file: &File, limits: &Limits) -> Result<(File, Vec<Entry>), ArchiveError> {
-    let plain = compress::spool(file, limits)?;
+    open_with(file, limits, |input, format, len| compress::spool(input, format, len, limits))
+}
+
+/// As [`open`], for the artifact with that digest, which was proven: decompressed once and then kept in `store`.
+pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Entry>), ArchiveError> {
+    let limits = &Limits::ARTIFACT;
+    open_with(file, limits, |input, format, len| {
+        compress::spool_kept(input, format, len, limits, (store, digest, Form::Tar))
+    })
+}
+
+fn open_with(
+    file: &File,
+    limits: &Limits,
+    spool: impl FnOnce(&File, &str, u64) -> Result<File, ArchiveError>,
+) -> Result<(File, Vec<Entry>), ArchiveError> {
+    let read_error = |source| ArchiveError::Read { offset: 0, source };
+    let plain = match compress::detect(file)? {
+        Some(format) => spool(file, format, file.metadata().map_err(read_error)?.len())?,
+        None => file.try_clone().map_err(read_error)?,
+    };
     let entries = read(&plain, limits)?;
     Ok((plain, entries))
 }

@@ -6,7 +6,9 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use super::archive::{self, ArchiveError, Entry, EntryKind, Limits};
-use super::compress::spool_stream;
+use super::compress::{spool, spool_kept};
+use crate::store::{Form, Store};
+use crate::verify::Artifact;
 
 /// Largest control archive, in bytes: the largest of Debian has 2 MB, in its list of symbols.
 const MAX_CONTROL: u64 = 32 << 20;
@@ -122,10 +124,10 @@ impl Deb {
     }
 }
 
-/// Reads the package in `file` for an image of `arch`; returns the decompressed data archive beside it.
-pub(super) fn read(file: &File, arch: &str) -> Result<(File, Deb), DebError> {
+/// Reads a package for an image of `arch`; returns the data archive beside it, decompressed once and then kept in `store`.
+pub(super) fn read(artifact: &Artifact, arch: &str, store: &Store) -> Result<(File, Deb), DebError> {
     let read = |source| DebError::Read { source };
-    let mut input = file.try_clone().map_err(read)?;
+    let mut input = artifact.file().try_clone().map_err(read)?;
     check_members(&mut input)?;
     input.seek(SeekFrom::Start(0)).map_err(read)?;
     let mut members = ar::Archive::new(input);
@@ -139,13 +141,17 @@ pub(super) fn read(file: &File, arch: &str) -> Result<(File, Deb), DebError> {
     }
     let plain = member(&mut members, "control.tar", |entry, name| {
         let limits = Limits { floor: MAX_CONTROL, ratio: 0, ..Limits::ARTIFACT };
-        unpack(entry, name, &limits)
+        let len = entry.header().size();
+        spool(entry, compression(name), len, &limits)
+            .map_err(|source| DebError::Archive { member: name.to_owned(), source })
     })?;
     let (control, info) = control_files(&plain)?;
     let (data, entries) = member(&mut members, "data.tar", |entry, name| {
-        let data = unpack(entry, name, &Limits::ARTIFACT)?;
-        let entries = archive::read(&data, &Limits::ARTIFACT)
-            .map_err(|source| DebError::Archive { member: name.to_owned(), source })?;
+        let failed = |source| DebError::Archive { member: name.to_owned(), source };
+        let (limits, len) = (Limits::ARTIFACT, entry.header().size());
+        let kept = (store, &artifact.dependency().digest, Form::DebData);
+        let data = spool_kept(entry, compression(name), len, &limits, kept).map_err(failed)?;
+        let entries = archive::read(&data, &limits).map_err(failed)?;
         Ok((data, entries))
     })?;
     let [name, version, found] =
@@ -204,10 +210,9 @@ fn member<T>(
     }
 }
 
-fn unpack(entry: &mut ar::Entry<'_, File>, name: &str, limits: &Limits) -> Result<File, DebError> {
-    let format = name.split_once(".tar").map_or("", |(_, rest)| rest.trim_start_matches('.')).to_owned();
-    let len = entry.header().size();
-    spool_stream(entry, &format, len, limits).map_err(|source| DebError::Archive { member: name.to_owned(), source })
+/// The extension behind `.tar`, without its dot.
+fn compression(member: &str) -> &str {
+    member.split_once(".tar").map_or("", |(_, rest)| rest.trim_start_matches('.'))
 }
 
 fn control_files(plain: &File) -> Result<(Control, BTreeMap<String, Vec<u8>>), DebError> {

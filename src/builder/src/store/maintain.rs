@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use crate::manifest::Digest;
 use crate::parallel::for_each;
+use crate::record;
 
-use super::{Store, StoreError, remove};
+use super::{Store, StoreError, decoded, remove, seen};
 
 /// A blob that is not what its name says; it has been removed.
 #[derive(Clone, Debug, Serialize)]
@@ -31,6 +32,8 @@ pub struct Garbage {
 }
 
 pub(super) fn verify(store: &Store, threads: NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
+    decoded::drop_all(store)?;
+    seen::forget(store)?;
     let blobs = blobs(store)?;
     let count = blobs.len() as u64;
     let results = for_each(blobs, threads, |(path, name)| {
@@ -54,8 +57,12 @@ pub(super) fn verify(store: &Store, threads: NonZeroUsize) -> Result<(u64, Vec<C
 
 pub(super) fn collect(store: &Store, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<Garbage, StoreError> {
     let needless = blobs(store)?.into_iter().filter(|(_, name)| name.is_none_or(|name| !keep.contains(&name)));
+    let needless: Vec<_> = needless.map(|(path, _)| path).collect();
+    let kept: BTreeSet<String> = keep.iter().map(Digest::hex).collect();
+    let forms = decoded::needless(store, |hex| kept.contains(hex))?;
     let mut garbage = Garbage::default();
-    for path in needless.map(|(path, _)| path).chain(files(store.root.join("partial"))?) {
+    let needless = needless.into_iter().chain(forms).chain(seen::stale(store)?).chain(record::stale(store));
+    for path in needless.chain(files(store.root.join("partial"))?) {
         let len = std::fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
         if !dry_run {
             remove(&path)?;
@@ -79,7 +86,8 @@ fn blobs(store: &Store) -> Result<Vec<(PathBuf, Option<Digest>)>, StoreError> {
     Ok(found)
 }
 
-fn files(folder: PathBuf) -> Result<Vec<PathBuf>, StoreError> {
+/// Every file of a folder, sorted by path; none where it is missing.
+pub(super) fn files(folder: PathBuf) -> Result<Vec<PathBuf>, StoreError> {
     let entries = match std::fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

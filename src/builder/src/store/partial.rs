@@ -94,6 +94,7 @@ impl Partial {
         std::fs::rename(&self.path, &target).map_err(write)?;
         self.file.unlock().map_err(write)?;
         self.file.set_permissions(Permissions::from_mode(0o444)).map_err(write)?;
+        self.store.note_own(&target, &self.file, digest);
         self.file.seek(SeekFrom::Start(0)).map_err(write)?;
         Ok((digest, self.file))
     }
@@ -101,7 +102,7 @@ impl Partial {
 
 /// Opens the file and waits for its lock. Whoever had the lock before may have renamed or removed the file meanwhile: then
 /// the lock is on something that nobody will find again, and a new file is made.
-fn lock(path: &std::path::Path) -> std::io::Result<File> {
+pub(super) fn lock(path: &std::path::Path) -> std::io::Result<File> {
     loop {
         let file = File::options().create(true).truncate(false).read(true).write(true).open(path)?;
         file.lock()?;

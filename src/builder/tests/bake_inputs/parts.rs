@@ -7,11 +7,13 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use vmbake::fetch::{Supply, fetch};
+use vmbake::fetch::{Supply, fetch, open_base_file};
+use vmbake::inputs::prepare;
 use vmbake::layer::Layers;
 use vmbake::manifest::{Digest, Manifest};
 use vmbake::progress::Progress;
 use vmbake::sources::Sources;
+use vmbake::stage::Plan;
 use vmbake::store::Store;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
@@ -89,8 +91,11 @@ fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Err
     let layers = Layers::load(Some(&dir.path().join("layers")))?.resolve(top, "o")?;
     let (sources, threads) = (Sources::load(None)?, NonZeroUsize::MIN);
     let supply = Supply { store: &store, sources: &sources, client: None, threads };
-    let verified = vmbake::verify::verify(fetch(&manifest, &supply, &Progress::new(true))?, threads)?;
-    let staged = vmbake::stage::stage(layers, &verified, None, &manifest)?;
+    let fetched = fetch(&manifest, &supply, &Progress::new(true))?;
+    // Its disk is not asked for: the tree is given.
+    fs::write(dir.path().join("base"), "")?;
+    let base_file = open_base_file(&manifest, &dir.path().join("base"))?;
+    let (staged, _) = prepare(Plan::new(layers, &manifest)?, fetched, base_file, None, &store, threads)?;
     Ok(vmbake::merge::merge(base, staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?)
 }
 

@@ -34,12 +34,25 @@ pub fn baked(dir: &Path, threads: usize) -> (Baked, PathBuf) {
     if !base.exists() {
         image::write_disk(&base_tree(), &base);
     }
+    let request = request(dir, base, &format!("out-{threads}"), threads);
+    (bake(&request, &Progress::new(true)).unwrap(), request.out)
+}
+
+/// The same base as qcow2, in `dir`.
+pub fn qcow2_base(dir: &Path) -> PathBuf {
+    let (raw, qcow2) = (dir.join("base.raw"), dir.join("base.qcow2"));
+    image::write_disk(&base_tree(), &raw);
+    image::convert(&raw, &qcow2);
+    qcow2
+}
+
+/// What to bake on a base, from a manifest, layers and a store that are written into `dir` here.
+pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> Request {
     let store = Store::open(Some(dir.join("store"))).unwrap();
     let manifest = dir.join("manifest.json");
     fs::write(&manifest, manifest_text(&store, &fs::read(&base).unwrap())).unwrap();
     write_layers(&dir.join("layers"));
-    let out = dir.join(format!("out-{threads}"));
-    let request = Request {
+    Request {
         kind: "tools".to_owned(),
         os: "o".to_owned(),
         arch: "amd64".to_owned(),
@@ -51,11 +64,10 @@ pub fn baked(dir: &Path, threads: usize) -> (Baked, PathBuf) {
         client: None,
         size: None,
         formats: vec![Format::Raw],
-        out: out.clone(),
+        out: dir.join(out),
         force: false,
         threads: NonZeroUsize::new(threads).unwrap(),
-    };
-    (bake(&request, &Progress::new(true)).unwrap(), out)
+    }
 }
 
 fn base_tree() -> Tree {
@@ -129,7 +141,7 @@ fn manifest_text(store: &Store, base: &[u8]) -> String {
 }
 
 /// A tar archive with the file `data`.
-fn pack() -> Vec<u8> {
+pub fn pack() -> Vec<u8> {
     let mut header = tar::Header::new_gnu();
     header.set_size(5);
     header.set_mode(0o644);

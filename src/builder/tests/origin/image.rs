@@ -10,7 +10,7 @@ use vmbake::inspect::open_root;
 use vmbake_disk::disk;
 use vmbake_disk::ext4::{self, Size, VolumeOptions};
 use vmbake_disk::image::{Format, Image};
-use vmbake_disk::source::{Map, ReadAt};
+use vmbake_disk::source::{Map, ReadAt, Sources};
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 use vmbake_disk::write;
 
@@ -92,6 +92,17 @@ fn write_onto(disk: &Path, tree: &Tree, out: &Path) {
     let file = fs::File::options().read(true).write(true).create_new(true).open(out).unwrap();
     let outputs = [write::Output { format: Format::Raw, file: &file }];
     write::write(&disk, &outputs, NonZeroUsize::MIN, &|_| ()).unwrap();
+}
+
+/// Writes the disk of the image at `from` as qcow2.
+pub fn convert(from: &Path, out: &Path) {
+    let image = Image::open(from).unwrap();
+    let mut sources = Sources::default();
+    let len = image.len();
+    let map = Map::whole(sources.add(Arc::new(image)), 0, len);
+    let file = fs::File::options().read(true).write(true).create_new(true).open(out).unwrap();
+    let outputs = [write::Output { format: Format::Qcow2, file: &file }];
+    write::write(&disk::Disk::new(map, sources), &outputs, NonZeroUsize::MIN, &|_| ()).unwrap();
 }
 
 /// Runs vmbake.

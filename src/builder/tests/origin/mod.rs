@@ -1,7 +1,9 @@
-//! Where the paths of an image came from and how two images differ: small images are baked, changed and asked, as an
-//! ordinary user.
+//! Where the paths of an image came from, how two images differ, and what a store keeps for the next one: small images are
+//! baked, changed and asked, as an ordinary user.
 
 mod image;
 mod bakery;
 mod explain;
 mod diff;
+mod decoded;
+mod again;

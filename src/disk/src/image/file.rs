@@ -21,6 +21,12 @@ impl ImageFile {
         // Without O_NONBLOCK the opening of a named pipe would wait for its writer.
         let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(fail)?;
+        Self::of(file, path)
+    }
+
+    /// A file that is open already; it must be a regular one.
+    pub fn of(file: File, path: &Path) -> Result<Self, ImageError> {
+        let fail = |source| ImageError::Open { path: path.to_owned(), source };
         let metadata = file.metadata().map_err(fail)?;
         if !metadata.is_file() {
             return Err(ImageError::NotFile { path: path.to_owned() });

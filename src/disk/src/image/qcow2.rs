@@ -1,8 +1,8 @@
 //! Reads qcow2 images, version 2 and 3, with plain, zlib, zstd and zero clusters of any size.
 //!
 //! Specification: `docs/interop/qcow2.rst` of QEMU. A guest offset is looked up in two steps: the L1 table (in memory)
-//! names L2 tables, whose entries name the clusters. L2 tables and decompressed clusters are loaded when they are
-//! needed and kept in bounded caches. Every offset of the file is checked against its length before it is used;
+//! names L2 tables, whose entries name the clusters. L2 tables, and clusters of which only parts are asked for, are loaded when
+//! they are needed and kept in bounded caches. Every offset of the file is checked against its length before it is used;
 //! nothing larger than the L1 table (at most 32 MiB, never more than the file) and a few clusters is allocated.
 
 mod cache;
@@ -76,8 +76,16 @@ impl Qcow2 {
             match mapping {
                 Mapping::Zero => part.fill(0),
                 Mapping::Plain(host) => self.file.read(part, host + within, "data cluster")?,
+                // Whoever reads whole clusters does not come back for the rest of them.
+                Mapping::Compressed { offset, len } if part.len() as u64 == self.cluster_size() => {
+                    self.decompress(offset, len, part)?;
+                }
                 Mapping::Compressed { offset, len } => {
-                    let cluster = self.clusters.get((offset, len), || self.decompress(offset, len))?;
+                    let load = || {
+                        let mut cluster = vec![0; index(self.cluster_size())];
+                        self.decompress(offset, len, &mut cluster).map(|()| cluster)
+                    };
+                    let cluster = self.clusters.get((offset, len), load)?;
                     let within = index(within);
                     part.copy_from_slice(&cluster[within..within + part.len()]);
                 }
@@ -149,13 +157,12 @@ impl Qcow2 {
         self.l2.get(offset, load).map(Some)
     }
 
-    fn decompress(&self, offset: u64, len: u64) -> Result<Vec<u8>, ImageError> {
+    /// Fills `cluster` with what is compressed in at most `len` bytes at `offset` of the file.
+    fn decompress(&self, offset: u64, len: u64, cluster: &mut [u8]) -> Result<(), ImageError> {
         let mut data = vec![0; index(len)];
         self.file.read(&mut data, offset, "compressed cluster")?;
-        let mut cluster = vec![0; index(self.cluster_size())];
-        let decompressed = self.decompressor.decompress(&data, &mut cluster);
-        decompressed.map_err(|source| self.file.bad_cluster(offset, source))?;
-        Ok(cluster)
+        let decompressed = self.decompressor.decompress(&data, cluster);
+        decompressed.map_err(|source| self.file.bad_cluster(offset, source))
     }
 
     fn cluster_size(&self) -> u64 {

@@ -1,12 +1,14 @@
 //! One chunk of the disk, and what a worker thread does with it.
 
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use zstd::bulk::Compressor;
 
+use super::clusters::{ClusterName, Place};
 use super::qcow2::{CLUSTER, MAX_COMPRESSED};
-use super::{WriteError, output_error};
+use super::{EarlierFile, WriteError, output_error};
 use crate::disk::Disk;
 use crate::image::Format;
 use crate::source::ReadAt;
@@ -34,28 +36,47 @@ pub struct Job<'a> {
     pub raw: Vec<&'a File>,
     /// Whether clusters are compressed.
     pub compress: bool,
+    /// Where clusters are taken from that were compressed before.
+    pub earlier: Option<EarlierFile<'a>>,
+}
+
+impl Job<'_> {
+    /// Whether every byte is needed, whatever the earlier file has.
+    fn all_is_read(&self) -> bool {
+        !self.raw.is_empty() || !self.compress
+    }
 }
 
 /// How a cluster of a chunk will be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cluster {
+pub enum Stored {
     /// Only zeros: not at all.
     Zero,
     /// As it is.
     Plain,
     /// Compressed, as this range of `packed`.
-    Compressed(std::ops::Range<usize>),
+    Compressed(Range<usize>),
+}
+
+/// A cluster of a chunk.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    pub stored: Stored,
+    /// What its bytes are called, where they have a name.
+    pub name: Option<ClusterName>,
+    /// CRC-32 of what is stored.
+    pub crc: u32,
 }
 
 /// A range of the disk in memory.
 #[derive(Default)]
 pub struct Chunk {
     at: u64,
-    /// Its bytes.
+    /// Its bytes. Where only clusters are wanted, those of the clusters that are not plain may be anything.
     pub data: Vec<u8>,
     /// One for each cluster, when clusters are compressed.
     pub clusters: Vec<Cluster>,
-    /// Compressed clusters one after the other.
+    /// Compressed clusters one after the other; behind them is room for the next.
     pub packed: Vec<u8>,
 }
 
@@ -94,57 +115,119 @@ impl<'a> Worker<'a> {
 
     /// Reads the chunk, writes its raw parts and compresses its clusters.
     pub fn process(&mut self, chunk: &mut Chunk) -> Result<(), WriteError> {
-        let read = self.job.disk.read_exact_at(&mut chunk.data, chunk.at);
-        read.map_err(|source| WriteError::Read { offset: chunk.at, source })?;
+        if self.job.all_is_read() {
+            self.read(chunk, 0..chunk.data.len())?;
+        }
         for file in &self.job.raw {
             write_blocks(file, chunk)?;
         }
-        if self.job.compress { self.compress(chunk) } else { Ok(()) }
+        if self.job.compress { self.clusters(chunk) } else { Ok(()) }
     }
 
-    fn compress(&mut self, chunk: &mut Chunk) -> Result<(), WriteError> {
-        let Chunk { at, data, clusters, packed } = chunk;
-        clusters.clear();
-        packed.clear();
+    fn read(&self, chunk: &mut Chunk, range: Range<usize>) -> Result<(), WriteError> {
+        let offset = chunk.at + range.start as u64;
+        let read = self.job.disk.read_exact_at(&mut chunk.data[range], offset);
+        read.map_err(|source| WriteError::Read { offset, source })
+    }
+
+    fn clusters(&mut self, chunk: &mut Chunk) -> Result<(), WriteError> {
+        let len = chunk.data.len();
         // Once and for all chunks: what is kept of each cluster is smaller than it, and one is being compressed.
-        packed.reserve_exact(data.len() + zstd::zstd_safe::compress_bound(CLUSTER));
-        for (i, cluster) in data.chunks(CLUSTER).enumerate() {
-            if is_zero(cluster) {
-                clusters.push(Cluster::Zero);
-                continue;
+        chunk.packed.resize(usize::try_from(CHUNK).unwrap_or(len) + zstd::zstd_safe::compress_bound(CLUSTER), 0);
+        let known: Vec<_> = (0..len)
+            .step_by(CLUSTER)
+            .map(|start| (start..len.min(start + CLUSTER), self.known(chunk, start..len.min(start + CLUSTER))))
+            .collect();
+        for run in known.chunk_by(|(_, a), (_, b)| a.place.is_none() == b.place.is_none()) {
+            if let [(first, Known { place: None, .. }), ..] = run
+                && !self.job.all_is_read()
+            {
+                self.read(chunk, first.start..len.min(first.start + run.len() * CLUSTER))?;
             }
-            let whole = if cluster.len() == CLUSTER {
-                cluster
-            } else {
-                self.padded.clear();
-                self.padded.extend_from_slice(cluster);
-                self.padded.resize(CLUSTER, 0);
-                &self.padded
+        }
+        chunk.clusters.clear();
+        let mut packed = 0;
+        for (range, Known { name, place }) in known {
+            let taken = place.and_then(|place| self.take_over(place, chunk, range.clone(), packed));
+            let (stored, crc) = match taken {
+                Some(taken) => taken,
+                None => {
+                    if place.is_some() && !self.job.all_is_read() {
+                        self.read(chunk, range.clone())?;
+                    }
+                    self.compress(chunk, range, packed)?
+                }
             };
-            let start = packed.len();
-            packed.resize(start + zstd::zstd_safe::compress_bound(CLUSTER), 0);
-            let offset = *at + (i * CLUSTER) as u64;
-            let len = self.zstd.compress_to_buffer(whole, &mut packed[start..]);
-            let len = len.map_err(|source| WriteError::Compress { offset, source })?;
-            let fits = len <= MAX_COMPRESSED;
-            packed.truncate(if fits { start + len } else { start });
-            clusters.push(if fits { Cluster::Compressed(start..packed.len()) } else { Cluster::Plain });
+            if let Stored::Compressed(range) = &stored {
+                packed = range.end;
+            }
+            chunk.clusters.push(Cluster { stored, name, crc });
         }
         Ok(())
     }
+
+    /// What is known of a cluster before it is read.
+    fn known(&self, chunk: &Chunk, range: Range<usize>) -> Known {
+        let name = self.job.disk.name(chunk.at + range.start as u64..chunk.at + range.end as u64);
+        let name = name.and_then(|name| name.first_chunk().copied());
+        Known { name, place: name.and_then(|name| self.job.earlier?.clusters.find(&name)) }
+    }
+
+    /// Takes a cluster as it is stored in the earlier file; `None` where what stands there is not what was written.
+    fn take_over(&self, place: Place, chunk: &mut Chunk, range: Range<usize>, packed: usize) -> Option<(Stored, u32)> {
+        let len = usize::try_from(place.len).ok()?;
+        let (stored, part) = match len {
+            0 => return Some((Stored::Zero, place.crc)),
+            CLUSTER if self.job.all_is_read() => return Some((Stored::Plain, place.crc)),
+            CLUSTER => (Stored::Plain, &mut chunk.data[range]),
+            _ => (Stored::Compressed(packed..packed + len), &mut chunk.packed[packed..packed + len]),
+        };
+        self.job.earlier?.file.read_exact_at(part, place.at).ok()?;
+        (crc32fast::hash(part) == place.crc).then_some((stored, place.crc))
+    }
+
+    fn compress(&mut self, chunk: &mut Chunk, range: Range<usize>, packed: usize) -> Result<(Stored, u32), WriteError> {
+        let offset = chunk.at + range.start as u64;
+        let cluster = &chunk.data[range];
+        if is_zero(cluster) {
+            return Ok((Stored::Zero, 0));
+        }
+        let whole = if cluster.len() == CLUSTER {
+            cluster
+        } else {
+            self.padded.clear();
+            self.padded.extend_from_slice(cluster);
+            self.padded.resize(CLUSTER, 0);
+            &self.padded
+        };
+        let len = self.zstd.compress_to_buffer(whole, &mut chunk.packed[packed..]);
+        let len = len.map_err(|source| WriteError::Compress { offset, source })?;
+        if len > MAX_COMPRESSED {
+            return Ok((Stored::Plain, crc32fast::hash(cluster)));
+        }
+        let range = packed..packed + len;
+        Ok((Stored::Compressed(range.clone()), crc32fast::hash(&chunk.packed[range])))
+    }
+}
+
+/// A cluster's name and where the earlier file has it.
+struct Known {
+    name: Option<ClusterName>,
+    place: Option<Place>,
 }
 
 /// Writes the runs of blocks that are not zero; the others stay holes.
 fn write_blocks(file: &File, chunk: &Chunk) -> Result<(), WriteError> {
-    let mut at = chunk.at;
-    for run in chunk.data.chunks(BLOCK).collect::<Vec<_>>().chunk_by(|a, b| is_zero(a) == is_zero(b)) {
-        let len: usize = run.iter().map(|block| block.len()).sum();
-        if !is_zero(run[0]) {
-            let start = usize::try_from(at - chunk.at).unwrap_or_default();
-            let written = file.write_all_at(&chunk.data[start..start + len], at);
+    let blocks: Vec<_> = chunk.data.chunks(BLOCK).map(|block| (block.len(), is_zero(block))).collect();
+    let mut start = 0;
+    for run in blocks.chunk_by(|(_, a), (_, b)| a == b) {
+        let end = start + run.iter().map(|(len, _)| len).sum::<usize>();
+        if let [(_, false), ..] = run {
+            let at = chunk.at + start as u64;
+            let written = file.write_all_at(&chunk.data[start..end], at);
             written.map_err(|source| output_error(Format::Raw, "write", at, source))?;
         }
-        at += len as u64;
+        start = end;
     }
     Ok(())
 }

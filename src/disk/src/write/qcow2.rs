@@ -5,7 +5,8 @@
 //! the reference counts. The header comes last, so an incomplete file is not taken for an image.
 //!
 //! As in QEMU, compressed clusters stand back to back, may cross into the next host cluster, and each adds one to the
-//! reference count of every host cluster that it touches.
+//! reference count of every host cluster that it touches. Unlike there, the gaps that plain clusters leave between them are
+//! filled.
 
 mod layout;
 
@@ -14,17 +15,16 @@ use std::os::unix::fs::FileExt;
 
 use sha2::{Digest, Sha256};
 
-use super::chunk::{Chunk, Cluster};
-use super::{WriteError, Written, output_error};
+use super::chunk::{Chunk, Stored};
+use super::{Clusters, KnownFile, Place, WriteError, Written, at_once, output_error};
 use crate::image::Format;
 use layout::Layout;
 
 /// QEMU's default cluster size.
 pub const CLUSTER: usize = 1 << CLUSTER_BITS;
 const CLUSTER_BITS: u32 = 16;
-/// A cluster is stored compressed only when that saves at least a block of 4 KiB: otherwise it would cost time to
-/// read for nothing.
-pub const MAX_COMPRESSED: usize = CLUSTER - 4096;
+/// A cluster is stored compressed whenever that is smaller, as QEMU does it.
+pub const MAX_COMPRESSED: usize = CLUSTER - 1;
 
 const CLUSTER_LEN: u64 = CLUSTER as u64;
 /// Entries of an L2 table, of 8 bytes.
@@ -48,10 +48,12 @@ pub struct Qcow2Writer<'a> {
     /// The L2 table that is being filled.
     l2: Vec<u64>,
     l2_index: u64,
+    clusters: Clusters,
+    known: Option<KnownFile>,
 }
 
 impl<'a> Qcow2Writer<'a> {
-    pub fn new(file: &'a File, disk_len: u64) -> Result<Self, WriteError> {
+    pub fn new(file: &'a File, disk_len: u64, known: Option<KnownFile>) -> Result<Self, WriteError> {
         let refuse = |reason| WriteError::Length { format: Format::Qcow2, len: disk_len, reason };
         if !disk_len.is_multiple_of(512) {
             return Err(refuse("it is not a multiple of 512, and QEMU would drop the last bytes"));
@@ -62,39 +64,58 @@ impl<'a> Qcow2Writer<'a> {
         }
         let l1 = vec![0; usize::try_from(l1_len).map_err(|_| refuse("its L1 table does not fit into memory"))?];
         // The first cluster is the header's.
-        Ok(Self { file, disk_len, layout: Layout::new(1), l1, l2: vec![0; L2_ENTRIES], l2_index: 0 })
+        let (layout, l2, clusters) = (Layout::new(1), vec![0; L2_ENTRIES], Clusters::default());
+        Ok(Self { file, disk_len, layout, l1, l2, l2_index: 0, clusters, known })
     }
 
     /// Appends the clusters of the next chunk of the disk.
     pub fn append(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
+        // Compressed clusters that stand back to back here and there are written at once.
+        let mut run = Run::default();
         for (i, cluster) in chunk.clusters.iter().enumerate() {
             let start = i * CLUSTER;
-            let entry = match cluster {
-                Cluster::Zero => continue,
-                Cluster::Plain => {
+            let (at, len, entry) = match &cluster.stored {
+                Stored::Zero => (0, 0, 0),
+                Stored::Plain => {
                     let at = self.layout.clusters(1);
                     self.write(&chunk.data[start..chunk.data.len().min(start + CLUSTER)], at)?;
-                    at | COPIED
+                    (at, CLUSTER, at | COPIED)
                 }
-                Cluster::Compressed(range) => {
+                Stored::Compressed(range) => {
                     let len = range.len() as u64;
                     let at = self.layout.compressed(len);
-                    self.write(&chunk.packed[range.clone()], at)?;
+                    if !run.joins(range.start, at) {
+                        self.write(&chunk.packed[run.packed.clone()], run.at)?;
+                        run = Run { at, packed: range.start..range.start };
+                    }
+                    run.packed.end = range.end;
                     let more_sectors = (at + len - 1) / 512 - at / 512;
-                    at | more_sectors << SECTORS_SHIFT | COMPRESSED
+                    (at, range.len(), at | more_sectors << SECTORS_SHIFT | COMPRESSED)
                 }
             };
-            let guest = (chunk.at() + start as u64) / CLUSTER_LEN;
-            if guest / L2_ENTRIES as u64 != self.l2_index {
-                self.flush_l2()?;
-                self.l2_index = guest / L2_ENTRIES as u64;
+            if let Some(name) = cluster.name {
+                // At most a cluster's length.
+                let len = u32::try_from(len).unwrap_or(u32::MAX);
+                self.clusters.push(name, Place { at, len, crc: cluster.crc });
             }
-            self.l2[index(guest % L2_ENTRIES as u64)] = entry;
+            if entry != 0 {
+                self.enter((chunk.at() + start as u64) / CLUSTER_LEN, entry)?;
+            }
         }
+        self.write(&chunk.packed[run.packed], run.at)
+    }
+
+    /// Notes where a cluster of the disk is.
+    fn enter(&mut self, guest: u64, entry: u64) -> Result<(), WriteError> {
+        if guest / L2_ENTRIES as u64 != self.l2_index {
+            self.flush_l2()?;
+            self.l2_index = guest / L2_ENTRIES as u64;
+        }
+        self.l2[index(guest % L2_ENTRIES as u64)] = entry;
         Ok(())
     }
 
-    /// Writes the tables and the header, syncs, and hashes the file.
+    /// Writes the tables and the header, syncs, and hashes the file unless its digest is known.
     pub fn finish(mut self) -> Result<Written, WriteError> {
         self.flush_l2()?;
         let l1_at = self.layout.clusters((self.l1.len() as u64 * 8).div_ceil(CLUSTER_LEN));
@@ -105,8 +126,20 @@ impl<'a> Qcow2Writer<'a> {
         let file_len = refcounts.file_len;
         self.file.set_len(file_len).map_err(|source| output_error(Format::Qcow2, "extend", file_len, source))?;
         self.write(&self.header(l1_at, &refcounts), 0)?;
-        self.file.sync_all().map_err(|source| output_error(Format::Qcow2, "sync", 0, source))?;
-        Ok(Written { format: Format::Qcow2, sha256: hash(self.file, file_len)?, file_len })
+        let sync = || self.file.sync_all().map_err(|source| output_error(Format::Qcow2, "sync", 0, source));
+        let sha256 = match self.known.filter(|known| known.file_len == file_len) {
+            Some(known) => {
+                sync()?;
+                known.sha256
+            }
+            None => {
+                let (synced, sha256) = at_once(sync, || hash(self.file, file_len))?;
+                synced?;
+                sha256?
+            }
+        };
+        self.clusters.sort();
+        Ok(Written { format: Format::Qcow2, sha256, file_len, clusters: self.clusters })
     }
 
     /// Writes the current L2 table, if anything is in it, and empties it.
@@ -149,6 +182,19 @@ impl<'a> Qcow2Writer<'a> {
     fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError> {
         let written = self.file.write_all_at(bytes, at);
         written.map_err(|source| output_error(Format::Qcow2, "write", at, source))
+    }
+}
+
+/// Compressed clusters of a chunk that stand at `at` of the file in one piece.
+#[derive(Default)]
+struct Run {
+    at: u64,
+    packed: std::ops::Range<usize>,
+}
+
+impl Run {
+    fn joins(&self, packed: usize, at: u64) -> bool {
+        self.packed.end == packed && self.at + self.packed.len() as u64 == at
     }
 }
 

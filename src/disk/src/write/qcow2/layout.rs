@@ -6,14 +6,16 @@ use super::CLUSTER_LEN;
 const BLOCK_ENTRIES: u64 = CLUSTER_LEN / 2;
 /// Refcount blocks that one cluster of the refcount table names.
 const TABLE_ENTRIES: u64 = CLUSTER_LEN / 8;
+/// Gaps that are remembered. One is left wherever a plain cluster interrupts compressed ones, and most are filled soon.
+const MAX_FREE: usize = 64;
 
 /// Hands out places in a file that grows.
 pub struct Layout {
     /// By host cluster. 16 bits suffice: a compressed cluster has more than the 9 bytes of an empty zstd frame, so
     /// less than 65536 of them touch one host cluster of 64 KiB.
     refcounts: Vec<u16>,
-    /// Free bytes at the end of the last host cluster that took compressed data.
-    open: std::ops::Range<u64>,
+    /// Free bytes behind compressed data, ascending; the last of them may reach to the end of the file.
+    free: Vec<std::ops::Range<u64>>,
 }
 
 /// The reference counts as they are stored.
@@ -31,7 +33,7 @@ pub struct Refcounts {
 impl Layout {
     /// A file whose first `reserved` clusters are taken.
     pub fn new(reserved: usize) -> Self {
-        Self { refcounts: vec![1; reserved], open: 0..0 }
+        Self { refcounts: vec![1; reserved], free: Vec::new() }
     }
 
     /// Offset of `count` new clusters.
@@ -41,23 +43,39 @@ impl Layout {
         at
     }
 
-    /// Offset of `len` bytes (1 to a cluster's) of compressed data: after the last such data if there is room, or if
-    /// that reaches to the end of the file and can continue into a new cluster.
+    /// Offset of `len` bytes (1 to a cluster's) of compressed data: in the first gap with room, else at the end of the file,
+    /// continuing what reaches to it.
     pub fn compressed(&mut self, len: u64) -> u64 {
-        if len > self.open.end - self.open.start {
-            let end = self.end();
-            if self.open.is_empty() || self.open.end != end {
-                self.open.start = end;
-            }
-            self.refcounts.push(0);
-            self.open.end = self.end();
+        let room = self.free.iter().position(|free| free.end - free.start >= len);
+        let i = room.unwrap_or_else(|| self.grow());
+        let free = &mut self.free[i];
+        let at = free.start;
+        free.start += len;
+        if free.is_empty() {
+            self.free.remove(i);
         }
-        let at = self.open.start;
-        self.open.start += len;
         for cluster in at / CLUSTER_LEN..=(at + len - 1) / CLUSTER_LEN {
             self.refcounts[super::index(cluster)] += 1;
         }
         at
+    }
+
+    /// Adds a cluster for compressed data; returns the gap that it is in.
+    fn grow(&mut self) -> usize {
+        let start = self.end();
+        self.refcounts.push(0);
+        let end = self.end();
+        match self.free.last_mut() {
+            Some(last) if last.end == start => last.end = end,
+            _ => {
+                if self.free.len() == MAX_FREE {
+                    let smallest = self.free.iter().enumerate().min_by_key(|(_, free)| free.end - free.start);
+                    smallest.map(|(i, _)| i).map(|i| self.free.remove(i));
+                }
+                self.free.push(start..end);
+            }
+        }
+        self.free.len() - 1
     }
 
     /// Places the reference counts, which count themselves, at the end.
@@ -96,6 +114,22 @@ mod tests {
         assert_eq!(layout.compressed(50_000), CLUSTER_LEN + 80_000, "there is room before the plain cluster");
         assert_eq!(layout.compressed(50_000), 4 * CLUSTER_LEN, "the rest is too small");
         assert_eq!(layout.refcounts, [1, 2, 2, 1, 1]);
+        assert_eq!(layout.compressed(1000), CLUSTER_LEN + 130_000, "what is left of the gap is used");
+        assert_eq!(layout.compressed(72), CLUSTER_LEN + 131_000);
+        assert_eq!(layout.compressed(72), 4 * CLUSTER_LEN + 50_000);
+        assert_eq!(layout.refcounts, [1, 2, 4, 1, 2]);
+    }
+
+    #[test]
+    fn few_gaps_are_remembered_the_largest() {
+        let mut layout = Layout::new(1);
+        for i in 0..200 {
+            layout.compressed(CLUSTER_LEN - 100 - i);
+            layout.clusters(1);
+        }
+        assert_eq!(layout.free.len(), MAX_FREE);
+        assert!(layout.free.is_sorted_by(|a, b| a.end <= b.start));
+        assert_eq!(layout.free.last().map(|free| free.end - free.start), Some(299));
     }
 
     #[test]

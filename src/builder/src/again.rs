@@ -1,0 +1,133 @@
+//! Baking again to the same place: what is known of the last bake saves work, and changes no byte of the outputs.
+//!
+//! If all inputs are the same and nobody has touched the outputs, nothing is done. A disk that was written before has known
+//! digests. Of a qcow2 file that nobody has touched, the clusters whose bytes have the same names are taken over.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use vmbake_disk::image::Format;
+use vmbake_disk::write::{Earlier, EarlierFile, KnownFile, Written};
+
+use crate::layer::Layer;
+use crate::manifest::{Digest, Manifest};
+use crate::record::{Kept, Record};
+use crate::store::Store;
+
+/// All that decides about the bytes of an image beside the program.
+#[derive(Serialize)]
+pub(crate) struct Inputs {
+    manifest: Digest,
+    layers: Vec<(String, Digest)>,
+    size: Option<u64>,
+    epoch: Option<String>,
+}
+
+impl Inputs {
+    pub(crate) fn new(manifest: &Manifest, layers: &[Layer], size: Option<u64>) -> Self {
+        let layers = layers.iter().map(|layer| (layer.schema.name.clone(), layer.digest)).collect();
+        Self { manifest: manifest.digest(), layers, size, epoch: std::env::var("SOURCE_DATE_EPOCH").ok() }
+    }
+
+    /// One digest for all of them and the base; `None` where they cannot be written down.
+    pub(crate) fn digest(&self, base: Digest) -> Option<Digest> {
+        serde_json::to_vec(&(self, base)).ok().map(|text| Digest::of(&text))
+    }
+}
+
+/// What the last bake left.
+pub(crate) struct Again<'a> {
+    store: &'a Store,
+    /// The running program; `None` where the system does not tell.
+    program: Option<Digest>,
+    records: Vec<(Format, Record)>,
+}
+
+/// How published files are known again.
+pub(crate) struct Published {
+    /// The manifest and the record of origins.
+    pub(crate) beside: [Kept; 2],
+    /// The images, in the order of what was written.
+    pub(crate) images: Vec<Kept>,
+}
+
+impl<'a> Again<'a> {
+    /// Looks for records of the outputs.
+    pub(crate) fn look(store: &'a Store, outputs: &[(Format, PathBuf)]) -> Self {
+        let program = program(store);
+        let record =
+            |(format, path): &(Format, PathBuf)| Some((*format, Record::load(store, path, program.as_ref()?)?));
+        Self { store, program, records: outputs.iter().filter_map(record).collect() }
+    }
+
+    /// The files of the last bake if that was of the same inputs, and nobody has touched any: the manifest, the record of
+    /// origins, and the images in the order of `formats`.
+    pub(crate) fn unchanged(&self, formats: &[Format], inputs: &Digest) -> Option<Vec<&Kept>> {
+        let mut files: Vec<&Kept> = Vec::new();
+        for format in formats {
+            let (_, record) = self.records.iter().find(|(of, _)| of == format)?;
+            if record.inputs != *inputs || !record.holds() {
+                return None;
+            }
+            if files.is_empty() {
+                files.extend(&record.beside);
+            }
+            files.push(&record.image);
+        }
+        Some(files)
+    }
+
+    /// Whether there is a record of each of `count` outputs.
+    pub(crate) fn is_complete(&self, count: usize) -> bool {
+        self.records.len() == count
+    }
+
+    /// Digests and lengths of images of the disk `name`.
+    pub(crate) fn same(&self, name: Option<Digest>) -> Vec<KnownFile> {
+        let known = |(format, record): &(Format, Record)| match record.image.digest {
+            Digest::Sha256(sha256) if Some(record.disk) == name => {
+                Some(KnownFile { format: *format, sha256, file_len: record.image.size() })
+            }
+            _ => None,
+        };
+        self.records.iter().filter_map(known).collect()
+    }
+
+    /// The last qcow2 image, if nobody has touched it.
+    pub(crate) fn qcow2(&self) -> Option<File> {
+        self.records.iter().find(|(format, _)| *format == Format::Qcow2)?.1.image.open()
+    }
+
+    /// What a writer can use.
+    pub(crate) fn earlier<'b>(&'b self, qcow2: Option<&'b File>, same: &'b [KnownFile]) -> Earlier<'b> {
+        let record = self.records.iter().find(|(format, _)| *format == Format::Qcow2);
+        let file =
+            |(file, (_, record)): (&'b File, &'b (Format, Record))| EarlierFile { file, clusters: &record.clusters };
+        Earlier { qcow2: qcow2.zip(record).map(file), same }
+    }
+
+    /// Notes what was made of `inputs`, a disk of that name, for the next bake.
+    pub(crate) fn note(self, inputs: Digest, disk: Digest, published: Published, written: Vec<Written>) {
+        let Some(program) = self.program else { return };
+        let Published { beside, images } = published;
+        for (image, Written { format, clusters, .. }) in images.into_iter().zip(written) {
+            let (format, beside) = (format.to_string(), beside.clone());
+            Record { program, inputs, disk, format, image, beside, clusters }.save(self.store);
+        }
+    }
+}
+
+/// Digest of the running program, which may have been replaced under its name.
+fn program(store: &Store) -> Option<Digest> {
+    let file = File::open("/proc/self/exe").ok()?;
+    Some(store.digest(&std::env::current_exe().ok()?, &file, &Digest::of(b"")).ok()?.0)
+}
+
+/// Digest of a file, with the algorithm of `like`, else SHA-256; `None` where it is no file that can be read.
+pub(crate) fn file_digest(store: &Store, path: &Path, like: Option<Digest>) -> Option<Digest> {
+    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let like = like.unwrap_or_else(|| Digest::of(b""));
+    let (digest, _) = store.digest(path, &File::open(path).ok()?, &like).ok()?;
+    Some(digest)
+}

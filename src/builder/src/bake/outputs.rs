@@ -1,0 +1,111 @@
+//! The outputs of a bake: whether they are there already, their writing and their publishing.
+
+use std::path::{Path, PathBuf};
+
+use vmbake_disk::disk::Disk;
+use vmbake_disk::image::Format;
+use vmbake_disk::write::{Output, Written};
+
+use super::{BakeError, Baked, BakedFile, Request};
+use crate::again::{Again, Inputs, Published, file_digest};
+use crate::fetch::FetchError;
+use crate::manifest::{Digest, Manifest};
+use crate::policy;
+use crate::progress::{Progress, human_bytes};
+use crate::publish::{Pending, PublishError, forget_sums, record_sums, renew_file};
+use crate::record::Kept;
+
+impl Request {
+    pub(super) fn targets(&self, name: &str) -> Vec<(Format, PathBuf)> {
+        self.formats.iter().map(|format| (*format, self.out.join(format!("{name}.{format}")))).collect()
+    }
+
+    /// What the last bake made, if this one would make the same.
+    pub(super) fn unchanged(
+        &self,
+        manifest: &Manifest,
+        inputs: &Inputs,
+        again: &Again<'_>,
+        progress: &Progress,
+    ) -> Result<Option<Baked>, BakeError> {
+        let pinned = manifest.content().os.image.as_ref().map(|image| image.digest);
+        let base = || match &self.base {
+            Some(path) => file_digest(&self.store, path, pinned),
+            None => pinned,
+        };
+        let base = again.is_complete(self.formats.len()).then(base).flatten();
+        // A base that is not what is pinned is refused where it is proven.
+        let base = base.filter(|base| pinned.is_none_or(|pinned| pinned == *base));
+        let inputs = base.and_then(|base| inputs.digest(base));
+        let Some(files) = inputs.and_then(|inputs| again.unchanged(&self.formats, &inputs)) else { return Ok(None) };
+        policy::check(&self.sources, manifest.content()).map_err(FetchError::from)?;
+        let name = |file: &Kept| file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        record_sums(&self.out, &files.iter().map(|file| (name(file), file.digest)).collect::<Vec<_>>())?;
+        let [_, origins, images @ ..] = &files[..] else { return Ok(None) };
+        let outputs = self.targets(&manifest.name()).into_iter().zip(images).map(|((format, path), image)| {
+            progress.step("unchanged", &format!("{}, {}", path.display(), human_bytes(image.size())));
+            BakedFile { path, format: format.to_string(), size: image.size(), digest: image.digest }
+        });
+        let (name, outputs) = (manifest.name(), outputs.collect());
+        Ok(Some(Baked { name, manifest: manifest.digest(), origins: origins.digest, outputs }))
+    }
+
+    pub(super) fn outputs(&self, targets: &[(Format, PathBuf)]) -> Result<Vec<(Format, Pending)>, PublishError> {
+        targets.iter().map(|(format, path)| Ok((*format, Pending::create(path, self.force)?))).collect()
+    }
+
+    pub(super) fn write(
+        &self,
+        disk: &Disk,
+        name: Option<Digest>,
+        again: &Again<'_>,
+        pending: &[(Format, Pending)],
+        progress: &Progress,
+    ) -> Result<Vec<Written>, BakeError> {
+        let bar = progress.bar("writing", disk.len());
+        let outputs: Vec<Output<'_>> =
+            pending.iter().map(|(format, pending)| Output { format: *format, file: pending.file() }).collect();
+        let (qcow2, same) = (again.qcow2(), again.same(name));
+        let earlier = again.earlier(qcow2.as_ref(), &same);
+        let written = vmbake_disk::write::write_again(disk, &outputs, &earlier, self.threads, &|bytes| bar.inc(bytes));
+        bar.finish_and_clear();
+        Ok(written?)
+    }
+
+    /// Gives the outputs their names: the digests of old files go first and those of the new ones come last, so that
+    /// `SHA256SUMS` never speaks of a file that is not there. Tells too how the published files are known again.
+    pub(super) fn publish(
+        &self,
+        manifest: &Manifest,
+        origins: &[u8],
+        pending: Vec<(Format, Pending)>,
+        written: &[Written],
+        progress: &Progress,
+    ) -> Result<(Baked, Option<Published>), BakeError> {
+        let name = manifest.name();
+        let (manifest_name, origins_name) = (format!("{name}.json"), format!("{name}.origin.json"));
+        let origins_digest = Digest::of(origins);
+        let mut digests = vec![(manifest_name.clone(), manifest.digest()), (origins_name.clone(), origins_digest)];
+        digests.extend(written.iter().map(|file| (format!("{name}.{}", file.format), Digest::Sha256(file.sha256))));
+        forget_sums(&self.out, &digests.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
+        let renew = |name: &String, content: &[u8], digest| {
+            let path = self.out.join(name);
+            Ok::<_, PublishError>(Kept::note(&path, &renew_file(&path, content)?, digest).ok())
+        };
+        let beside = renew(&manifest_name, manifest.text(), manifest.digest())?
+            .zip(renew(&origins_name, origins, origins_digest)?)
+            .map(<[Kept; 2]>::from);
+        let (mut outputs, mut images) = (Vec::new(), Vec::new());
+        for ((format, pending), written) in pending.into_iter().zip(written) {
+            let file = pending.publish()?;
+            let path: &Path = &self.out.join(format!("{name}.{format}"));
+            progress.step("wrote", &format!("{}, {}", path.display(), human_bytes(written.file_len)));
+            let digest = Digest::Sha256(written.sha256);
+            images.push(Kept::note(path, &file, digest).ok());
+            outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, digest });
+        }
+        record_sums(&self.out, &digests)?;
+        let published = beside.zip(images.into_iter().collect()).map(|(beside, images)| Published { beside, images });
+        Ok((Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs }, published))
+    }
+}

@@ -1,0 +1,128 @@
+//! Proves and decodes every input of a bake at once: what was fetched enters, [`Staged`] and the base's disk leave.
+//!
+//! Each artifact is a job, first proven, then decoded; so is the base, whose disk is then decoded in pieces by whichever
+//! threads have nothing else to do. The largest come first. What was decoded by an earlier bake is taken from the store.
+
+mod base;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use vmbake_disk::source::ReadAt;
+
+use crate::fetch::{Fetched, FetchedArtifact, FetchedBase};
+use crate::images::Layout;
+use crate::manifest::Digest;
+use crate::parallel::{Queue, run};
+use crate::stage::{Plan, StageError, Staged, StagedArtifact};
+use crate::store::Store;
+use crate::verify::{VerifyError, check, check_base};
+
+use base::{Piece, PieceError, Raw};
+
+/// Why the inputs cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum InputError {
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    #[error("{path}: cannot decode the base image")]
+    Decode { path: PathBuf, source: std::io::Error },
+    #[error("a thread stopped before the base image was decoded")]
+    Lost,
+}
+
+impl InputError {
+    /// The error that this one only passes on.
+    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Verify(error) => Some(error),
+            Self::Stage(error) => Some(error),
+            Self::Decode { .. } | Self::Lost => None,
+        }
+    }
+}
+
+/// The base image, proven and decoded.
+pub struct BaseDisk {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its digest; only a raw disk that nobody pins has none.
+    pub digest: Option<Digest>,
+    /// Its disk.
+    pub disk: Arc<dyn ReadAt>,
+}
+
+/// One job.
+enum Job {
+    Artifact(FetchedArtifact),
+    Base(FetchedBase),
+    Piece(Piece),
+}
+
+/// What a job came to.
+enum Done {
+    Artifact(Result<StagedArtifact, InputError>),
+    Base(Result<Raw, InputError>),
+    Piece(Result<(), PieceError>),
+}
+
+/// Proves and decodes the artifacts that `plan` installs, and the base, on up to `threads` threads.
+///
+/// Of several refusals the same is returned whichever thread met it first: proofs of artifacts by name, their contents, the
+/// base.
+pub fn prepare(
+    plan: Plan,
+    fetched: Fetched,
+    base: FetchedBase,
+    images: Option<Layout>,
+    store: &Store,
+    threads: NonZeroUsize,
+) -> Result<(Staged, BaseDisk), InputError> {
+    let mut jobs = vec![(base.len(), Job::Base(base))];
+    jobs.extend(fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, Job::Artifact(artifact))));
+    let done = run(jobs, threads, |job, queue| match job {
+        Job::Artifact(artifact) => Done::Artifact(prepare_one(&plan, artifact, store)),
+        Job::Base(base) => Done::Base(prepare_base(base, store, queue)),
+        Job::Piece(piece) => Done::Piece(piece.decode()),
+    });
+    let (mut raw, mut artifacts, mut pieces) = (Err(InputError::Lost), Vec::new(), Ok(()));
+    for one in done {
+        match one {
+            Done::Base(base) => raw = base,
+            Done::Artifact(artifact) => artifacts.push(artifact),
+            Done::Piece(piece) => pieces = pieces.and(piece),
+        }
+    }
+    let artifacts = first_refusal(artifacts)?;
+    let raw = raw?;
+    let complete = match pieces {
+        Ok(()) => true,
+        Err(PieceError::Write) => false,
+        Err(PieceError::Read(source)) => {
+            return Err(InputError::Decode { path: raw.path().to_owned(), source });
+        }
+    };
+    Ok((plan.complete(artifacts, images)?, raw.finish(complete)))
+}
+
+fn prepare_one(plan: &Plan, artifact: FetchedArtifact, store: &Store) -> Result<StagedArtifact, InputError> {
+    let artifact = check(artifact, store)?;
+    Ok(plan.stage(&artifact, store)?)
+}
+
+fn prepare_base(base: FetchedBase, store: &Store, queue: &Queue<Job>) -> Result<Raw, InputError> {
+    let base = check_base(base, store)?;
+    // They fill the gaps that the artifacts leave.
+    Ok(Raw::start(base, store, |piece| queue.add(0, Job::Piece(piece))))
+}
+
+/// All artifacts, unless one is refused: a wrong digest explains more than what is wrong with the content.
+fn first_refusal(results: Vec<Result<StagedArtifact, InputError>>) -> Result<Vec<StagedArtifact>, InputError> {
+    let (proofs, others): (Vec<_>, Vec<_>) =
+        results.into_iter().partition(|result| matches!(result, Err(InputError::Verify(_))));
+    proofs.into_iter().chain(others).collect()
+}

@@ -1,0 +1,154 @@
+//! Digests of files that were hashed before: a file enters that nobody has changed since, its digest leaves without one byte
+//! having been read.
+//!
+//! A record, `seen/<device>-<inode>`, is written after the file was hashed. A record that cannot be read or written only costs
+//! the time to hash again.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Seek};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::stamp::Stamp;
+use super::{Store, StoreError, maintain, remove};
+use crate::manifest::Digest;
+
+/// Files of fewer bytes are hashed faster than their record is read.
+const WORTH: u64 = 256 << 10;
+
+/// What is noted of a file.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    path: PathBuf,
+    stamp: Stamp,
+    digest: Digest,
+}
+
+impl Store {
+    /// The digest of `file`, open at its start and left there, with the algorithm of `like`, and its length in bytes. The
+    /// file is read only if it was not hashed before or has changed since.
+    pub fn digest(&self, path: &Path, mut file: &File, like: &Digest) -> io::Result<(Digest, u64)> {
+        let before = Stamp::of(file)?.filter(|stamp| stamp.len >= WORTH);
+        if let Some(found) = before.as_ref().and_then(|stamp| self.recall(stamp, like)) {
+            return Ok(found);
+        }
+        let settled = before.as_ref().is_some_and(Stamp::is_settled);
+        let (digest, len) = like.of_stream(file)?;
+        file.rewind()?;
+        if let Some(stamp) =
+            before.filter(|before| settled && Stamp::of(file).is_ok_and(|now| now.as_ref() == Some(before)))
+        {
+            self.note(path, stamp, digest);
+        }
+        Ok((digest, len))
+    }
+
+    /// Notes that `file`, which nobody else writes, was hashed while it was written.
+    pub(super) fn note_own(&self, path: &Path, file: &File, digest: Digest) {
+        if let Ok(Some(stamp)) = Stamp::settle(file)
+            && stamp.len >= WORTH
+        {
+            self.note(path, stamp, digest);
+        }
+    }
+
+    fn recall(&self, stamp: &Stamp, like: &Digest) -> Option<(Digest, u64)> {
+        let record: Record = serde_json::from_slice(&std::fs::read(self.record(stamp)).ok()?).ok()?;
+        let known = record.stamp == *stamp && record.digest.algorithm() == like.algorithm();
+        known.then_some((record.digest, stamp.len))
+    }
+
+    fn note(&self, path: &Path, stamp: Stamp, digest: Digest) {
+        let target = self.record(&stamp);
+        let Ok(path) = std::path::absolute(path) else { return };
+        write_record(&target, &Record { path, stamp, digest });
+    }
+
+    fn record(&self, stamp: &Stamp) -> PathBuf {
+        self.root.join("seen").join(format!("{:x}-{:x}", stamp.device, stamp.inode))
+    }
+}
+
+/// Writes a record whole or not at all; without it the next run does again what it stands for.
+pub(super) fn write_record(target: &Path, record: &impl Serialize) {
+    let Some(folder) = target.parent() else { return };
+    let written = || -> io::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        // Other users of the store read it too.
+        let mode = Permissions::from_mode(0o644);
+        let mut file = tempfile::Builder::new().prefix(".").permissions(mode).tempfile_in(folder)?;
+        serde_json::to_writer(&mut file, record)?;
+        file.persist(target)?;
+        Ok(())
+    };
+    // A store that is read-only or full: what is missing is made again.
+    if written().is_err() {
+        let _gone = std::fs::remove_file(target);
+    }
+}
+
+/// Forgets every file, so that all are hashed again.
+pub(super) fn forget(store: &Store) -> Result<(), StoreError> {
+    maintain::files(store.root.join("seen"))?.iter().try_for_each(|path| remove(path))
+}
+
+/// Records of files that are gone or have changed.
+pub(super) fn stale(store: &Store) -> Result<Vec<PathBuf>, StoreError> {
+    let mut records = maintain::files(store.root.join("seen"))?;
+    records.retain(|record| {
+        let record = std::fs::read(record).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok());
+        let holds = |record: &Record| File::open(&record.path).and_then(|file| Stamp::of(&file)).ok().flatten();
+        record.is_none_or(|record| holds(&record).as_ref() != Some(&record.stamp))
+    });
+    Ok(records)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    /// A store with a blob that is worth a record.
+    fn store(dir: &Path) -> (Store, Digest, PathBuf) {
+        let store = Store::open(Some(dir.to_owned())).unwrap();
+        let digest = store.insert(&vec![7; 300 << 10]).unwrap();
+        let path = store.path(&digest);
+        (store, digest, path)
+    }
+
+    #[test]
+    fn what_was_hashed_is_not_read_again_until_it_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, digest, path) = store(dir.path());
+        let [record] = &maintain::files(dir.path().join("seen")).unwrap()[..] else { panic!("one record") };
+        // What the record says is believed, so the file is not read.
+        let text = std::fs::read_to_string(record).unwrap();
+        let other = Digest::of(b"other");
+        std::fs::write(record, text.replace(&digest.to_string(), &other.to_string())).unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(store.digest(&path, &file, &digest).unwrap(), (other, 300 << 10));
+        // Another algorithm is not what was noted.
+        let sha512 = Digest::Sha512([0; 64]);
+        assert_eq!(store.digest(&path, &file, &sha512).unwrap().0.algorithm(), "sha512");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(store.digest(&path, &file, &digest).unwrap().0, digest, "whoever changed the mode may write");
+        File::options().write(true).open(&path).unwrap().write_all_at(b"x", 5).unwrap();
+        assert_ne!(store.digest(&path, &file, &digest).unwrap().0, digest);
+        assert_eq!(stale(&store).unwrap(), std::slice::from_ref(record));
+        forget(&store).unwrap();
+        assert!(!record.exists());
+    }
+
+    #[test]
+    fn a_file_that_was_written_just_now_is_not_noted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, digest, _) = store(dir.path());
+        let path = dir.path().join("base");
+        std::fs::write(&path, vec![7; 300 << 10]).unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(store.digest(&path, &file, &digest).unwrap().0, digest);
+        assert_eq!(maintain::files(dir.path().join("seen")).unwrap().len(), 1, "only the blob");
+    }
+}

@@ -1,0 +1,119 @@
+//! The clusters of a qcow2 file by the names of their bytes: what a later file takes over without reading and
+//! compressing the same bytes again.
+//!
+//! As bytes, an index is its entries one after the other, sorted by name, little-endian: name (16 bytes), offset in
+//! the file (8), length (4), CRC-32 of what is stored there (4). Length 0 is a cluster of zeros, which is not stored.
+
+use super::qcow2::CLUSTER;
+
+/// First half of the name of a cluster: no two of them will ever meet by chance, and nobody gains by making them meet.
+pub type ClusterName = [u8; 16];
+
+/// Bytes of an entry.
+const ENTRY: usize = 32;
+
+/// Where a cluster is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Offset in the file.
+    pub at: u64,
+    /// Bytes that are stored: 0 for zeros, all of a cluster's where it is not compressed.
+    pub len: u32,
+    /// CRC-32 of these bytes: disks forget, and what is taken over is read by nobody else.
+    pub crc: u32,
+}
+
+/// Which clusters a qcow2 file has, and where.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Clusters(Vec<(ClusterName, Place)>);
+
+impl Clusters {
+    /// Where the cluster of that name is.
+    pub fn find(&self, name: &ClusterName) -> Option<Place> {
+        let found = self.0.binary_search_by_key(&name, |(name, _)| name).ok()?;
+        self.0.get(found).map(|(_, place)| *place)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The index as bytes, an entry at a time.
+    pub fn entries(&self) -> impl Iterator<Item = [u8; ENTRY]> {
+        self.0.iter().map(|(name, place)| {
+            let mut entry = [0; ENTRY];
+            entry[..16].copy_from_slice(name);
+            entry[16..24].copy_from_slice(&place.at.to_le_bytes());
+            entry[24..28].copy_from_slice(&place.len.to_le_bytes());
+            entry[28..].copy_from_slice(&place.crc.to_le_bytes());
+            entry
+        })
+    }
+
+    /// Reads what [`Self::entries`] made; `None` where it cannot have made that.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let (entries, rest) = bytes.as_chunks::<ENTRY>();
+        let clusters: Vec<_> = entries.iter().map(entry).collect::<Option<_>>()?;
+        let sorted = clusters.is_sorted_by(|(a, _), (b, _)| a < b);
+        (sorted && rest.is_empty()).then_some(Self(clusters))
+    }
+
+    /// Adds a cluster; [`Self::sort`] must follow before any is found.
+    pub(super) fn push(&mut self, name: ClusterName, place: Place) {
+        self.0.push((name, place));
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.0.sort_unstable();
+        self.0.dedup_by_key(|(name, _)| *name);
+        self.0.shrink_to_fit();
+    }
+}
+
+fn entry(bytes: &[u8; ENTRY]) -> Option<(ClusterName, Place)> {
+    let (name, rest) = bytes.split_first_chunk()?;
+    let (at, rest) = rest.split_first_chunk()?;
+    let (len, rest) = rest.split_first_chunk()?;
+    let place = Place {
+        at: u64::from_le_bytes(*at),
+        len: u32::from_le_bytes(*len),
+        crc: u32::from_le_bytes(*rest.first_chunk()?),
+    };
+    let len = usize::try_from(place.len).ok()?;
+    (len <= CLUSTER).then_some((*name, place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_read_back_and_damage_is_refused() {
+        let place = |at, len| Place { at, len, crc: 7 };
+        let mut clusters = Clusters::default();
+        for (name, place) in
+            [(9, place(5 << 16, 300)), (3, place(1 << 40, 1 << 16)), (5, place(0, 0)), (9, place(6 << 16, 300))]
+        {
+            clusters.push([name; 16], place);
+        }
+        clusters.sort();
+        assert_eq!(clusters.len(), 3, "of one name one is kept");
+        assert_eq!(clusters.find(&[9; 16]), Some(place(5 << 16, 300)));
+        assert_eq!(clusters.find(&[4; 16]), None);
+        let bytes: Vec<u8> = clusters.entries().flatten().collect();
+        assert_eq!(Clusters::parse(&bytes).as_ref(), Some(&clusters));
+        assert_eq!(Clusters::parse(&[]), Some(Clusters::default()));
+        assert_eq!(Clusters::parse(&bytes[1..]), None);
+        assert_eq!(Clusters::parse(&[&bytes[32..], &bytes[..32]].concat()), None, "not sorted");
+        assert_eq!(Clusters::parse(&[&bytes[..32], &bytes[..32]].concat()), None, "twice the same");
+        let mut long = bytes.clone();
+        long[24..28].copy_from_slice(&65_537u32.to_le_bytes());
+        assert_eq!(Clusters::parse(&long), None, "no cluster is stored in as many bytes");
+    }
+}

@@ -1,0 +1,182 @@
+//! Disks that are written again after something has changed: the same bytes as from nothing, with less work.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use std::num::NonZeroUsize;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use vmbake_disk::disk::Disk;
+use vmbake_disk::image::Format;
+use vmbake_disk::source::{Extent, Map, Named, ReadAt, Sources};
+use vmbake_disk::write::{Earlier, EarlierFile, KnownFile, Output, Written, write_again};
+
+use super::create;
+use crate::image_tools::{mixed, noise, text};
+
+const MIB: u64 = 1 << 20;
+const TWO: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+
+/// Counts the bytes that are read.
+struct Counted {
+    bytes: Vec<u8>,
+    read: Arc<AtomicU64>,
+}
+
+impl ReadAt for Counted {
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> io::Result<()> {
+        self.read.fetch_add(buf.len() as u64, Ordering::Relaxed);
+        self.bytes.read_exact_at(buf, offset)
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<Range<u64>>> {
+        self.bytes.next_data(offset)
+    }
+}
+
+/// A disk of a base, an artifact and metadata, and how many bytes of the first two were read.
+struct Made {
+    disk: Disk,
+    read: Arc<AtomicU64>,
+}
+
+/// Puts 4 MiB of the base before and behind the artifact, which begins at `at`, and metadata on both ends.
+fn make(digest: u8, artifact: Vec<u8>, at: u64) -> Made {
+    let read = Arc::new(AtomicU64::new(0));
+    let named = |bytes: Vec<u8>, digest: u8| -> Arc<dyn ReadAt> {
+        let counted = Counted { bytes, read: Arc::clone(&read) };
+        Arc::new(Named::new(Arc::new(counted), [digest; 32]))
+    };
+    let len = artifact.len() as u64;
+    let mut sources = Sources::default();
+    let metadata = sources.add(Arc::new(text(len, 70_000)));
+    let base = sources.add(named(mixed(8 << 20), 255));
+    let artifact = sources.add(named(artifact, digest));
+    let mut map = Map::hole(16 * MIB);
+    map.push(Extent { at: 0, len: 30_000, source: metadata, offset: 0 });
+    map.push(Extent { at: 65_536, len: 4 * MIB, source: base, offset: 0 });
+    map.push(Extent { at, len, source: artifact, offset: 0 });
+    map.push(Extent { at: 10 * MIB, len: 4 * MIB, source: base, offset: 4 * MIB });
+    map.push(Extent { at: 16 * MIB - 30_000, len: 30_000, source: metadata, offset: 40_000 });
+    Made { disk: Disk::new(map, sources), read }
+}
+
+/// Writes a qcow2 file.
+fn write_qcow2(path: &Path, disk: &Disk, earlier: &Earlier<'_>) -> Written {
+    let file = create(path);
+    let output = Output { format: Format::Qcow2, file: &file };
+    write_again(disk, &[output], earlier, TWO, &|_| {}).unwrap().remove(0)
+}
+
+/// A disk that was written from nothing.
+struct First {
+    dir: TempDir,
+    path: PathBuf,
+    written: Written,
+}
+
+impl First {
+    fn new() -> Self {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("first.qcow2");
+        let written = write_qcow2(&path, &make(1, text(1, 2_000_000), 5 * MIB).disk, &Earlier::default());
+        Self { dir, path, written }
+    }
+
+    /// Writes `disk` from nothing and again, as if the first file were `file`; both must be the same.
+    fn assert_same(&self, disk: &Disk, file: &File, what: &str) {
+        let earlier = Earlier { qcow2: Some(EarlierFile { file, clusters: &self.written.clusters }), same: &[] };
+        let (cold, again) = (self.dir.path().join("cold"), self.dir.path().join("again"));
+        let of_nothing = write_qcow2(&cold, disk, &Earlier::default());
+        assert_eq!(write_qcow2(&again, disk, &earlier), of_nothing, "{what}");
+        assert!(std::fs::read(&again).unwrap() == std::fs::read(&cold).unwrap(), "{what}");
+    }
+}
+
+#[test]
+fn unchanged_clusters_are_taken_over_unread() {
+    let first = First::new();
+    let file = File::open(&first.path).unwrap();
+    let earlier = Earlier { qcow2: Some(EarlierFile { file: &file, clusters: &first.written.clusters }), same: &[] };
+    let path = first.dir.path().join("again");
+    for (digest, artifact, at, most) in [
+        (1, text(1, 2_000_000), 5 * MIB, 0),
+        (2, noise(2, 2_000_000), 5 * MIB, 2_000_000),
+        (3, text(3, 1_500_001), 5 * MIB, 1_500_001),
+        (4, text(4, 3_000_000), 5 * MIB, 3_000_000),
+        (1, text(1, 2_000_000), 6 * MIB, 0),
+        (1, text(1, 2_000_000), 5 * MIB + 4096, 2_000_000),
+        (5, vec![0; 2_000_000], 5 * MIB, 2_000_000),
+    ] {
+        let Made { disk, read } = make(digest, artifact, at);
+        write_qcow2(&path, &disk, &earlier);
+        let bytes = read.swap(0, Ordering::Relaxed);
+        assert_eq!(bytes, most, "bytes read of base and artifact");
+        first.assert_same(&disk, &file, &format!("{most} bytes read, artifact at {at}"));
+    }
+}
+
+#[test]
+fn what_is_damaged_in_the_earlier_file_is_made_again() {
+    let first = First::new();
+    let disk = make(7, text(7, 1_000_000), 5 * MIB).disk;
+    let damaged = first.dir.path().join("damaged");
+    let len = first.path.metadata().unwrap().len();
+    for (at, what) in [(65_536, "first cluster"), (len / 2, "middle"), (3 * 65_536 + 77, "fourth cluster")] {
+        std::fs::copy(&first.path, &damaged).unwrap();
+        let file = File::options().read(true).write(true).open(&damaged).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, at).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], at).unwrap();
+        first.assert_same(&disk, &file, what);
+        file.set_len(at).unwrap();
+        first.assert_same(&disk, &file, "cut off");
+        file.set_len(len).unwrap();
+        first.assert_same(&disk, &file, "zeros");
+    }
+}
+
+#[test]
+fn both_formats_are_written_again() {
+    let first = First::new();
+    let file = File::open(&first.path).unwrap();
+    let earlier = Earlier { qcow2: Some(EarlierFile { file: &file, clusters: &first.written.clusters }), same: &[] };
+    let disk = make(9, noise(9, 2_100_000), 5 * MIB).disk;
+    let both = |earlier: &Earlier<'_>| {
+        let files = [Format::Raw, Format::Qcow2].map(|format| (format, tempfile::tempfile().unwrap()));
+        let outputs: Vec<_> = files.iter().map(|(format, file)| Output { format: *format, file }).collect();
+        let written = write_again(&disk, &outputs, earlier, TWO, &|_| {}).unwrap();
+        let bytes = files.map(|(_, file)| {
+            let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            bytes
+        });
+        (written, bytes)
+    };
+    assert!(both(&earlier) == both(&Earlier::default()));
+}
+
+#[test]
+fn known_digests_are_not_computed() {
+    let first = First::new();
+    let disk = make(1, text(1, 2_000_000), 5 * MIB).disk;
+    let (sha256, path) = ([7; 32], first.dir.path().join("known"));
+    for (format, len) in [(Format::Raw, disk.len()), (Format::Qcow2, first.written.file_len)] {
+        for (file_len, is_taken) in [(len, true), (len + 1, false)] {
+            let file = create(&path);
+            let same = [KnownFile { format, sha256, file_len }];
+            let earlier = Earlier { qcow2: None, same: &same };
+            let written = write_again(&disk, &[Output { format, file: &file }], &earlier, TWO, &|_| {}).unwrap();
+            assert_eq!(written[0].sha256 == sha256, is_taken, "{format} of {file_len} bytes");
+        }
+    }
+}
