@@ -98,10 +98,10 @@ offline: bake ## Bake offline below strace: no socket
 kinds-images: base builder ## Bake knd and knc with artifacts from release sites on loopback, into target/kinds
 	qemu-tests/upstream/bake.py $(vmbake) "$$(cat $(cache)/base-path)"
 
-qemu-test: bake kinds-images ## Boot knd under SeaBIOS and knc under OVMF
+qemu-test: bake kinds-images ## Boot node and knd under SeaBIOS and knc under OVMF
 	qemu-tests/checks/format.py
 	qemu-tests/checks/traffic.py
-	qemu-tests/run.py --quick --images $(OUT) --images target/kinds
+	qemu-tests/run.py --quick --jobs 3 --images $(OUT) --images target/kinds
 
 qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, networks; takes about an hour below emulation
 	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=

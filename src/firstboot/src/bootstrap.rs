@@ -52,5 +52,7 @@ pub fn run(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<bool, Error> {
     }
     let mutable = mutable::merged(plan, &maps);
     root.write(&inputs.mutable, mutable.as_bytes(), &PRIVATE)?;
+    // With the marker there, nobody writes the user data again.
+    root.settle();
     root.write(&inputs.marker, b"", &PRIVATE)
 }

@@ -143,6 +143,14 @@ impl Root {
         self.overlay.is_some()
     }
 
+    /// Has all that other programs have written so far put on the disk: a power cut takes it from them otherwise, for half a minute.
+    /// Only on the machine itself, as it concerns all file systems.
+    pub fn settle(&self) {
+        if self.is_system() && !self.dry_run() {
+            rustix::fs::sync();
+        }
+    }
+
     /// The path below the root, for messages.
     pub fn shown(&self, path: &str) -> PathBuf {
         self.disk.shown(path)

@@ -13,6 +13,3 @@ mod bakery;
 mod explain;
 mod diff;
 mod decoded;
-
-#[path = "../tools/mod.rs"]
-mod tools;
