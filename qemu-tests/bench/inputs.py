@@ -1,4 +1,6 @@
-"""What the table is measured on: the artifacts of knd and knc in the sizes of real releases, about 650 MB.
+#!/usr/bin/python3
+"""inputs.py FOLDER KINDS [SCALE]: makes what the table is measured on, in FOLDER: the artifacts of knd and knc in KINDS, a folder of
+upstream/bake.py, in the sizes of real releases, about 650 MB.
 
 The release sites on loopback (upstream/) serve real programs where Debian has them, and small stand-ins for the others. Here each
 stand-in is filled up to the size of a release with bytes of a real program, kubectl, from a place of its own on: so each compresses as
@@ -54,23 +56,22 @@ class Inputs:
         return sum(artifact["size"] for artifact in self.artifacts(kind).values())
 
 
-def make(folder, kinds, scale=1.0):
-    """Makes the inputs of `kinds`, a folder of upstream/bake.py, unless they are there; programs have `scale` times their size."""
+def make(folder, kinds, scale="1"):
+    """Makes the inputs unless they are there; programs have `scale` times their size."""
     made = Inputs(folder)
     source = Inputs(kinds)
     texts = [path.read_bytes() for path in (pathlib.Path(__file__), *source.manifests.values())]
-    key = hashlib.sha256(b"".join(texts) + str(scale).encode()).hexdigest()
+    key = hashlib.sha256(b"".join(texts) + scale.encode()).hexdigest()
     if (made.folder / "key").exists() and (made.folder / "key").read_text() == key:
-        return made
+        return
     shutil.rmtree(made.folder, ignore_errors=True)
     (made.work / "manifests").mkdir(parents=True)
     (made.work / "releases").mkdir()
     shutil.copytree(source.store / "blobs", made.store / "blobs")
     for name in ("oci-layout", "index.json"):
         shutil.copy(source.store / name, made.store)
-    _enlarge(made, source, scale)
+    _enlarge(made, source, float(scale))
     (made.folder / "key").write_text(key)
-    return made
 
 
 def _enlarge(made, source, scale):
@@ -156,3 +157,6 @@ def package(blob, enlarge):
 
 
 WAYS = {"binary": binary, "tar.gz": archive, "deb": package}
+
+if __name__ == "__main__":
+    make(*sys.argv[1:])
