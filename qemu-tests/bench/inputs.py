@@ -7,6 +7,7 @@ stand-in is filled up to the size of a release with bytes of a real program, kub
 programs do, and no two are the same. Manifests, store and folders are laid out as by upstream/bake.py.
 """
 
+import fcntl
 import gzip
 import hashlib
 import io
@@ -58,8 +59,13 @@ class Inputs:
 
 def make(folder, kinds, scale="1"):
     """Makes the inputs unless they are there; programs have `scale` times their size."""
-    made = Inputs(folder)
-    source = Inputs(kinds)
+    with open(pathlib.Path(kinds) / "lock", "a") as lock:
+        # They are not baked meanwhile.
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        _make(Inputs(folder), Inputs(kinds), scale)
+
+
+def _make(made, source, scale):
     texts = [path.read_bytes() for path in (pathlib.Path(__file__), *source.manifests.values())]
     key = hashlib.sha256(b"".join(texts) + scale.encode()).hexdigest()
     if (made.folder / "key").exists() and (made.folder / "key").read_text() == key:
@@ -68,8 +74,6 @@ def make(folder, kinds, scale="1"):
     (made.work / "manifests").mkdir(parents=True)
     (made.work / "releases").mkdir()
     shutil.copytree(source.store / "blobs", made.store / "blobs")
-    for name in ("oci-layout", "index.json"):
-        shutil.copy(source.store / name, made.store)
     _enlarge(made, source, float(scale))
     (made.folder / "key").write_text(key)
 
