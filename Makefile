@@ -132,6 +132,6 @@ bench-parts: firstboot ## Measure single parts with criterion: trees, clusters, 
 bench-boot: kinds-images ## Compare a fetch with curl and sha256sum, a first boot with a shell script and with a download
 	qemu-tests/bench/fetch.sh $(vmbake)
 	qemu-tests/bench/firstboot.py target/firstboot/amd64/firstboot
-	qemu-tests/bench-boot.py $(vmbake) "$$(cat $(cache)/base-path)"
+	qemu-tests/bench/boot.py $(vmbake) "$$(cat $(cache)/base-path)"
 
 ci: test ## What continuous integration runs

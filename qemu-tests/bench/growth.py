@@ -17,7 +17,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
-import machine  # noqa: E402
+import host  # noqa: E402
 import measure  # noqa: E402
 import plot  # noqa: E402
 import synthetic  # noqa: E402
@@ -90,7 +90,7 @@ def grow(options, axis):
 
 def main():
     options = arguments()
-    about = machine.describe(options.vmbake, ROOT)
+    about = host.describe(options.vmbake, ROOT)
     for axis in options.only or AXES:
         document = {"machine": {**about, "load_before": os.getloadavg()[0]}, **grow(options, axis)}
         (options.out / f"growth-{axis}.json").write_text(json.dumps(document, indent=1) + "\n")

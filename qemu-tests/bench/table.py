@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "checks"), str(HERE.parent / "upstream")]
 import inputs  # noqa: E402
-import machine  # noqa: E402
+import host  # noqa: E402
 import row  # noqa: E402
 from cases import CASES, Bench  # noqa: E402
 from measure import Failed  # noqa: E402
@@ -43,7 +43,7 @@ def arguments():
 
 def main():
     options = arguments()
-    about = machine.describe(options.vmbake, ROOT)
+    about = host.describe(options.vmbake, ROOT)
     # A process of its own: the memory that it takes would count as the first of every process that this one starts.
     subprocess.run([HERE / "inputs.py", options.work / "inputs", options.kinds, str(options.scale)], check=True)
     made = inputs.Inputs(options.work / "inputs")

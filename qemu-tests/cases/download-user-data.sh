@@ -1,5 +1,5 @@
 #!/bin/bash
-# User data of a machine whose image is not baked, for bench-boot.py: downloads what a baked image has, verifies it, installs it with dpkg,
+# User data of a machine whose image is not baked, for bench/boot.py: downloads what a baked image has, verifies it, installs it with dpkg,
 # tar and useradd (checks/install.sh), and has it configured. Lines with @…@ are filled in.
 set -euo pipefail
 umask 022
