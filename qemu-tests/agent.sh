@@ -3,6 +3,8 @@
 # line, `answer ID STATUS BYTES`, then the output. Nothing is quoted or escaped: any bytes get through.
 work=/run/vmbake-test
 mkdir -p "$work"
+# On a busy host systemd may take longer than 25 s to answer; each script has its own limit.
+export SYSTEMD_BUS_TIMEOUT=300
 # There is no udev yet that would have named the port.
 for name in /sys/class/virtio-ports/*/name; do
     [ "$(cat "$name")" != vmbake-test ] || port=${name%/name}

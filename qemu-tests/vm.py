@@ -53,7 +53,7 @@ class Vm(Asks):
         self.masked, self.heard = masked, heard or (lambda seconds, what: None)
         self.disk, self.log, self.transcript = self.folder / "disk.qcow2", self.folder / "console.log", self.folder / "shell.log"
         self.qemu, self.shell_, self.trouble, self.cpu, self.boots = None, None, None, 0.0, 0
-        self.text, self.mark, self.changed = "", 0, threading.Condition()
+        self.text, self.mark, self.news = "", 0, threading.Condition()
 
     def boot(self, patience=PATIENCE, shell=True):
         """Switches it on; returns once the shell answers, or at once."""
@@ -111,20 +111,20 @@ class Vm(Asks):
 
     def console(self):
         """What the console has shown in all boots, without colours."""
-        with self.changed:
+        with self.news:
             return plain(self.text)
 
     def wait(self, pattern, patience=PATIENCE):
         """Waits until the console of this boot shows it; returns the match."""
         deadline = time.monotonic() + patience
-        with self.changed:
+        with self.news:
             while True:
                 found = re.search(pattern, plain(self.text[self.mark:]), re.MULTILINE)
                 if found:
                     return found
                 if self.qemu is None or self.qemu.returncode is not None:
                     raise Lost(self.trouble or f"the machine went off before the console showed {pattern!r}")
-                if not self.changed.wait(deadline - time.monotonic()):
+                if not self.news.wait(deadline - time.monotonic()):
                     raise Lost(f"the console does not show {pattern!r} in {patience:.0f} s")
 
     def until(self, holds, patience=PATIENCE):
@@ -154,7 +154,7 @@ class Vm(Asks):
 
     def reboot(self, patience=PATIENCE):
         """An orderly restart; returns once the shell answers."""
-        with self.changed:
+        with self.news:
             self.mark = len(self.text)
         self.boots, self.started_at = self.boots + 1, time.monotonic()
         self.shell_.send("systemctl reboot --no-block", patience=patience)
@@ -201,10 +201,10 @@ class Vm(Asks):
             while chunk := os.read(qemu.stdout.fileno(), 65536):
                 file.write(chunk)
                 file.flush()
-                with self.changed:
+                with self.news:
                     self.text += chunk.decode(errors="replace")
                     fresh = plain(self.text[self.mark:])
-                    self.changed.notify_all()
+                    self.news.notify_all()
                 for name in [name for name, pattern in waiting.items() if pattern.search(fresh)]:
                     del waiting[name]
                     self.heard(time.monotonic() - self.started_at, name)
@@ -215,12 +215,12 @@ class Vm(Asks):
                     threading.Timer(1, qemu.kill).start()
         _, status, usage = os.wait4(qemu.pid, 0)
         self.shell_.gone()
-        with self.changed:
+        with self.news:
             qemu.returncode = os.waitstatus_to_exitcode(status)
             self.cpu += usage.ru_utime + usage.ru_stime
             if qemu.returncode > 0:
                 self.trouble = self.trouble or f"qemu failed: {self.text[self.mark:][-2000:]}"
-            self.changed.notify_all()
+            self.news.notify_all()
 
     def _command(self):
         values = {"disk": self.disk, "network": "none" if self.guests else self.network, **self.options}

@@ -7,9 +7,7 @@ use std::process::Command;
 
 use vmbake::inspect::{InspectError, inspect, open_tree};
 
-use tools::have;
-
-mod tools;
+use crate::tools::have;
 
 const SECTOR: u64 = 512;
 const TOOLS: [&str; 5] = ["sgdisk", "mke2fs", "mkfs.vfat", "mcopy", "qemu-img"];

@@ -11,9 +11,7 @@ use vmbake::manifest::Digest;
 use vmbake::registry::{blobs, pull_pinned, pull_tag};
 use vmbake::store::Store;
 
-use tools::have;
-
-mod tools;
+use crate::tools::have;
 
 const TOOLS: [&str; 2] = ["docker-registry", "skopeo"];
 const LAYOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/oci/ok-index");

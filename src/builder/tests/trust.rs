@@ -15,13 +15,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use lab::{Lab, SIGNED, have, now};
+use crate::apt::lab::{Lab, SIGNED, have, now};
 use vmbake::trust::{Anchor, Item, Proposal, ProposalError, TrustError};
-
-#[path = "apt/lab.rs"]
-#[allow(dead_code, reason = "the tests of the apt chain use the rest")]
-mod lab;
-mod tools;
 
 const ROOT: &str = include_str!("../../../trust/sigstore-root.json");
 

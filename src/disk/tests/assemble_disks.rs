@@ -1,12 +1,10 @@
 //! Disks assembled from a base disk and a new root file system, verified by sgdisk and compared byte by byte.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod tools;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use tools::{have, run};
+use crate::tools::{have, run};
 use vmbake_disk::disk::{Arch, AssembleError, BaseDisk, Disk, assemble, open, root_len};
 use vmbake_disk::gpt::{self, Guid};
 use vmbake_disk::source::{Extent, Map, ReadAt, Sources};

@@ -1,11 +1,9 @@
 //! Size, placement, determinism, large inputs and refusals of the ext4 author.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::*;
+use crate::common::*;
 use sha2::{Digest, Sha256};
 use vmbake_disk::ext4::{AuthorError, Refusal, Size, Volume, author, probe};
 use vmbake_disk::source::{Extent, FileSource, Map, SourceId};

@@ -1,12 +1,10 @@
 //! Volumes that are refused, damaged or cut: a clear error, and never a panic.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
 
-mod common;
-
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use vmbake_disk::ext4::{Place, ReadError, author, probe, read};
 use vmbake_disk::source::{FileSource, MapReader};

@@ -1,12 +1,10 @@
 //! Volumes that mke2fs made and the kernel filled, read by our reader: as the mount shows them.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
 
-mod common;
-
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 
-use common::*;
+use crate::common::*;
 
 /// Makes a volume, lets the kernel fill it, and compares.
 fn compare(features: &str, more: &[&str]) {

@@ -1,11 +1,9 @@
 //! Authored volumes as others see them: e2fsck, debugfs, the kernel, and our own reader.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
 
-mod common;
-
 use std::path::Path;
 
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use vmbake_disk::source::{Extent, Map};
 use vmbake_disk::tree::{Kind, Tree};

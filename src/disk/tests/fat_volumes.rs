@@ -1,15 +1,13 @@
 //! FAT volumes: read what mkfs.vfat and mtools made, what another library made of random names, and survive damage.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod tools;
-
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::tools::{have, run};
 use proptest::prelude::*;
-use tools::{have, run};
 use vmbake_disk::fat::{self, FatError};
 use vmbake_disk::tree::{Kind, Origin, Tree};
 

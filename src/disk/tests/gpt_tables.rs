@@ -1,10 +1,8 @@
 //! Partition tables: read what sgdisk made, have sgdisk verify what we write, survive damage.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod tools;
-
+use crate::tools::{have, run};
 use proptest::prelude::*;
-use tools::{have, run};
 use vmbake_disk::gpt::{self, GptError, Guid, Table};
 use vmbake_disk::source::ReadAt;
 

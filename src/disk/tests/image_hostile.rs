@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod image_tools;
-
 use std::path::{Path, PathBuf};
 
-use image_tools::{arg, have, mixed, noise, run};
+use crate::image_tools::{arg, have, mixed, noise, run};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use vmbake_disk::image::{Image, ImageError};
@@ -78,7 +76,7 @@ fn the_small_image_is_sound() {
     let dir = TempDir::new().unwrap();
     for compression in [0, 1] {
         let path = write(&dir, &small(compression));
-        image_tools::assert_reads(&Image::open(&path).unwrap(), &small_disk(), "small");
+        crate::image_tools::assert_reads(&Image::open(&path).unwrap(), &small_disk(), "small");
     }
 }
 

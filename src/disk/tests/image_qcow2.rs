@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod image_tools;
-
 use std::os::unix::fs::FileExt;
 
-use image_tools::{arg, assert_reads, have, mixed, noise, run};
+use crate::image_tools::{arg, assert_reads, have, mixed, noise, run};
 use tempfile::TempDir;
 use vmbake_disk::image::{Format, Image, ImageError};
 use vmbake_disk::source::ReadAt;

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-mod image_tools;
-
 use std::fs::File;
 use std::io;
 use std::num::NonZeroUsize;
@@ -13,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use image_tools::{arg, assert_reads, have, mixed, noise, run, text};
+use crate::image_tools::{arg, assert_reads, have, mixed, noise, run, text};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use vmbake_disk::disk::Disk;

@@ -8,7 +8,7 @@ use vmbake::manifest::Digest;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
 use super::parts::{Part, bake_onto, base_with, control, deb, file, link, package, text};
-use super::tools::have;
+use crate::tools::have;
 
 const PAGER: &str = "auto\n/usr/bin/pager\npager.1\n/usr/man/pager.1\n\n/usr/bin/less\n77\n/usr/man/less.1\n\n";
 const SCRIPT: &str = "#!/bin/sh\nupdate-alternatives-of-mine\n";

@@ -138,7 +138,7 @@ fn are_refused_in_little_memory() {
         let output = Command::new("sh")
             .args(["-c", &format!("ulimit -v {MEMORY} && exec \"$0\" \"$@\"")])
             .arg(std::env::current_exe().unwrap())
-            .args(["bombs::are_refused_in_little_memory", "--exact", "--nocapture", "--test-threads=1"])
+            .args(["bake_inputs::bombs::are_refused_in_little_memory", "--exact", "--nocapture", "--test-threads=1"])
             .env(ARCHIVE, bomb.path())
             .output()
             .unwrap();

@@ -10,7 +10,7 @@ use std::process::Command;
 use vmbake_disk::tree::{Kind, Tree};
 
 use super::parts::{Part, bake_onto, base_with, control, deb, dir, file, member, owned, package};
-use super::tools::have;
+use crate::tools::have;
 
 /// What dpkg writes beside the state of packages: locks, its log, and older versions of its files.
 const OWN: [&str; 8] = [

@@ -9,7 +9,7 @@ use vmbake::merge::ldconfig;
 use vmbake_disk::tree::{Kind, Timestamp, Tree};
 
 use super::parts::{Image, Make, host, library, run};
-use super::tools::have;
+use crate::tools::have;
 
 const CACHE: &str = "/etc/ld.so.cache";
 

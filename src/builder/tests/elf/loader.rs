@@ -7,7 +7,7 @@ use std::process::Command;
 use vmbake::merge::check_programs;
 
 use super::parts::{Image, host, run};
-use super::tools::have;
+use crate::tools::have;
 
 /// A file to compile: its path below the scratch directory, and what the linker is told. `@` is the directory.
 type Source = (&'static str, &'static [&'static str]);

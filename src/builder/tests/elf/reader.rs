@@ -10,7 +10,7 @@ use vmbake::elf::{Class, Data, Elf, Machine};
 use vmbake_disk::source::{FileSource, Map, Sources};
 
 use super::parts::{AARCH64, Make, X86_64, library, program, read, read_counted, run};
-use super::tools::have;
+use crate::tools::have;
 
 #[test]
 fn all_classes_and_byte_orders_are_read() {

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::image::{Image, put};
-use crate::machine::{Machine, as_root, scratch};
-use crate::settings::Choice;
+use super::image::{Image, put};
+use super::machine::{Machine, as_root, scratch};
+use super::settings::Choice;
 
 const MUTABLE: &str = "/opt/podplane/etc/mutable.env";
 

@@ -1,9 +1,9 @@
 //! Values that would mean something to a shell, a template or a file format stay what they are.
 
-use crate::image::Image;
-use crate::machine::{Machine, as_root, scratch};
-use crate::settings::Choice;
-use crate::trees::judge;
+use super::image::Image;
+use super::machine::{Machine, as_root, scratch};
+use super::settings::Choice;
+use super::trees::judge;
 
 const HOSTILE: &str =
     "a\"b'c: {{ 7 * 7 }} {% if x %} {# #} # \\n \\ $(id) `id` ${HOME} \t é\u{1f600}\u{85}\u{2028}\u{7f}\n- next: [";

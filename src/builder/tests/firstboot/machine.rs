@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
-use crate::image::{Image, put};
+use super::image::{Image, put};
 use crate::tools::have;
 
 pub const USER_DATA: &str = "/opt/podplane/etc/user-data.env";

@@ -5,9 +5,9 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::image::Image;
-use crate::machine::{Machine, USER_DATA, as_root, scratch};
-use crate::settings::Choice;
+use super::image::Image;
+use super::machine::{Machine, USER_DATA, as_root, scratch};
+use super::settings::Choice;
 
 const LOCAL: Choice = Choice([1, 0, 0, 1, 1]);
 const AWS: Choice = Choice([1, 1, 0, 1, 1]);

@@ -6,8 +6,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::machine::{USER_DATA, server};
-use crate::settings::{AXES, Choice};
+use super::machine::{USER_DATA, server};
+use super::settings::{AXES, Choice};
 
 /// What is there by its path: type, mode and owner in the first line, then the content.
 pub type Tree = BTreeMap<String, String>;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use crate::image::{Image, put};
-use crate::machine::{Machine, as_root, scratch};
-use crate::settings::{AXES, Choice};
-use crate::snapshot::{self, Tree};
+use super::image::{Image, put};
+use super::machine::{Machine, as_root, scratch};
+use super::settings::{AXES, Choice};
+use super::snapshot::{self, Tree};
 use crate::tools::have;
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/firstboot");

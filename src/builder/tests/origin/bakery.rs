@@ -14,7 +14,7 @@ use vmbake_disk::image::Format;
 use vmbake_disk::tree::Tree;
 
 use super::image::{self, TOOLS, file, link};
-use super::tools::have;
+use crate::tools::have;
 
 pub const TOOL: &[u8] = b"#!/bin/sh\necho tool\n";
 

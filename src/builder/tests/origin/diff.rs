@@ -12,7 +12,7 @@ use vmbake_disk::tree::{Kind, ROOT, Timestamp, Tree};
 
 use super::bakery::{baked, can_bake};
 use super::image::{self, TOOLS, change, content, file, link, put, text, vmbake};
-use super::tools::have;
+use crate::tools::have;
 
 /// A tree with all kinds of nodes; `new` makes each of them a little different.
 fn sample(new: bool) -> Tree {

@@ -10,9 +10,7 @@
 
 mod command;
 mod indexes;
-mod lab;
+pub mod lab;
 mod real;
 mod releases;
 mod signatures;
-#[path = "../tools/mod.rs"]
-mod tools;

@@ -15,10 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use vmbake::manifest::Digest;
 
-use tools::have;
-
-#[path = "../tools/mod.rs"]
-mod tools;
+use crate::tools::have;
 
 mod disks;
 mod ends;

@@ -7,9 +7,6 @@
     reason = "tests stop at the first surprise"
 )]
 
-#[path = "../tools/mod.rs"]
-mod tools;
-
 mod parts;
 mod reader;
 mod programs;

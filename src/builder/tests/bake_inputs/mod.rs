@@ -16,6 +16,3 @@ mod alternatives;
 mod keys;
 mod judge;
 mod mutations;
-
-#[path = "../tools/mod.rs"]
-mod tools;

@@ -11,12 +11,9 @@
 
 mod image;
 mod machine;
-mod settings;
+pub mod settings;
 mod snapshot;
 mod trees;
 mod changes;
 mod hostile;
 mod refusals;
-
-#[path = "../tools/mod.rs"]
-mod tools;

@@ -12,6 +12,3 @@ mod image;
 mod bakery;
 mod explain;
 mod diff;
-
-#[path = "../tools/mod.rs"]
-mod tools;

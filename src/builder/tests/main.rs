@@ -1,0 +1,21 @@
+//! Tests of the builder against the real tools of its field, as one program: it is built and linked once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests fail by panicking")]
+
+mod apt;
+mod bake_inputs;
+mod boot;
+mod download;
+mod elf;
+mod firstboot;
+mod hostile;
+mod inspect_image;
+mod layers;
+mod origin;
+mod parsers;
+mod plan;
+mod registry;
+mod sigstore;
+mod tools;
+mod trust;
+mod user_data;
+mod verify;

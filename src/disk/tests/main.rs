@@ -1,0 +1,16 @@
+//! Tests of disk images against the real tools of their fields, as one program: it is built and linked once.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests fail by panicking")]
+
+mod assemble_disks;
+mod common;
+mod ext4_author;
+mod ext4_hostile;
+mod ext4_kernel;
+mod ext4_roundtrip;
+mod fat_volumes;
+mod gpt_tables;
+mod image_hostile;
+mod image_qcow2;
+mod image_tools;
+mod tools;
+mod write_disk;
