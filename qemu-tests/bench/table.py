@@ -51,7 +51,8 @@ def main():
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     bench = Bench(options.vmbake, options.base, made, work, options)
-    print(f"artifacts of knc: {made.bytes('knc') / 1e6:.0f} MB, base {os.stat(options.base).st_size / 1e6:.0f} MB, disk {options.size}")
+    pages = "dropped before each run" if options.cold_pages else "inputs read before each run"
+    print(f"artifacts of knc: {made.bytes('knc') / 1e6:.0f} MB, base {os.stat(options.base).st_size / 1e6:.0f} MB, disk {options.size}; page cache: {pages}")
     rows = []
     for name in options.only or CASES:
         for found in CASES[name](bench):
@@ -60,7 +61,7 @@ def main():
     shutil.rmtree(work)
     print("\n".join(row.table(rows)))
     about["load_after"] = os.getloadavg()[0]
-    document = {"machine": about, "page_cache": "dropped" if options.cold_pages else "inputs read before each run", "runs": options.runs,
+    document = {"machine": about, "page_cache": pages, "runs": options.runs,
                 "size": options.size, "scale": options.scale, "artifact_bytes": made.bytes("knc"), "rows": [found.json() for found in rows]}
     options.json.parent.mkdir(parents=True, exist_ok=True)
     options.json.write_text(json.dumps(document, indent=1) + "\n")

@@ -8,7 +8,7 @@ set -euo pipefail
 base=$1 size=$2 site=$3 layers=$4 out=$5 here=$(dirname "$(realpath "$0")")
 work=$(mktemp -d -p "$(dirname "$out")")
 trap 'rm -rf --one-file-system "$work"' EXIT
-export LIBGUESTFS_BACKEND=direct TMPDIR=$work
+export LIBGUESTFS_BACKEND=direct
 
 qemu-img convert -O qcow2 "$base" "$work/disk"
 qemu-img resize -q "$work/disk" "$size"
