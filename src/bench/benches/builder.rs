@@ -49,6 +49,9 @@ fn archives(content: &[u8]) -> Result<(File, File), Failed> {
         let mut header = tar::Header::new_ustar();
         header.set_size(member.len() as u64);
         header.set_mode(0o755);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(0);
         builder.append_data(&mut header, format!("bin/{number}"), member)?;
     }
     let bytes = builder.into_inner()?;

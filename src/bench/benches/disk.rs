@@ -29,7 +29,9 @@ fn trees(criterion: &mut Criterion) -> Result<(), Failed> {
     group.sample_size(20).throughput(Throughput::Elements(FILES as u64));
     let (tree, options) = (tree(FILES)?, options());
     let volume = ext4::author(&tree, &options)?;
-    group.bench_function("author", |b| b.iter(|| ext4::author(black_box(&tree), &options).map(|volume| volume.len()).ok()));
+    group.bench_function("author", |b| {
+        b.iter(|| ext4::author(black_box(&tree), &options).map(|volume| volume.len()).ok())
+    });
     let disk = Disk::new(volume.map().clone(), volume.sources().clone());
     let written = file()?;
     write(&disk, &[Output { format: Format::Raw, file: &written }], NonZeroUsize::MIN, &|_| ())?;
@@ -54,7 +56,11 @@ fn images(criterion: &mut Criterion) -> Result<(), Failed> {
         group.bench_function(name, |b| {
             b.iter_batched(
                 file,
-                |file| file.map(|file| write(&disk, &[Output { format: Format::Qcow2, file: &file }], threads, &|_| ()).is_ok()),
+                |file| {
+                    file.map(|file| {
+                        write(&disk, &[Output { format: Format::Qcow2, file: &file }], threads, &|_| ()).is_ok()
+                    })
+                },
                 BatchSize::PerIteration,
             );
         });
@@ -65,7 +71,10 @@ fn images(criterion: &mut Criterion) -> Result<(), Failed> {
         let mut content = vec![0; 1 << 20];
         b.iter(|| {
             let image = Image::open(path.path()).ok()?;
-            (0..image.len()).step_by(content.len()).try_for_each(|at| image.read_exact_at(black_box(&mut content), at)).ok()
+            (0..image.len())
+                .step_by(content.len())
+                .try_for_each(|at| image.read_exact_at(black_box(&mut content), at))
+                .ok()
         });
     });
     group.finish();
