@@ -24,7 +24,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench ci
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot ci
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -120,10 +120,21 @@ fuzz: setup ## Fuzz the parsers of the first-boot program, SECONDS for each
 	    RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER= cargo fuzz run --fuzz-dir src/firstboot/fuzz $$target -- -max_total_time=$(SECONDS) -max_len=4096 || exit 1; \
 	done
 
-bench: bake kinds-images ## Compare a bake with qemu-img and cp, a fetch with curl and sha256sum, a first boot with a shell script and with a download
-	qemu-tests/bench.sh $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
-	qemu-tests/bench-fetch.sh $(vmbake)
-	qemu-tests/bench-firstboot.py target/firstboot/amd64/firstboot
-	qemu-tests/bench-boot.py $(vmbake) "$$(cat $(cache)/base-path)"
+bench: bench-table bench-growth bench-parts bench-boot ## All measurements; takes more than an hour, on a machine that does nothing else
+
+bench-table: base kinds-images ## Compare bakes, queries and memory with cp, qemu-img and the ordinary ways; fails when a bar is missed
+	qemu-tests/bench/table.py $(vmbake) "$$(cat $(cache)/base-path)"
+
+bench-growth: base ## Bake more and more files, bytes and layers, and plot what that costs, into docs/bench
+	qemu-tests/bench/growth.py $(vmbake) "$$(cat $(cache)/base-path)"
+
+# A crate outside of the workspace, built beside it.
+bench-parts: firstboot ## Measure single parts with criterion: trees, clusters, archives, digests
+	cargo bench --quiet --manifest-path src/bench/Cargo.toml --target-dir target
+
+bench-boot: kinds-images ## Compare a fetch with curl and sha256sum, a first boot with a shell script and with a download
+	qemu-tests/bench/fetch.sh $(vmbake)
+	qemu-tests/bench/firstboot.py target/firstboot/amd64/firstboot
+	qemu-tests/bench/boot.py $(vmbake) "$$(cat $(cache)/base-path)"
 
 ci: test ## What continuous integration runs

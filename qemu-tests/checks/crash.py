@@ -9,7 +9,6 @@ Last, eight runs at once must come to that tree too. Prints `ok: NAME` or `FAIL:
 
 import collections
 import concurrent.futures
-import importlib.util
 import json
 import os
 import pathlib
@@ -20,7 +19,9 @@ import subprocess
 import sys
 import tempfile
 
-from report import case, failures
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+import firstboot  # noqa: E402
+from report import case, failures  # noqa: E402
 
 # Of the calls that change something, those that a static program for x86-64 or arm64 makes.
 CALLS = "openat,write,writev,pwrite64,rename,renameat,renameat2,fsync,fdatasync,fchown,fchownat,chown,fchmod,fchmodat,chmod,unlinkat,mkdirat,mkdir,ftruncate,utimensat"
@@ -279,8 +280,7 @@ def scenarios(program, work):
     change(later)
     node = work / "node"
     node.mkdir()
-    bench = bench_firstboot()
-    bench.fresh(node, bench.layers("knc", {}))
+    firstboot.fresh(node, firstboot.layers("knc", {}))
     write(update, "/opt/new.env", "LOG_LEVEL=3\nKEY='ssh-ed25519 C c'\n")
     arguments = ["update-mutable-env", "/opt/new.env", f"{ETC}/mutable.env", "true"]
     return [
@@ -291,15 +291,6 @@ def scenarios(program, work):
         Scenario(program, work, "update-mutable-env", update, arguments, gone="opt/new.env"),
         Scenario(program, work, "first boot of knc", node, ["configure"]),
     ]
-
-
-def bench_firstboot():
-    """Its file has a name that `import` does not take."""
-    path = pathlib.Path(__file__).resolve().parent.parent / "bench-firstboot.py"
-    specification = importlib.util.spec_from_file_location("bench_firstboot", path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 def step(points):

@@ -135,9 +135,9 @@ def explain(vmbake):
         case(f"explain {path}", code == 0 and re.search(expected, said), said)
 
 
-def site(work):
-    """The artifacts of a manifest by name, for install.sh."""
-    folder, baked = work / "site", bake.FOLDER / "amd64"
+def site(work, baked=bake.FOLDER / "amd64"):
+    """The artifacts of the manifest in `baked`, a folder of bake.py, by name, for install.sh."""
+    folder = work / "site"
     folder.mkdir()
     manifest = baked / f"manifests/{bake.target('knc', 'amd64')}.json"
     content = json.loads(manifest.read_text())["vmconfig"]

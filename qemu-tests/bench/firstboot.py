@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bench-firstboot.py [FIRSTBOOT [RUNS]]: the time that `configure` takes for a node of the control plane, without systemctl and
+"""firstboot.py [FIRSTBOOT [RUNS]]: the time that `configure` takes for a node of the control plane, without systemctl and
 network, beside a shell script that does the same. Both work below a folder in memory, and what they leave is compared first.
 
 The ratios mean something; the milliseconds depend on the machine. Fails above the limit. Needs root, for owners of files.
@@ -17,10 +17,10 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent
+ROOT = HERE.parent.parent
 LIMIT_MS = 5.0
 CLONE_NEWNS = 0x20000
-sys.path.insert(0, str(HERE / "checks"))
+sys.path.insert(0, str(HERE.parent / "checks"))
 import cluster  # noqa: E402
 
 PAUSE = "registry.k8s.io/pause:3.10.1"
@@ -145,7 +145,7 @@ def main(program=ROOT / "target/firstboot/amd64/firstboot", runs="30"):
         pristine = folder / "pristine"
         fresh(pristine, layers("knc", {}))
         borrow([pristine / "etc/passwd", pristine / "etc/group"])
-        commands = {"firstboot configure": [program, "configure", "--root"], "the same in bash": [HERE / "bench-firstboot.sh"]}
+        commands = {"firstboot configure": [program, "configure", "--root"], "the same in bash": [HERE / "firstboot.sh"]}
         best, left = {}, {}
         for name, command in commands.items():
             root = folder / "root"

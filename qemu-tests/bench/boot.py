@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bench-boot.py VMBAKE BASE [RUNS]: how long a node of the control plane takes until it is configured: the image in target/kinds, beside the base
+"""boot.py VMBAKE BASE [RUNS]: how long a node of the control plane takes until it is configured: the image in target/kinds, beside the base
 image with a script as user data that downloads the same artifacts from this host, verifies and installs them (cases/download-user-data.sh).
 
 Both boot the same way in the same kind of machine. The ratios mean something; the seconds depend on the host.
@@ -17,8 +17,8 @@ import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE / "checks"), str(HERE / "upstream")]
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(TESTS), str(TESTS / "checks"), str(TESTS / "upstream")]
 import bake  # noqa: E402
 import first_boot  # noqa: E402
 import kinds  # noqa: E402
@@ -43,7 +43,7 @@ def site(vmbake, work):
     folder.mkdir()
     kinds.site(folder)
     subprocess.run(["tar", "-C", kinds.ROOT, "-cf", folder / "layers.tar", "layers"], check=True)
-    shutil.copy(HERE / "checks/install.sh", folder)
+    shutil.copy(TESTS / "checks/install.sh", folder)
     # What a bake makes of the layers: the plan, the defaults, configuration that is the same everywhere.
     plan, share = work / "plan", "opt/podplane/share"
     for path in (kinds.ROOT / "layers").glob("*/files/opt/podplane/share/templates/*"):
@@ -89,7 +89,7 @@ def main(vmbake, base, runs="1"):
         files, digest = site(vmbake, work)
         script = work / "user-data.sh"
         url = f"http://{nstance.ADDRESS}:{PORT}"
-        script.write_text((HERE / "cases/download-user-data.sh").read_text().replace("@url@", url).replace("@digest@", digest))
+        script.write_text((TESTS / "cases/download-user-data.sh").read_text().replace("@url@", url).replace("@digest@", digest))
         server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=files))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         times = [(measured("baked", bake.image("knc", "amd64"), work / "baked", server),

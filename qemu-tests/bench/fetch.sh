@@ -1,5 +1,5 @@
 #!/bin/bash
-# bench-fetch.sh VMBAKE: wall and CPU time of a fetch of 700 MB from loopback, beside curl with sha256sum of the same files, and of
+# fetch.sh VMBAKE: wall and CPU time of a fetch of 700 MB from loopback, beside curl with sha256sum of the same files, and of
 # the proof of a package of Debian's main archive. Ratios between the lines mean something.
 set -euo pipefail
 vmbake=$(realpath "$1") here=$(dirname "$(realpath "$0")")
@@ -18,7 +18,7 @@ for number in range(14):
 document = {"version": "dev", "kind": "bench", "os": {"name": "debian-13", "arch": "amd64"}, "dependencies": dependencies}
 json.dump({"vmconfig": document}, open(f"{work}/manifest.json", "w"))
 END
-"$here/upstream/serve.py" "$work/out" --mirrors "$work/mirrors" &
+"$here/../upstream/serve.py" "$work/out" --mirrors "$work/mirrors" &
 until [ -e "$work/mirrors" ]; do sleep 0.1; done
 mirror=$(cat "$work/mirrors")
 
@@ -39,5 +39,5 @@ fetch dists/trixie/InRelease
 fetch dists/trixie/main/binary-amd64/Packages.gz
 package=$(zcat "$work/apt/dists/trixie/main/binary-amd64/Packages.gz" | awk '$1 == "Package:" {name = $2} $1 == "Filename:" && name == "libpq5" {print $2}')
 fetch "$package"
-measure "vmbake verify apt: InRelease, Packages, deb" "$vmbake" verify apt --keyring "$here/../trust/debian-archive.asc" --suite trixie \
+measure "vmbake verify apt: InRelease, Packages, deb" "$vmbake" verify apt --keyring "$here/../../trust/debian-archive.asc" --suite trixie \
     --component main --arch amd64 --package libpq5 "$work/apt"

@@ -1,0 +1,261 @@
+"""The cases of the table: each a function of a `Bench` that gives rows. Every run is a whole process, and every bake has a folder of its own."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import measure
+from row import Row
+
+HERE = pathlib.Path(__file__).resolve().parent
+KIND = "knc"
+NAME = f"{KIND}.debian-13.amd64"
+# What a store has from downloads alone; the rest is what bakes keep there.
+DOWNLOADED = {"blobs", "index.json", "oci-layout"}
+# What is kept of outputs: a bake must not find an earlier one of its own, unless that is the case.
+OUTPUTS = "bakes"
+MIB = 1 << 20
+
+
+class Bench:
+    """What the cases share: inputs, a folder to work in, how many runs."""
+
+    def __init__(self, vmbake, base, inputs, work, options):
+        self.vmbake, self.base, self.inputs, self.work = pathlib.Path(vmbake).resolve(), base, inputs, pathlib.Path(work)
+        self.options, self.count, self._finished = options, 0, None
+        self.environment = {"SOURCE_DATE_EPOCH": "1700000000"}
+
+    def folder(self):
+        """A new folder, which has never been the place of an output."""
+        self.count += 1
+        folder = self.work / f"{os.getpid()}-{self.count}"
+        folder.mkdir(parents=True)
+        return folder
+
+    def bake(self, out, form, manifest=None, kind=KIND, size=None):
+        """The command of a bake into `out`."""
+        return [self.vmbake, "bake", kind, "--arch", "amd64", "--offline", "--manifest", manifest or self.inputs.manifests[kind], "--store",
+                self.inputs.store, "--base", self.base, "--size", size or self.options.size, "--format", form, "--force", "--out", out]
+
+    def run(self, command, *inputs):
+        """Runs a command when its inputs are in the state of the page cache that was asked for, and nothing is left to be written."""
+        measure.settle()
+        if self.options.cold_pages:
+            measure.forget()
+        else:
+            measure.warm(*inputs)
+        return measure.run(command, self.work / "log", **self.environment)
+
+    def measured(self, command):
+        """A bake, or what else reads the base and the store."""
+        return self.run(command, self.inputs.store, self.base)
+
+    def cold_store(self):
+        """Leaves what was downloaded in the store."""
+        for entry in self.inputs.store.iterdir():
+            if entry.name not in DOWNLOADED:
+                shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+    def warm_store(self):
+        """The store as another bake leaves it, without what that kept of its outputs."""
+        out = self.folder()
+        measure.run(self.bake(out, "raw"), self.work / "log", **self.environment)
+        shutil.rmtree(out)
+        self.forget_outputs()
+
+    def forget_outputs(self):
+        shutil.rmtree(self.inputs.store / OUTPUTS, ignore_errors=True)
+
+    def finished(self):
+        """Raw and qcow2 of one bake, on which the baselines and the queries work."""
+        if not self._finished:
+            out = self.folder()
+            measure.run(self.bake(out, "raw,qcow2"), self.work / "log", **self.environment)
+            self._finished = out / f"{NAME}.raw", out / f"{NAME}.qcow2"
+        return self._finished
+
+
+def warm_raw(bench):
+    """Only what has to be: the decoded forms are there."""
+    bench.warm_store()
+    raw, _ = bench.finished()
+    runs, copies, synced = [], [], []
+    for _ in range(bench.options.runs):
+        bench.forget_outputs()
+        out = bench.folder()
+        runs.append(bench.measured(bench.bake(out, "raw")))
+        shutil.rmtree(out)
+        out = bench.folder()
+        copies.append(bench.run(["cp", "--sparse=always", raw, out / "copy"], raw))
+        shutil.rmtree(out)
+        # A bake is done when its output is on the disk; cp is done earlier.
+        out = bench.folder()
+        synced.append(bench.run(["sh", "-c", 'cp --sparse=always "$1" "$2" && sync "$2"', "sh", raw, out / "copy"], raw))
+        shutil.rmtree(out)
+    ratio = measure.median(runs).wall / measure.median(synced).wall
+    yield Row.ratio("bake knc to raw, store warm", 1.3, runs, "cp --sparse=always", copies, ratio_to_synced=ratio,
+                    synced_seconds=measure.median(synced).wall)
+
+
+def cold_raw(bench):
+    """Every input is decoded once. The baseline only decodes."""
+    runs, decodes = [], []
+    script = ('qemu-img convert -m 2 -O raw "$1" base.raw; shift; printf "%s\\0" "$@" |'
+              ' xargs -0 -P 2 -n 1 sh -c \'gunzip <"$1" >"$(basename "$1").tar"\' sh')
+    archives = sorted(bench.inputs.archives(KIND), key=lambda path: -path.stat().st_size)
+    for _ in range(bench.options.runs):
+        bench.cold_store()
+        out = bench.folder()
+        runs.append(bench.measured(bench.bake(out, "raw")))
+        shutil.rmtree(out)
+        out = bench.folder()
+        decodes.append(bench.measured(["sh", "-euc", 'cd "$1"; shift; ' + script, "sh", out, bench.base, *archives]))
+        shutil.rmtree(out)
+    yield Row.ratio("bake knc to raw, store cold", 1.2, runs, "qemu-img convert -m 2 of the base, gunzip", decodes)
+
+
+def cold_qcow2(bench):
+    """Decoded, placed and compressed."""
+    raw, _ = bench.finished()
+    runs, converts = [], []
+    for _ in range(bench.options.runs):
+        bench.cold_store()
+        out = bench.folder()
+        runs.append(bench.measured(bench.bake(out, "qcow2")))
+        ours = (out / f"{NAME}.qcow2").stat().st_size
+        shutil.rmtree(out)
+        out = bench.folder()
+        command = ["qemu-img", "convert", "-m", "2", "-W", "-c", "-O", "qcow2", "-o", "compression_type=zstd", raw, out / "converted"]
+        converts.append(bench.run(command, raw))
+        theirs = (out / "converted").stat().st_size
+        shutil.rmtree(out)
+    bench.cold_runs = runs
+    yield Row.ratio("bake knc to qcow2, store cold", 0.8, runs, "qemu-img convert -m 2 -W -c, zstd", converts)
+    yield Row("  its size", "ratio", 1.0, ours / theirs, "that of qemu-img", notes={"bytes": ours, "baseline_bytes": theirs})
+
+
+def cold_bakes(bench):
+    """Runs of the cold bake to qcow2, of this table where that case ran."""
+    if not hasattr(bench, "cold_runs"):
+        list(cold_qcow2(bench))
+    return bench.cold_runs
+
+
+def again(bench):
+    """Each run bakes over the output of the one before it, from a release that the store has only downloaded."""
+    colds = cold_bakes(bench)
+    bench.cold_store()
+    out, runs = bench.folder(), []
+    measure.run(bench.bake(out, "qcow2"), bench.work / "log", **bench.environment)
+    for release in bench.inputs.releases[:bench.options.runs]:
+        runs.append(bench.measured(bench.bake(out, "qcow2", release)))
+    again = out / f"{NAME}.qcow2"
+    fresh = bench.folder()
+    measure.run(bench.bake(fresh, "qcow2", release), bench.work / "log", **bench.environment)
+    same = subprocess.run(["cmp", "-s", again, fresh / again.name], check=False).returncode == 0
+    yield Row.ratio("bake again, one artifact of 60 MB changed", 0.25, runs, "bake knc to qcow2, store cold", colds, same_bytes_as_fresh=same)
+    if not same:
+        raise measure.Failed("a bake over an earlier output has other bytes than one without")
+    shutil.rmtree(out)
+    shutil.rmtree(fresh)
+
+
+def unchanged(bench):
+    out = bench.folder()
+    command = bench.bake(out, "raw,qcow2")
+    measure.run(command, bench.work / "log", **bench.environment)
+    runs = [bench.measured(command) for _ in range(bench.options.runs)]
+    yield Row("bake again, nothing changed", "s", 0.2, measure.median(runs).wall, runs=runs)
+    shutil.rmtree(out)
+
+
+def many(bench):
+    """Every kind for which there are inputs, by one command and one after the other."""
+    case, bar = "all kinds in one command", 0.8
+    singles, out = [], bench.folder()
+    bench.cold_store()
+    for kind in bench.inputs.manifests:
+        singles.append(bench.measured(bench.bake(out, "raw,qcow2", kind=kind)))
+    shutil.rmtree(out)
+    total = sum(usage.wall for usage in singles)
+    usage = subprocess.run([bench.vmbake, "bake", "--help"], text=True, stdout=subprocess.PIPE, check=True).stdout
+    if not re.search(r"^Usage:.*KIND[>\]]\.\.\.", usage, re.MULTILINE):
+        yield Row.skip(case, f"vmbake bake takes one kind; one after the other: {total:.2f} s", bar)
+        return
+    manifests = next(iter(bench.inputs.manifests.values())).parent
+    out = bench.folder()
+    bench.cold_store()
+    command = [bench.vmbake, "bake", *bench.inputs.manifests, "--offline", "--manifests", manifests, "--store", bench.inputs.store, "--base",
+               bench.base, "--size", bench.options.size, "--format", "raw,qcow2", "--force", "--out", out]
+    runs = [bench.measured(command)]
+    yield Row.ratio(case, bar, runs, "one after the other", [measure.Usage(total, sum(usage.cpu for usage in singles), 0)])
+    shutil.rmtree(out)
+
+
+def memory(bench):
+    """The peak of a bake to both formats, on disks of several sizes."""
+    for size in ("8G", "64G"):
+        bench.cold_store()
+        out = bench.folder()
+        runs = [bench.measured(bench.bake(out, "raw,qcow2", size=size))]
+        shutil.rmtree(out)
+        yield Row(f"peak memory, disk of {size}", "MiB", 256, runs[0].peak_mib, runs=runs)
+
+
+def queries(bench):
+    """Of a qcow2; the files are small."""
+    _, image = bench.finished()
+    for arguments in (["ls", image, "/etc"], ["cat", image, "/etc/os-release"], ["inspect", image], ["explain", image, "/etc/os-release"],
+                      ["explain", image, "/usr/local/sbin/runc"]):
+        runs = [bench.run([bench.vmbake, *arguments], image) for _ in range(max(5, bench.options.runs))]
+        asked = " ".join([arguments[0], *arguments[2:]])
+        yield Row(f"vmbake {asked} of a qcow2", "ms", 50, measure.median(runs).wall * 1000, runs=runs)
+
+
+PEERS = {"root": ("the classic root script", 5, ["losetup", "resize2fs", "sgdisk"]),
+         "rootless": ("the classic way without root", 8, ["fakeroot", "debugfs", "sgdisk"]),
+         "virt-customize": ("virt-customize", 20, ["virt-customize", "guestfish"])}
+
+
+def peers(bench):
+    """The ordinary ways, from the same inputs to a compressed qcow2. They take minutes: one run each."""
+    from kinds import ROOT, site
+    folder = bench.folder()
+    for name, (said, factor, needed) in PEERS.items():
+        case = f"{said}, at least {factor} x faster"
+        missing = [tool for tool in needed if not shutil.which(tool)]
+        if missing or os.getuid() != 0:
+            yield Row.skip(case, f"missing: {', '.join(missing)}" if missing else "needs root", 1 / factor)
+            continue
+        if not (folder / "site").exists():
+            site(folder, bench.inputs.work)
+        command = [HERE / f"peers/{name}.sh", bench.base, bench.options.size, folder / "site", ROOT / "layers", folder / "made.qcow2"]
+        notes = {}
+        if name == "virt-customize":
+            notes["accelerator"] = "kvm" if kvm() else "tcg"
+            bench.environment |= {"LIBGUESTFS_BACKEND": "direct", "LIBGUESTFS_BACKEND_SETTINGS": "" if kvm() else "force_tcg"}
+        try:
+            if name == "virt-customize":
+                # Builds the appliance, which is kept for all later runs.
+                measure.run(["guestfish", "-a", "/dev/null", "run"], bench.work / "log", **bench.environment)
+            runs = [bench.run(command, folder / "site", bench.base)]
+        except measure.Failed as failed:
+            yield Row.skip(case, str(failed), 1 / factor)
+            continue
+        notes["bytes"] = (folder / "made.qcow2").stat().st_size
+        (folder / "made.qcow2").unlink()
+        yield Row.ratio(case, 1 / factor, cold_bakes(bench), f"peers/{name}.sh", runs, **notes)
+    shutil.rmtree(folder)
+
+
+def kvm():
+    """Whether a machine runs by KVM here, by a trial."""
+    command = ["timeout", "5", "qemu-system-x86_64", "-accel", "kvm", "-nodefaults", "-display", "none", "-S"]
+    # It runs on until the time is over.
+    return shutil.which(command[2]) and subprocess.run(command, stderr=subprocess.DEVNULL, check=False).returncode == 124
+
+
+CASES = {function.__name__: function for function in (warm_raw, cold_raw, cold_qcow2, again, unchanged, many, peers, memory, queries)}
