@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vmbake_disk::disk::{self, AssembleError};
-use vmbake_disk::ext4::{self, ReadError};
+use vmbake_disk::ext4::{self, ReadError, Want};
 use vmbake_disk::fat::{self, FatError};
 use vmbake_disk::gpt::{self, GptError, Partition, Table};
 use vmbake_disk::image::{Image, ImageError};
@@ -67,7 +67,7 @@ pub fn inspect(path: &Path) -> Result<Report, InspectError> {
         Err(error) => (None, None, Some(error.to_string())),
     };
     let system = match &root {
-        Some(root) => Some(system::read(&read_partition(&source, root)?)?),
+        Some(root) => Some(system::read(&read_partition(&source, root, Some(&system::WANTS))?)?),
         None => None,
     };
     Ok(Report {
@@ -88,24 +88,46 @@ pub fn inspect(path: &Path) -> Result<Report, InspectError> {
 pub fn open_root(path: &Path) -> Result<(Tree, u32), InspectError> {
     let source: Arc<dyn ReadAt> = Arc::new(Image::open(path)?);
     let root = disk::open(source.clone())?.root().clone();
-    Ok((read_partition(&source, &root)?, root.number))
+    Ok((read_partition(&source, &root, None)?, root.number))
 }
 
 /// Opens the file tree of a partition of the image at `path`, by default that of the root file system.
 pub fn open_tree(path: &Path, partition: Option<u32>) -> Result<Tree, InspectError> {
-    let Some(number) = partition else { return Ok(open_root(path)?.0) };
-    let source: Arc<dyn ReadAt> = Arc::new(Image::open(path)?);
-    let table = gpt::read(source.as_ref())?;
-    let missing = || InspectError::NoPartition { number, found: numbers(&table) };
-    let partition = table.partition(number).cloned().ok_or_else(missing)?;
-    read_partition(&source, &partition)
+    open_part(path, partition, None)
 }
 
-fn read_partition(source: &Arc<dyn ReadAt>, partition: &Partition) -> Result<Tree, InspectError> {
+/// As [`open_tree`], but only what `wants` lead to is in the tree. An ext4 file system is read no further.
+pub fn open_some(path: &Path, partition: Option<u32>, wants: &[Want<'_>]) -> Result<Tree, InspectError> {
+    open_part(path, partition, Some(wants))
+}
+
+fn open_part(path: &Path, number: Option<u32>, wants: Option<&[Want<'_>]>) -> Result<Tree, InspectError> {
+    let source: Arc<dyn ReadAt> = Arc::new(Image::open(path)?);
+    let partition = match number {
+        None => disk::open(source.clone())?.root().clone(),
+        Some(number) => {
+            let table = gpt::read(source.as_ref())?;
+            let missing = || InspectError::NoPartition { number, found: numbers(&table) };
+            table.partition(number).cloned().ok_or_else(missing)?
+        }
+    };
+    read_partition(&source, &partition, wants)
+}
+
+/// Opens the file tree of a partition: all of it, or of an ext4 file system what `wants` lead to.
+pub(crate) fn read_partition(
+    source: &Arc<dyn ReadAt>,
+    partition: &Partition,
+    wants: Option<&[Want<'_>]>,
+) -> Result<Tree, InspectError> {
     let number = partition.number;
     let window = window(source, partition)?;
     let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
-    match ext4::read(window.clone(), origin.clone()) {
+    let found = match wants {
+        None => ext4::read(window.clone(), origin.clone()),
+        Some(wants) => ext4::read_some(window.clone(), origin.clone(), wants),
+    };
+    match found {
         Ok((_, tree)) => return Ok(tree),
         Err(ReadError::NotExt4 { .. }) => {}
         Err(source) => return Err(InspectError::Ext4 { number, source }),

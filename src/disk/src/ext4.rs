@@ -31,7 +31,7 @@ mod author;
 
 pub use author::{AuthorError, Refusal, Size, Stats, Volume, VolumeOptions, author};
 pub use error::{Place, ReadError};
-pub use read::read;
+pub use read::{Reach, Want, read, read_some};
 pub use superblock::{FileSystem, probe};
 
 /// The only block size that is read and written, in bytes.

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::common::*;
 use proptest::prelude::*;
-use vmbake_disk::source::{Extent, Map};
-use vmbake_disk::tree::{Kind, Tree};
+use vmbake_disk::ext4::{Reach, Want, read_some};
+use vmbake_disk::source::{Extent, FileSource, Map};
+use vmbake_disk::tree::{Kind, Origin, Tree};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
@@ -124,4 +125,45 @@ fn a_volume_read_and_authored_again_is_the_same() {
     let tree = open(&first);
     build(&tree, &smallest(), &second);
     assert_same(&table(&open(&second)), &table(&tree));
+}
+
+#[test]
+fn a_part_that_is_read_is_what_the_whole_has_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("image");
+    let mut tree = hard_cases();
+    put(&mut tree, "/deep/link", Kind::Symlink(b"../deep/./a/../../etc".to_vec()));
+    put(&mut tree, "/deep/loop", Kind::Symlink(b"loop".to_vec()));
+    put(&mut tree, "/deep/top", Kind::Symlink(b"/etc/hostname".to_vec()));
+    build(&tree, &smallest(), &image);
+    let whole = open(&image);
+    let part = |wants: &[(&[u8], Reach)]| {
+        let wants: Vec<Want<'_>> = wants.iter().map(|(path, reach)| Want { path, reach: *reach }).collect();
+        let source = FileSource::new(std::fs::File::open(&image).unwrap()).unwrap();
+        read_some(std::sync::Arc::new(source), Origin::default(), &wants).unwrap().1
+    };
+    let names = |tree: &Tree| tree.walk().map(|(path, ..)| String::from_utf8(path).unwrap()).collect::<Vec<_>>();
+    for (path, id, expected) in whole.walk() {
+        let part = part(&[(&path, Reach::Node)]);
+        let found = part.inode(part.lookup(&path).unwrap());
+        assert_eq!(found.meta, expected.meta);
+        match &expected.kind {
+            Kind::Directory(_) => assert_eq!(names(&part).len(), path.iter().filter(|byte| **byte == b'/').count() + 1),
+            kind => assert_eq!(&found.kind, kind),
+        }
+        assert_eq!(part.resolve(&path).is_ok(), whole.resolve(&path).is_ok(), "{id:?}");
+    }
+    let large = part(&[(b"/deep/a/b", Reach::Entries)]);
+    assert_eq!(large.walk_from(large.lookup(b"/deep/a/b").unwrap()).count(), 501);
+    // Names of one file are names of one file, and the volume's own directory does not show.
+    let top = part(&[(b"/deep/link", Reach::Entries), (b"/", Reach::Targets), (b"/deep/linked", Reach::Node)]);
+    assert_eq!(top.lookup(b"/etc/also"), top.lookup(b"/deep/linked"));
+    let listed = |tree: &Tree| tree.walk().filter(|(path, ..)| path.iter().filter(|b| **b == b'/').count() < 2).count();
+    assert_eq!(listed(&top), listed(&whole));
+    let targets = part(&[(b"/deep", Reach::Targets)]);
+    assert!(targets.lookup(b"/etc/hostname").is_some() && targets.lookup(b"/etc/also").is_none());
+    assert_eq!(
+        names(&part(&[(b"/none/x", Reach::Entries), (b"/empty/x", Reach::Node), (b"", Reach::Node)])),
+        ["", "/empty"]
+    );
 }

@@ -4,15 +4,17 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
+use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
 use super::{CatArgs, Failure, LsArgs, Outcome};
-use crate::inspect::open_tree;
+use crate::inspect::{open_some, open_tree};
 
 pub(super) fn cat(args: &CatArgs) -> Result<Outcome, Failure> {
-    let tree = open_tree(&args.image, args.partition)?;
-    let inode = tree.inode(tree.resolve(args.path.as_os_str().as_bytes())?);
+    let path = args.path.as_os_str().as_bytes();
+    let tree = open_some(&args.image, args.partition, &[Want { path, reach: Reach::Node }])?;
+    let inode = tree.inode(tree.resolve(path)?);
     let Kind::File(map) = &inode.kind else {
         let path = args.path.display().to_string();
         return Err(TreeError::NotFile { path, found: inode.kind.name() }.into());
@@ -21,8 +23,11 @@ pub(super) fn cat(args: &CatArgs) -> Result<Outcome, Failure> {
 }
 
 pub(super) fn ls(args: &LsArgs) -> Result<Outcome, Failure> {
-    let tree = open_tree(&args.image, args.partition)?;
     let start = args.path.as_os_str().as_bytes();
+    let tree = match args.recursive {
+        true => open_tree(&args.image, args.partition)?,
+        false => open_some(&args.image, args.partition, &[Want { path: start, reach: Reach::Entries }])?,
+    };
     let names = list(&tree, start, args.recursive)?;
     let mut out = BufWriter::new(io::stdout().lock());
     let written = names.iter().try_for_each(|(path, id)| {

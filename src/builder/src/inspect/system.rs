@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::tree::{Kind, Tree, TreeError};
 
 use super::System;
@@ -9,6 +10,14 @@ use crate::boot::first_entry;
 
 /// Largest text file that is read for a report. Debian's grub.cfg has some 10 KiB.
 const MAX_TEXT: u64 = 1 << 20;
+
+/// What a report looks at.
+pub(super) const WANTS: [Want<'static>; 4] = [
+    Want { path: b"/etc/os-release", reach: Reach::Node },
+    Want { path: b"/usr/lib/os-release", reach: Reach::Node },
+    Want { path: b"/boot/grub/grub.cfg", reach: Reach::Node },
+    Want { path: b"/boot", reach: Reach::Entries },
+];
 
 pub(super) fn read(tree: &Tree) -> Result<System, TreeError> {
     let mut os_release = os_release(tree)?;

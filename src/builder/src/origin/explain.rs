@@ -5,13 +5,15 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
+use super::RECORD;
 use super::packages::{self, PackageError};
 use super::record::{MAX_LEN, PathOrigin, Record, RecordError, inside_record, path_text};
 use super::report::{ArtifactReport, BaseReport, Content, Explanation, LayerReport, Link};
-use crate::inspect::{InspectError, open_root};
+use crate::inspect::{InspectError, open_some};
 use crate::manifest::{ArtifactType, Dependency, Digest, Manifest, ManifestError};
 use crate::merge;
 use crate::stage::FIRSTBOOT;
@@ -57,7 +59,14 @@ pub enum ExplainError {
 /// Tells where `path` of the image came from: by the record inside the image, or by the one in file `record`. A record
 /// that stands beside the image must be the one inside.
 pub fn explain(image: &Path, path: &[u8], record: Option<&Path>) -> Result<Explanation, ExplainError> {
-    let (tree, _) = open_root(image)?;
+    let wants = [
+        Want { path, reach: Reach::Node },
+        Want { path: RECORD.as_bytes(), reach: Reach::Node },
+        Want { path: merge::RECORD.as_bytes(), reach: Reach::Node },
+        Want { path: b"/etc/passwd", reach: Reach::Node },
+        Want { path: b"/etc/group", reach: Reach::Node },
+    ];
+    let tree = open_some(image, None, &[&wants[..], &packages::WANTS].concat())?;
     let record = match record {
         Some(file) => Some(read_record(file)?),
         None => own_record(image, &tree)?,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::tree::{Kind, ROOT, Tree, TreeError};
 
 use crate::stage::{Control, DebError};
@@ -22,6 +23,13 @@ pub enum PackageError {
     #[error("{STATUS}: stanza {number} is damaged")]
     Stanza { number: usize, source: DebError },
 }
+
+/// What [`owners`] looks at: the database, and links of the root with what they lead to.
+pub(super) const WANTS: [Want<'static>; 3] = [
+    Want { path: STATUS.as_bytes(), reach: Reach::Node },
+    Want { path: INFO.as_bytes(), reach: Reach::Entries },
+    Want { path: b"/", reach: Reach::Targets },
+];
 
 /// An installed package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -46,12 +46,16 @@ enum Purpose {
 }
 
 /// Reads what is needed to build a tree. No more blocks are read than the volume has, whatever inodes claim.
-pub(super) fn read(volume: &Super<'_>, nodes: &[Node]) -> Result<Contents, ReadError> {
+/// What directories name is left out unless `names` is set.
+pub(super) fn read(volume: &Super<'_>, nodes: &[Node], names: bool) -> Result<Contents, ReadError> {
     let mut contents = Contents { of: Vec::with_capacity(nodes.len()), xattrs: BTreeMap::new() };
     let mut wanted = Vec::new();
     let mut users: BTreeMap<u64, (u32, u32)> = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
-        contents.of.push(content(volume, node, index, &mut wanted)?);
+        contents.of.push(match node.kind {
+            FileType::Dir if !names => Content::Directory(Directory::default()),
+            _ => content(volume, node, index, &mut wanted)?,
+        });
         if node.xattr_block != 0 {
             users.entry(node.xattr_block).or_insert((node.number, 0)).1 += 1;
         }

@@ -77,6 +77,16 @@ pub(super) fn read(volume: &Super<'_>, tables: &[Table]) -> Result<Vec<Node>, Re
     Ok(nodes)
 }
 
+/// One inode; `None` when the number is out of range, or nothing that belongs to a tree stands there.
+pub(super) fn read_one(volume: &Super<'_>, tables: &[Table], number: u32) -> Result<Option<Node>, ReadError> {
+    let table = tables.iter().rev().find(|table| table.first <= number);
+    let Some(table) = table.filter(|table| number - table.first < table.count) else { return Ok(None) };
+    let mut raw = vec![0; volume.inode_size];
+    let offset = u64::from(number - table.first) * volume.inode_size as u64;
+    volume.read(&mut raw, table.block * BLOCK + offset)?;
+    decode(volume, number, &raw)
+}
+
 /// Fills `buf` and tells whether there can be anything but zeros; holes of a sparse image cost no time.
 fn fill(volume: &Super<'_>, buf: &mut [u8], offset: u64) -> Result<bool, ReadError> {
     let len = buf.len();

@@ -1,5 +1,7 @@
 //! From a volume to a tree: the metadata is read in passes that each go through the volume once, then joined.
 
+mod partial;
+
 use std::sync::Arc;
 
 use mkext4::spec::file_type;
@@ -15,6 +17,8 @@ use super::{BLOCK, LOST_FOUND, Place, ReadError, groups};
 use crate::source::{Extent, Map, ReadAt, SourceId};
 use crate::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree};
 
+pub use partial::{Reach, Want, read_some};
+
 /// Longest path that a system call takes, its end included (`PATH_MAX`). It also bounds the depth of a tree.
 const PATH_MAX: usize = 4096;
 
@@ -23,7 +27,7 @@ pub fn read(source: Arc<dyn ReadAt>, origin: Origin) -> Result<(FileSystem, Tree
     let volume = Super::open(&*source)?;
     let tables = groups::read(&volume)?;
     let nodes = inodes::read(&volume, &tables)?;
-    let contents = blocks::read(&volume, &nodes)?;
+    let contents = blocks::read(&volume, &nodes, true)?;
     let info = volume.info.clone();
     let tree = Join::new(&nodes, &contents)?.tree(source.clone(), origin)?;
     Ok((info, tree))

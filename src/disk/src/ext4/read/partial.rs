@@ -1,0 +1,231 @@
+//! A part of a volume's tree: only what leads to the wanted paths is read.
+//!
+//! All that is read is checked as [`super::read`] checks it. Whether link counts agree with the names, and whether what was
+//! not read is sound, only reading everything tells.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mkext4::spec::inode::FileType;
+
+use super::{Join, Made, entry_type};
+use crate::ext4::blocks::{self, Content};
+use crate::ext4::directory::Entry;
+use crate::ext4::groups::{self, Table};
+use crate::ext4::inodes::{self, Node, ROOT_INODE};
+use crate::ext4::superblock::{FileSystem, Super};
+use crate::ext4::{LOST_FOUND, Place, ReadError};
+use crate::source::ReadAt;
+use crate::tree::{Inode, InodeId, Kind, MAX_SYMLINKS, Origin, ROOT, Tree, components};
+
+/// How much is read at the end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The node alone.
+    Node,
+    /// The entries of a directory too.
+    Entries,
+    /// Those, and what the symbolic links among them lead to.
+    Targets,
+}
+
+/// A path whose nodes are to be read; symbolic links are followed inside the volume, the last name's too.
+#[derive(Clone, Copy, Debug)]
+pub struct Want<'a> {
+    /// From the root of the volume.
+    pub path: &'a [u8],
+    /// What to read where it ends.
+    pub reach: Reach,
+}
+
+/// Reads what the paths of `wants` lead to; in the tree, nothing else exists. A path that leads nowhere is no error here.
+pub fn read_some(source: Arc<dyn ReadAt>, origin: Origin, wants: &[Want<'_>]) -> Result<(FileSystem, Tree), ReadError> {
+    let volume = Super::open(&*source)?;
+    let info = volume.info.clone();
+    let mut partial = Partial::open(&volume, source.clone(), origin)?;
+    for want in wants {
+        partial.want(want)?;
+    }
+    Ok((info, partial.tree))
+}
+
+/// The tree so far.
+struct Partial<'a> {
+    volume: &'a Super<'a>,
+    tables: Vec<Table>,
+    tree: Tree,
+    made: Made,
+    /// By number of the inode.
+    ids: BTreeMap<u32, InodeId>,
+    dirs: BTreeMap<InodeId, Dir>,
+}
+
+/// A directory of the tree.
+struct Dir {
+    number: u32,
+    parent: u32,
+    /// What it names, once that was read.
+    names: Option<BTreeMap<Vec<u8>, Entry>>,
+}
+
+impl<'a> Partial<'a> {
+    fn open(volume: &'a Super<'a>, source: Arc<dyn ReadAt>, origin: Origin) -> Result<Self, ReadError> {
+        let tables = groups::read(volume)?;
+        let no_root = || ReadError::corrupt(Place::Inode(ROOT_INODE), "no root directory");
+        let root = inodes::read_one(volume, &tables, ROOT_INODE)?.filter(|root| root.kind == FileType::Dir);
+        let nodes = [root.ok_or_else(no_root)?];
+        let contents = blocks::read(volume, &nodes, false)?;
+        let mut tree = Tree::new(Join::new(&nodes, &contents)?.metadata(0)?, origin);
+        let made = Made { source: tree.sources_mut().add(source), origin: tree.inode(ROOT).origin };
+        let root = Dir { number: ROOT_INODE, parent: ROOT_INODE, names: None };
+        let (ids, dirs) = (BTreeMap::from([(ROOT_INODE, ROOT)]), BTreeMap::from([(ROOT, root)]));
+        Ok(Self { volume, tables, tree, made, ids, dirs })
+    }
+
+    fn want(&mut self, want: &Want<'_>) -> Result<(), ReadError> {
+        let Some(id) = self.follow(ROOT, want.path)? else { return Ok(()) };
+        if want.reach == Reach::Node || !self.dirs.contains_key(&id) {
+            return Ok(());
+        }
+        let names: Vec<Vec<u8>> = self.names(id)?.keys().cloned().collect();
+        for name in names {
+            let entry = self.entry(id, &name)?.map(|entry| &self.tree.inode(entry).kind);
+            let Some(Kind::Symlink(target)) = entry.filter(|_| want.reach == Reach::Targets) else { continue };
+            let target = target.clone();
+            self.follow(id, &target)?;
+        }
+        Ok(())
+    }
+
+    /// Goes where a path leads from a directory, as look-ups in a tree do, and reads the nodes on the way.
+    fn follow(&mut self, from: InodeId, path: &[u8]) -> Result<Option<InodeId>, ReadError> {
+        let names = |path: &[u8]| components(path).map(<[u8]>::to_vec).rev().collect::<Vec<_>>();
+        let mut todo = names(path);
+        let mut stack = if path.starts_with(b"/") { vec![ROOT] } else { self.way(from) };
+        let mut links = 0;
+        while let Some(name) = todo.pop() {
+            if name == b".." {
+                stack.truncate(stack.len().saturating_sub(1).max(1));
+                continue;
+            }
+            let dir = stack.last().copied().unwrap_or(ROOT);
+            let Some(id) = self.entry(dir, &name)? else { return Ok(None) };
+            match &self.tree.inode(id).kind {
+                Kind::Symlink(target) => {
+                    links += 1;
+                    if links > MAX_SYMLINKS {
+                        return Ok(None);
+                    }
+                    if target.starts_with(b"/") {
+                        stack.truncate(1);
+                    }
+                    todo.extend(names(target));
+                }
+                _ => stack.push(id),
+            }
+        }
+        Ok(stack.last().copied())
+    }
+
+    /// The directories from the root to `dir`.
+    fn way(&self, dir: InodeId) -> Vec<InodeId> {
+        let mut way = vec![dir];
+        while let Some(parent) = way.last().filter(|last| **last != ROOT).and_then(|last| self.dirs.get(last)) {
+            way.push(self.ids.get(&parent.parent).copied().unwrap_or(ROOT));
+        }
+        way.reverse();
+        way
+    }
+
+    /// The node of a name, which is read unless it is there; `None` where no directory has that name.
+    fn entry(&mut self, dir: InodeId, name: &[u8]) -> Result<Option<InodeId>, ReadError> {
+        if !self.dirs.contains_key(&dir) {
+            return Ok(None);
+        }
+        if let Some(id) = self.tree.entry(dir, name) {
+            return Ok(Some(id));
+        }
+        let Some(entry) = self.names(dir)?.get(name) else { return Ok(None) };
+        let (number, file_type) = (entry.inode, entry.file_type);
+        self.place(dir, name, number, file_type)
+    }
+
+    /// What a directory names.
+    fn names(&mut self, id: InodeId) -> Result<&BTreeMap<Vec<u8>, Entry>, ReadError> {
+        let Some(dir) = self.dirs.get(&id) else { return Err(self.stray(id)) };
+        if dir.names.is_none() {
+            let (number, parent) = (dir.number, dir.parent);
+            let names = self.read_names(number, parent)?;
+            if let Some(dir) = self.dirs.get_mut(&id) {
+                dir.names = Some(names);
+            }
+        }
+        self.dirs.get(&id).and_then(|dir| dir.names.as_ref()).ok_or_else(|| self.stray(id))
+    }
+
+    fn stray(&self, id: InodeId) -> ReadError {
+        ReadError::corrupt(
+            Place::Superblock,
+            format!("{} is no directory that was read", self.tree.inode(id).kind.name()),
+        )
+    }
+
+    fn read_names(&self, number: u32, parent: u32) -> Result<BTreeMap<Vec<u8>, Entry>, ReadError> {
+        let corrupt = |what: String| ReadError::corrupt(Place::Inode(number), what);
+        let node = self.node(number)?;
+        let contents = blocks::read(self.volume, std::slice::from_ref(&node), true)?;
+        let Some(Content::Directory(directory)) = contents.of.into_iter().next() else {
+            return Err(corrupt("no directory".to_owned()));
+        };
+        if directory.parent != parent {
+            return Err(corrupt(format!("entry .. names inode {}, expected {parent}", directory.parent)));
+        }
+        let mut names = BTreeMap::new();
+        for entry in directory.entries {
+            let shown = String::from_utf8_lossy(&entry.name).into_owned();
+            if names.insert(entry.name.clone(), entry).is_some() {
+                return Err(corrupt(format!("name {shown:?} exists twice")));
+            }
+        }
+        Ok(names)
+    }
+
+    fn node(&self, number: u32) -> Result<Node, ReadError> {
+        let unused = || ReadError::corrupt(Place::Inode(number), "is named, but not in use");
+        inodes::read_one(self.volume, &self.tables, number)?.ok_or_else(unused)
+    }
+
+    /// Gives an inode its name in the tree.
+    fn place(&mut self, dir: InodeId, name: &[u8], number: u32, file_type: u8) -> Result<Option<InodeId>, ReadError> {
+        let corrupt = |what: String| ReadError::corrupt(Place::Inode(number), what);
+        let nodes = [self.node(number)?];
+        let expected = entry_type(nodes[0].kind);
+        if file_type != expected {
+            return Err(corrupt(format!("entry of type {file_type}, expected {expected}")));
+        }
+        let parent = self.dirs.get(&dir).map_or(ROOT_INODE, |dir| dir.number);
+        let is_dir = nodes[0].kind == FileType::Dir;
+        if is_dir && dir == ROOT && name == LOST_FOUND && self.read_names(number, parent)?.is_empty() {
+            return Ok(None);
+        }
+        let invalid = |error: crate::tree::TreeError| corrupt(error.to_string());
+        let id = match self.ids.get(&number).copied() {
+            Some(_) if is_dir => return Err(corrupt("directory has two names".to_owned())),
+            Some(id) => {
+                self.tree.link(dir, name, id).map_err(invalid)?;
+                id
+            }
+            None => {
+                let contents = blocks::read(self.volume, &nodes, false)?;
+                let join = Join::new(&nodes, &contents)?;
+                let inode = Inode { meta: join.metadata(0)?, kind: join.kind(0, &self.made), origin: self.made.origin };
+                self.tree.insert(dir, name, inode).map_err(invalid)?
+            }
+        };
+        self.ids.insert(number, id);
+        if is_dir {
+            self.dirs.insert(id, Dir { number, parent, names: None });
+        }
+        Ok(Some(id))
+    }
+}
