@@ -1,5 +1,5 @@
-//! How two images differ: their root file systems enter, a [`Difference`] leaves. Nothing is mounted, and neither image has
-//! to be baked by vmbake.
+//! How two images differ: their root file systems enter, a [`Difference`] leaves; or their disks, and a [`BlockDifference`]
+//! leaves. Nothing is mounted, and neither image has to be baked by vmbake.
 //!
 //! Metadata are compared first; contents are read, as streams and by several threads, only where two regular files have the
 //! same length.
@@ -7,6 +7,9 @@
 mod content;
 mod paths;
 mod report;
+mod blocks;
+mod owners;
+mod shares;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -15,7 +18,9 @@ use std::path::{Path, PathBuf};
 
 use vmbake_disk::tree::Tree;
 
+pub use blocks::diff_blocks;
 pub use report::{Change, Difference, PathChange, Property};
+pub use shares::{BlockDifference, Outside, Place, Share};
 
 use crate::inspect::{InspectError, open_root};
 use crate::manifest::{ContainerImage, Dependency};
@@ -30,6 +35,8 @@ pub enum DiffError {
     Image { image: PathBuf, source: InspectError },
     #[error("{image}: cannot tell which file it is")]
     Identity { image: PathBuf, source: std::io::Error },
+    #[error("{}: cannot be read", image.display())]
+    Read { image: PathBuf, source: std::io::Error },
     #[error("{path}: cannot compare the contents")]
     Content { path: String, source: std::io::Error },
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, Outcome, files, printable};
-use crate::diff::{Options, diff};
+use crate::diff::{Options, diff, diff_blocks};
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
@@ -17,6 +17,9 @@ pub(super) struct DiffArgs {
     /// Compare times of modification too
     #[arg(long)]
     times: bool,
+    /// Compare the disks instead: how many clusters of 64 KiB and blocks of 512 KiB they share, and whose bytes differ
+    #[arg(long, conflicts_with = "times")]
+    blocks: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -30,6 +33,9 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
         Some(jobs) => jobs,
         None => std::thread::available_parallelism()?,
     };
+    if args.blocks {
+        return blocks(args, threads);
+    }
     let found = diff(&args.from, &args.to, Options { times: args.times, threads })?;
     found.notes.iter().for_each(|note| eprintln!("note: {}", printable(note)));
     let text = if args.json { serde_json::to_string_pretty(&found)? + "\n" } else { found.to_string() };
@@ -39,4 +45,11 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
     }
     eprintln!("{}", found.summary());
     Ok(Outcome::Findings)
+}
+
+fn blocks(args: &DiffArgs, threads: NonZeroUsize) -> Result<Outcome, Failure> {
+    let found = diff_blocks(&args.from, &args.to, threads)?;
+    found.notes.iter().for_each(|note| eprintln!("note: {}", printable(note)));
+    files::print(&if args.json { serde_json::to_string_pretty(&found)? + "\n" } else { found.to_string() })?;
+    Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }

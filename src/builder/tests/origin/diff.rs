@@ -4,13 +4,13 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use vmbake::diff::{Difference, Options, diff};
+use vmbake::diff::{Difference, Options, Share, diff, diff_blocks};
 use vmbake::manifest::Digest;
 use vmbake::origin::RECORD;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Kind, ROOT, Timestamp, Tree};
 
-use super::bakery::{baked, can_bake};
+use super::bakery::{TOOL, baked, can_bake};
 use super::image::{self, TOOLS, change, content, file, link, put, text, vmbake};
 use crate::tools::have;
 
@@ -175,5 +175,69 @@ fn what_baked_images_say_about_themselves_is_compared() {
     );
     assert!(
         found.notes[1].contains("its layers are not known: /opt/podplane/share/vmbake-origin.json:1:12: not a valid")
+    );
+}
+
+/// Pieces of both disks that are the same, only in the first, only in the second; zeros are none.
+fn pieces(from: &[u8], to: &[u8], len: usize) -> [u64; 3] {
+    let mut counts = [0; 3];
+    for (a, b) in from.chunks(len).zip(to.chunks(len)) {
+        let [has_a, has_b] = [a, b].map(|piece| piece.iter().any(|byte| *byte != 0));
+        counts[0] += u64::from(has_b && a == b);
+        counts[1] += u64::from(has_a && a != b);
+        counts[2] += u64::from(has_b && a != b);
+    }
+    counts
+}
+
+#[test]
+fn disks_are_compared_by_blocks() {
+    if !can_bake() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (_, out) = baked(dir.path(), 1);
+    let baked = out.join("tools.o.amd64.raw");
+    let (old, new) = (dir.path().join("old.raw"), dir.path().join("new.raw"));
+    change(&baked, &old, |_| ());
+    change(&baked, &new, |tree| {
+        let record = String::from_utf8(tree.read(RECORD.as_bytes(), 1 << 20).unwrap()).unwrap();
+        let (tool, other) = (Digest::of(TOOL).to_string(), Digest::of(b"other").to_string());
+        file(tree, RECORD, &record.replace(&tool, &other));
+        file(tree, "/usr/bin/tool", &"other".repeat(60_000));
+    });
+    let found = diff_blocks(&old, &new, NonZeroUsize::new(2).unwrap()).unwrap();
+    let (a, b) = (fs::read(&old).unwrap(), fs::read(&new).unwrap());
+    let counts = |share: Share| [share.shared, share.from, share.to];
+    assert_eq!(counts(found.clusters), pieces(&a, &b, 64 << 10));
+    assert_eq!(counts(found.blocks), pieces(&a, &b, 512 << 10));
+    assert_eq!(found.block_delta_bytes, found.blocks.to << 19);
+    assert_eq!(found.cluster_delta_bytes, found.contents.to << 16);
+    assert!(found.contents.to <= found.clusters.to && found.contents.to >= 5, "{found}");
+    assert_eq!((&found.changed_artifacts[..], found.notes.len()), (&["tool".to_owned()][..], 0));
+    assert!(found.outside.clusters.to + 4 <= found.clusters.to && found.outside.clusters.shared > 0, "{found}");
+    let place = |owner: &str| found.places.iter().find(|place| place.owner == owner);
+    assert_eq!(place("artifact tool").unwrap().paths, ["/usr/bin/tool"]);
+    assert!(place("metadata").is_some() && place("partition 15").is_none(), "{found}");
+    assert_eq!(found.places.iter().map(|place| place.differ).sum::<u64>(), found.clusters.from.max(found.clusters.to));
+
+    let run = |from: &Path, to: &Path, more: &[&str]| {
+        vmbake(&[&["diff", "--blocks", from.to_str().unwrap(), to.to_str().unwrap()], more].concat())
+    };
+    let output = run(&old, &new, &["-j", "3"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(1), found.to_string().as_str()));
+    let json: serde_json::Value = serde_json::from_slice(&run(&old, &new, &["--json"]).stdout).unwrap();
+    assert_eq!(json["blocks"]["only_to"], found.blocks.to);
+    let output = run(&old, &old, &[]);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+    // A disk without partitions is still a row of bytes.
+    let short = dir.path().join("short.raw");
+    fs::write(&short, &a[a.len() - 100_000..]).unwrap();
+    let output = run(&short, &new, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output.stderr).contains("short.raw: whose bytes stand where is not known"),
+        "{}",
+        text(&output.stderr)
     );
 }
