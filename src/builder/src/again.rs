@@ -1,14 +1,15 @@
 //! Baking again to the same place: what is known of the last bake saves work, and changes no byte of the outputs.
 //!
-//! If all inputs are the same and nobody has touched the outputs, nothing is done. A disk that was written before has known
-//! digests. Of a qcow2 file that nobody has touched, the clusters whose bytes have the same names are taken over.
+//! If all inputs are the same and nobody has touched the outputs, nothing is done. A disk that was written before, wherever, has
+//! known digests. Of the qcow2 files in the same directory that nobody has touched, the clusters whose bytes have the same names
+//! are taken over: of the last bake, and of images of other kinds.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use vmbake_disk::image::Format;
-use vmbake_disk::write::{Earlier, EarlierFile, KnownFile, Written};
+use vmbake_disk::write::{Clusters, KnownFile, Written};
 
 use crate::layer::Layer;
 use crate::manifest::{Digest, Manifest};
@@ -36,12 +37,24 @@ impl Inputs {
     }
 }
 
+/// The index of each takes a two-thousandth of its disk in memory.
+const MAX_QCOW2: usize = 8;
+
 /// What the last bake left.
 pub(crate) struct Again<'a> {
     store: &'a Store,
     /// The running program; `None` where the system does not tell.
     program: Option<Digest>,
     records: Vec<(Format, Record)>,
+}
+
+/// What is left of earlier bakes.
+#[derive(Default)]
+pub(crate) struct Useful {
+    /// Images of the same disk.
+    pub(crate) same: Vec<KnownFile>,
+    /// Qcow2 files that nobody has touched.
+    pub(crate) qcow2: Vec<(File, Clusters)>,
 }
 
 /// How published files are known again.
@@ -83,28 +96,27 @@ impl<'a> Again<'a> {
         self.records.len() == count
     }
 
-    /// Digests and lengths of images of the disk `name`.
-    pub(crate) fn same(&self, name: Option<Digest>) -> Vec<KnownFile> {
-        let known = |(format, record): &(Format, Record)| match record.image.digest {
-            Digest::Sha256(sha256) if Some(record.disk) == name => {
-                Some(KnownFile { format: *format, sha256, file_len: record.image.size() })
-            }
-            _ => None,
+    /// What a writer of the disk `name` to qcow2 or raw files in `folder` can use.
+    pub(crate) fn useful(&self, name: Option<Digest>, folder: &Path) -> Useful {
+        let Some((program, folder)) = self.program.zip(std::path::absolute(folder).ok()) else {
+            return Useful::default();
         };
-        self.records.iter().filter_map(known).collect()
-    }
-
-    /// The last qcow2 image, if nobody has touched it.
-    pub(crate) fn qcow2(&self) -> Option<File> {
-        self.records.iter().find(|(format, _)| *format == Format::Qcow2)?.1.image.open()
-    }
-
-    /// What a writer can use.
-    pub(crate) fn earlier<'b>(&'b self, qcow2: Option<&'b File>, same: &'b [KnownFile]) -> Earlier<'b> {
-        let record = self.records.iter().find(|(format, _)| *format == Format::Qcow2);
-        let file =
-            |(file, (_, record)): (&'b File, &'b (Format, Record))| EarlierFile { file, clusters: &record.clusters };
-        Earlier { qcow2: qcow2.zip(record).map(file), same }
+        let is_same = |record: &Record| Some(record.disk) == name;
+        let is_near = |record: &Record| record.image.path.parent() == Some(&folder);
+        let mut useful = Useful::default();
+        for record in Record::list(self.store, &program, |record| is_same(record) || is_near(record)) {
+            if is_same(&record) {
+                useful.same.extend(known(&record));
+            }
+            if is_near(&record)
+                && !record.clusters.is_empty()
+                && useful.qcow2.len() < MAX_QCOW2
+                && let Some(file) = record.image.open()
+            {
+                useful.qcow2.push((file, record.clusters));
+            }
+        }
+        useful
     }
 
     /// Notes what was made of `inputs`, a disk of that name, for the next bake.
@@ -115,6 +127,14 @@ impl<'a> Again<'a> {
             let (format, beside) = (format.to_string(), beside.clone());
             Record { program, inputs, disk, format, image, beside, clusters }.save(self.store);
         }
+    }
+}
+
+fn known(record: &Record) -> Option<KnownFile> {
+    let format = if record.format == Format::Raw.to_string() { Format::Raw } else { Format::Qcow2 };
+    match record.image.digest {
+        Digest::Sha256(sha256) => Some(KnownFile { format, sha256, file_len: record.image.size() }),
+        Digest::Sha512(_) => None,
     }
 }
 

@@ -89,7 +89,7 @@ impl BakeError {
 }
 
 /// What to bake, from what, and where to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
     /// Kind of image: the name of its top layer.
     pub kind: String,

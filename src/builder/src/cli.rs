@@ -44,11 +44,11 @@ enum Command {
     Update(update::UpdateArgs),
     /// Show manifests
     Manifest(manifest::ManifestArgs),
-    /// Download everything that a manifest pins
+    /// Download everything that manifests pin
     Fetch(fetch::FetchArgs),
     /// Look after the store of artifacts
     Store(store::StoreArgs),
-    /// Bake the image of a kind
+    /// Bake images
     Bake(BakeArgs),
     /// Boot a disk image in qemu, and leave the image as it is
     Boot(boot::BootArgs),

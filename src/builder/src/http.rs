@@ -62,8 +62,8 @@ impl HttpError {
     }
 }
 
-/// An HTTP client; cheap to share between threads.
-#[derive(Debug)]
+/// An HTTP client; cheap to share between threads, and to clone.
+#[derive(Clone, Debug)]
 pub struct Client {
     agent: Agent,
     mirrors: Mirrors,

@@ -191,13 +191,14 @@ mod tests {
     fn a_file_that_is_as_it_should_be_stays() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("x.json");
-        let inode = |file: File| std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
-        let first = inode(renew_file(&target, b"content").unwrap());
-        assert_eq!(inode(renew_file(&target, b"content").unwrap()), first);
+        let inode = |file: &File| std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
+        // It stays open, so that no other file gets its inode.
+        let first = renew_file(&target, b"content").unwrap();
+        assert_eq!(inode(&renew_file(&target, b"content").unwrap()), inode(&first));
         for other in [&b"contenT"[..], b"contentcontent", b""] {
-            let renewed = inode(renew_file(&target, other).unwrap());
+            let renewed = renew_file(&target, other).unwrap();
             assert_eq!(std::fs::read(&target).unwrap(), other);
-            assert_ne!(renewed, first);
+            assert_ne!(inode(&renewed), inode(&first));
         }
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&target, &link).unwrap();

@@ -5,17 +5,16 @@
 //! that very file: what was touched since is not believed. A record that is missing, damaged, or of another program only
 //! costs time, so that no failure to read or write one is an error.
 
-use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use vmbake_disk::write::Clusters;
 
 use crate::manifest::Digest;
+use crate::stamp::{Stamp, open_record, read_record, write_record};
 use crate::store::Store;
 
 /// Folder of the store.
@@ -23,20 +22,6 @@ const FOLDER: &str = "bakes";
 
 /// Bytes of a SHA-256.
 const SUM: usize = 32;
-
-/// The most by which the times that a file system gives are behind the clock: a tick of a kernel that counts 100 a second,
-/// twice.
-const TICK: Duration = Duration::from_millis(20);
-
-/// How the system describes a file that was synced. It does so for as long as nobody has written to it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
-    inode: u64,
-    len: u64,
-    /// Seconds and nanoseconds since 1970.
-    mtime: (i64, i64),
-    ctime: (i64, i64),
-}
 
 /// A file that a bake has published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,10 +34,10 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// A file that was just published, still open.
-    pub fn note(path: &Path, file: &File, digest: Digest) -> io::Result<Self> {
-        let path = std::path::absolute(path)?;
-        Ok(Self { path, digest, stamp: Stamp::of(file)? })
+    /// A file that was just published, still open; `None` where the system does not tell enough of it.
+    pub fn note(path: &Path, file: &File, digest: Digest) -> Option<Self> {
+        let path = std::path::absolute(path).ok()?;
+        Some(Self { path, digest, stamp: Stamp::of(file).ok()?? })
     }
 
     /// Opens the file if nobody has touched it.
@@ -60,33 +45,12 @@ impl Kept {
         // Before it is opened, as opening a pipe would wait for whoever writes to it.
         self.path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
         let file = File::open(&self.path).ok()?;
-        (Stamp::of(&file).ok()? == self.stamp).then_some(file)
+        (Stamp::of(&file).ok()?? == self.stamp).then_some(file)
     }
 
     /// Length in bytes.
     pub fn size(&self) -> u64 {
         self.stamp.len
-    }
-
-    /// Waits until every change from now on gives the file another time.
-    fn settle(&self) {
-        let (secs, nanos) = self.stamp.ctime;
-        let since = Duration::new(u64::try_from(secs).unwrap_or_default(), u32::try_from(nanos).unwrap_or_default());
-        if let Ok(age) = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since) {
-            std::thread::sleep(TICK.saturating_sub(age));
-        }
-    }
-}
-
-impl Stamp {
-    fn of(file: &File) -> io::Result<Self> {
-        let meta = file.metadata()?;
-        Ok(Self {
-            inode: meta.ino(),
-            len: meta.len(),
-            mtime: (meta.mtime(), meta.mtime_nsec()),
-            ctime: (meta.ctime(), meta.ctime_nsec()),
-        })
     }
 }
 
@@ -113,7 +77,19 @@ pub struct Record {
 impl Record {
     /// The record of the image `output`, if the same program has written it.
     pub fn load(store: &Store, output: &Path, program: &Digest) -> Option<Self> {
-        let bytes = std::fs::read(place(store, output)?).ok()?;
+        let record = Self::read(&place(store, output)?, program)?;
+        (std::path::absolute(output).ok()? == record.image.path).then_some(record)
+    }
+
+    /// The records of images that the same program has written and that are `wanted`, which sees no clusters yet; sorted by name.
+    pub fn list(store: &Store, program: &Digest, wanted: impl Fn(&Self) -> bool) -> Vec<Self> {
+        let mut paths = paths(store);
+        paths.retain(|path| head(path).is_some_and(|record| record.program == *program && wanted(&record)));
+        paths.iter().filter_map(|path| Self::read(path, program)).collect()
+    }
+
+    fn read(path: &Path, program: &Digest) -> Option<Self> {
+        let bytes = read_record(path)?;
         let (content, sum) = bytes.split_last_chunk::<SUM>()?;
         if Sha256::digest(content)[..] != sum[..] {
             return None;
@@ -121,54 +97,52 @@ impl Record {
         let end = content.iter().position(|byte| *byte == b'\n')?;
         let clusters = Clusters::parse(&content[end + 1..])?;
         let record = Self { clusters, ..serde_json::from_slice(&content[..end]).ok()? };
-        let is_its = record.program == *program && std::path::absolute(output).ok()? == record.image.path;
-        is_its.then_some(record)
+        (record.program == *program).then_some(record)
     }
 
     /// Keeps the record for the next bake. Without one, that starts from nothing.
     pub fn save(&self, store: &Store) {
         let Some(target) = place(store, &self.image.path) else { return };
-        self.beside.iter().chain([&self.image]).for_each(Kept::settle);
-        if self.write(&target).is_err() {
-            // The store is read-only or full: what the old record says of the image is over.
-            let _gone = std::fs::remove_file(target);
-        }
+        self.beside.iter().chain([&self.image]).for_each(|file| file.stamp.wait());
+        write_record(&target, |out| {
+            let mut out = Summed { out, sum: Sha256::new() };
+            serde_json::to_writer(&mut out, self)?;
+            out.write_all(b"\n")?;
+            self.clusters.entries().try_for_each(|entry| out.write_all(&entry))?;
+            let Summed { out, sum } = out;
+            out.write_all(&sum.finalize())
+        });
     }
 
     /// Whether nobody has touched what was published.
     pub fn holds(&self) -> bool {
         self.beside.iter().chain([&self.image]).all(|file| file.open().is_some())
     }
-
-    fn write(&self, target: &Path) -> io::Result<()> {
-        let folder = target.parent().ok_or(io::ErrorKind::NotFound)?;
-        std::fs::create_dir_all(folder)?;
-        // Whoever shares the store may bake to the same place.
-        let mode = Permissions::from_mode(0o644);
-        let file = tempfile::Builder::new().prefix(".").permissions(mode).tempfile_in(folder)?;
-        let mut out = Summed { out: BufWriter::new(file), sum: Sha256::new() };
-        serde_json::to_writer(&mut out, self)?;
-        out.write_all(b"\n")?;
-        self.clusters.entries().try_for_each(|entry| out.write_all(&entry))?;
-        let Summed { mut out, sum } = out;
-        out.write_all(&sum.finalize())?;
-        out.into_inner()?.persist(target)?;
-        Ok(())
-    }
 }
 
 /// Records of outputs that are not there any more, and what was left by a kill.
 pub(crate) fn stale(store: &Store) -> Vec<PathBuf> {
+    let mut paths = paths(store);
+    paths.retain(|path| {
+        let image = head(path).map(|record| record.image.path);
+        !image.is_some_and(|image| image.exists() && place(store, &image).as_ref() == Some(path))
+    });
+    paths
+}
+
+/// All records, sorted.
+fn paths(store: &Store) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(store.root().join(FOLDER)).into_iter().flatten();
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| {
-        let text = std::fs::read(path).unwrap_or_default();
-        let head = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let image = serde_json::from_slice(head).map(|record: Record| record.image.path);
-        !image.is_ok_and(|image| image.exists() && place(store, &image).as_ref() == Some(path))
-    });
     paths.sort();
     paths
+}
+
+/// A record without its clusters, whose sum nobody has checked.
+fn head(path: &Path) -> Option<Record> {
+    let mut line = Vec::new();
+    BufReader::new(open_record(path)?).read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
 }
 
 /// Where the record of an output is.

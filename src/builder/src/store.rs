@@ -21,7 +21,6 @@ mod layout;
 mod maintain;
 mod partial;
 mod seen;
-mod stamp;
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,7 @@ pub use path::{Walk, components};
 use crate::source::{Map, MapReader, Sources};
 
 /// Most symbolic links that one look-up follows, as `MAXSYMLINKS` of Linux.
-const MAX_SYMLINKS: usize = 40;
+pub(crate) const MAX_SYMLINKS: usize = 40;
 
 /// Why a tree refused an operation.
 #[derive(Debug, thiserror::Error)]

@@ -49,8 +49,8 @@ pub struct Written {
 /// What is known from writing earlier disks with the same program.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Earlier<'a> {
-    /// A qcow2 file that was written then and nobody has changed since.
-    pub qcow2: Option<EarlierFile<'a>>,
+    /// Qcow2 files that were written then and nobody has changed since; of a cluster that several have, the first one's is taken.
+    pub qcow2: &'a [EarlierFile<'a>],
     /// Files of this very disk.
     pub same: &'a [KnownFile],
 }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use vmbake_disk::disk::Disk;
 use vmbake_disk::image::Format;
-use vmbake_disk::write::{Output, Written};
+use vmbake_disk::write::{Earlier, EarlierFile, Output, Written};
 
 use super::{BakeError, Baked, BakedFile, Request};
-use crate::again::{Again, Inputs, Published, file_digest};
+use crate::again::{Again, Inputs, Published, Useful, file_digest};
 use crate::fetch::FetchError;
 use crate::manifest::{Digest, Manifest};
 use crate::policy;
@@ -65,8 +65,9 @@ impl Request {
         let bar = progress.bar("writing", disk.len());
         let outputs: Vec<Output<'_>> =
             pending.iter().map(|(format, pending)| Output { format: *format, file: pending.file() }).collect();
-        let (qcow2, same) = (again.qcow2(), again.same(name));
-        let earlier = again.earlier(qcow2.as_ref(), &same);
+        let Useful { same, qcow2 } = again.useful(name, &self.out);
+        let qcow2: Vec<_> = qcow2.iter().map(|(file, clusters)| EarlierFile { file, clusters }).collect();
+        let earlier = Earlier { qcow2: &qcow2, same: &same };
         let written = vmbake_disk::write::write_again(disk, &outputs, &earlier, self.threads, &|bytes| bar.inc(bytes));
         bar.finish_and_clear();
         Ok(written?)
@@ -90,7 +91,7 @@ impl Request {
         forget_sums(&self.out, &digests.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
         let renew = |name: &String, content: &[u8], digest| {
             let path = self.out.join(name);
-            Ok::<_, PublishError>(Kept::note(&path, &renew_file(&path, content)?, digest).ok())
+            Ok::<_, PublishError>(Kept::note(&path, &renew_file(&path, content)?, digest))
         };
         let beside = renew(&manifest_name, manifest.text(), manifest.digest())?
             .zip(renew(&origins_name, origins, origins_digest)?)
@@ -101,7 +102,7 @@ impl Request {
             let path: &Path = &self.out.join(format!("{name}.{format}"));
             progress.step("wrote", &format!("{}, {}", path.display(), human_bytes(written.file_len)));
             let digest = Digest::Sha256(written.sha256);
-            images.push(Kept::note(path, &file, digest).ok());
+            images.push(Kept::note(path, &file, digest));
             outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, digest });
         }
         record_sums(&self.out, &digests)?;

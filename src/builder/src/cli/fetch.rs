@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use clap::Args;
 
 use super::network::NetworkArgs;
-use super::pinned::PinnedArgs;
+use super::pinned::{Pinned, PinnedArgs};
 use super::{Failure, Outcome};
 use crate::fetch::{Supply, fetch, fetch_base};
 use crate::manifest::Manifest;
@@ -27,24 +27,24 @@ pub(super) struct FetchArgs {
 }
 
 pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
-    let PinnedArgs { kind, os, arch, .. } = &args.pinned;
-    let path = args.pinned.path();
-    let manifest = Manifest::load(&path)?;
-    manifest.require(&path, kind, os, arch)?;
     let sources = args.network.sources()?;
     let (store, client) = (args.network.store()?, args.network.client(&sources)?);
     let _shared = store.share()?;
     let progress = Progress::new(false);
     let supply = Supply { store: &store, sources: &sources, client: Some(&client), threads: args.jobs };
-    fetch(&manifest, &supply, &progress)?;
-    let image = manifest.content().os.image.as_ref();
-    if let Some(image) = image.filter(|image| !args.without_base && !image.url.starts_with(LOCAL)) {
-        let base = fetch_base(&manifest, &supply, &progress)?;
-        progress.step("fetched", &format!("{}, {}", base.path.display(), human_bytes(image.size)));
-    }
-    for image in &manifest.content().images {
-        let pulled = crate::registry::pull_pinned(&client, &store, image)?;
-        progress.step("fetched", &format!("{}, {}", image.image, human_bytes(pulled)));
+    for Pinned { kind, os, arch, manifest: path } in args.pinned.each()? {
+        let manifest = Manifest::load(&path)?;
+        manifest.require(&path, &kind, &os, &arch)?;
+        fetch(&manifest, &supply, &progress)?;
+        let image = manifest.content().os.image.as_ref();
+        if let Some(image) = image.filter(|image| !args.without_base && !image.url.starts_with(LOCAL)) {
+            let base = fetch_base(&manifest, &supply, &progress)?;
+            progress.step("fetched", &format!("{}, {}", base.path.display(), human_bytes(image.size)));
+        }
+        for image in &manifest.content().images {
+            let pulled = crate::registry::pull_pinned(&client, &store, image)?;
+            progress.step("fetched", &format!("{}, {}", image.image, human_bytes(pulled)));
+        }
     }
     Ok(Outcome::Clean)
 }

@@ -9,7 +9,6 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
-use vmbake_disk::source::ReadAt;
 
 use super::DiffError;
 use super::owners::{Disk, Owners};

@@ -80,8 +80,8 @@ impl Share {
 
     /// How many of a hundred pieces of the second disk the first one has too.
     pub fn percent(&self) -> f64 {
-        let (shared, all) = (self.shared, self.shared + self.to);
-        if all == 0 { 100.0 } else { u32::try_from(shared * 10_000 / all).map_or(0.0, f64::from) / 100.0 }
+        let hundredths = (self.shared * 10_000).checked_div(self.shared + self.to);
+        hundredths.map_or(100.0, |count| u32::try_from(count).map_or(0.0, f64::from) / 100.0)
     }
 }
 

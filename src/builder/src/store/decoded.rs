@@ -9,10 +9,9 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::seen::write_record;
-use super::stamp::Stamp;
 use super::{Store, StoreError, create_dir, maintain, partial, remove};
 use crate::manifest::Digest;
+use crate::stamp::{Stamp, read_record, write_record};
 
 /// What a blob was decoded to. The number grows when the same blob would give other bytes, or would be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +131,7 @@ fn publish(file: &File, path: &Path, target: &Path) -> std::io::Result<()> {
     std::fs::rename(path, target)?;
     file.set_permissions(Permissions::from_mode(0o444))?;
     if let Some(stamp) = Stamp::settle(file)? {
-        write_record(&record(target), &stamp);
+        write_record(&record(target), |out| Ok(serde_json::to_writer(out, &stamp)?));
     }
     // Whoever waits for the name looks for the record.
     file.unlock()
@@ -146,7 +145,7 @@ fn record(target: &Path) -> PathBuf {
 
 /// The file, if it is as it was when it was made.
 fn intact(target: &Path) -> Option<File> {
-    let stamp: Stamp = serde_json::from_slice(&std::fs::read(record(target)).ok()?).ok()?;
+    let stamp: Stamp = serde_json::from_slice(&read_record(&record(target))?).ok()?;
     let file = File::open(target).ok()?;
     (Stamp::of(&file).ok()? == Some(stamp)).then_some(file)
 }

@@ -4,16 +4,15 @@
 //! A record, `seen/<device>-<inode>`, is written after the file was hashed. A record that cannot be read or written only costs
 //! the time to hash again.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, Seek};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::stamp::Stamp;
 use super::{Store, StoreError, maintain, remove};
 use crate::manifest::Digest;
+use crate::stamp::{Stamp, read_record, write_record};
 
 /// Files of fewer bytes are hashed faster than their record is read.
 const WORTH: u64 = 256 << 10;
@@ -55,7 +54,7 @@ impl Store {
     }
 
     fn recall(&self, stamp: &Stamp, like: &Digest) -> Option<(Digest, u64)> {
-        let record: Record = serde_json::from_slice(&std::fs::read(self.record(stamp)).ok()?).ok()?;
+        let record: Record = serde_json::from_slice(&read_record(&self.record(stamp))?).ok()?;
         let known = record.stamp == *stamp && record.digest.algorithm() == like.algorithm();
         known.then_some((record.digest, stamp.len))
     }
@@ -63,29 +62,11 @@ impl Store {
     fn note(&self, path: &Path, stamp: Stamp, digest: Digest) {
         let target = self.record(&stamp);
         let Ok(path) = std::path::absolute(path) else { return };
-        write_record(&target, &Record { path, stamp, digest });
+        write_record(&target, |out| Ok(serde_json::to_writer(out, &Record { path, stamp, digest })?));
     }
 
     fn record(&self, stamp: &Stamp) -> PathBuf {
         self.root.join("seen").join(format!("{:x}-{:x}", stamp.device, stamp.inode))
-    }
-}
-
-/// Writes a record whole or not at all; without it the next run does again what it stands for.
-pub(super) fn write_record(target: &Path, record: &impl Serialize) {
-    let Some(folder) = target.parent() else { return };
-    let written = || -> io::Result<()> {
-        std::fs::create_dir_all(folder)?;
-        // Other users of the store read it too.
-        let mode = Permissions::from_mode(0o644);
-        let mut file = tempfile::Builder::new().prefix(".").permissions(mode).tempfile_in(folder)?;
-        serde_json::to_writer(&mut file, record)?;
-        file.persist(target)?;
-        Ok(())
-    };
-    // A store that is read-only or full: what is missing is made again.
-    if written().is_err() {
-        let _gone = std::fs::remove_file(target);
     }
 }
 
@@ -98,7 +79,7 @@ pub(super) fn forget(store: &Store) -> Result<(), StoreError> {
 pub(super) fn stale(store: &Store) -> Result<Vec<PathBuf>, StoreError> {
     let mut records = maintain::files(store.root.join("seen"))?;
     records.retain(|record| {
-        let record = std::fs::read(record).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok());
+        let record = read_record(record).and_then(|text| serde_json::from_slice::<Record>(&text).ok());
         let holds = |record: &Record| File::open(&record.path).and_then(|file| Stamp::of(&file)).ok().flatten();
         record.is_none_or(|record| holds(&record).as_ref() != Some(&record.stamp))
     });
@@ -108,7 +89,8 @@ pub(super) fn stale(store: &Store) -> Result<Vec<PathBuf>, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::FileExt;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{FileExt, PermissionsExt};
 
     /// A store with a blob that is worth a record.
     fn store(dir: &Path) -> (Store, Digest, PathBuf) {

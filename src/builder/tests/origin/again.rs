@@ -4,12 +4,13 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use vmbake::bake::{BakeError, Request, bake};
 use vmbake::progress::Progress;
 use vmbake::publish::PublishError;
+use vmbake::store::Store;
 use vmbake_disk::image::Format;
 
 use super::bakery::{can_bake, qcow2_base, request};
@@ -18,6 +19,9 @@ const RAW: &str = "tools.o.amd64.raw";
 const QCOW2: &str = "tools.o.amd64.qcow2";
 const BESIDE: [&str; 2] = ["tools.o.amd64.json", "tools.o.amd64.origin.json"];
 const SUMS: &str = "SHA256SUMS";
+
+/// Something that is done to a bake, and what to call it.
+type Way<'a, T> = (&'static str, &'a dyn Fn(&mut T));
 
 /// A bake of both formats to `out`.
 fn both(dir: &Path) -> Request {
@@ -45,11 +49,21 @@ fn files(folder: &Path) -> Vec<(String, u64, (i64, i64))> {
     files
 }
 
+/// A store in `root` with what was downloaded for `request` alone.
+fn blobs_of(request: &Request, root: &Path) -> Store {
+    let store = Store::open(Some(root.to_owned())).unwrap();
+    fs::create_dir_all(root).unwrap();
+    let blobs = [request.store.root().join("blobs"), root.join("blobs")];
+    assert!(Command::new("cp").arg("-r").args(&blobs).status().unwrap().success());
+    store
+}
+
 /// Bakes the same from nothing, elsewhere, and compares every file.
 fn assert_as_from_nothing(request: &Request, what: &str) {
-    // Nobody has baked to that place.
+    // Nobody has baked to that place, nor from that store.
     let elsewhere = tempfile::tempdir_in(request.out.parent().unwrap()).unwrap();
-    let cold = Request { out: elsewhere.path().join("out"), ..clone(request) };
+    let store = blobs_of(request, &elsewhere.path().join("store"));
+    let cold = Request { out: elsewhere.path().join("out"), store, ..request.clone() };
     run(&cold);
     let names = |folder: &Path| files(folder).into_iter().map(|(name, ..)| name).collect::<Vec<_>>();
     assert_eq!(names(&request.out), names(&cold.out), "{what}");
@@ -59,29 +73,26 @@ fn assert_as_from_nothing(request: &Request, what: &str) {
     }
 }
 
-fn clone(request: &Request) -> Request {
-    let Request { kind, os, arch, manifest, base, layers, store, size, formats, out, force, threads, .. } = request;
-    Request {
-        kind: kind.clone(),
-        os: os.clone(),
-        arch: arch.clone(),
-        manifest: manifest.clone(),
-        base: base.clone(),
-        layers: layers.clone(),
-        store: store.clone(),
-        sources: vmbake::sources::Sources::load(None).unwrap(),
-        client: None,
-        size: *size,
-        formats: formats.clone(),
-        out: out.clone(),
-        force: *force,
-        threads: *threads,
-    }
-}
-
 /// The records in the store.
 fn records(request: &Request) -> Vec<PathBuf> {
     fs::read_dir(request.store.root().join("bakes")).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Bakes by the program, which the system kills when it writes more to a file than `limit`, in blocks of 512 bytes.
+fn vmbake(request: &Request, limit: &str, what: &[&str]) -> Output {
+    let mut command = Command::new("sh");
+    let limit = format!("ulimit -c 0; ulimit -f {limit}; exec \"$@\"");
+    command.args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_vmbake"), "bake"]);
+    command.args(["--os", "o", "--offline", "--force", "--format", "qcow2"]).args(what);
+    for (option, path) in [
+        ("--base", request.base.as_ref().unwrap().as_path()),
+        ("--layers", request.layers.as_ref().unwrap()),
+        ("--store", request.store.root()),
+        ("--out", &request.out),
+    ] {
+        command.arg(option).arg(path);
+    }
+    command.output().unwrap()
 }
 
 #[test]
@@ -123,7 +134,7 @@ fn what_has_changed_is_baked_as_from_nothing() {
     let dir = tempfile::tempdir().unwrap();
     run(&both(dir.path()));
     let conf = dir.path().join("layers/tools/files/etc/tool.conf");
-    let changes: [(&str, &dyn Fn(&mut Request)); 5] = [
+    let changes: [Way<'_, Request>; 5] = [
         ("content", &|_| fs::write(&conf, "tool = 2\n").unwrap()),
         ("longer content", &|_| fs::write(&conf, "tool = 3\n".repeat(20_000)).unwrap()),
         ("content as before", &|_| fs::write(&conf, "tool = 1\n").unwrap()),
@@ -158,19 +169,19 @@ fn what_was_touched_is_baked_again() {
     let request = Request { force: true, ..both(dir.path()) };
     run(&request);
     let open = |path: &Path| File::options().read(true).write(true).open(path).unwrap();
-    let touches: [(&str, &dyn Fn(&Path)); 5] = [
+    let touches: [Way<'_, PathBuf>; 5] = [
         ("one byte", &|path| open(path).write_all_at(b"x", 100).unwrap()),
         ("truncated", &|path| open(path).set_len(path.metadata().unwrap().len() / 2).unwrap()),
         ("removed", &|path| fs::remove_file(path).unwrap()),
         ("copied", &|path| {
-            fs::copy(path, path.with_extension("copy")).unwrap();
+            fs::copy(&*path, path.with_extension("copy")).unwrap();
             fs::rename(path.with_extension("copy"), path).unwrap();
         }),
         ("times", &|path| open(path).set_modified(path.metadata().unwrap().modified().unwrap()).unwrap()),
     ];
     for (what, touch) in touches {
         for name in [RAW, QCOW2] {
-            touch(&request.out.join(name));
+            touch(&mut request.out.join(name));
             let touched = files(&request.out);
             run(&request);
             let inode =
@@ -194,7 +205,7 @@ fn a_damaged_record_is_not_believed() {
     let dir = tempfile::tempdir().unwrap();
     let request = Request { force: true, ..both(dir.path()) };
     run(&request);
-    let damages: [(&str, &dyn Fn(&mut Vec<u8>)); 4] = [
+    let damages: [Way<'_, Vec<u8>>; 4] = [
         ("one bit", &|bytes| bytes[40] ^= 1),
         ("a bit of the index", &|bytes| {
             let at = bytes.len() - 40;
@@ -238,28 +249,7 @@ fn a_bake_that_is_killed_loses_nothing() {
     }
     let dir = tempfile::tempdir().unwrap();
     let request = Request { formats: vec![Format::Qcow2], force: true, ..both(dir.path()) };
-    // The system kills whoever writes more to a file than this, in blocks of 512 bytes.
-    let vmbake = |limit: &str| {
-        let mut command = Command::new("sh");
-        let arg = |path: &Path| path.to_str().unwrap().to_owned();
-        command.args([
-            "-c",
-            &format!("ulimit -c 0; ulimit -f {limit}; exec \"$@\""),
-            "sh",
-            env!("CARGO_BIN_EXE_vmbake"),
-        ]);
-        command.args(["bake", "tools", "--os", "o", "--offline", "--force", "--format", "qcow2"]);
-        for (option, path) in [
-            ("--manifest", &request.manifest),
-            ("--base", request.base.as_ref().unwrap()),
-            ("--layers", request.layers.as_ref().unwrap()),
-            ("--store", &request.store.root().to_owned()),
-            ("--out", &request.out),
-        ] {
-            command.args([option.to_owned(), arg(path)]);
-        }
-        command.output().unwrap()
-    };
+    let vmbake = |limit: &str| vmbake(&request, limit, &["tools", "--manifest", request.manifest.to_str().unwrap()]);
     let done = vmbake("unlimited");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     let before = files(&request.out);
@@ -274,4 +264,47 @@ fn a_bake_that_is_killed_loses_nothing() {
     assert_as_from_nothing(&request, "after a kill");
     let unchanged = vmbake("unlimited");
     assert!(String::from_utf8_lossy(&unchanged.stderr).contains("unchanged"), "{unchanged:?}");
+}
+
+#[test]
+fn kinds_that_are_baked_by_one_command_are_as_from_nothing() {
+    if !can_bake() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let request = Request { formats: vec![Format::Qcow2], ..both(dir.path()) };
+    // The same kind by another name, with a file more.
+    let layers = request.layers.as_ref().unwrap();
+    assert!(Command::new("cp").arg("-r").args([layers.join("tools"), layers.join("more")]).status().unwrap().success());
+    fs::write(layers.join("more/files/etc/more.conf"), "more\n".repeat(50_000)).unwrap();
+    let renamed = |path: PathBuf| fs::read_to_string(path).unwrap().replace(r#": "tools""#, r#": "more""#);
+    fs::write(layers.join("more/layer.json"), renamed(layers.join("tools/layer.json"))).unwrap();
+    let manifests = dir.path().join("manifests");
+    fs::create_dir(&manifests).unwrap();
+    fs::write(manifests.join("more.o.amd64.json"), renamed(request.manifest.clone())).unwrap();
+    fs::copy(&request.manifest, manifests.join("tools.o.amd64.json")).unwrap();
+
+    let folder = ["--manifests", manifests.to_str().unwrap()];
+    let done = vmbake(&request, "unlimited", &[&["tools", "more", "tools", "--json"], &folder[..]].concat());
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let found: Vec<Value> =
+        serde_json::Deserializer::from_slice(&done.stdout).into_iter().map(Result::unwrap).collect();
+    let names: Vec<&str> = found.iter().map(|baked| baked["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["tools.o.amd64", "more.o.amd64"], "each once");
+    let alone = request.out.with_file_name("alone");
+    for kind in ["tools", "more"] {
+        let manifest = manifests.join(format!("{kind}.o.amd64.json"));
+        let alone = Request { kind: kind.to_owned(), manifest, out: alone.clone(), ..request.clone() };
+        run(&Request { store: blobs_of(&alone, &dir.path().join(kind)), ..alone });
+    }
+    for (name, ..) in files(&alone) {
+        assert!(fs::read(request.out.join(&name)).unwrap() == fs::read(alone.join(&name)).unwrap(), "{name}");
+    }
+    assert_eq!(files(&alone).len(), files(&request.out).len());
+
+    let refused = vmbake(&request, "unlimited", &["tools", "more", "--manifest", "x.json"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--manifests"), "{refused:?}");
+    let refused = vmbake(&request, "unlimited", &["tools", "--arch", "amd64,arm64"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--base is of one architecture"), "{refused:?}");
 }

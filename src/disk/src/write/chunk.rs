@@ -37,7 +37,7 @@ pub struct Job<'a> {
     /// Whether clusters are compressed.
     pub compress: bool,
     /// Where clusters are taken from that were compressed before.
-    pub earlier: Option<EarlierFile<'a>>,
+    pub earlier: &'a [EarlierFile<'a>],
 }
 
 impl Job<'_> {
@@ -167,14 +167,21 @@ impl<'a> Worker<'a> {
     }
 
     /// What is known of a cluster before it is read.
-    fn known(&self, chunk: &Chunk, range: Range<usize>) -> Known {
+    fn known(&self, chunk: &Chunk, range: Range<usize>) -> Known<'a> {
         let name = self.job.disk.name(chunk.at + range.start as u64..chunk.at + range.end as u64);
         let name = name.and_then(|name| name.first_chunk().copied());
-        Known { name, place: name.and_then(|name| self.job.earlier?.clusters.find(&name)) }
+        let find = |name| self.job.earlier.iter().find_map(|file| Some((file.file, file.clusters.find(name)?)));
+        Known { name, place: name.as_ref().and_then(find) }
     }
 
     /// Takes a cluster as it is stored in the earlier file; `None` where what stands there is not what was written.
-    fn take_over(&self, place: Place, chunk: &mut Chunk, range: Range<usize>, packed: usize) -> Option<(Stored, u32)> {
+    fn take_over(
+        &self,
+        (file, place): (&File, Place),
+        chunk: &mut Chunk,
+        range: Range<usize>,
+        packed: usize,
+    ) -> Option<(Stored, u32)> {
         let len = usize::try_from(place.len).ok()?;
         let (stored, part) = match len {
             0 => return Some((Stored::Zero, place.crc)),
@@ -182,7 +189,7 @@ impl<'a> Worker<'a> {
             CLUSTER => (Stored::Plain, &mut chunk.data[range]),
             _ => (Stored::Compressed(packed..packed + len), &mut chunk.packed[packed..packed + len]),
         };
-        self.job.earlier?.file.read_exact_at(part, place.at).ok()?;
+        file.read_exact_at(part, place.at).ok()?;
         (crc32fast::hash(part) == place.crc).then_some((stored, place.crc))
     }
 
@@ -210,10 +217,10 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// A cluster's name and where the earlier file has it.
-struct Known {
+/// A cluster's name, and an earlier file with the place where it has it.
+struct Known<'a> {
     name: Option<ClusterName>,
-    place: Option<Place>,
+    place: Option<(&'a File, Place)>,
 }
 
 /// Writes the runs of blocks that are not zero; the others stay holes.

@@ -94,7 +94,7 @@ impl First {
 
     /// Writes `disk` from nothing and again, as if the first file were `file`; both must be the same.
     fn assert_same(&self, disk: &Disk, file: &File, what: &str) {
-        let earlier = Earlier { qcow2: Some(EarlierFile { file, clusters: &self.written.clusters }), same: &[] };
+        let earlier = Earlier { qcow2: &[EarlierFile { file, clusters: &self.written.clusters }], same: &[] };
         let (cold, again) = (self.dir.path().join("cold"), self.dir.path().join("again"));
         let of_nothing = write_qcow2(&cold, disk, &Earlier::default());
         assert_eq!(write_qcow2(&again, disk, &earlier), of_nothing, "{what}");
@@ -106,7 +106,7 @@ impl First {
 fn unchanged_clusters_are_taken_over_unread() {
     let first = First::new();
     let file = File::open(&first.path).unwrap();
-    let earlier = Earlier { qcow2: Some(EarlierFile { file: &file, clusters: &first.written.clusters }), same: &[] };
+    let earlier = Earlier { qcow2: &[EarlierFile { file: &file, clusters: &first.written.clusters }], same: &[] };
     let path = first.dir.path().join("again");
     for (digest, artifact, at, most) in [
         (1, text(1, 2_000_000), 5 * MIB, 0),
@@ -149,7 +149,7 @@ fn what_is_damaged_in_the_earlier_file_is_made_again() {
 fn both_formats_are_written_again() {
     let first = First::new();
     let file = File::open(&first.path).unwrap();
-    let earlier = Earlier { qcow2: Some(EarlierFile { file: &file, clusters: &first.written.clusters }), same: &[] };
+    let earlier = Earlier { qcow2: &[EarlierFile { file: &file, clusters: &first.written.clusters }], same: &[] };
     let disk = make(9, noise(9, 2_100_000), 5 * MIB).disk;
     let both = |earlier: &Earlier<'_>| {
         let files = [Format::Raw, Format::Qcow2].map(|format| (format, tempfile::tempfile().unwrap()));
@@ -174,7 +174,7 @@ fn known_digests_are_not_computed() {
         for (file_len, is_taken) in [(len, true), (len + 1, false)] {
             let file = create(&path);
             let same = [KnownFile { format, sha256, file_len }];
-            let earlier = Earlier { qcow2: None, same: &same };
+            let earlier = Earlier { qcow2: &[], same: &same };
             let written = write_again(&disk, &[Output { format, file: &file }], &earlier, TWO, &|_| {}).unwrap();
             assert_eq!(written[0].sha256 == sha256, is_taken, "{format} of {file_len} bytes");
         }

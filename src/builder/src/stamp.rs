@@ -1,0 +1,142 @@
+//! What the system says of a file, by which it is known again without being read, and records of that.
+//!
+//! Length, device, inode and both times are the same only if nobody has written to the file: as git and cargo do it. Nothing in a
+//! store is synced, so after a power cut a file may have its length and times but not its bytes: a stamp holds until the
+//! machine is started again. A record is believed only if this user has written it, as whoever else may write to a store could
+//! let it speak of bytes that nobody has proven.
+
+use std::fs::{File, Permissions};
+use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+/// The most by which a file's times may be behind the clock: FAT counts two seconds at a time.
+const COARSE: Duration = Duration::from_secs(4);
+
+/// The most by which the times that a file system of Linux gives are behind the clock: a tick of a kernel that counts 100 a second,
+/// twice.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Changes whenever the machine starts.
+const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+
+/// How a file was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Stamp {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+    pub(crate) len: u64,
+    /// Seconds and nanoseconds since 1970.
+    mtime: (i64, i64),
+    ctime: (i64, i64),
+    boot: String,
+}
+
+impl Stamp {
+    /// Of an open regular file; `None` where the system does not tell enough.
+    pub(crate) fn of(file: &File) -> io::Result<Option<Self>> {
+        let meta = file.metadata()?;
+        let boot = std::fs::read_to_string(BOOT).unwrap_or_default().trim().to_owned();
+        Ok((meta.is_file() && !boot.is_empty()).then(|| Self {
+            device: meta.dev(),
+            inode: meta.ino(),
+            len: meta.len(),
+            mtime: (meta.mtime(), meta.mtime_nsec()),
+            ctime: (meta.ctime(), meta.ctime_nsec()),
+            boot,
+        }))
+    }
+
+    /// Whether both times lie so far back that a change from now on gives the file another time.
+    pub(crate) fn is_settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let limit = i64::try_from(now.saturating_sub(COARSE).as_secs()).unwrap_or_default();
+        self.mtime.0 < limit && self.ctime.0 < limit
+    }
+
+    /// Of a file that nobody else writes, known again from now on: its time of change is set back, so that no other change
+    /// gives it the same.
+    pub(crate) fn settle(file: &File) -> io::Result<Option<Self>> {
+        let before = SystemTime::now().checked_sub(2 * COARSE).ok_or(io::ErrorKind::InvalidData)?;
+        file.set_modified(before)?;
+        Self::of(file)
+    }
+
+    /// Waits until every change from now on gives the file another time, as far as the file system is one of Linux.
+    pub(crate) fn wait(&self) {
+        let (secs, nanos) = self.ctime;
+        let since = Duration::new(u64::try_from(secs).unwrap_or_default(), u32::try_from(nanos).unwrap_or_default());
+        if let Ok(age) = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since) {
+            std::thread::sleep(TICK.saturating_sub(age));
+        }
+    }
+}
+
+/// Opens a record that this user, and nobody else, may have written.
+pub(crate) fn open_record(path: &Path) -> Option<File> {
+    let file = File::open(path).ok()?;
+    let meta = file.metadata().ok()?;
+    let is_own = meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o022 == 0;
+    (meta.is_file() && is_own).then_some(file)
+}
+
+/// The whole of a record that this user has written.
+pub(crate) fn read_record(path: &Path) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    open_record(path)?.read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+/// Writes a record whole or not at all; without it the next run does again what it stands for.
+pub(crate) fn write_record(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+    let Some(folder) = target.parent() else { return };
+    let written = || -> io::Result<()> {
+        std::fs::create_dir_all(folder)?;
+        let mode = Permissions::from_mode(0o644);
+        let file = tempfile::Builder::new().prefix(".").permissions(mode).tempfile_in(folder)?;
+        let mut out = BufWriter::new(file);
+        content(&mut out)?;
+        out.into_inner()?.persist(target)?;
+        Ok(())
+    };
+    // A store that is read-only or full: what an old record says is over.
+    if written().is_err() {
+        let _gone = std::fs::remove_file(target);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_leaves_the_length_is_noticed_at_once() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"content").unwrap();
+        assert!(!Stamp::of(&file).unwrap().unwrap().is_settled());
+        let stamp = Stamp::settle(&file).unwrap();
+        assert_eq!(Stamp::of(&file).unwrap(), stamp);
+        std::os::unix::fs::FileExt::write_all_at(&file, b"C", 0).unwrap();
+        assert_ne!(Stamp::of(&file).unwrap(), stamp);
+    }
+    #[test]
+    fn a_record_that_others_may_have_written_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("folder/record");
+        write_record(&path, |out| out.write_all(b"content"));
+        assert_eq!(read_record(&path).as_deref(), Some(&b"content"[..]));
+        std::fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
+        assert_eq!(read_record(&path), None, "the group may write");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        // Only root can give a file away.
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+            assert_eq!(read_record(&path), None, "somebody else's");
+        }
+        write_record(&path, |_| Err(io::ErrorKind::StorageFull.into()));
+        assert!(!path.exists(), "what could not be written leaves nothing");
+    }
+}
