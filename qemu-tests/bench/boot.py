@@ -69,7 +69,8 @@ def measured(name, image, folder, server, **options):
     with Node(image, folder, case, "knc", firmware="direct", heard=hear, size="8G", **options) as node:
         node.guests[f"{nstance.ADDRESS}:{PORT}"] = f"127.0.0.1:{server.server_address[1]}"
         node.boot()
-        node.wait(CONFIGURED, LONG)
+        if not re.search(CONFIGURED, node.wait(f"{CONFIGURED}|Failed to start.*cloud-final", LONG)[0]):
+            sys.exit(f"{name}: the user data failed: {node.shell('tail -n 30 /var/log/cloud-init-output.log')[1]}")
         said = node.journal("-o", "short-monotonic", "--grep", CONFIGURED)
         configured = float(re.search(r"^\[ *([\d.]+)\]", said, re.MULTILINE).group(1))
         online = int(node.systemctl("show", "-P", "ActiveEnterTimestampMonotonic", "network-online.target")) / 1e6

@@ -15,7 +15,7 @@ sha256sum --check --quiet SHA256SUMS
 # cloud-init has given the number to its own user.
 sed -i "s/\\b1000\\b/1001/g" install.sh
 tar -xf layers.tar
-./install.sh / "$work/site" "$work/layers"
+bash install.sh / "$work/site" "$work/layers"
 tar -C / -xpf plan.tar
 
 umask 077
