@@ -196,7 +196,8 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
         size: ext4::Size::Exact(disk::root_len(&base, disk_len).map_err(BakeError::Assemble)?),
         uuid: file_system.uuid,
         label: file_system.label,
-        hash_seed: seed(&manifest),
+        // The base's: another manifest must not give the names of large directories another order.
+        hash_seed: file_system.hash_seed,
         epoch: u32::try_from(epoch.secs).unwrap_or(u32::MAX),
     };
     let volume = ext4::author(&tree, &options)?;
@@ -211,15 +212,6 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
         again.note(inputs, disk, published, written);
     }
     Ok(baked)
-}
-
-/// The hash seed of the file system's directories: 16 bytes of the manifest's digest.
-fn seed(manifest: &Manifest) -> [u8; 16] {
-    let mut seed = [0; 16];
-    if let Digest::Sha256(bytes) = manifest.digest() {
-        seed.copy_from_slice(&bytes[..16]);
-    }
-    seed
 }
 
 /// Finds the base's partitions.

@@ -191,6 +191,11 @@ impl Tree {
         &self.origins[id.0 as usize]
     }
 
+    /// The origin that the tree was made with: the base's.
+    pub fn first_origin(&self) -> OriginId {
+        OriginId(0)
+    }
+
     /// The sources of all contents.
     pub fn sources(&self) -> &Sources {
         &self.sources

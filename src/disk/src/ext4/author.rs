@@ -1,18 +1,22 @@
 //! From a tree to a volume: what is declared, how large it becomes, where contents are placed.
 //!
-//! Placement follows the order of declaration, see [`plan`]: directories, links and devices by path, then regular files
-//! by the place of their content in the tree's sources. So contents of one layer stay together, those of the base keep
-//! the base's physical order, and what a later layer adds comes behind.
+//! Placement is stable: what did not change keeps its place in the next volume of the same size. What belongs together
+//! stands together, see [`groups`], and between two groups there is room to grow, of inodes and of blocks, see [`gaps`]; so there is
+//! between the directories and the contents, which begin at a coarse boundary. Gaps are free and cost nothing: an image has holes there.
+//! Where there is no room for gaps, there are smaller ones, or none.
 //!
-//! Directories stand before contents, so one more directory block would shift everything. The journal takes up the
-//! slack: it is enlarged until contents begin at a coarse boundary, which small changes of the metadata leave alone.
-//! Positions are thus stable between volumes of one size; another size has another geometry.
+//! Another size has another geometry, and other places.
 
+mod groups;
 mod plan;
 mod geometry;
+mod gaps;
 mod seal;
+mod metadata;
+mod release;
 mod volume;
 
+use gaps::Gaps;
 use geometry::Geometry;
 use plan::Plan;
 use seal::Sealed;
@@ -77,7 +81,7 @@ pub fn author(tree: &Tree, options: &VolumeOptions) -> Result<Volume, AuthorErro
         Size::Exact(size) => (size, exact(&maker, size)?),
         Size::Smallest { margin_bytes } => smallest(&maker, margin_bytes, true)?,
     };
-    let sealed = aligned(&maker, sealed)?;
+    let sealed = spaced(&maker, sealed)?;
     Volume::emit(tree, &plan, &sealed, size)
 }
 
@@ -87,7 +91,7 @@ fn exact(maker: &seal::Maker<'_>, given_bytes: u64) -> Result<Sealed, AuthorErro
     }
     let geometry = Geometry::of(given_bytes, maker.plan.inodes);
     // What the tree holds was checked, so a layout that fails failed for want of room.
-    if let Some(sealed) = geometry.and_then(|geometry| maker.seal(geometry, geometry.journal_blocks).ok()) {
+    if let Some(sealed) = geometry.and_then(|geometry| maker.seal(geometry, &Gaps::default()).ok()) {
         return Ok(sealed);
     }
     let (needed_bytes, _) = smallest(maker, 0, false)?;
@@ -101,13 +105,13 @@ fn smallest(maker: &seal::Maker<'_>, margin_bytes: u64, align: bool) -> Result<(
     let ample = maker.plan.ample_bytes();
     let too_large = |needed_bytes| AuthorError::TooLarge { needed_bytes };
     let geometry = Geometry::of(ample, maker.plan.inodes).ok_or(too_large(ample))?;
-    let sealed = maker.seal(geometry, geometry.journal_blocks)?;
+    let sealed = maker.seal(geometry, &Gaps::default())?;
     let content = volume::used_blocks(&sealed)?.saturating_sub(geometry.overhead());
     drop(sealed);
     let mut need = content.saturating_add(geometry::blocks_of(margin_bytes));
     loop {
         let (size, geometry) = geometry::smallest(need, maker.plan.inodes, align).ok_or(too_large(need))?;
-        match maker.seal(geometry, geometry.journal_blocks) {
+        match maker.seal(geometry, &Gaps::default()) {
             Ok(sealed) => return Ok((size, sealed)),
             Err(error) if need > content.saturating_mul(2).saturating_add(geometry::blocks_of(margin_bytes)) => {
                 return Err(error);
@@ -117,30 +121,21 @@ fn smallest(maker: &seal::Maker<'_>, margin_bytes: u64, align: bool) -> Result<(
     }
 }
 
-/// Enlarges the journal until contents begin at the boundary, if there is room; otherwise the layout stays. One layout
-/// is held at a time, as each holds all directories.
-fn aligned(maker: &seal::Maker<'_>, natural: Sealed) -> Result<Sealed, AuthorError> {
-    let Some(start) = natural.data_start() else { return Ok(natural) };
-    let geometry = natural.geometry;
-    let target = start.next_multiple_of(geometry.alignment());
-    if start == target {
-        return Ok(natural);
+/// Lays out again with gaps, if there is room; otherwise the layout stays. One layout is held at a time, as each holds all
+/// directories.
+fn spaced(maker: &seal::Maker<'_>, dense: Sealed) -> Result<Sealed, AuthorError> {
+    let geometry = dense.geometry;
+    let mut gaps = Gaps::new(maker.plan, &geometry);
+    if dense.data_start().is_none() || gaps.rows.is_empty() {
+        return Ok(dense);
     }
-    drop(natural);
-    let grown = |by: u64| {
-        let journal = u32::try_from(u64::from(geometry.journal_blocks) + by).ok()?;
-        maker.seal(geometry, journal).ok().filter(|sealed| sealed.data_start() >= Some(target))
-    };
-    let by = target - start;
-    let first = grown(by);
-    // A backup superblock on the way is jumped over: then a smaller journal may reach the boundary itself.
-    let over = first.as_ref().and_then(Sealed::data_start).map_or(0, |found| found - target);
-    if over == 0 || over > by {
-        return first.map_or_else(|| maker.seal(geometry, geometry.journal_blocks), Ok);
+    drop(dense);
+    let start = maker.seal(geometry, &gaps).ok().and_then(|sealed| sealed.data_start());
+    if let Some(start) = start {
+        gaps.fill(maker.plan, &geometry, start);
+        if let Ok(sealed) = maker.seal(geometry, &gaps) {
+            return Ok(sealed);
+        }
     }
-    drop(first);
-    match grown(by - over).or_else(|| grown(by)) {
-        Some(sealed) => Ok(sealed),
-        None => maker.seal(geometry, geometry.journal_blocks),
-    }
+    maker.seal(geometry, &Gaps::default())
 }

@@ -1,5 +1,7 @@
 //! Sizes that follow from the size of a volume, as `mke2fs` computes them. All in blocks unless said otherwise.
 
+use std::ops::Range;
+
 use crate::ext4::{BLOCK, BLOCKS_PER_GROUP};
 
 /// Without the feature `64bit` block numbers have 32 bits.
@@ -80,6 +82,22 @@ impl Geometry {
         copies * (1 + self.descriptor_blocks) + self.groups * (2 + self.table_blocks) + u64::from(self.journal_blocks)
     }
 
+    /// Where neither contents nor directories can stand, ascending: copies of the superblock, and metadata of all groups but
+    /// the first ones, which stands before everything else anyway.
+    pub(super) fn reserved(&self) -> Vec<Range<u64>> {
+        let mut reserved = Vec::new();
+        for group in 1..self.groups {
+            let start = group * BLOCKS_PER_GROUP;
+            if has_backup(group) {
+                reserved.push(start..start + 1 + self.descriptor_blocks);
+            } else if group % FLEX == 0 {
+                let members = FLEX.min(self.groups - group);
+                reserved.push(start..start + members * (2 + self.table_blocks));
+            }
+        }
+        reserved
+    }
+
     /// The boundary at which contents begin: a 64th of the volume, 64 KiB to 16 MiB. A Debian root has some 20 MiB of
     /// directories, which grow by a few blocks from one release to the next.
     pub(super) fn alignment(&self) -> u64 {
@@ -110,7 +128,7 @@ pub(super) fn smallest(need: u64, inodes: u64, align: bool) -> Option<(u64, Geom
 }
 
 /// `sparse_super`: copies of the superblock stand in group 1 and in powers of 3, 5 and 7.
-fn has_backup(group: u64) -> bool {
+pub(super) fn has_backup(group: u64) -> bool {
     let power = |base: u64| {
         let mut value = base;
         while value < group {

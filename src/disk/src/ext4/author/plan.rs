@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use mkext4::{Meta, SpecialKind};
 
-use super::AuthorError;
+use super::{AuthorError, groups};
 use crate::ext4::xattrs::ACLS;
 use crate::ext4::{BLOCK, BLOCK_LEN, LINK_MAX, LOST_FOUND, acl};
 use crate::source::{Map, SourceId};
@@ -85,31 +85,58 @@ pub(super) struct Link {
     pub(super) target: usize,
 }
 
-/// All of a tree, in the order of declaration.
+/// Items that belong together, see [`groups`]; positions in the list of items.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// Directories, links and devices; the files follow.
+    pub(super) start: usize,
+    pub(super) files: Range<usize>,
+}
+
+/// All of a tree, in the order of declaration: group by group, in each of them directories, links and devices by path, then regular
+/// files by the place of their content in the tree's sources.
 pub(super) struct Plan<'a> {
     pub(super) root: Item<'a>,
     pub(super) items: Vec<Item<'a>>,
+    /// Consecutive, and all items.
+    pub(super) groups: Vec<Group>,
     pub(super) links: Vec<Link>,
     /// Inodes that the volume must have, some spare ones included.
     pub(super) inodes: u64,
+}
+
+/// An item that has no position yet.
+struct Draft<'a> {
+    /// Its group, and where it stands there.
+    place: (usize, Place),
+    parent: InodeId,
+    id: InodeId,
+    item: Item<'a>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    /// By path.
+    Name,
+    /// By the source of the content.
+    Content(Option<(SourceId, u64)>),
 }
 
 impl<'a> Plan<'a> {
     /// Checks every node of the tree and puts it in its place.
     pub(super) fn new(tree: &'a Tree) -> Result<Self, AuthorError> {
         let root = item(0, String::new(), tree.inode(ROOT), b"/")?;
-        let mut plan = Self { root, items: Vec::new(), links: Vec::new(), inodes: 0 };
-        let (mut files, mut more) = (Vec::new(), Vec::new());
-        let mut dirs = BTreeMap::from([(Vec::new(), 0)]);
+        let groups = groups::of(tree);
+        let (mut drafts, mut more) = (Vec::new(), Vec::new());
+        let mut dirs = BTreeMap::from([(Vec::new(), ROOT)]);
         let mut names: BTreeMap<InodeId, u32> = BTreeMap::new();
-        let mut positions: BTreeMap<InodeId, usize> = BTreeMap::new();
         for (path, id, inode) in tree.walk().skip(1) {
             if is_lost_found(&path, inode)? {
                 continue;
             }
             let (dir, name) = path.split_at(path.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
             let name = std::str::from_utf8(&name[1..]).map_err(|_| refused(&path, Refusal::Name))?.to_owned();
-            let parent = dirs.get(dir).copied().unwrap_or(0);
+            let parent = dirs.get(dir).copied().unwrap_or(ROOT);
             let count = names.entry(id).or_insert(0);
             *count += 1;
             if *count > LINK_MAX {
@@ -119,32 +146,41 @@ impl<'a> Plan<'a> {
                 more.push((parent, name, id));
                 continue;
             }
-            let new = item(parent, name, inode, &path)?;
-            match &inode.kind {
-                Kind::File(map) => files.push((content_place(map), id, new)),
-                kind => {
-                    plan.items.push(new);
-                    positions.insert(id, plan.items.len());
-                    if matches!(kind, Kind::Directory(_)) {
-                        dirs.insert(path, plan.items.len());
-                    }
-                }
+            let place = match &inode.kind {
+                Kind::File(map) => Place::Content(content_place(map)),
+                _ => Place::Name,
+            };
+            let group = groups.get(&id).copied().unwrap_or(0);
+            drafts.push(Draft { place: (group, place), parent, id, item: item(0, name, inode, &path)? });
+            if matches!(inode.kind, Kind::Directory(_)) {
+                dirs.insert(path, id);
             }
         }
+        Ok(Self::ordered(root, drafts, more))
+    }
+
+    /// Puts everything into the order of declaration.
+    fn ordered(root: Item<'a>, mut drafts: Vec<Draft<'a>>, more: Vec<(InodeId, String, InodeId)>) -> Self {
         // Stable: files of one place, as those without content are, stay in the order of their paths.
-        files.sort_by_key(|(place, ..)| *place);
-        for (_, id, new) in files {
-            plan.items.push(new);
-            positions.insert(id, plan.items.len());
+        drafts.sort_by_key(|draft| draft.place);
+        let mut plan =
+            Self { root, items: Vec::with_capacity(drafts.len()), groups: Vec::new(), links: Vec::new(), inodes: 0 };
+        for group in drafts.chunk_by(|a, b| a.place.0 == b.place.0) {
+            let start = plan.groups.last().map_or(0, |group| group.files.end);
+            let files = start + group.partition_point(|draft| draft.place.1 == Place::Name);
+            plan.groups.push(Group { start, files: files..start + group.len() });
         }
+        let mut positions = BTreeMap::from([(ROOT, 0)]);
+        positions.extend(drafts.iter().map(|draft| draft.id).zip(1..));
+        let position = |id: &InodeId| positions.get(id).copied().unwrap_or(0);
+        plan.items.extend(drafts.into_iter().map(|draft| Item { parent: position(&draft.parent), ..draft.item }));
         for (parent, name, id) in more {
-            let Some(target) = positions.get(&id).copied() else { continue };
-            plan.links.push(Link { parent, name, target });
+            plan.links.push(Link { parent: position(&parent), name, target: position(&id) });
         }
         // Some spare inodes, so that the first boot can create files in the smallest volume too.
         let used = plan.items.len() as u64 + OWN_INODES;
         plan.inodes = used + (used / 16).max(64);
-        Ok(plan)
+        plan
     }
 
     /// A size in bytes in which the tree fits for certain; its exact need is counted in a volume of this size.

@@ -1,11 +1,15 @@
 //! Hands the plan to the library, which decides the place of every block.
 
-use mkext4::{FsBuilder, InodeCount, InodeHandle, Layout, Options, SparseSeg};
+use mkext4::{FsBuilder, InodeCount, InodeHandle, Layout, Meta, Options, SparseSeg};
 
+use super::gaps::Gaps;
 use super::geometry::Geometry;
 use super::plan::{Content, Item, Plan};
 use super::{AuthorError, VolumeOptions};
 use crate::ext4::BLOCK;
+
+/// Number of the first inode that the library gives to what is declared.
+const FIRST_INODE: usize = 12;
 
 /// What all attempts to lay out a volume share.
 pub(super) struct Maker<'a> {
@@ -18,9 +22,17 @@ pub(super) struct Maker<'a> {
 pub(super) struct Sealed {
     pub(super) layout: Layout,
     pub(super) geometry: Geometry,
-    pub(super) journal_blocks: u32,
     /// The library's names for the items of the plan, the root first.
     pub(super) handles: Vec<InodeHandle>,
+    pub(super) placeholders: Placeholders,
+}
+
+/// What has to be released again. Numbers of inodes.
+#[derive(Default)]
+pub(super) struct Placeholders {
+    pub(super) inodes: Vec<u32>,
+    /// The directory that names them, which the root directory names; `None` when there are none.
+    pub(super) folder: Option<u32>,
 }
 
 impl Sealed {
@@ -37,22 +49,28 @@ pub(super) fn library(error: mkext4::Error) -> AuthorError {
 }
 
 impl Maker<'_> {
-    /// Declares everything in a volume of this geometry. Fails when there is no room.
-    pub(super) fn seal(&self, geometry: Geometry, journal_blocks: u32) -> Result<Sealed, AuthorError> {
-        self.try_seal(geometry, journal_blocks).map_err(library)
+    /// Declares everything in a volume of this geometry, with placeholders where there shall be gaps. Fails when there is no
+    /// room.
+    pub(super) fn seal(&self, geometry: Geometry, gaps: &Gaps) -> Result<Sealed, AuthorError> {
+        self.try_seal(geometry, gaps).map_err(library)
     }
 
-    fn try_seal(&self, geometry: Geometry, journal_blocks: u32) -> mkext4::Result<Sealed> {
+    fn try_seal(&self, geometry: Geometry, gaps: &Gaps) -> mkext4::Result<Sealed> {
         let mut options = Options::new(geometry.blocks * BLOCK, self.options.uuid, self.options.epoch.into());
         options.hash_seed = mkext4::dirhash::seed_from_uuid(&self.options.hash_seed);
         options.label = (!self.label.is_empty()).then(|| self.label.to_owned());
         options.inodes = InodeCount::Exact(geometry.inodes);
-        options.journal_blocks = Some(journal_blocks);
+        options.journal_blocks = Some(geometry.journal_blocks);
         let mut builder = FsBuilder::new(options)?;
         builder.set_meta(mkext4::ROOT, self.plan.root.meta)?;
         set_xattrs(&mut builder, mkext4::ROOT, &self.plan.root)?;
         let mut handles = vec![mkext4::ROOT];
-        for item in &self.plan.items {
+        let mut holders = Holders::new(self);
+        let mut rows = gaps.rows.iter().peekable();
+        for (position, item) in self.plan.items.iter().enumerate() {
+            while let Some((_, row)) = rows.next_if(|(before, _)| *before <= position) {
+                holders.declare(&mut builder, row, handles.len())?;
+            }
             let handle = declare(&mut builder, handles[item.parent], item)?;
             set_xattrs(&mut builder, handle, item)?;
             handles.push(handle);
@@ -60,7 +78,62 @@ impl Maker<'_> {
         for link in &self.plan.links {
             builder.hardlink(handles[link.parent], &link.name, handles[link.target])?;
         }
-        Ok(Sealed { layout: builder.seal()?, geometry, journal_blocks, handles })
+        let placeholders = holders.put_away(&mut builder, handles.len())?;
+        Ok(Sealed { layout: builder.seal()?, geometry, handles, placeholders })
+    }
+}
+
+/// Placeholders that are being declared.
+struct Holders {
+    /// A name that nothing in the root directory begins with.
+    name: String,
+    meta: Meta,
+    handles: Vec<InodeHandle>,
+    inodes: Vec<u32>,
+}
+
+impl Holders {
+    fn new(maker: &Maker<'_>) -> Self {
+        let top = || maker.plan.items.iter().filter(|item| item.parent == 0).map(|item| &item.name);
+        let links = || maker.plan.links.iter().filter(|link| link.parent == 0).map(|link| &link.name);
+        let mut name = String::from("placeholder");
+        while top().chain(links()).any(|taken| taken.starts_with(&name)) {
+            name.push('-');
+        }
+        let meta = Meta::new(0, 0, 0, (maker.options.epoch.into(), 0));
+        Self { name, meta, handles: Vec::new(), inodes: Vec::new() }
+    }
+
+    /// Number of the next inode, when so many were declared for the tree, its root included. The library counts in the order of
+    /// declaration, from the first one that is not reserved.
+    fn next_inode(&self, declared: usize) -> mkext4::Result<u32> {
+        let number = FIRST_INODE + declared - 1 + self.inodes.len();
+        u32::try_from(number).map_err(|_| mkext4::Error::Invalid("too many inodes".into()))
+    }
+
+    fn declare(&mut self, builder: &mut FsBuilder, row: &[u64], declared: usize) -> mkext4::Result<()> {
+        for blocks in row {
+            let inode = self.next_inode(declared)?;
+            let name = format!("{}{}", self.name, self.inodes.len());
+            self.handles.push(builder.file(mkext4::ROOT, &name, self.meta, blocks * BLOCK)?);
+            self.inodes.push(inode);
+        }
+        Ok(())
+    }
+
+    /// Moves them into a directory of their own. It is declared last, so that its blocks stand behind those of all other
+    /// directories and its entry behind all others of the root directory.
+    fn put_away(self, builder: &mut FsBuilder, declared: usize) -> mkext4::Result<Placeholders> {
+        if self.handles.is_empty() {
+            return Ok(Placeholders::default());
+        }
+        let number = self.next_inode(declared)?;
+        let folder = builder.mkdir(mkext4::ROOT, &self.name, self.meta)?;
+        for (index, handle) in self.handles.iter().enumerate() {
+            builder.hardlink(folder, &index.to_string(), *handle)?;
+            builder.remove(mkext4::ROOT, &format!("{}{index}", self.name))?;
+        }
+        Ok(Placeholders { inodes: self.inodes, folder: Some(number) })
     }
 }
 

@@ -1,15 +1,15 @@
 //! The volume that comes out: a map over the tree's sources and one more source, the metadata.
 
-use std::io;
 use std::sync::Arc;
 
-use mkext4::RegionSink;
 use mkext4::spec::Superblock;
 
 use super::AuthorError;
+use super::metadata::Metadata;
 use super::plan::{Content, Plan};
+use super::release::release;
 use super::seal::{Sealed, library};
-use crate::ext4::{BLOCK, BLOCK_LEN};
+use crate::ext4::BLOCK;
 use crate::source::{Extent, Map, Sources};
 use crate::tree::Tree;
 
@@ -71,6 +71,8 @@ impl Volume {
     pub(super) fn emit(tree: &Tree, plan: &Plan<'_>, sealed: &Sealed, size: u64) -> Result<Self, AuthorError> {
         let mut sink = Metadata::default();
         drop(sealed.layout.writer(&mut sink).map_err(library)?);
+        release(&mut sink, &sealed.placeholders)?;
+        let sink = sink.compact();
         let mut sources = tree.sources().clone();
         let metadata_bytes = sink.bytes.len() as u64;
         let sb = superblock(&sink.bytes)?;
@@ -91,7 +93,7 @@ impl Volume {
             reserved_blocks: sb.r_blocks_count,
             inodes: sb.inodes_count,
             free_inodes: sb.free_inodes_count,
-            journal_blocks: sealed.journal_blocks,
+            journal_blocks: sealed.geometry.journal_blocks,
             data_start: sealed.data_start().map(|block| block * BLOCK),
             metadata_bytes,
         };
@@ -136,45 +138,5 @@ fn place(map: &Map, data: &[std::ops::Range<u64>], ranges: &[(u64, u64)], out: &
             }
             at += len;
         }
-    }
-}
-
-/// Collects the metadata, blocks of zeros left out.
-#[derive(Default)]
-struct Metadata {
-    bytes: Vec<u8>,
-    runs: Vec<Run>,
-    /// Whether all but the first block is thrown away.
-    only_first: bool,
-}
-
-/// Metadata at `at` of the volume that stands at `offset` of the collected bytes.
-struct Run {
-    at: u64,
-    len: u64,
-    offset: u64,
-}
-
-impl RegionSink for Metadata {
-    fn data(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        if self.only_first && offset > 0 {
-            return Ok(());
-        }
-        for (at, block) in (offset..).step_by(BLOCK_LEN).zip(bytes.chunks(BLOCK_LEN)) {
-            if block.iter().all(|byte| *byte == 0) {
-                continue;
-            }
-            let (len, offset) = (block.len() as u64, self.bytes.len() as u64);
-            self.bytes.extend_from_slice(block);
-            match self.runs.last_mut() {
-                Some(run) if run.at + run.len == at => run.len += len,
-                _ => self.runs.push(Run { at, len, offset }),
-            }
-        }
-        Ok(())
-    }
-
-    fn zeros(&mut self, _offset: u64, _len: u64) -> io::Result<()> {
-        Ok(())
     }
 }
