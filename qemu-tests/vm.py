@@ -186,7 +186,7 @@ class Vm(Asks):
             # The console may know why, once it is read to its end.
             self.listener.join(1)
             if not self.alive():
-                raise Lost(f"{lost}: {self.trouble or self.console()[-300:]}") from lost
+                raise Lost(f"{lost}: {self.trouble or ''}\n{self.console()[-3000:]}") from lost
             raise
 
     def _reaped(self):
@@ -212,7 +212,7 @@ class Vm(Asks):
                 if panic and not self.trouble:
                     self.trouble = f"the boot failed: {panic.group(0)}"
                     # The lines that explain it are still to come.
-                    threading.Timer(1, qemu.kill).start()
+                    threading.Timer(3, qemu.kill).start()
         _, status, usage = os.wait4(qemu.pid, 0)
         self.shell_.gone()
         with self.news:

@@ -17,6 +17,7 @@ sed -i "s/\\b1000\\b/1001/g" install.sh
 tar -xf layers.tar
 bash install.sh / "$work/site" "$work/layers"
 tar -C / -xpf plan.tar
+systemctl daemon-reload
 
 umask 077
 cat >/opt/podplane/etc/user-data.env <<'VALUES'

@@ -8,9 +8,9 @@ set -euo pipefail
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
 root=$1 site=$2 layers=$3
 
-# An own network, and own processes that end with it.
+# An own network, and own processes that end with it; they cannot talk to the systemd of a machine that runs this.
 inside() { unshare --mount --net --pid --fork --kill-child chroot "$root" /usr/bin/env -i PATH="$PATH" DEBIAN_FRONTEND=noninteractive \
-    SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" "$@"; }
+    SYSTEMD_OFFLINE=1 SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" "$@"; }
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod 0755 "$root/usr/sbin/policy-rc.d"
 [ -e "$root/dev/null" ] || mknod -m 666 "$root/dev/null" c 1 3
