@@ -95,10 +95,10 @@ def warm_raw(bench):
         out = bench.folder()
         synced.append(bench.run(["sh", "-c", 'cp --sparse=always "$1" "$2" && sync "$2"', "sh", raw, out / "copy"], raw))
         shutil.rmtree(out)
-    ratio = measure.median(runs).wall / measure.median(synced).wall
-    yield Row.ratio("bake knc to raw, store warm", 1.3, runs, "cp --sparse=always", copies, ratio_to_synced=ratio,
-                    synced_seconds=measure.median(synced).wall)
-    yield Row.ratio("  a disk that was never baked, all of it hashed", 1.3, firsts, "cp --sparse=always", copies)
+    yield Row.ratio("bake knc to raw, store warm", 1.3, runs, "cp --sparse=always, synced", synced)
+    yield Row.ratio("  a disk that was never baked, all of it hashed", 1.3, firsts, "cp --sparse=always, synced", synced)
+    yield Row("  beside cp that leaves writing to the system", "ratio", 1.3, measure.median(runs).wall / measure.median(copies).wall,
+              "cp --sparse=always", runs, copies)
 
 
 def cold_raw(bench):
@@ -207,13 +207,19 @@ def memory(bench):
 
 
 def queries(bench):
-    """Of a qcow2; the files are small."""
+    """Of a qcow2. The files are small, but for a program, which is compared with its record: it is read, as `cat` does."""
     _, image = bench.finished()
-    for arguments in (["ls", image, "/etc"], ["cat", image, "/etc/os-release"], ["inspect", image], ["explain", image, "/etc/os-release"],
-                      ["explain", image, "/usr/local/sbin/runc"]):
-        runs = [bench.run([bench.vmbake, *arguments], image) for _ in range(max(5, bench.options.runs))]
-        asked = " ".join([arguments[0], *arguments[2:]])
-        yield Row(f"vmbake {asked} of a qcow2", "ms", 50, measure.median(runs).wall * 1000, runs=runs)
+    program = "/usr/local/sbin/runc"
+
+    def asked(*arguments):
+        runs = [bench.run([bench.vmbake, arguments[0], image, *arguments[1:]], image) for _ in range(max(5, bench.options.runs))]
+        return f"vmbake {' '.join(arguments)} of a qcow2", runs, measure.median(runs).wall * 1000
+    for arguments in (["ls", "/etc"], ["cat", "/etc/os-release"], ["inspect"], ["explain", "/etc/os-release"]):
+        case, runs, milliseconds = asked(*arguments)
+        yield Row(case, "ms", 50, milliseconds, runs=runs)
+    _, cats, reading = asked("cat", program)
+    case, runs, milliseconds = asked("explain", program)
+    yield Row(f"{case}, beyond cat", "ms", 50, milliseconds - reading, f"cat {program}", runs, cats)
 
 
 PEERS = {"root": ("the classic root script", 5, ["losetup", "resize2fs", "sgdisk"]),
