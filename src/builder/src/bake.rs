@@ -29,6 +29,7 @@ use crate::publish::PublishError;
 use crate::sources::Sources;
 use crate::stage::{Plan, StageError};
 use crate::store::Store;
+use crate::verify::check_base;
 
 /// Why a bake stopped.
 #[derive(Debug, thiserror::Error)]
@@ -165,7 +166,8 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     // 2. Who installs what is known before anything is read.
     let supply = request.supply();
     let fetched = fetch(&manifest, &supply, progress)?;
-    let base = request.base(&manifest, &supply, progress)?;
+    let base = check_base(request.base(&manifest, &supply, progress)?, &request.store).map_err(InputError::from)?;
+    open_base(base.path(), base.image(), &request.arch)?;
     let names = layers.iter().map(|layer| layer.schema.name.as_str()).collect::<Vec<_>>().join(", ");
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
     let images = wants_images.then(|| lay_out(&manifest, &supply, progress)).transpose()?;

@@ -112,13 +112,6 @@ pub struct FetchedBase {
     pub(crate) hashed: bool,
 }
 
-impl FetchedBase {
-    /// Length of the file in bytes.
-    pub(crate) fn len(&self) -> u64 {
-        self.file.metadata().map_or(0, |meta| meta.len())
-    }
-}
-
 /// Finds the base image that `manifest` pins, downloaded where that is needed and possible.
 pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
     let Some(image) = &manifest.content().os.image else { return Err(FetchError::NoBase) };

@@ -1,7 +1,8 @@
 //! Proves and decodes every input of a bake at once: what was fetched enters, [`Staged`] and the base's disk leave.
 //!
-//! Each artifact is a job, first proven, then decoded; so is the base, whose disk is then decoded in pieces by whichever
-//! threads have nothing else to do. The largest come first. What was decoded by an earlier bake is taken from the store.
+//! Each artifact is a job, first proven, then decoded; so is the base, which was proven before, as a wrong one is refused before any
+//! work is done: its disk is decoded in pieces by whichever threads have nothing else to do. The largest come first. What was
+//! decoded by an earlier bake is taken from the store.
 
 mod base;
 
@@ -11,13 +12,13 @@ use std::sync::Arc;
 
 use vmbake_disk::source::ReadAt;
 
-use crate::fetch::{Fetched, FetchedArtifact, FetchedBase};
+use crate::fetch::{Fetched, FetchedArtifact};
 use crate::images::Layout;
 use crate::manifest::Digest;
-use crate::parallel::{Queue, run};
+use crate::parallel::run;
 use crate::stage::{Plan, StageError, Staged, StagedArtifact};
 use crate::store::Store;
-use crate::verify::{VerifyError, check, check_base};
+use crate::verify::{Base, VerifyError, check};
 
 use base::{Piece, PieceError, Raw};
 
@@ -58,47 +59,50 @@ pub struct BaseDisk {
 
 /// One job.
 enum Job {
-    Artifact(FetchedArtifact),
-    Base(FetchedBase),
+    Artifact(Box<FetchedArtifact>),
+    Base(Base),
     Piece(Piece),
 }
 
 /// What a job came to.
 enum Done {
     Artifact(Result<StagedArtifact, InputError>),
-    Base(Result<Raw, InputError>),
+    Base(Raw),
     Piece(Result<(), PieceError>),
 }
 
-/// Proves and decodes the artifacts that `plan` installs, and the base, on up to `threads` threads.
+/// Proves and decodes the artifacts that `plan` installs, and decodes the base, on up to `threads` threads.
 ///
 /// Of several refusals the same is returned whichever thread met it first: proofs of artifacts by name, their contents, the
 /// base.
 pub fn prepare(
     plan: Plan,
     fetched: Fetched,
-    base: FetchedBase,
+    base: Base,
     images: Option<Layout>,
     store: &Store,
     threads: NonZeroUsize,
 ) -> Result<(Staged, BaseDisk), InputError> {
-    let mut jobs = vec![(base.len(), Job::Base(base))];
-    jobs.extend(fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, Job::Artifact(artifact))));
+    let mut jobs = vec![(u64::MAX, Job::Base(base))];
+    jobs.extend(
+        fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, Job::Artifact(Box::new(artifact)))),
+    );
     let done = run(jobs, threads, |job, queue| match job {
-        Job::Artifact(artifact) => Done::Artifact(prepare_one(&plan, artifact, store)),
-        Job::Base(base) => Done::Base(prepare_base(base, store, queue)),
+        Job::Artifact(artifact) => Done::Artifact(prepare_one(&plan, *artifact, store)),
+        // Its pieces fill the gaps that the artifacts leave.
+        Job::Base(base) => Done::Base(Raw::start(base, store, |piece| queue.add(0, Job::Piece(piece)))),
         Job::Piece(piece) => Done::Piece(piece.decode()),
     });
-    let (mut raw, mut artifacts, mut pieces) = (Err(InputError::Lost), Vec::new(), Ok(()));
+    let (mut raw, mut artifacts, mut pieces) = (None, Vec::new(), Ok(()));
     for one in done {
         match one {
-            Done::Base(base) => raw = base,
+            Done::Base(base) => raw = Some(base),
             Done::Artifact(artifact) => artifacts.push(artifact),
             Done::Piece(piece) => pieces = pieces.and(piece),
         }
     }
     let artifacts = first_refusal(artifacts)?;
-    let raw = raw?;
+    let raw = raw.ok_or(InputError::Lost)?;
     let complete = match pieces {
         Ok(()) => true,
         Err(PieceError::Write) => false,
@@ -112,12 +116,6 @@ pub fn prepare(
 fn prepare_one(plan: &Plan, artifact: FetchedArtifact, store: &Store) -> Result<StagedArtifact, InputError> {
     let artifact = check(artifact, store)?;
     Ok(plan.stage(&artifact, store)?)
-}
-
-fn prepare_base(base: FetchedBase, store: &Store, queue: &Queue<Job>) -> Result<Raw, InputError> {
-    let base = check_base(base, store)?;
-    // They fill the gaps that the artifacts leave.
-    Ok(Raw::start(base, store, |piece| queue.add(0, Job::Piece(piece))))
 }
 
 /// All artifacts, unless one is refused: a wrong digest explains more than what is wrong with the content.

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use vmbake_disk::image::{Format, Image, ImageError};
 
@@ -68,7 +69,7 @@ pub(crate) fn check(artifact: FetchedArtifact, store: &Store) -> Result<Artifact
 #[derive(Debug)]
 pub struct Base {
     path: PathBuf,
-    image: Image,
+    image: Arc<Image>,
     digest: Option<Digest>,
 }
 
@@ -84,13 +85,13 @@ impl Base {
     }
 
     /// Its disk.
-    pub fn into_image(self) -> Image {
-        self.image
+    pub fn image(&self) -> Arc<Image> {
+        Arc::clone(&self.image)
     }
 }
 
 /// Checks the base image, unless fetching it has.
-pub(crate) fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
+pub fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
     let FetchedBase { path, file, pinned, hashed } = base;
     let read = |source| VerifyError::Read { name: BASE.to_owned(), path: path.clone(), source };
     if let Some(pinned) = pinned.as_ref().filter(|_| !hashed) {
@@ -104,7 +105,7 @@ pub(crate) fn check_base(base: FetchedBase, store: &Store) -> Result<Base, Verif
         (None, Format::Qcow2) => Some(store.digest(&path, &file, &Digest::of(b"")).map_err(read)?.0),
         (None, Format::Raw) => None,
     };
-    Ok(Base { path, image, digest })
+    Ok(Base { path, image: Arc::new(image), digest })
 }
 
 /// Checks one open file against what is pinned of it, and leaves it at its start.

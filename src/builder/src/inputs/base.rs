@@ -68,7 +68,7 @@ impl Raw {
     /// Looks for the decoded disk in `store`, and hands out the pieces of one that must be made.
     pub(super) fn start(base: Base, store: &Store, mut hand_out: impl FnMut(Piece)) -> Self {
         let (path, digest) = (base.path().to_owned(), base.digest().copied());
-        let image = Arc::new(base.into_image());
+        let image = base.image();
         let wanted = digest.filter(|_| image.format() != Format::Raw);
         let decoded = wanted.and_then(|digest| store.decoded(&digest, Form::Disk).ok());
         let decoded = match decoded {
