@@ -167,6 +167,7 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     let supply = request.supply();
     let fetched = fetch(&manifest, &supply, progress)?;
     let base = check_base(request.base(&manifest, &supply, progress)?, &request.store).map_err(InputError::from)?;
+    // A wrong one is refused before it is decoded; its partitions are read again then.
     open_base(base.path(), base.image(), &request.arch)?;
     let names = layers.iter().map(|layer| layer.schema.name.as_str()).collect::<Vec<_>>().join(", ");
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());

@@ -70,6 +70,7 @@ impl Stamp {
         let (secs, nanos) = self.ctime;
         let since = Duration::new(u64::try_from(secs).unwrap_or_default(), u32::try_from(nanos).unwrap_or_default());
         if let Ok(age) = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + since) {
+            // Nothing tells when the file system's clock goes on but time itself.
             std::thread::sleep(TICK.saturating_sub(age));
         }
     }

@@ -72,8 +72,8 @@ struct Release<'a> {
 impl Release<'_> {
     /// Group of an inode, and its position there.
     fn position(&self, inode: u32) -> (usize, usize) {
-        let (group, index) = ((inode - 1) / self.sb.inodes_per_group, (inode - 1) % self.sb.inodes_per_group);
-        (group as usize, index as usize)
+        let (inode, per_group) = (u64::from(inode - 1), u64::from(self.sb.inodes_per_group));
+        (index(inode / per_group), index(inode % per_group))
     }
 
     fn raw(&mut self, inode: u32) -> Result<&mut [u8], AuthorError> {
