@@ -10,7 +10,7 @@ declare -A package=(
     [qemu-aarch64-static]=qemu-user-static [e2fsck]=e2fsprogs [sgdisk]=gdisk [mkfs.vfat]=dosfstools [mcopy]=mtools
     [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [gcc]=gcc [/usr/bin/python3]=python3 [make]=make [xz]=xz-utils
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
-    [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux
+    [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity
 )
 missing=()
 [ "${1-}" != arm64 ] || package+=([arch-test]=arch-test)

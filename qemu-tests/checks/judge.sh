@@ -9,6 +9,7 @@ trap 'rm -rf "$work"' EXIT
 ok() { printf 'ok: %s\n' "$*"; }
 
 (cd "$(dirname "$name")" && sha256sum --quiet --check SHA256SUMS) && ok "SHA256SUMS"
+(cd "$(dirname "$name")" && cut -d ' ' -f 2- FSVERITYSUMS | xargs -d '\n' fsverity digest | cmp - FSVERITYSUMS) && ok "FSVERITYSUMS"
 
 qemu-img check -q "$qcow2" && ok "qemu-img check"
 qemu-img compare -q "$raw" "$qcow2" && ok "qemu-img compare of raw and qcow2"

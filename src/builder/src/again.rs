@@ -132,10 +132,7 @@ impl<'a> Again<'a> {
 
 fn known(record: &Record) -> Option<KnownFile> {
     let format = if record.format == Format::Raw.to_string() { Format::Raw } else { Format::Qcow2 };
-    match record.image.digest {
-        Digest::Sha256(sha256) => Some(KnownFile { format, sha256, file_len: record.image.size() }),
-        Digest::Sha512(_) => None,
-    }
+    Some(KnownFile { format, digest: record.image.sum.file_digest()?, file_len: record.image.size() })
 }
 
 /// Digest of the running program, which may have been replaced under its name.

@@ -29,6 +29,7 @@ use crate::publish::PublishError;
 use crate::sources::Sources;
 use crate::stage::{Plan, StageError};
 use crate::store::Store;
+use crate::sums::Sum;
 use crate::verify::check_base;
 
 /// Why a bake stopped.
@@ -144,8 +145,9 @@ pub struct BakedFile {
     pub format: String,
     /// Length of the file in bytes.
     pub size: u64,
-    /// Digest of the file.
-    pub digest: Digest,
+    /// What the file is told by: `digest` of a qcow2 one, `fsverity` of a raw one.
+    #[serde(flatten)]
+    pub sum: Sum,
 }
 
 /// Bakes an image.

@@ -29,6 +29,7 @@ pub mod inputs;
 pub mod merge;
 pub mod origin;
 pub mod publish;
+pub mod sums;
 pub mod record;
 mod again;
 pub mod bake;

@@ -1,20 +1,14 @@
 //! Outputs appear whole or not at all.
 //!
 //! A [`Pending`] file has no name while it is written, so neither an error nor a kill leaves anything behind. It is
-//! synced, linked and renamed into place when everything is done, and `SHA256SUMS` is renewed last.
+//! synced, linked and renamed into place when everything is done.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
-
-use crate::manifest::Digest;
-
-/// Name of the list of digests beside the outputs, in the format of `sha256sum`.
-const SUMS: &str = "SHA256SUMS";
 
 /// Why an output could not be published.
 #[derive(Debug, thiserror::Error)]
@@ -116,40 +110,6 @@ pub fn renew_file(target: &Path, content: &[u8]) -> Result<File, PublishError> {
     write(target, content, true)
 }
 
-/// Takes the lines of these files out of `SHA256SUMS` of `dir`, before the files themselves change.
-pub fn forget_sums(dir: &Path, names: &[String]) -> Result<(), PublishError> {
-    let mut sums = read_sums(dir)?;
-    let before = sums.len();
-    sums.retain(|name, _| !names.contains(name));
-    if sums.len() == before { Ok(()) } else { write_sums(dir, &sums) }
-}
-
-/// Records digests of files in `SHA256SUMS` of `dir`, unless they are there; lines of other files stay.
-pub fn record_sums(dir: &Path, digests: &[(String, Digest)]) -> Result<(), PublishError> {
-    let before = read_sums(dir)?;
-    let mut sums = before.clone();
-    sums.extend(digests.iter().map(|(name, digest)| (name.clone(), digest.hex())));
-    if sums == before { Ok(()) } else { write_sums(dir, &sums) }
-}
-
-fn read_sums(dir: &Path) -> Result<BTreeMap<String, String>, PublishError> {
-    let path = dir.join(SUMS);
-    match std::fs::read_to_string(&path) {
-        Ok(text) => Ok(text
-            .lines()
-            .filter_map(|line| line.split_once("  "))
-            .map(|(hex, name)| (name.to_owned(), hex.to_owned()))
-            .collect()),
-        Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(BTreeMap::new()),
-        Err(source) => Err(PublishError::Write { path, source }),
-    }
-}
-
-fn write_sums(dir: &Path, sums: &BTreeMap<String, String>) -> Result<(), PublishError> {
-    let text: String = sums.iter().map(|(name, hex)| format!("{hex}  {name}\n")).collect();
-    write_file(&dir.join(SUMS), text.as_bytes(), true)
-}
-
 fn directory(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -174,17 +134,6 @@ mod tests {
         assert!(matches!(Pending::create(&target, false), Err(PublishError::Exists { .. })));
         write_file(&target, b"again", true).unwrap();
         assert_eq!(std::fs::read(&target).unwrap(), b"again");
-    }
-
-    #[test]
-    fn sums_keep_the_lines_of_other_files() {
-        let dir = tempfile::tempdir().unwrap();
-        record_sums(dir.path(), &[("b".into(), Digest::of(b"b")), ("a".into(), Digest::of(b"a"))]).unwrap();
-        forget_sums(dir.path(), &["a".into()]).unwrap();
-        record_sums(dir.path(), &[("c".into(), Digest::of(b"c"))]).unwrap();
-        let text = std::fs::read_to_string(dir.path().join(SUMS)).unwrap();
-        let names: Vec<&str> = text.lines().map(|line| line.split_once("  ").unwrap().1).collect();
-        assert_eq!(names, ["b", "c"]);
     }
 
     #[test]

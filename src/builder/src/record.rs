@@ -16,6 +16,7 @@ use vmbake_disk::write::Clusters;
 use crate::manifest::Digest;
 use crate::stamp::{Stamp, open_record, read_record, write_record};
 use crate::store::Store;
+use crate::sums::Sum;
 
 /// Folder of the store.
 const FOLDER: &str = "bakes";
@@ -28,16 +29,16 @@ const SUM: usize = 32;
 pub struct Kept {
     /// Where it is.
     pub path: PathBuf,
-    /// What it holds.
-    pub digest: Digest,
+    /// What it is told by.
+    pub sum: Sum,
     stamp: Stamp,
 }
 
 impl Kept {
     /// A file that was just published, still open; `None` where the system does not tell enough of it.
-    pub fn note(path: &Path, file: &File, digest: Digest) -> Option<Self> {
+    pub fn note(path: &Path, file: &File, sum: Sum) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
-        Some(Self { path, digest, stamp: Stamp::of(file).ok()?? })
+        Some(Self { path, sum, stamp: Stamp::of(file).ok()?? })
     }
 
     /// Opens the file if nobody has touched it.

@@ -1,18 +1,20 @@
 //! Writes a disk in one pass to one or several formats: what enters is a [`Disk`] and empty files, what leaves are
 //! complete, synced image files and their digests.
 //!
-//! The disk is cut into chunks. Worker threads read each chunk that holds data once, write the raw parts and compress
-//! the qcow2 clusters; the calling thread takes the chunks in the order of the disk, appends them and hashes. So the
-//! bytes of a file do not depend on the number of threads. At most [`MAX_IN_FLIGHT`] chunks are in memory.
+//! The disk is cut into chunks. Worker threads read each chunk that holds data once, hash the blocks of a raw file and compress
+//! the clusters of qcow2; the calling thread takes the chunks in the order of the disk and writes them. So the bytes of a
+//! file do not depend on the number of threads. At most [`MAX_IN_FLIGHT`] chunks are in memory.
 //!
 //! What is known of [`Earlier`] files saves work and changes no byte: clusters whose bytes have a known name are taken
 //! over as they were compressed, and a file whose digest is known is not hashed.
 
 mod chunk;
 mod clusters;
+mod file;
+mod pipeline;
 mod qcow2;
 mod raw;
-mod pipeline;
+mod verity;
 
 use std::fs::File;
 use std::io;
@@ -23,6 +25,7 @@ use crate::image::Format;
 pub use clusters::{ClusterName, Clusters, Place};
 use qcow2::Qcow2Writer;
 use raw::RawWriter;
+use verity::Hasher;
 
 /// A file to write.
 #[derive(Clone, Copy, Debug)]
@@ -38,12 +41,21 @@ pub struct Output<'a> {
 pub struct Written {
     /// How the disk is stored.
     pub format: Format,
-    /// Digest of the whole file.
-    pub sha256: [u8; 32],
+    /// Digest of the file: fs-verity's of a raw one, SHA-256 of a qcow2 one.
+    pub digest: FileDigest,
     /// Length of the file in bytes, holes included.
     pub file_len: u64,
     /// The clusters of a qcow2 file whose bytes have names.
     pub clusters: Clusters,
+}
+
+/// What a written file is told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileDigest {
+    /// SHA-256 of its bytes.
+    Sha256([u8; 32]),
+    /// Its fs-verity digest: with SHA-256, blocks of 4096 bytes and no salt.
+    Verity([u8; 32]),
 }
 
 /// What is known from writing earlier disks with the same program.
@@ -60,8 +72,8 @@ pub struct Earlier<'a> {
 pub struct KnownFile {
     /// How the disk is stored.
     pub format: Format,
-    /// Digest of the whole file.
-    pub sha256: [u8; 32],
+    /// Digest of the file, as in [`Written`].
+    pub digest: FileDigest,
     /// Length of the file in bytes.
     pub file_len: u64,
 }
@@ -125,7 +137,8 @@ pub fn write_again(
     let mut sinks = sinks.collect::<Result<Vec<_>, _>>()?;
     let job = chunk::Job {
         disk,
-        raw: outputs.iter().filter(|output| output.format == Format::Raw).map(|output| output.file).collect(),
+        raw: outputs.iter().any(|output| output.format == Format::Raw),
+        hasher: sinks.iter().any(Sink::is_hashed).then(|| Hasher::new(disk.len())),
         compress: outputs.iter().any(|output| output.format == Format::Qcow2),
         earlier: earlier.qcow2,
     };
@@ -133,7 +146,7 @@ pub fn write_again(
     pipeline::run(&job, threads, |chunk| {
         for sink in &mut sinks {
             match sink {
-                Sink::Raw(raw) => raw.append(chunk),
+                Sink::Raw(raw) => raw.append(chunk)?,
                 Sink::Qcow2(qcow2) => qcow2.append(chunk)?,
             }
         }
@@ -162,6 +175,11 @@ impl<'a> Sink<'a> {
             Format::Raw => Self::Raw(RawWriter::new(file, disk.len(), known)?),
             Format::Qcow2 => Self::Qcow2(Box::new(Qcow2Writer::new(file, disk.len(), known)?)),
         })
+    }
+
+    /// Whether the workers hash what they write to it.
+    fn is_hashed(&self) -> bool {
+        matches!(self, Self::Raw(raw) if !raw.is_known())
     }
 
     fn finish(self) -> Result<Written, WriteError> {

@@ -1,4 +1,4 @@
-//! Disks that we write, judged by QEMU, sha256sum and our own reader.
+//! Disks that we write, judged by QEMU, sha256sum, fsverity and our own reader.
 
 mod again;
 
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use vmbake_disk::disk::Disk;
 use vmbake_disk::image::{Format, Image};
 use vmbake_disk::source::{Extent, Map, ReadAt, Sources};
-use vmbake_disk::write::{Output, WriteError, Written, write};
+use vmbake_disk::write::{FileDigest, Output, WriteError, Written, write};
 
 fn disk_of(source: impl ReadAt + 'static) -> Disk {
     let mut sources = Sources::default();
@@ -54,8 +54,16 @@ fn write_both(dir: &Path, disk: &Disk, threads: usize) -> Files {
     assert_eq!(done.into_inner(), disk.len(), "progress");
     for (written, path) in written.iter().zip([&raw, &qcow2]) {
         assert_eq!(written.file_len, path.metadata().unwrap().len());
-        assert_eq!(run("sha256sum", &[arg(path)])[..64], hex(&written.sha256), "{}", written.format);
+        match written.digest {
+            FileDigest::Sha256(digest) => assert_eq!(run("sha256sum", &[arg(path)])[..64], hex(&digest)),
+            FileDigest::Verity(digest) if have("fsverity") => {
+                let measured = run("fsverity", &["digest", "--compact", arg(path)]);
+                assert_eq!(measured.trim(), hex(&digest), "{} bytes", written.file_len);
+            }
+            FileDigest::Verity(_) => {}
+        }
     }
+    assert!(matches!(written[0].digest, FileDigest::Verity(_)) && matches!(written[1].digest, FileDigest::Sha256(_)));
     Files { raw, qcow2, written }
 }
 
@@ -72,7 +80,7 @@ fn judge(files: &Files) {
 #[test]
 fn any_length_is_written() {
     let dir = TempDir::new().unwrap();
-    for len in [0, 512, 4096, 65_536, 65_536 + 512, (1 << 20) - 512, 1 << 20, (7 << 20) + 512 * 5] {
+    for len in [0, 512, 4096, 4608, 65_536, 65_536 + 512, (1 << 19) + 512, (1 << 20) - 512, 1 << 20, (7 << 20) + 512 * 5] {
         let bytes = mixed(len);
         let files = write_both(dir.path(), &disk_of(bytes.clone()), 2);
         assert!(std::fs::read(&files.raw).unwrap() == bytes, "raw of {len} bytes");
@@ -177,7 +185,8 @@ fn the_bytes_are_pinned() {
     let output = Output { format: Format::Qcow2, file: &file };
     let written = write(&sparse_disk(1 << 30, &starts), &[output], NonZeroUsize::MIN, &|_| {}).unwrap();
     // A change here changes every image that is published: say so in the changelog.
-    assert_eq!(hex(&written[0].sha256), "c679b940c0e7b97b855032d0d95c28473d6a00598f4c77c1cf6488ce6e9e4fbd");
+    let FileDigest::Sha256(sha256) = written[0].digest else { panic!("{written:?}") };
+    assert_eq!(hex(&sha256), "c679b940c0e7b97b855032d0d95c28473d6a00598f4c77c1cf6488ce6e9e4fbd");
 }
 
 proptest! {

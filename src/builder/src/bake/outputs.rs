@@ -12,8 +12,9 @@ use crate::fetch::FetchError;
 use crate::manifest::{Digest, Manifest};
 use crate::policy;
 use crate::progress::{Progress, human_bytes};
-use crate::publish::{Pending, PublishError, forget_sums, record_sums, renew_file};
+use crate::publish::{Pending, PublishError, renew_file};
 use crate::record::Kept;
+use crate::sums::{self, Sum};
 
 impl Request {
     pub(super) fn targets(&self, name: &str) -> Vec<(Format, PathBuf)> {
@@ -40,14 +41,15 @@ impl Request {
         let Some(files) = inputs.and_then(|inputs| again.unchanged(&self.formats, &inputs)) else { return Ok(None) };
         policy::check(&self.sources, manifest.content()).map_err(FetchError::from)?;
         let name = |file: &Kept| file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        record_sums(&self.out, &files.iter().map(|file| (name(file), file.digest)).collect::<Vec<_>>())?;
+        sums::list(&self.out, &files.iter().map(|file| (name(file), file.sum)).collect::<Vec<_>>())?;
         let [_, origins, images @ ..] = &files[..] else { return Ok(None) };
+        let Sum::Bytes(origins) = origins.sum else { return Ok(None) };
         let outputs = self.targets(&manifest.name()).into_iter().zip(images).map(|((format, path), image)| {
             progress.step("unchanged", &format!("{}, {}", path.display(), human_bytes(image.size())));
-            BakedFile { path, format: format.to_string(), size: image.size(), digest: image.digest }
+            BakedFile { path, format: format.to_string(), size: image.size(), sum: image.sum }
         });
         let (name, outputs) = (manifest.name(), outputs.collect());
-        Ok(Some(Baked { name, manifest: manifest.digest(), origins: origins.digest, outputs }))
+        Ok(Some(Baked { name, manifest: manifest.digest(), origins, outputs }))
     }
 
     pub(super) fn outputs(&self, targets: &[(Format, PathBuf)]) -> Result<Vec<(Format, Pending)>, PublishError> {
@@ -74,7 +76,7 @@ impl Request {
     }
 
     /// Gives the outputs their names: the digests of old files go first and those of the new ones come last, so that
-    /// `SHA256SUMS` never speaks of a file that is not there. Tells too how the published files are known again.
+    /// no list speaks of a file that is not there. Tells too how the published files are known again.
     pub(super) fn publish(
         &self,
         manifest: &Manifest,
@@ -86,12 +88,13 @@ impl Request {
         let name = manifest.name();
         let (manifest_name, origins_name) = (format!("{name}.json"), format!("{name}.origin.json"));
         let origins_digest = Digest::of(origins);
-        let mut digests = vec![(manifest_name.clone(), manifest.digest()), (origins_name.clone(), origins_digest)];
-        digests.extend(written.iter().map(|file| (format!("{name}.{}", file.format), Digest::Sha256(file.sha256))));
-        forget_sums(&self.out, &digests.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
+        let beside = [(manifest_name.clone(), manifest.digest()), (origins_name.clone(), origins_digest)];
+        let mut sums = beside.map(|(name, digest)| (name, Sum::Bytes(digest))).to_vec();
+        sums.extend(written.iter().map(|file| (format!("{name}.{}", file.format), file.digest.into())));
+        sums::forget(&self.out, &sums.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
         let renew = |name: &String, content: &[u8], digest| {
             let path = self.out.join(name);
-            Ok::<_, PublishError>(Kept::note(&path, &renew_file(&path, content)?, digest))
+            Ok::<_, PublishError>(Kept::note(&path, &renew_file(&path, content)?, Sum::Bytes(digest)))
         };
         let beside = renew(&manifest_name, manifest.text(), manifest.digest())?
             .zip(renew(&origins_name, origins, origins_digest)?)
@@ -101,11 +104,11 @@ impl Request {
             let file = pending.publish()?;
             let path: &Path = &self.out.join(format!("{name}.{format}"));
             progress.step("wrote", &format!("{}, {}", path.display(), human_bytes(written.file_len)));
-            let digest = Digest::Sha256(written.sha256);
-            images.push(Kept::note(path, &file, digest));
-            outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, digest });
+            let sum = written.digest.into();
+            images.push(Kept::note(path, &file, sum));
+            outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, sum });
         }
-        record_sums(&self.out, &digests)?;
+        sums::list(&self.out, &sums)?;
         let published = beside.zip(images.into_iter().collect()).map(|(beside, images)| Published { beside, images });
         Ok((Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs }, published))
     }

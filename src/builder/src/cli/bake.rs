@@ -43,7 +43,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         if args.json {
             println!("{}", serde_json::to_string_pretty(&baked)?);
         } else {
-            baked.outputs.iter().for_each(|output| println!("{}  {}", output.digest, output.path.display()));
+            baked.outputs.iter().for_each(|output| println!("{}  {}", output.sum, output.path.display()));
         }
     }
     Ok(Outcome::Clean)

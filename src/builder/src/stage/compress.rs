@@ -11,6 +11,9 @@ use crate::store::{Decoded, Form, Store};
 /// Most memory of a decoder of xz, in bytes: `xz -9` asks for 65 MiB, a hostile header for 4 GiB.
 const XZ_MEMORY: u64 = 256 << 20;
 
+/// Bytes that are written at a time: for more, Linux takes memory in larger pieces, which takes longer in a virtual machine.
+const BUFFER: usize = 64 << 10;
+
 /// The compression of `input` as a file name extension, told by magic numbers; `None` where no known one is seen. `input` is
 /// at its start before and after.
 pub(super) fn detect(mut input: &File) -> Result<Option<&'static str>, ArchiveError> {
@@ -83,7 +86,7 @@ fn decompress(
         _ => return Err(ArchiveError::Compression { format: format.to_owned() }),
     };
     let limit = limits.bytes(len);
-    let mut buffer = vec![0; 256 << 10];
+    let mut buffer = vec![0; BUFFER];
     let mut headers = Headers::new(limits.members);
     let mut total: u64 = 0;
     loop {

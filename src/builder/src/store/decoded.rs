@@ -85,7 +85,10 @@ impl Store {
         [self.root.join("partial"), self.root.join("decoded")].iter().try_for_each(|folder| create_dir(folder))?;
         let write = |source| StoreError::Write { path: path.clone(), source };
         let file = partial::lock(&path).map_err(write)?;
-        file.set_len(0).map_err(write)?;
+        // Of an empty file this would have ext4 write all of it when it is closed.
+        if file.metadata().map_err(write)?.len() > 0 {
+            file.set_len(0).map_err(write)?;
+        }
         Ok((file, path))
     }
 }

@@ -1,6 +1,7 @@
 //! One chunk of the disk, and what a worker thread does with it.
 
 use std::fs::File;
+use std::iter;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
@@ -8,16 +9,13 @@ use zstd::bulk::Compressor;
 
 use super::clusters::{ClusterName, Place};
 use super::qcow2::{CLUSTER, MAX_COMPRESSED};
-use super::{EarlierFile, WriteError, output_error};
+use super::verity::{BLOCK, GROUP, Hash, Hasher};
+use super::{EarlierFile, WriteError};
 use crate::disk::Disk;
-use crate::image::Format;
 use crate::source::ReadAt;
 
-/// Bytes of a chunk: whole clusters, enough work to outweigh handing it over.
+/// Bytes of a chunk: whole clusters and groups of hashed blocks, enough work to outweigh handing it over.
 pub const CHUNK: u64 = 1 << 20;
-
-/// Granularity of holes in raw files, as file systems have blocks of this size.
-const BLOCK: usize = 4096;
 
 /// Level 3 compresses 100 to 400 MB/s on a core; higher ones cost several times that for a few percent.
 const LEVEL: i32 = 3;
@@ -32,8 +30,10 @@ pub fn is_zero(bytes: &[u8]) -> bool {
 /// What a worker makes of each chunk.
 pub struct Job<'a> {
     pub disk: &'a Disk,
-    /// Raw files to write to.
-    pub raw: Vec<&'a File>,
+    /// Whether all of it is read, and its holes are looked for: for raw files.
+    pub raw: bool,
+    /// Hashes the blocks of raw files, unless their digests are known.
+    pub hasher: Option<Hasher>,
     /// Whether clusters are compressed.
     pub compress: bool,
     /// Where clusters are taken from that were compressed before.
@@ -43,7 +43,7 @@ pub struct Job<'a> {
 impl Job<'_> {
     /// Whether every byte is needed, whatever the earlier file has.
     fn all_is_read(&self) -> bool {
-        !self.raw.is_empty() || !self.compress
+        self.raw || !self.compress
     }
 }
 
@@ -78,6 +78,10 @@ pub struct Chunk {
     pub clusters: Vec<Cluster>,
     /// Compressed clusters one after the other; behind them is room for the next.
     pub packed: Vec<u8>,
+    /// For each of its blocks, for raw files, whether it is all zeros.
+    zeros: Vec<bool>,
+    /// Hashes of its groups of blocks, when these are hashed.
+    pub groups: Vec<Hash>,
 }
 
 impl Chunk {
@@ -97,6 +101,20 @@ impl Chunk {
     pub fn end(&self) -> u64 {
         self.at + self.data.len() as u64
     }
+
+    /// The runs of blocks that are not all zeros, with their positions on the disk: what a raw file has no hole for.
+    pub fn data_runs(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut runs = self.zeros.chunk_by(|a, b| a == b);
+        let mut rest = &self.data[..];
+        let all = iter::from_fn(move || {
+            let run = runs.next()?;
+            let at = self.end() - rest.len() as u64;
+            let (data, behind) = rest.split_at(rest.len().min(run.len() * BLOCK));
+            rest = behind;
+            Some((run.first() == Some(&false), at, data))
+        });
+        all.filter_map(|(is_data, at, data)| is_data.then_some((at, data)))
+    }
 }
 
 /// One thread's share of a job.
@@ -113,13 +131,13 @@ impl<'a> Worker<'a> {
         Ok(Self { job, zstd, padded: Vec::new() })
     }
 
-    /// Reads the chunk, writes its raw parts and compresses its clusters.
+    /// Reads the chunk, hashes its blocks and compresses its clusters.
     pub fn process(&mut self, chunk: &mut Chunk) -> Result<(), WriteError> {
         if self.job.all_is_read() {
             self.read(chunk, 0..chunk.data.len())?;
         }
-        for file in &self.job.raw {
-            write_blocks(file, chunk)?;
+        if self.job.raw {
+            self.blocks(chunk);
         }
         if self.job.compress { self.clusters(chunk) } else { Ok(()) }
     }
@@ -128,6 +146,18 @@ impl<'a> Worker<'a> {
         let offset = chunk.at + range.start as u64;
         let read = self.job.disk.read_exact_at(&mut chunk.data[range], offset);
         read.map_err(|source| WriteError::Read { offset, source })
+    }
+
+    /// Finds the blocks of zeros and hashes the others.
+    fn blocks(&self, chunk: &mut Chunk) {
+        chunk.zeros.clear();
+        // Granularity of holes, too, as file systems have blocks of this size.
+        chunk.zeros.extend(chunk.data.chunks(BLOCK).map(is_zero));
+        if let Some(hasher) = &self.job.hasher {
+            let groups = chunk.data.chunks(GROUP).zip(chunk.zeros.chunks(GROUP / BLOCK));
+            chunk.groups.clear();
+            chunk.groups.extend(groups.map(|(data, zeros)| hasher.group(data, zeros)));
+        }
     }
 
     fn clusters(&mut self, chunk: &mut Chunk) -> Result<(), WriteError> {
@@ -221,20 +251,4 @@ impl<'a> Worker<'a> {
 struct Known<'a> {
     name: Option<ClusterName>,
     place: Option<(&'a File, Place)>,
-}
-
-/// Writes the runs of blocks that are not zero; the others stay holes.
-fn write_blocks(file: &File, chunk: &Chunk) -> Result<(), WriteError> {
-    let blocks: Vec<_> = chunk.data.chunks(BLOCK).map(|block| (block.len(), is_zero(block))).collect();
-    let mut start = 0;
-    for run in blocks.chunk_by(|(_, a), (_, b)| a == b) {
-        let end = start + run.iter().map(|(len, _)| len).sum::<usize>();
-        if let [(_, false), ..] = run {
-            let at = chunk.at + start as u64;
-            let written = file.write_all_at(&chunk.data[start..end], at);
-            written.map_err(|source| output_error(Format::Raw, "write", at, source))?;
-        }
-        start = end;
-    }
-    Ok(())
 }

@@ -16,7 +16,8 @@ use std::os::unix::fs::FileExt;
 use sha2::{Digest, Sha256};
 
 use super::chunk::{Chunk, Stored};
-use super::{Clusters, KnownFile, Place, WriteError, Written, at_once, output_error};
+use super::file::OutputFile;
+use super::{Clusters, FileDigest, KnownFile, Place, WriteError, Written, at_once, output_error};
 use crate::image::Format;
 use layout::Layout;
 
@@ -42,6 +43,7 @@ const SECTORS_SHIFT: u32 = 62 - (CLUSTER_BITS - 8);
 /// A qcow2 file that is being written.
 pub struct Qcow2Writer<'a> {
     file: &'a File,
+    output: OutputFile<'a>,
     disk_len: u64,
     layout: Layout,
     l1: Vec<u64>,
@@ -65,7 +67,8 @@ impl<'a> Qcow2Writer<'a> {
         let l1 = vec![0; usize::try_from(l1_len).map_err(|_| refuse("its L1 table does not fit into memory"))?];
         // The first cluster is the header's.
         let (layout, l2, clusters) = (Layout::new(1), vec![0; L2_ENTRIES], Clusters::default());
-        Ok(Self { file, disk_len, layout, l1, l2, l2_index: 0, clusters, known })
+        let output = OutputFile::new(Format::Qcow2, file, 0)?;
+        Ok(Self { file, output, disk_len, layout, l1, l2, l2_index: 0, clusters, known })
     }
 
     /// Appends the clusters of the next chunk of the disk.
@@ -124,22 +127,15 @@ impl<'a> Qcow2Writer<'a> {
         self.write(&refcounts.blocks, refcounts.blocks_at)?;
         self.write_words(&refcounts.table, refcounts.table_at)?;
         let file_len = refcounts.file_len;
-        self.file.set_len(file_len).map_err(|source| output_error(Format::Qcow2, "extend", file_len, source))?;
+        self.output.set_len(file_len)?;
         self.write(&self.header(l1_at, &refcounts), 0)?;
-        let sync = || self.file.sync_all().map_err(|source| output_error(Format::Qcow2, "sync", 0, source));
-        let sha256 = match self.known.filter(|known| known.file_len == file_len) {
-            Some(known) => {
-                sync()?;
-                known.sha256
-            }
-            None => {
-                let (synced, sha256) = at_once(sync, || hash(self.file, file_len))?;
-                synced?;
-                sha256?
-            }
-        };
+        let (file, output, known) = (self.file, self.output, self.known.filter(|known| known.file_len == file_len));
+        let hashed = || known.map_or_else(|| hash(file, file_len).map(FileDigest::Sha256), |known| Ok(known.digest));
+        let (synced, digest) = at_once(|| output.finish(), hashed)?;
+        synced?;
+        let digest = digest?;
         self.clusters.sort();
-        Ok(Written { format: Format::Qcow2, sha256, file_len, clusters: self.clusters })
+        Ok(Written { format: Format::Qcow2, digest, file_len, clusters: self.clusters })
     }
 
     /// Writes the current L2 table, if anything is in it, and empties it.
@@ -180,8 +176,7 @@ impl<'a> Qcow2Writer<'a> {
     }
 
     fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError> {
-        let written = self.file.write_all_at(bytes, at);
-        written.map_err(|source| output_error(Format::Qcow2, "write", at, source))
+        self.output.write(bytes, at)
     }
 }
 

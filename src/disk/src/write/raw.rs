@@ -1,69 +1,57 @@
-//! Raw files: workers write the blocks, here the length is set and the stream is hashed, holes included. That takes
-//! longer than all else, and is left out where the digest is known.
+//! Raw files: workers hash the blocks, here they are written, by one thread as a file system lets in only one at a time, and the
+//! hashes become the digest.
+//!
+//! The digest is fs-verity's. SHA-256 of the whole file would take longer than all else: one thread must hash every byte of
+//! the disk, and most of them are holes.
 
 use std::fs::File;
 
-use sha2::{Digest, Sha256};
-
 use super::chunk::Chunk;
-use super::{Clusters, KnownFile, WriteError, Written, at_once, output_error};
+use super::file::OutputFile;
+use super::verity::Tree;
+use super::{Clusters, FileDigest, KnownFile, WriteError, Written};
 use crate::image::Format;
-
-/// One buffer for all holes.
-static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 /// A raw file that is being written.
 pub struct RawWriter<'a> {
-    file: &'a File,
+    output: OutputFile<'a>,
     len: u64,
-    known: Option<KnownFile>,
-    hash: Sha256,
-    hashed: u64,
+    digest: Digest,
+}
+
+enum Digest {
+    Known(FileDigest),
+    Tree(Tree),
 }
 
 impl<'a> RawWriter<'a> {
-    /// Gives the file its length: one hole.
     pub fn new(file: &'a File, len: u64, known: Option<KnownFile>) -> Result<Self, WriteError> {
-        file.set_len(len).map_err(|source| output_error(Format::Raw, "extend", len, source))?;
+        let output = OutputFile::new(Format::Raw, file, len)?;
         let known = known.filter(|known| known.file_len == len);
-        Ok(Self { file, len, known, hash: Sha256::new(), hashed: 0 })
+        let digest = known.map_or_else(|| Digest::Tree(Tree::new(len)), |known| Digest::Known(known.digest));
+        Ok(Self { output, len, digest })
     }
 
-    /// Hashes up to the end of `chunk`, which a worker has written.
-    pub fn append(&mut self, chunk: &Chunk) {
-        if self.known.is_none() {
-            self.hash_zeros(chunk.at());
-            self.hash.update(&chunk.data);
-            self.hashed = chunk.end();
+    /// Whether its digest is known before it is written.
+    pub fn is_known(&self) -> bool {
+        matches!(self.digest, Digest::Known(_))
+    }
+
+    /// Writes what is not a hole of `chunk`, and takes its hashes.
+    pub fn append(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
+        if let Digest::Tree(tree) = &mut self.digest {
+            tree.append(chunk.at(), &chunk.groups);
         }
+        chunk.data_runs().try_for_each(|(at, data)| self.output.write(data, at))
     }
 
-    /// Hashes the rest and syncs.
-    pub fn finish(mut self) -> Result<Written, WriteError> {
-        let (file, file_len) = (self.file, self.len);
-        let sync = || file.sync_all().map_err(|source| output_error(Format::Raw, "sync", 0, source));
-        let sha256 = match self.known {
-            Some(known) => {
-                sync()?;
-                known.sha256
-            }
-            None => {
-                let (synced, sha256) = at_once(sync, || {
-                    self.hash_zeros(file_len);
-                    self.hash.finalize().into()
-                })?;
-                synced?;
-                sha256
-            }
+    /// Syncs.
+    pub fn finish(self) -> Result<Written, WriteError> {
+        self.output.finish()?;
+        let digest = match self.digest {
+            Digest::Known(digest) => digest,
+            Digest::Tree(tree) => FileDigest::Verity(tree.finish()),
         };
-        Ok(Written { format: Format::Raw, sha256, file_len, clusters: Clusters::default() })
-    }
-
-    fn hash_zeros(&mut self, end: u64) {
-        while self.hashed < end {
-            let len = (end - self.hashed).min(ZEROS.len() as u64);
-            self.hash.update(&ZEROS[..usize::try_from(len).unwrap_or(ZEROS.len())]);
-            self.hashed += len;
-        }
+        Ok(Written { format: Format::Raw, digest, file_len: self.len, clusters: Clusters::default() })
     }
 }

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use vmbake_disk::disk::Disk;
 use vmbake_disk::image::Format;
 use vmbake_disk::source::{Extent, Map, Named, ReadAt, Sources};
-use vmbake_disk::write::{Earlier, EarlierFile, KnownFile, Output, Written, write_again};
+use vmbake_disk::write::{Earlier, EarlierFile, FileDigest, KnownFile, Output, Written, write_again};
 
 use super::create;
 use crate::image_tools::{mixed, noise, text};
@@ -169,14 +169,14 @@ fn both_formats_are_written_again() {
 fn known_digests_are_not_computed() {
     let first = First::new();
     let disk = make(1, text(1, 2_000_000), 5 * MIB).disk;
-    let (sha256, path) = ([7; 32], first.dir.path().join("known"));
+    let (digest, path) = (FileDigest::Sha256([7; 32]), first.dir.path().join("known"));
     for (format, len) in [(Format::Raw, disk.len()), (Format::Qcow2, first.written.file_len)] {
         for (file_len, is_taken) in [(len, true), (len + 1, false)] {
             let file = create(&path);
-            let same = [KnownFile { format, sha256, file_len }];
+            let same = [KnownFile { format, digest, file_len }];
             let earlier = Earlier { qcow2: &[], same: &same };
             let written = write_again(&disk, &[Output { format, file: &file }], &earlier, TWO, &|_| {}).unwrap();
-            assert_eq!(written[0].sha256 == sha256, is_taken, "{format} of {file_len} bytes");
+            assert_eq!(written[0].digest == digest, is_taken, "{format} of {file_len} bytes");
         }
     }
 }

@@ -1,0 +1,73 @@
+//! A file that is being written, and that the system stores while its next parts are made, so that little is left to wait for
+//! at the end.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+use super::WriteError;
+use crate::image::Format;
+
+/// Bytes that are written at a time. For more, Linux takes memory in pieces as large as that, which in a virtual machine its host
+/// must find first: 1 MiB at a time took ten times as long.
+const PIECE: usize = 64 << 10;
+
+/// Bytes that are written before they are synced: each time, a disk waits for its own cache.
+const STEP: u64 = 64 << 20;
+
+/// An output, by its format.
+pub struct OutputFile<'a> {
+    format: Format,
+    file: &'a File,
+    written: Cell<u64>,
+    orders: SyncSender<()>,
+    syncing: JoinHandle<io::Result<()>>,
+}
+
+impl<'a> OutputFile<'a> {
+    /// A file, which is empty, of `len` bytes: one hole.
+    pub fn new(format: Format, file: &'a File, len: u64) -> Result<Self, WriteError> {
+        let same = file.try_clone().map_err(|source| WriteError::Output { format, operation: "open", offset: 0, source })?;
+        // One can wait while another is being done.
+        let (orders, inbox) = sync_channel(1);
+        let sync = move || inbox.iter().try_for_each(|()| same.sync_data());
+        let syncing = Builder::new().spawn(sync).map_err(|source| WriteError::Thread { source })?;
+        let output = Self { format, file, written: Cell::new(0), orders, syncing };
+        output.set_len(len)?;
+        Ok(output)
+    }
+
+    /// Cuts or extends it.
+    pub fn set_len(&self, len: u64) -> Result<(), WriteError> {
+        self.file.set_len(len).map_err(|source| self.error("extend", len, source))
+    }
+
+    /// Writes `bytes` at `at`.
+    pub fn write(&self, bytes: &[u8], at: u64) -> Result<(), WriteError> {
+        for (piece, at) in bytes.chunks(PIECE).zip((at..).step_by(PIECE)) {
+            self.file.write_all_at(piece, at).map_err(|source| self.error("write", at, source))?;
+        }
+        let before = self.written.get();
+        self.written.set(before + bytes.len() as u64);
+        if self.written.get() / STEP > before / STEP {
+            // Where one waits already, that one is enough; where the thread has ended, its error comes out at the end.
+            let _waits = self.orders.try_send(());
+        }
+        Ok(())
+    }
+
+    /// Syncs what is left. The system tells of an error only once, to whichever sync comes next.
+    pub fn finish(self) -> Result<(), WriteError> {
+        drop(self.orders);
+        let synced = self.syncing.join().map_err(|_| WriteError::ThreadLost)?;
+        let synced = synced.and_then(|()| self.file.sync_all());
+        synced.map_err(|source| WriteError::Output { format: self.format, operation: "sync", offset: 0, source })
+    }
+
+    fn error(&self, operation: &'static str, offset: u64, source: io::Error) -> WriteError {
+        WriteError::Output { format: self.format, operation, offset, source }
+    }
+}
