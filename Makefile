@@ -62,7 +62,13 @@ check: firstboot ## rustfmt, clippy, unit tests
 	@said=$$(cargo build --quiet --release --workspace --all-targets --color always 2>&1) && [ -z "$$said" ] || { echo "$$said" >&2; exit 1; }
 	cargo test --quiet --release --workspace --lib --bins
 
-test: check integration upstream cosign judge dpkg mounts kinds repro refuse offline qemu-test ## All tests
+# A machine below emulation has one core busy for minutes. These have the other, and nothing that they bake is baked anew.
+beside := dpkg mounts kinds repro refuse offline
+test: check integration upstream cosign judge kinds-images ## All tests; of the machines, knc
+	qemu-tests/checks/format.py
+	qemu-tests/checks/traffic.py
+	@qemu-tests/run.py --case knc --images target/kinds & boot=$$!; \
+	$(MAKE) --no-print-directory $(beside); others=$$?; wait $$boot && exit $$others
 
 integration: base ## Tests of the crates against real tools
 	cargo test --quiet --release --workspace
@@ -98,13 +104,11 @@ offline: bake ## Bake offline below strace: no socket
 kinds-images: base builder ## Bake knd and knc with artifacts from release sites on loopback, into target/kinds
 	qemu-tests/upstream/bake.py $(vmbake) "$$(cat $(cache)/base-path)"
 
-# Below emulation the others add five minutes, and have nothing that knc does not have but for SeaBIOS.
-boots := --quick
-test: boots := --case knc
-qemu-test: bake kinds-images ## Boot node and knd under SeaBIOS and knc under OVMF; as a part of `make test` knc alone
+# Below emulation node and knd add five minutes to `make test`, and have nothing that knc does not have but for SeaBIOS.
+qemu-test: bake kinds-images ## Boot node and knd under SeaBIOS and knc under OVMF
 	qemu-tests/checks/format.py
 	qemu-tests/checks/traffic.py
-	qemu-tests/run.py $(boots) --jobs 3 --images $(OUT) --images target/kinds
+	qemu-tests/run.py --quick --jobs 3 --images $(OUT) --images target/kinds
 
 qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, networks; takes about an hour below emulation
 	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=

@@ -30,7 +30,7 @@ use crate::sources::Sources;
 use crate::stage::{Plan, StageError};
 use crate::store::Store;
 use crate::sums::Sum;
-use crate::verify::check_base;
+use crate::verify::{VerifyError, check};
 
 /// Why a bake stopped.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,8 @@ pub enum BakeError {
     Manifest(#[from] ManifestError),
     #[error(transparent)]
     Fetch(#[from] FetchError),
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
     #[error(transparent)]
     Input(#[from] InputError),
     #[error("{path}: the base image's partitions are unusable")]
@@ -78,6 +80,7 @@ impl BakeError {
         match self {
             Self::Manifest(error) => Some(error),
             Self::Fetch(error) => Some(error),
+            Self::Verify(error) => Some(error),
             Self::Input(error) => Some(error),
             Self::Layer(error) => Some(error),
             Self::Images(error) => Some(error),
@@ -168,16 +171,17 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     // 2. Who installs what is known before anything is read.
     let supply = request.supply();
     let fetched = fetch(&manifest, &supply, progress)?;
-    let base = check_base(request.base(&manifest, &supply, progress)?, &request.store).map_err(InputError::from)?;
-    // A wrong one is refused before it is decoded; its partitions are read again then.
-    open_base(base.path(), base.image(), &request.arch)?;
+    let base = request.base(&manifest, &supply, progress)?;
     let names = layers.iter().map(|layer| layer.schema.name.as_str()).collect::<Vec<_>>().join(", ");
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
     let images = wants_images.then(|| lay_out(&manifest, &supply, progress)).transpose()?;
     let plan = Plan::new(layers, &manifest)?;
 
     // 3. Every input is proven, and decoded where no earlier bake has; then the layers are merged into one tree.
-    let (staged, base) = prepare(plan, fetched, base, images, &request.store, request.threads)?;
+    let (artifacts, base) = check(fetched, base, &request.store, request.threads)?;
+    // A wrong one is refused before it is decoded; its partitions are read again then.
+    open_base(base.path(), base.image(), &request.arch)?;
+    let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;
     let (count, bytes) = manifest.content().dependencies.values().fold((0, 0), |(n, sum), one| (n + 1, sum + one.size));
     progress.step("verified", &format!("{count} artifacts, {}", human_bytes(bytes)));
     let inputs = base.digest.and_then(|base| inputs.digest(base));

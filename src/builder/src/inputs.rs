@@ -1,8 +1,7 @@
-//! Proves and decodes every input of a bake at once: what was fetched enters, [`Staged`] and the base's disk leave.
+//! Decodes every input of a bake at once: [`Artifact`]s and a [`Base`] enter, [`Staged`] and the base's disk leave.
 //!
-//! Each artifact is a job, first proven, then decoded; so is the base, which was proven before, as a wrong one is refused before any
-//! work is done: its disk is decoded in pieces by whichever threads have nothing else to do. The largest come first. What was
-//! decoded by an earlier bake is taken from the store.
+//! Each artifact is a job, the largest first; the base's disk is decoded in pieces by whichever threads have nothing else to do.
+//! What was decoded by an earlier bake is taken from the store.
 
 mod base;
 
@@ -12,13 +11,12 @@ use std::sync::Arc;
 
 use vmbake_disk::source::ReadAt;
 
-use crate::fetch::{Fetched, FetchedArtifact};
 use crate::images::Layout;
 use crate::manifest::Digest;
 use crate::parallel::run;
 use crate::stage::{Plan, StageError, Staged, StagedArtifact};
 use crate::store::Store;
-use crate::verify::{Base, VerifyError, check};
+use crate::verify::{Artifact, Base};
 
 use base::{Piece, PieceError, Raw};
 
@@ -26,8 +24,6 @@ use base::{Piece, PieceError, Raw};
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum InputError {
-    #[error(transparent)]
-    Verify(#[from] VerifyError),
     #[error(transparent)]
     Stage(#[from] StageError),
     #[error("{path}: cannot decode the base image")]
@@ -40,14 +36,13 @@ impl InputError {
     /// The error that this one only passes on.
     pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Verify(error) => Some(error),
             Self::Stage(error) => Some(error),
             Self::Decode { .. } | Self::Lost => None,
         }
     }
 }
 
-/// The base image, proven and decoded.
+/// The base image, decoded.
 pub struct BaseDisk {
     /// Where it is.
     pub path: PathBuf,
@@ -59,36 +54,33 @@ pub struct BaseDisk {
 
 /// One job.
 enum Job {
-    Artifact(Box<FetchedArtifact>),
+    Artifact(Box<Artifact>),
     Base(Base),
     Piece(Piece),
 }
 
 /// What a job came to.
 enum Done {
-    Artifact(Result<StagedArtifact, InputError>),
+    Artifact(Result<StagedArtifact, StageError>),
     Base(Raw),
     Piece(Result<(), PieceError>),
 }
 
-/// Proves and decodes the artifacts that `plan` installs, and decodes the base, on up to `threads` threads.
+/// Decodes the artifacts that `plan` installs, and the base, on up to `threads` threads.
 ///
-/// Of several refusals the same is returned whichever thread met it first: proofs of artifacts by name, their contents, the
-/// base.
+/// Of several refusals the same is returned whichever thread met it first: the first artifact's, then the base's.
 pub fn prepare(
     plan: Plan,
-    fetched: Fetched,
+    artifacts: Vec<Artifact>,
     base: Base,
     images: Option<Layout>,
     store: &Store,
     threads: NonZeroUsize,
 ) -> Result<(Staged, BaseDisk), InputError> {
     let mut jobs = vec![(u64::MAX, Job::Base(base))];
-    jobs.extend(
-        fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, Job::Artifact(Box::new(artifact)))),
-    );
+    jobs.extend(artifacts.into_iter().map(|artifact| (artifact.dependency().size, Job::Artifact(Box::new(artifact)))));
     let done = run(jobs, threads, |job, queue| match job {
-        Job::Artifact(artifact) => Done::Artifact(prepare_one(&plan, *artifact, store)),
+        Job::Artifact(artifact) => Done::Artifact(plan.stage(&artifact, store)),
         // Its pieces fill the gaps that the artifacts leave.
         Job::Base(base) => Done::Base(Raw::start(base, store, |piece| queue.add(0, Job::Piece(piece)))),
         Job::Piece(piece) => Done::Piece(piece.decode()),
@@ -101,7 +93,7 @@ pub fn prepare(
             Done::Piece(piece) => pieces = pieces.and(piece),
         }
     }
-    let artifacts = first_refusal(artifacts)?;
+    let artifacts = artifacts.into_iter().collect::<Result<Vec<_>, _>>()?;
     let raw = raw.ok_or(InputError::Lost)?;
     let complete = match pieces {
         Ok(()) => true,
@@ -111,16 +103,4 @@ pub fn prepare(
         }
     };
     Ok((plan.complete(artifacts, images)?, raw.finish(complete)))
-}
-
-fn prepare_one(plan: &Plan, artifact: FetchedArtifact, store: &Store) -> Result<StagedArtifact, InputError> {
-    let artifact = check(artifact, store)?;
-    Ok(plan.stage(&artifact, store)?)
-}
-
-/// All artifacts, unless one is refused: a wrong digest explains more than what is wrong with the content.
-fn first_refusal(results: Vec<Result<StagedArtifact, InputError>>) -> Result<Vec<StagedArtifact>, InputError> {
-    let (proofs, others): (Vec<_>, Vec<_>) =
-        results.into_iter().partition(|result| matches!(result, Err(InputError::Verify(_))));
-    proofs.into_iter().chain(others).collect()
 }

@@ -1,17 +1,19 @@
-//! Checks an input against its pinned length and digest: what was fetched enters, an [`Artifact`] or a [`Base`] leaves.
+//! Checks inputs against their pinned lengths and digests: what was fetched enters, [`Artifact`]s and a [`Base`] leave.
 //!
 //! Nothing else makes these, and whatever decodes takes nothing else: what was not checked cannot be decoded. Files that were
 //! hashed before and have not been touched since are not hashed again.
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use vmbake_disk::image::{Format, Image, ImageError};
 
-use crate::fetch::{FetchedArtifact, FetchedBase};
+use crate::fetch::{Fetched, FetchedArtifact, FetchedBase};
 use crate::manifest::{Dependency, Digest};
+use crate::parallel::run;
 use crate::store::Store;
 
 /// Name of the base image in messages.
@@ -29,6 +31,8 @@ pub enum VerifyError {
     Digest { name: String, path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
     #[error("{path}: the base image is unusable")]
     Image { path: PathBuf, source: ImageError },
+    #[error("a thread stopped before the base image was checked")]
+    Lost,
 }
 
 /// An artifact whose bytes are those that the manifest pins, open at its start.
@@ -56,15 +60,6 @@ impl Artifact {
     }
 }
 
-/// Checks one artifact, unless fetching it has.
-pub(crate) fn check(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, VerifyError> {
-    let FetchedArtifact { name, dependency, path, file, hashed } = artifact;
-    if !hashed {
-        check_file(&name, &path, &file, &dependency, store)?;
-    }
-    Ok(Artifact { name, dependency, file })
-}
-
 /// A base image whose bytes are those that the manifest pins, where it pins any.
 #[derive(Debug)]
 pub struct Base {
@@ -90,8 +85,61 @@ impl Base {
     }
 }
 
+/// Checks the artifacts, in the order in which they came, and the base, on up to `threads` threads.
+///
+/// Of several refusals the same is returned whichever thread met it first: the base's, then that of the first artifact.
+pub fn check(
+    fetched: Fetched,
+    base: FetchedBase,
+    store: &Store,
+    threads: NonZeroUsize,
+) -> Result<(Vec<Artifact>, Base), VerifyError> {
+    let mut jobs: Vec<(u64, Job)> = vec![(u64::MAX, Job::Base(Box::new(base)))];
+    jobs.extend(
+        fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, Job::Artifact(Box::new(artifact)))),
+    );
+    let (mut base, mut artifacts) = (None, Vec::new());
+    for done in run(jobs, threads, |job, _| job.check(store)) {
+        match done? {
+            Done::Base(checked) => base = Some(checked),
+            Done::Artifact(checked) => artifacts.push(*checked),
+        }
+    }
+    Ok((artifacts, base.ok_or(VerifyError::Lost)?))
+}
+
+enum Job {
+    Artifact(Box<FetchedArtifact>),
+    Base(Box<FetchedBase>),
+}
+
+enum Done {
+    Artifact(Box<Artifact>),
+    Base(Base),
+}
+
+impl Job {
+    fn check(self, store: &Store) -> Result<Done, VerifyError> {
+        match self {
+            Self::Artifact(artifact) => {
+                check_artifact(*artifact, store).map(|checked| Done::Artifact(Box::new(checked)))
+            }
+            Self::Base(base) => check_base(*base, store).map(Done::Base),
+        }
+    }
+}
+
+/// Checks one artifact, unless fetching it has.
+fn check_artifact(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, VerifyError> {
+    let FetchedArtifact { name, dependency, path, file, hashed } = artifact;
+    if !hashed {
+        check_file(&name, &path, &file, &dependency, store)?;
+    }
+    Ok(Artifact { name, dependency, file })
+}
+
 /// Checks the base image, unless fetching it has.
-pub fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
+fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
     let FetchedBase { path, file, pinned, hashed } = base;
     let read = |source| VerifyError::Read { name: BASE.to_owned(), path: path.clone(), source };
     if let Some(pinned) = pinned.as_ref().filter(|_| !hashed) {
@@ -130,7 +178,6 @@ fn check_file(name: &str, path: &Path, file: &File, pinned: &Dependency, store: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::num::NonZeroUsize;
 
     use crate::fetch::{Supply, fetch};
     use crate::manifest::Manifest;
@@ -151,7 +198,7 @@ mod tests {
         let (sources, threads) = (Sources::load(None).unwrap(), NonZeroUsize::MIN);
         let supply = Supply { store: &store, sources: &sources, client: None, threads };
         let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
-        fetched.artifacts.into_iter().map(|artifact| check(artifact, &store)).collect()
+        fetched.artifacts.into_iter().map(|artifact| check_artifact(artifact, &store)).collect()
     }
 
     #[test]

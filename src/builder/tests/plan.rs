@@ -15,7 +15,7 @@ use vmbake::progress::Progress;
 use vmbake::sources::Sources;
 use vmbake::stage;
 use vmbake::store::Store;
-use vmbake::verify::check_base;
+use vmbake::verify;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 use vmbake_firstboot::plan::{PATH, Plan};
@@ -171,9 +171,10 @@ fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
     // Its disk is not asked for: the tree is given.
     fs::write(dir.path().join("base"), "").unwrap();
-    let base_file = check_base(open_base_file(&manifest, &dir.path().join("base")).unwrap(), &store).unwrap();
+    let base_file = open_base_file(&manifest, &dir.path().join("base")).unwrap();
+    let (artifacts, base_file) = verify::check(fetched, base_file, &store, threads).unwrap();
     let plan = stage::Plan::new(layers, &manifest).unwrap();
-    let (staged, _) = prepare(plan, fetched, base_file, None, &store, threads).unwrap();
+    let (staged, _) = prepare(plan, artifacts, base_file, None, &store, threads).unwrap();
     merge(base(), staged, &manifest, Timestamp { secs: 1, nanos: 0 }).map_err(|error| error.to_string())
 }
 

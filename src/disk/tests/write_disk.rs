@@ -80,7 +80,9 @@ fn judge(files: &Files) {
 #[test]
 fn any_length_is_written() {
     let dir = TempDir::new().unwrap();
-    for len in [0, 512, 4096, 4608, 65_536, 65_536 + 512, (1 << 19) + 512, (1 << 20) - 512, 1 << 20, (7 << 20) + 512 * 5] {
+    for len in
+        [0, 512, 4096, 4608, 65_536, 65_536 + 512, (1 << 19) + 512, (1 << 20) - 512, 1 << 20, (7 << 20) + 512 * 5]
+    {
         let bytes = mixed(len);
         let files = write_both(dir.path(), &disk_of(bytes.clone()), 2);
         assert!(std::fs::read(&files.raw).unwrap() == bytes, "raw of {len} bytes");

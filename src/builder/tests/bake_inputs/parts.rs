@@ -15,7 +15,7 @@ use vmbake::progress::Progress;
 use vmbake::sources::Sources;
 use vmbake::stage::Plan;
 use vmbake::store::Store;
-use vmbake::verify::check_base;
+use vmbake::verify::check;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
@@ -95,8 +95,9 @@ fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Err
     let fetched = fetch(&manifest, &supply, &Progress::new(true))?;
     // Its disk is not asked for: the tree is given.
     fs::write(dir.path().join("base"), "")?;
-    let base_file = check_base(open_base_file(&manifest, &dir.path().join("base"))?, &store)?;
-    let (staged, _) = prepare(Plan::new(layers, &manifest)?, fetched, base_file, None, &store, threads)?;
+    let base_file = open_base_file(&manifest, &dir.path().join("base"))?;
+    let (artifacts, base_file) = check(fetched, base_file, &store, threads)?;
+    let (staged, _) = prepare(Plan::new(layers, &manifest)?, artifacts, base_file, None, &store, threads)?;
     Ok(vmbake::merge::merge(base, staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?)
 }
 

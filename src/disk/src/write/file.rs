@@ -30,7 +30,8 @@ pub struct OutputFile<'a> {
 impl<'a> OutputFile<'a> {
     /// A file, which is empty, of `len` bytes: one hole.
     pub fn new(format: Format, file: &'a File, len: u64) -> Result<Self, WriteError> {
-        let same = file.try_clone().map_err(|source| WriteError::Output { format, operation: "open", offset: 0, source })?;
+        let same =
+            file.try_clone().map_err(|source| WriteError::Output { format, operation: "open", offset: 0, source })?;
         // One can wait while another is being done.
         let (orders, inbox) = sync_channel(1);
         let sync = move || inbox.iter().try_for_each(|()| same.sync_data());
