@@ -6,6 +6,9 @@ import pathlib
 import re
 import subprocess
 
+# Free memory in pieces from this order on is given back to a virtual machine's host, which takes its time to give it again: those runs are
+# slower that happen to get such memory. Above the largest order, none is.
+REPORTING = pathlib.Path("/sys/module/page_reporting/parameters/page_reporting_order")
 TOOLS = {"qemu-img": "qemu-img", "cp": "cp", "gunzip": "gunzip", "mke2fs": "mke2fs", "fakeroot": "fakeroot", "virt-customize": "virt-customize"}
 
 
@@ -18,6 +21,7 @@ def describe(vmbake, folder):
         "cores": len(os.sched_getaffinity(0)),
         "cpu": model.group(1) if model else "unknown",
         "memory_mib": int(memory.group(1)) // 1024,
+        "page_reporting_order": int(REPORTING.read_text()) if REPORTING.exists() else None,
         "kernel": os.uname().release,
         "file_system": _said("findmnt", "-no", "FSTYPE", "--target", folder),
         "load_before": os.getloadavg()[0],
