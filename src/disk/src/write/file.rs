@@ -23,8 +23,13 @@ pub struct OutputFile<'a> {
     format: Format,
     file: &'a File,
     written: Cell<u64>,
+    syncing: Option<Syncing>,
+}
+
+/// The thread that syncs, whenever it gets an order.
+struct Syncing {
     orders: SyncSender<()>,
-    syncing: JoinHandle<io::Result<()>>,
+    thread: JoinHandle<io::Result<()>>,
 }
 
 impl<'a> OutputFile<'a> {
@@ -35,8 +40,8 @@ impl<'a> OutputFile<'a> {
         // One can wait while another is being done.
         let (orders, inbox) = sync_channel(1);
         let sync = move || inbox.iter().try_for_each(|()| same.sync_data());
-        let syncing = Builder::new().spawn(sync).map_err(|source| WriteError::Thread { source })?;
-        let output = Self { format, file, written: Cell::new(0), orders, syncing };
+        let thread = Builder::new().spawn(sync).map_err(|source| WriteError::Thread { source })?;
+        let output = Self { format, file, written: Cell::new(0), syncing: Some(Syncing { orders, thread }) };
         output.set_len(len)?;
         Ok(output)
     }
@@ -53,22 +58,38 @@ impl<'a> OutputFile<'a> {
         }
         let before = self.written.get();
         self.written.set(before + bytes.len() as u64);
-        if self.written.get() / STEP > before / STEP {
+        if self.written.get() / STEP > before / STEP
+            && let Some(syncing) = &self.syncing
+        {
             // Where one waits already, that one is enough; where the thread has ended, its error comes out at the end.
-            let _waits = self.orders.try_send(());
+            let _waits = syncing.orders.try_send(());
         }
         Ok(())
     }
 
     /// Syncs what is left. The system tells of an error only once, to whichever sync comes next.
-    pub fn finish(self) -> Result<(), WriteError> {
-        drop(self.orders);
-        let synced = self.syncing.join().map_err(|_| WriteError::ThreadLost)?;
+    pub fn finish(mut self) -> Result<(), WriteError> {
+        let synced = self.syncing.take().map_or(Ok(Ok(())), Syncing::end)?;
         let synced = synced.and_then(|()| self.file.sync_all());
-        synced.map_err(|source| WriteError::Output { format: self.format, operation: "sync", offset: 0, source })
+        synced.map_err(|source| self.error("sync", 0, source))
     }
 
     fn error(&self, operation: &'static str, offset: u64, source: io::Error) -> WriteError {
         WriteError::Output { format: self.format, operation, offset, source }
+    }
+}
+
+/// After an error, nothing holds the file any more either.
+impl Drop for OutputFile<'_> {
+    fn drop(&mut self) {
+        let _ended = self.syncing.take().map(Syncing::end);
+    }
+}
+
+impl Syncing {
+    /// Waits for what it is doing; what the system said of that.
+    fn end(self) -> Result<io::Result<()>, WriteError> {
+        drop(self.orders);
+        self.thread.join().map_err(|_| WriteError::ThreadLost)
     }
 }
