@@ -62,7 +62,7 @@ check: firstboot ## rustfmt, clippy, unit tests
 	@said=$$(cargo build --quiet --release --workspace --all-targets --color always 2>&1) && [ -z "$$said" ] || { echo "$$said" >&2; exit 1; }
 	cargo test --quiet --release --workspace --lib --bins
 
-# A machine below emulation has one core busy for minutes. These have the other, and nothing that they bake is baked anew.
+# An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
 beside := dpkg mounts kinds repro refuse offline
 test: check integration upstream cosign judge kinds-images ## All tests; of the machines, knc
 	qemu-tests/checks/format.py

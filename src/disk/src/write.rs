@@ -23,6 +23,7 @@ use std::num::NonZeroUsize;
 use crate::disk::Disk;
 use crate::image::Format;
 pub use clusters::{ClusterName, Clusters, Place};
+pub use file::PIECE;
 use qcow2::Qcow2Writer;
 use raw::RawWriter;
 use verity::Hasher;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use vmbake_disk::image::{Format, Image};
 use vmbake_disk::source::{FileSource, ReadAt};
+use vmbake_disk::write::PIECE;
 
 use super::BaseDisk;
 use crate::manifest::Digest;
@@ -19,12 +20,8 @@ use crate::named::named;
 use crate::store::{Decoded, Form, Spool, Store};
 use crate::verify::Base;
 
-/// Bytes of the disk that are a piece: small enough that the threads end at the same time.
-const PIECE: u64 = 32 << 20;
-
-/// Bytes that are read and written at a time: for more, Linux takes memory in larger pieces, which takes longer in a virtual
-/// machine.
-const BUFFER: usize = 64 << 10;
+/// Bytes of the disk that are a job: small enough that the threads end at the same time.
+const JOB: u64 = 32 << 20;
 
 /// Granularity of holes, as file systems have blocks of this size.
 const BLOCK: usize = 4096;
@@ -78,7 +75,7 @@ impl Raw {
                 let making = Arc::new(Making { image: Arc::clone(&image), spool });
                 let mut at = 0;
                 while at < image.len() {
-                    let range = at..image.len().min(at.saturating_add(PIECE));
+                    let range = at..image.len().min(at.saturating_add(JOB));
                     at = range.end;
                     hand_out(Piece { making: Arc::clone(&making), range });
                 }
@@ -117,14 +114,14 @@ impl Piece {
     /// Decodes what is not a hole; blocks of zeros become holes.
     pub(super) fn decode(self) -> Result<(), PieceError> {
         let Self { making, range } = self;
-        let mut buffer = vec![0; BUFFER];
+        let mut buffer = vec![0; PIECE];
         let mut at = range.start;
         while let Some(data) = making.image.next_data(at).map_err(PieceError::Read)? {
-            let len = data.end.min(range.end).saturating_sub(data.start).min(BUFFER as u64);
+            let len = data.end.min(range.end).saturating_sub(data.start).min(PIECE as u64);
             if len == 0 {
                 break;
             }
-            let part = &mut buffer[..usize::try_from(len).unwrap_or(BUFFER)];
+            let part = &mut buffer[..usize::try_from(len).unwrap_or(PIECE)];
             making.image.read_exact_at(part, data.start).map_err(PieceError::Read)?;
             write_blocks(making.spool.file(), part, data.start).map_err(|_| PieceError::Write)?;
             at = data.start + len;

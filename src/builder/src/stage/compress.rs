@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
+use vmbake_disk::write::PIECE;
+
 use super::archive::{ArchiveError, Limits};
 use super::headers::Headers;
 use crate::manifest::Digest;
@@ -10,9 +12,6 @@ use crate::store::{Decoded, Form, Store};
 
 /// Most memory of a decoder of xz, in bytes: `xz -9` asks for 65 MiB, a hostile header for 4 GiB.
 const XZ_MEMORY: u64 = 256 << 20;
-
-/// Bytes that are written at a time: for more, Linux takes memory in larger pieces, which takes longer in a virtual machine.
-const BUFFER: usize = 64 << 10;
 
 /// The compression of `input` as a file name extension, told by magic numbers; `None` where no known one is seen. `input` is
 /// at its start before and after.
@@ -86,7 +85,7 @@ fn decompress(
         _ => return Err(ArchiveError::Compression { format: format.to_owned() }),
     };
     let limit = limits.bytes(len);
-    let mut buffer = vec![0; BUFFER];
+    let mut buffer = vec![0; PIECE];
     let mut headers = Headers::new(limits.members);
     let mut total: u64 = 0;
     loop {

@@ -13,7 +13,7 @@ use crate::image::Format;
 
 /// Bytes that are written at a time. For more, Linux takes memory in pieces as large as that, which in a virtual machine its host
 /// must find first: 1 MiB at a time took ten times as long.
-const PIECE: usize = 128 << 10;
+pub const PIECE: usize = 128 << 10;
 
 /// Bytes that are written before they are synced: each time, a disk waits for its own cache.
 const STEP: u64 = 32 << 20;
