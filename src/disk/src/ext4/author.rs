@@ -79,9 +79,14 @@ pub fn author(tree: &Tree, options: &VolumeOptions) -> Result<Volume, AuthorErro
     let maker = seal::Maker { plan: &plan, options, label };
     let (size, sealed) = match options.size {
         Size::Exact(size) => (size, exact(&maker, size)?),
-        Size::Smallest { margin_bytes } => smallest(&maker, margin_bytes, true)?,
+        Size::Smallest { margin_bytes } => {
+            let (size, dense) = smallest(&maker, margin_bytes, true)?;
+            let geometry = dense.geometry;
+            // One layout is held at a time, as each holds all directories.
+            drop(dense);
+            (size, spaced(&maker, geometry).map_or_else(|| maker.seal(geometry, &Gaps::default()), Ok)?)
+        }
     };
-    let sealed = spaced(&maker, sealed)?;
     Volume::emit(tree, &plan, &sealed, size)
 }
 
@@ -91,7 +96,8 @@ fn exact(maker: &seal::Maker<'_>, given_bytes: u64) -> Result<Sealed, AuthorErro
     }
     let geometry = Geometry::of(given_bytes, maker.plan.inodes);
     // What the tree holds was checked, so a layout that fails failed for want of room.
-    if let Some(sealed) = geometry.and_then(|geometry| maker.seal(geometry, &Gaps::default()).ok()) {
+    let dense = |geometry| maker.seal(geometry, &Gaps::default()).ok();
+    if let Some(sealed) = geometry.and_then(|geometry| spaced(maker, geometry).or_else(|| dense(geometry))) {
         return Ok(sealed);
     }
     let (needed_bytes, _) = smallest(maker, 0, false)?;
@@ -121,21 +127,14 @@ fn smallest(maker: &seal::Maker<'_>, margin_bytes: u64, align: bool) -> Result<(
     }
 }
 
-/// Lays out again with gaps, if there is room; otherwise the layout stays. One layout is held at a time, as each holds all
-/// directories.
-fn spaced(maker: &seal::Maker<'_>, dense: Sealed) -> Result<Sealed, AuthorError> {
-    let geometry = dense.geometry;
+/// Lays out with gaps; `None` where there is no room for them, or nothing that they could stand between.
+fn spaced(maker: &seal::Maker<'_>, geometry: Geometry) -> Option<Sealed> {
     let mut gaps = Gaps::new(maker.plan, &geometry);
-    if dense.data_start().is_none() || gaps.rows.is_empty() {
-        return Ok(dense);
+    if gaps.rows.is_empty() {
+        return None;
     }
-    drop(dense);
-    let start = maker.seal(geometry, &gaps).ok().and_then(|sealed| sealed.data_start());
-    if let Some(start) = start {
-        gaps.fill(maker.plan, &geometry, start);
-        if let Ok(sealed) = maker.seal(geometry, &gaps) {
-            return Ok(sealed);
-        }
-    }
-    maker.seal(geometry, &Gaps::default())
+    // Where contents begin is known from a layout without gaps of blocks.
+    let start = maker.seal(geometry, &gaps).ok()?.data_start()?;
+    gaps.fill(maker.plan, &geometry, start);
+    maker.seal(geometry, &gaps).ok()
 }
