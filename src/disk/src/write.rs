@@ -6,8 +6,10 @@
 //! file do not depend on the number of threads. At most [`MAX_IN_FLIGHT`] chunks are in memory.
 //!
 //! What is known of [`Earlier`] files saves work and changes no byte: clusters whose bytes have a known name are taken
-//! over as they were compressed, and a file whose digest is known is not hashed.
+//! over as they were compressed, and a file whose digest is known is not hashed. Where few clusters are new, they are compressed
+//! first: then the place of everything is known before a byte is written, and the file is hashed while it is.
 
+mod ahead;
 mod chunk;
 mod clusters;
 mod file;
@@ -22,9 +24,10 @@ use std::num::NonZeroUsize;
 
 use crate::disk::Disk;
 use crate::image::Format;
+use ahead::Ahead;
 pub use clusters::{ClusterName, Clusters, Place};
 pub use file::PIECE;
-use qcow2::Qcow2Writer;
+use qcow2::{Plan, Qcow2Writer};
 use raw::RawWriter;
 use verity::Hasher;
 
@@ -134,17 +137,25 @@ pub fn write_again(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Written>, WriteError> {
     check_sources(disk)?;
-    let sinks = outputs.iter().map(|output| Sink::new(disk, *output, earlier));
-    let mut sinks = sinks.collect::<Result<Vec<_>, _>>()?;
+    // The length of a raw file is known, that of a qcow2 one only at its end.
+    let fits = |known: &KnownFile| known.format != Format::Raw || known.file_len == disk.len();
+    let known = |format| earlier.same.iter().find(|known| known.format == format && fits(known)).copied();
+    let raw = outputs.iter().any(|output| output.format == Format::Raw);
     let job = chunk::Job {
         disk,
-        raw: outputs.iter().any(|output| output.format == Format::Raw),
-        hasher: sinks.iter().any(Sink::is_hashed).then(|| Hasher::new(disk.len())),
+        raw,
+        hasher: (raw && known(Format::Raw).is_none()).then(|| Hasher::new(disk.len())),
         compress: outputs.iter().any(|output| output.format == Format::Qcow2),
         earlier: earlier.qcow2,
     };
+    // Where all is read anyway, it is not read twice.
+    let looks = !raw && !earlier.qcow2.is_empty() && known(Format::Qcow2).is_none();
+    let mut ahead = if looks { Ahead::look(&job, threads)? } else { Ahead::default() };
+    let mut plan = ahead.plan.take();
+    let sinks = outputs.iter().map(|output| Sink::new(disk, *output, known(output.format), plan.take()));
+    let mut sinks = sinks.collect::<Result<Vec<_>, _>>()?;
     let mut done = 0;
-    pipeline::run(&job, threads, |chunk| {
+    ahead.run(&job, threads, |chunk| {
         for sink in &mut sinks {
             match sink {
                 Sink::Raw(raw) => raw.append(chunk)?,
@@ -166,21 +177,20 @@ enum Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    fn new(disk: &Disk, Output { format, file }: Output<'a>, earlier: &Earlier<'_>) -> Result<Self, WriteError> {
+    fn new(
+        disk: &Disk,
+        Output { format, file }: Output<'a>,
+        known: Option<KnownFile>,
+        plan: Option<Plan>,
+    ) -> Result<Self, WriteError> {
         let found = file.metadata().map_err(|source| output_error(format, "examine", 0, source))?.len();
         if found != 0 {
             return Err(WriteError::NotEmpty { format, len: found });
         }
-        let known = earlier.same.iter().find(|known| known.format == format).copied();
         Ok(match format {
             Format::Raw => Self::Raw(RawWriter::new(file, disk.len(), known)?),
-            Format::Qcow2 => Self::Qcow2(Box::new(Qcow2Writer::new(file, disk.len(), known)?)),
+            Format::Qcow2 => Self::Qcow2(Box::new(Qcow2Writer::new(file, disk.len(), known, plan)?)),
         })
-    }
-
-    /// Whether the workers hash what they write to it.
-    fn is_hashed(&self) -> bool {
-        matches!(self, Self::Raw(raw) if !raw.is_known())
     }
 
     fn finish(self) -> Result<Written, WriteError> {

@@ -58,6 +58,13 @@ pub enum Stored {
     Compressed(Range<usize>),
 }
 
+impl Stored {
+    /// End of the compressed cluster in `packed`.
+    fn packed_end(&self) -> Option<usize> {
+        if let Self::Compressed(range) = self { Some(range.end) } else { None }
+    }
+}
+
 /// A cluster of a chunk.
 #[derive(Clone, Debug)]
 pub struct Cluster {
@@ -72,6 +79,7 @@ pub struct Cluster {
 #[derive(Default)]
 pub struct Chunk {
     at: u64,
+    len: usize,
     /// Its bytes. Where only clusters are wanted, those of the clusters that are not plain may be anything.
     pub data: Vec<u8>,
     /// One for each cluster, when clusters are compressed.
@@ -89,7 +97,19 @@ impl Chunk {
     pub fn set_range(&mut self, at: u64, disk_len: u64) {
         self.at = at;
         // At most CHUNK, which fits.
-        self.data.resize(usize::try_from((disk_len - at).min(CHUNK)).unwrap_or_default(), 0);
+        self.len = usize::try_from((disk_len - at).min(CHUNK)).unwrap_or_default();
+        self.data.resize(self.len, 0);
+    }
+
+    /// Gives up the memory that its clusters do not need; returns how much they do.
+    pub fn shrink(&mut self) -> usize {
+        let packed = self.clusters.iter().filter_map(|cluster| cluster.stored.packed_end()).max();
+        self.packed.truncate(packed.unwrap_or(0));
+        self.packed.shrink_to_fit();
+        if self.clusters.iter().all(|cluster| cluster.stored != Stored::Plain) {
+            self.data = Vec::new();
+        }
+        self.packed.len() + self.data.len()
     }
 
     /// Position on the disk.
@@ -97,9 +117,14 @@ impl Chunk {
         self.at
     }
 
+    /// Bytes of the disk.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     /// End (exclusive) on the disk.
     pub fn end(&self) -> u64 {
-        self.at + self.data.len() as u64
+        self.at + self.len as u64
     }
 
     /// The runs of blocks that are not all zeros, with their positions on the disk: what a raw file has no hole for.
@@ -139,7 +164,7 @@ impl<'a> Worker<'a> {
         if self.job.raw {
             self.blocks(chunk);
         }
-        if self.job.compress { self.clusters(chunk) } else { Ok(()) }
+        if self.job.compress { self.clusters(chunk, self.all_known(chunk)) } else { Ok(()) }
     }
 
     fn read(&self, chunk: &mut Chunk, range: Range<usize>) -> Result<(), WriteError> {
@@ -160,14 +185,31 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn clusters(&mut self, chunk: &mut Chunk) -> Result<(), WriteError> {
-        let len = chunk.data.len();
+    /// Says of the chunk's clusters what they will be, if all are in earlier files; else [processes](Self::process) it. Tells
+    /// whether it did.
+    pub fn look(&mut self, chunk: &mut Chunk) -> Result<bool, WriteError> {
+        let known = self.all_known(chunk);
+        let mut packed = 0;
+        let planned = known.iter().map(|(_, Known { name, place })| {
+            let (_, place) = (*place)?;
+            let stored = stored_at(place, packed);
+            packed = stored.packed_end().unwrap_or(packed);
+            Some(Cluster { stored, name: *name, crc: place.crc })
+        });
+        let Some(planned) = planned.collect() else { return self.clusters(chunk, known).map(|()| true) };
+        chunk.clusters = planned;
+        Ok(false)
+    }
+
+    fn all_known(&self, chunk: &Chunk) -> Vec<(Range<usize>, Known<'a>)> {
+        let ranges = (0..chunk.len).step_by(CLUSTER).map(|start| start..chunk.len.min(start + CLUSTER));
+        ranges.map(|range| (range.clone(), self.known(chunk, range))).collect()
+    }
+
+    fn clusters(&mut self, chunk: &mut Chunk, known: Vec<(Range<usize>, Known<'a>)>) -> Result<(), WriteError> {
+        let len = chunk.len;
         // Once and for all chunks: what is kept of each cluster is smaller than it, and one is being compressed.
         chunk.packed.resize(usize::try_from(CHUNK).unwrap_or(len) + zstd::zstd_safe::compress_bound(CLUSTER), 0);
-        let known: Vec<_> = (0..len)
-            .step_by(CLUSTER)
-            .map(|start| (start..len.min(start + CLUSTER), self.known(chunk, start..len.min(start + CLUSTER))))
-            .collect();
         for run in known.chunk_by(|(_, a), (_, b)| a.place.is_none() == b.place.is_none()) {
             if let [(first, Known { place: None, .. }), ..] = run
                 && !self.job.all_is_read()
@@ -188,9 +230,7 @@ impl<'a> Worker<'a> {
                     self.compress(chunk, range, packed)?
                 }
             };
-            if let Stored::Compressed(range) = &stored {
-                packed = range.end;
-            }
+            packed = stored.packed_end().unwrap_or(packed);
             chunk.clusters.push(Cluster { stored, name, crc });
         }
         Ok(())
@@ -212,12 +252,12 @@ impl<'a> Worker<'a> {
         range: Range<usize>,
         packed: usize,
     ) -> Option<(Stored, u32)> {
-        let len = usize::try_from(place.len).ok()?;
-        let (stored, part) = match len {
-            0 => return Some((Stored::Zero, place.crc)),
-            CLUSTER if self.job.all_is_read() => return Some((Stored::Plain, place.crc)),
-            CLUSTER => (Stored::Plain, &mut chunk.data[range]),
-            _ => (Stored::Compressed(packed..packed + len), &mut chunk.packed[packed..packed + len]),
+        let stored = stored_at(place, packed);
+        let part = match &stored {
+            Stored::Zero => return Some((stored, place.crc)),
+            Stored::Plain if self.job.all_is_read() => return Some((stored, place.crc)),
+            Stored::Plain => &mut chunk.data[range],
+            Stored::Compressed(range) => &mut chunk.packed[range.clone()],
         };
         file.read_exact_at(part, place.at).ok()?;
         (crc32fast::hash(part) == place.crc).then_some((stored, place.crc))
@@ -251,4 +291,13 @@ impl<'a> Worker<'a> {
 struct Known<'a> {
     name: Option<ClusterName>,
     place: Option<(&'a File, Place)>,
+}
+
+/// How a cluster that is stored there is stored, behind `packed` bytes of compressed ones.
+fn stored_at(place: Place, packed: usize) -> Stored {
+    match usize::try_from(place.len) {
+        Ok(0) => Stored::Zero,
+        Ok(len) if len < CLUSTER => Stored::Compressed(packed..packed + len),
+        _ => Stored::Plain,
+    }
 }

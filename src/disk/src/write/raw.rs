@@ -27,14 +27,8 @@ enum Digest {
 impl<'a> RawWriter<'a> {
     pub fn new(file: &'a File, len: u64, known: Option<KnownFile>) -> Result<Self, WriteError> {
         let output = OutputFile::new(Format::Raw, file, len)?;
-        let known = known.filter(|known| known.file_len == len);
         let digest = known.map_or_else(|| Digest::Tree(Tree::new(len)), |known| Digest::Known(known.digest));
         Ok(Self { output, len, digest })
-    }
-
-    /// Whether its digest is known before it is written.
-    pub fn is_known(&self) -> bool {
-        matches!(self.digest, Digest::Known(_))
     }
 
     /// Writes what is not a hole of `chunk`, and takes its hashes.

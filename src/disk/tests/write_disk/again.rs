@@ -146,6 +146,20 @@ fn what_is_damaged_in_the_earlier_file_is_made_again() {
 }
 
 #[test]
+fn more_can_be_new_than_is_kept_in_memory() {
+    let first = First::new();
+    let file = File::open(&first.path).unwrap();
+    let mut sources = Sources::default();
+    let base = sources.add(Arc::new(Named::new(Arc::new(mixed(8 << 20)), [255; 32])));
+    let new = sources.add(Arc::new(noise(3, 70 << 20)));
+    let mut map = Map::hole(80 * MIB);
+    map.push(Extent { at: 65_536, len: 4 * MIB, source: base, offset: 0 });
+    map.push(Extent { at: 5 * MIB, len: 70 * MIB, source: new, offset: 0 });
+    map.push(Extent { at: 75 * MIB, len: 4 * MIB, source: base, offset: 4 * MIB });
+    first.assert_same(&Disk::new(map, sources), &file, "70 MiB are new");
+}
+
+#[test]
 fn both_formats_are_written_again() {
     let first = First::new();
     let file = File::open(&first.path).unwrap();

@@ -6,8 +6,9 @@ use super::CLUSTER_LEN;
 const BLOCK_ENTRIES: u64 = CLUSTER_LEN / 2;
 /// Refcount blocks that one cluster of the refcount table names.
 const TABLE_ENTRIES: u64 = CLUSTER_LEN / 8;
-/// Gaps that are remembered. One is left wherever a plain cluster interrupts compressed ones, and most are filled soon.
-const MAX_FREE: usize = 64;
+/// How far before the end of the file gaps are still filled, in bytes. One is left wherever a plain cluster interrupts compressed
+/// ones, and most are filled soon; what stands further ahead is complete, so that it can be hashed.
+const REACH: u64 = 16 << 20;
 
 /// Hands out places in a file that grows.
 pub struct Layout {
@@ -65,15 +66,10 @@ impl Layout {
         let start = self.end();
         self.refcounts.push(0);
         let end = self.end();
+        self.free.retain(|free| free.end + REACH >= end);
         match self.free.last_mut() {
             Some(last) if last.end == start => last.end = end,
-            _ => {
-                if self.free.len() == MAX_FREE {
-                    let smallest = self.free.iter().enumerate().min_by_key(|(_, free)| free.end - free.start);
-                    smallest.map(|(i, _)| i).map(|i| self.free.remove(i));
-                }
-                self.free.push(start..end);
-            }
+            _ => self.free.push(start..end),
         }
         self.free.len() - 1
     }
@@ -121,15 +117,16 @@ mod tests {
     }
 
     #[test]
-    fn few_gaps_are_remembered_the_largest() {
+    fn gaps_far_from_the_end_stay() {
         let mut layout = Layout::new(1);
-        for i in 0..200 {
+        for i in 0..250 {
             layout.compressed(CLUSTER_LEN - 100 - i);
             layout.clusters(1);
         }
-        assert_eq!(layout.free.len(), MAX_FREE);
         assert!(layout.free.is_sorted_by(|a, b| a.end <= b.start));
-        assert_eq!(layout.free.last().map(|free| free.end - free.start), Some(299));
+        let first = layout.free.first().map(|free| layout.end() - free.end);
+        assert_eq!(first, Some(REACH + CLUSTER_LEN), "a plain cluster came behind the last compressed one");
+        assert_eq!(layout.free.last().map(|free| free.end - free.start), Some(349));
     }
 
     #[test]

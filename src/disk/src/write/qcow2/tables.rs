@@ -1,0 +1,182 @@
+//! What stands where in a qcow2 file, from the lengths of its clusters: no byte of them is needed.
+
+use std::ops::Range;
+
+use super::layout::{Layout, Refcounts};
+use super::{CLUSTER, CLUSTER_BITS, CLUSTER_LEN, index};
+use crate::image::Format;
+use crate::write::chunk::{Chunk, Stored};
+use crate::write::{Clusters, Place, WriteError};
+
+/// Entries of an L2 table, of 8 bytes.
+const L2_ENTRIES: usize = CLUSTER / 8;
+/// Bytes of the disk that an L2 table describes.
+const L2_REACH: u64 = (L2_ENTRIES * CLUSTER) as u64;
+/// QEMU reads no larger L1 table.
+const MAX_L1_ENTRIES: u64 = (32 << 20) / 8;
+/// What the reference count of a plain cluster or table being exactly one is told by.
+const COPIED: u64 = 1 << 63;
+const COMPRESSED: u64 = 1 << 62;
+/// Lowest bit of the sector count in the entry of a compressed cluster.
+const SECTORS_SHIFT: u32 = 62 - (CLUSTER_BITS - 8);
+
+/// Bytes of the file that are written at once.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Offset in the file.
+    pub at: u64,
+    pub bytes: Bytes,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Bytes {
+    /// Of the data of a chunk.
+    Plain(Range<usize>),
+    /// Of the compressed clusters of a chunk.
+    Packed(Range<usize>),
+    /// A table or the header.
+    Table(Vec<u8>),
+}
+
+/// What is left when the last cluster has its place.
+pub struct End {
+    /// The tables behind it.
+    pub tables: Vec<Piece>,
+    /// What the file begins with.
+    pub header: Vec<u8>,
+    pub file_len: u64,
+    /// The clusters whose bytes have names, in the order of the disk.
+    pub clusters: Clusters,
+}
+
+/// The tables of a file, as far as it is made.
+pub struct Tables {
+    disk_len: u64,
+    layout: Layout,
+    l1: Vec<u64>,
+    /// The L2 table that is being filled.
+    l2: Vec<u64>,
+    l2_index: u64,
+    clusters: Clusters,
+}
+
+impl Tables {
+    pub fn new(disk_len: u64) -> Result<Self, WriteError> {
+        let refuse = |reason| WriteError::Length { format: Format::Qcow2, len: disk_len, reason };
+        if !disk_len.is_multiple_of(512) {
+            return Err(refuse("it is not a multiple of 512, and QEMU would drop the last bytes"));
+        }
+        let l1_len = disk_len.div_ceil(L2_REACH);
+        if l1_len > MAX_L1_ENTRIES {
+            return Err(refuse("its L1 table would be larger than 32 MiB"));
+        }
+        let l1 = vec![0; usize::try_from(l1_len).map_err(|_| refuse("its L1 table does not fit into memory"))?];
+        // The first cluster is the header's.
+        let (layout, l2, clusters) = (Layout::new(1), vec![0; L2_ENTRIES], Clusters::default());
+        Ok(Self { disk_len, layout, l1, l2, l2_index: 0, clusters })
+    }
+
+    /// Gives the clusters of the next chunk of the disk their places.
+    pub fn place(&mut self, chunk: &Chunk) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        for (i, cluster) in chunk.clusters.iter().enumerate() {
+            let start = i * CLUSTER;
+            let (at, len, entry) = match &cluster.stored {
+                Stored::Zero => (0, 0, 0),
+                Stored::Plain => {
+                    let at = self.layout.clusters(1);
+                    let end = chunk.len().min(start + CLUSTER);
+                    pieces.push(Piece { at, bytes: Bytes::Plain(start..end) });
+                    (at, CLUSTER, at | COPIED)
+                }
+                Stored::Compressed(range) => {
+                    let len = range.len() as u64;
+                    let at = self.layout.compressed(len);
+                    packed(&mut pieces, at, range);
+                    let more_sectors = (at + len - 1) / 512 - at / 512;
+                    (at, range.len(), at | more_sectors << SECTORS_SHIFT | COMPRESSED)
+                }
+            };
+            if let Some(name) = cluster.name {
+                // At most a cluster's length.
+                let len = u32::try_from(len).unwrap_or(u32::MAX);
+                self.clusters.push(name, Place { at, len, crc: cluster.crc });
+            }
+            if entry != 0 {
+                self.enter((chunk.at() + start as u64) / CLUSTER_LEN, entry, &mut pieces);
+            }
+        }
+        pieces
+    }
+
+    /// Notes where a cluster of the disk is.
+    fn enter(&mut self, guest: u64, entry: u64, pieces: &mut Vec<Piece>) {
+        if guest / L2_ENTRIES as u64 != self.l2_index {
+            self.close_l2(pieces);
+            self.l2_index = guest / L2_ENTRIES as u64;
+        }
+        self.l2[index(guest % L2_ENTRIES as u64)] = entry;
+    }
+
+    /// Places the current L2 table, if anything is in it, and empties it.
+    fn close_l2(&mut self, pieces: &mut Vec<Piece>) {
+        if self.l2.iter().any(|entry| *entry != 0) {
+            let at = self.layout.clusters(1);
+            pieces.push(Piece { at, bytes: Bytes::Table(big_endian(&self.l2)) });
+            self.l1[index(self.l2_index)] = at | COPIED;
+            self.l2.fill(0);
+        }
+    }
+
+    /// Places what follows the last cluster.
+    pub fn finish(mut self) -> End {
+        let mut tables = Vec::new();
+        self.close_l2(&mut tables);
+        let l1_at = self.layout.clusters((self.l1.len() as u64 * 8).div_ceil(CLUSTER_LEN));
+        tables.push(Piece { at: l1_at, bytes: Bytes::Table(big_endian(&self.l1)) });
+        let refcounts = self.layout.finish();
+        let header = self.header(l1_at, &refcounts);
+        let Refcounts { blocks, blocks_at, table, table_at, file_len, .. } = refcounts;
+        tables.push(Piece { at: blocks_at, bytes: Bytes::Table(blocks) });
+        tables.push(Piece { at: table_at, bytes: Bytes::Table(big_endian(&table)) });
+        End { tables, header, file_len, clusters: self.clusters }
+    }
+
+    /// The header, as words of 64 bits, and the empty list of its extensions.
+    fn header(&self, l1_at: u64, refcounts: &Refcounts) -> Vec<u8> {
+        let words = [
+            0x5146_49fb_0000_0003,          // magic, version
+            0,                              // backing_file_offset
+            u64::from(CLUSTER_BITS),        // backing_file_size, cluster_bits
+            self.disk_len,                  // size
+            self.l1.len() as u64,           // crypt_method, l1_size
+            l1_at,                          // l1_table_offset
+            refcounts.table_at,             // refcount_table_offset
+            refcounts.table_clusters << 32, // refcount_table_clusters, nb_snapshots
+            0,                              // snapshots_offset
+            1 << 3,                         // incompatible_features: compression type
+            0,                              // compatible_features
+            0,                              // autoclear_features
+            4 << 32 | 112,                  // refcount_order (16 bits), header_length
+            1 << 56,                        // compression_type: zstd
+            0,                              // end of the header extensions
+        ];
+        big_endian(&words)
+    }
+}
+
+/// Compressed clusters that stand back to back, here and in the file, are one piece.
+fn packed(pieces: &mut Vec<Piece>, at: u64, range: &Range<usize>) {
+    match pieces.last_mut() {
+        Some(Piece { at: start, bytes: Bytes::Packed(last) })
+            if last.end == range.start && *start + last.len() as u64 == at =>
+        {
+            last.end = range.end;
+        }
+        _ => pieces.push(Piece { at, bytes: Bytes::Packed(range.clone()) }),
+    }
+}
+
+fn big_endian(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
