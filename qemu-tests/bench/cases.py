@@ -1,6 +1,6 @@
 """The cases of the table: each a function of a `Bench` that gives rows. Every run is a whole process, and every bake has a folder of its own."""
 
-import json
+import itertools
 import os
 import pathlib
 import shutil
@@ -22,8 +22,9 @@ MIB = 1 << 20
 class Bench:
     """What the cases share: inputs, a folder to work in, how many runs."""
 
-    def __init__(self, vmbake, base, inputs, work, options):
-        self.vmbake, self.base, self.inputs, self.work = pathlib.Path(vmbake).resolve(), base, inputs, pathlib.Path(work)
+    def __init__(self, vmbake, bases, inputs, work, options):
+        self.vmbake, self.bases, self.base = pathlib.Path(vmbake).resolve(), bases, bases["amd64"]
+        self.inputs, self.work = inputs, pathlib.Path(work)
         self.options, self.count, self._finished = options, 0, None
         self.environment = {"SOURCE_DATE_EPOCH": "1700000000"}
 
@@ -34,10 +35,16 @@ class Bench:
         folder.mkdir(parents=True)
         return folder
 
-    def bake(self, out, form, manifest=None, kind=KIND, size=None):
-        """The command of a bake into `out`."""
-        return [self.vmbake, "bake", kind, "--arch", "amd64", "--offline", "--manifest", manifest or self.inputs.manifests[kind], "--store",
+    def bake(self, out, form, manifest=None, size=None):
+        """The command of a bake of `KIND` into `out`."""
+        return [self.vmbake, "bake", KIND, "--arch", "amd64", "--offline", "--manifest", manifest or self.inputs.manifests[KIND], "--store",
                 self.inputs.store, "--base", self.base, "--size", size or self.options.size, "--format", form, "--force", "--out", out]
+
+    def bake_pinned(self, out, form, kinds, arches):
+        """The command of one bake of all these, each with the base that its manifest pins."""
+        arches = [part for arch in arches for part in ("--arch", arch)]
+        return [self.vmbake, "bake", *kinds, *arches, "--offline", "--manifests", next(iter(self.inputs.pinned.values())).parent, "--store",
+                self.inputs.store, "--size", self.options.size, "--format", form, "--force", "--out", out]
 
     def run(self, command, *inputs):
         """Runs a command when its inputs are in the state of the page cache that was asked for, and nothing is left to be written."""
@@ -174,26 +181,24 @@ def unchanged(bench):
 
 
 def many(bench):
-    """Every kind for which there are inputs, by one command, and each by itself as on a machine that bakes nothing else."""
-    manifests = next(iter(bench.inputs.manifests.values())).parent
+    """Every kind and architecture for which there are inputs, by one command, and each by itself as on a machine that bakes nothing else."""
+    kinds, arches = list(bench.inputs.pinned), list(bench.bases)
     for form in ("qcow2", "raw,qcow2"):
         singles, runs = [], []
         for _ in range(bench.options.runs):
             alone = []
-            for kind in bench.inputs.manifests:
+            for arch, kind in itertools.product(arches, kinds):
                 bench.cold_store()
                 out = bench.folder()
-                alone.append(bench.measured(bench.bake(out, form, kind=kind)))
+                alone.append(bench.measured(bench.bake_pinned(out, form, [kind], [arch])))
                 shutil.rmtree(out)
             singles.append(measure.Usage(sum(usage.wall for usage in alone), sum(usage.cpu for usage in alone), 0))
             bench.cold_store()
             out = bench.folder()
-            command = [bench.vmbake, "bake", *bench.inputs.manifests, "--offline", "--manifests", manifests, "--store", bench.inputs.store,
-                       "--base", bench.base, "--size", bench.options.size, "--format", form, "--force", "--out", out]
-            runs.append(bench.measured(command))
+            runs.append(bench.measured(bench.bake_pinned(out, form, kinds, arches)))
             shutil.rmtree(out)
-        kinds = " and ".join(bench.inputs.manifests)
-        yield Row.ratio(f"{kinds} to {form} in one command", 0.8, runs, "each by itself", singles)
+        case = f"{' and '.join(kinds)}, {' and '.join(arches)}, to {form} in one command"
+        yield Row.ratio(case, 0.8, runs, "each by itself", singles)
 
 
 def memory(bench):
@@ -238,7 +243,7 @@ def peers(bench):
             yield Row.skip(case, f"missing: {', '.join(missing)}" if missing else "needs root", 1 / factor)
             continue
         if not (folder / "site").exists():
-            site(folder, bench.inputs.work)
+            site(folder, bench.inputs.folder)
         command = [HERE / f"peers/{name}.sh", bench.base, bench.options.size, folder / "site", ROOT / "layers", folder / "made.qcow2"]
         try:
             notes = appliance(bench) if name == "virt-customize" else {}

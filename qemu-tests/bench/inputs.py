@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""inputs.py FOLDER KINDS [SCALE]: makes what the table is measured on, in FOLDER: the artifacts of knd and knc in KINDS, a folder of
-upstream/bake.py, in the sizes of real releases, about 650 MB.
+"""inputs.py FOLDER SCALE ARCH=BASE...: makes what the table is measured on, in FOLDER: for each architecture the artifacts of knd and knc
+that upstream/bake.py baked, in the sizes of real releases, about 650 MB, and manifests that pin the disk image BASE as well.
 
 The release sites on loopback (upstream/) serve real programs where Debian has them, and small stand-ins for the others. Here each
 stand-in is filled up to the size of a release with bytes of a real program, kubectl, from a place of its own on: so each compresses as
@@ -34,14 +34,15 @@ CHANGED, CHANGED_MB, RELEASES = "kubelet", 60, 5
 
 
 class Inputs:
-    """Manifests and a store below `folder`."""
+    """Manifests of an architecture, and a store, below `folder`."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, arch=ARCH):
         self.folder = pathlib.Path(folder)
-        self.work = self.folder / ARCH
-        self.store = self.work / "store"
-        self.manifests = {kind: self.work / f"manifests/{bake.target(kind, ARCH)}.json" for kind in bake.KINDS}
-        self.releases = [self.work / f"releases/{number}.json" for number in range(RELEASES)]
+        self.store = self.folder / "store"
+        self.manifests = {kind: self.folder / f"manifests/{bake.target(kind, arch)}.json" for kind in bake.KINDS}
+        # The same, with a base image that is in the store.
+        self.pinned = {kind: self.folder / f"pinned/{path.name}" for kind, path in self.manifests.items()}
+        self.releases = [self.folder / f"releases/{number}.json" for number in range(RELEASES)]
 
     def blob(self, artifact):
         return self.store / "blobs" / artifact["digest"].replace(":", "/")
@@ -57,25 +58,27 @@ class Inputs:
         return sum(artifact["size"] for artifact in self.artifacts(kind).values())
 
 
-def make(folder, kinds, scale="1"):
-    """Makes the inputs unless they are there; programs have `scale` times their size."""
-    with open(pathlib.Path(kinds) / "lock", "a") as lock:
+def make(folder, scale, bases):
+    """Makes the inputs unless they are there; programs have `scale` times their size. `bases` are disk images by architecture."""
+    folder = pathlib.Path(folder)
+    with open(bake.FOLDER / "lock", "a") as lock:
         # They are not baked meanwhile.
         fcntl.flock(lock, fcntl.LOCK_SH)
-        _make(Inputs(folder), Inputs(kinds), scale)
-
-
-def _make(made, source, scale):
-    texts = [path.read_bytes() for path in (pathlib.Path(__file__), *source.manifests.values())]
-    key = hashlib.sha256(b"".join(texts) + scale.encode()).hexdigest()
-    if (made.folder / "key").exists() and (made.folder / "key").read_text() == key:
-        return
-    shutil.rmtree(made.folder, ignore_errors=True)
-    (made.work / "manifests").mkdir(parents=True)
-    (made.work / "releases").mkdir()
-    shutil.copytree(source.store / "blobs", made.store / "blobs")
-    _enlarge(made, source, float(scale))
-    (made.folder / "key").write_text(key)
+        sources = {arch: Inputs(bake.FOLDER / arch, arch) for arch in bases}
+        texts = [path.read_bytes() for source in sources.values() for path in source.manifests.values()]
+        key = hashlib.sha256(pathlib.Path(__file__).read_bytes() + b"".join(texts) + f"{scale} {bases}".encode()).hexdigest()
+        if (folder / "key").exists() and (folder / "key").read_text() == key:
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in ("manifests", "pinned", "releases"):
+            (folder / name).mkdir(parents=True)
+        for arch, source in sources.items():
+            made = Inputs(folder, arch)
+            shutil.copytree(source.store / "blobs", made.store / "blobs", dirs_exist_ok=True)
+            _enlarge(made, source, scale)
+            _pin(made, pathlib.Path(bases[arch]).read_bytes())
+        _change(Inputs(folder), sources[ARCH], scale)
+        (folder / "key").write_text(key)
 
 
 def _enlarge(made, source, scale):
@@ -85,7 +88,7 @@ def _enlarge(made, source, scale):
     for name, artifact in source.artifacts("knc").items():
         if megabytes := PROGRAMS_MB.get(name):
             size = int(megabytes * 1e6 * scale)
-            made.blob(artifact).unlink()
+            made.blob(artifact).unlink(missing_ok=True)
             content = WAYS[artifact["type"]](source.blob(artifact), lambda program, n=name, s=size: fill(program, s, filler, n))
             changes[name] = put(made, artifact["digest"], content)
     for kind, path in source.manifests.items():
@@ -93,7 +96,20 @@ def _enlarge(made, source, scale):
         for name, artifact in document["vmconfig"]["dependencies"].items():
             artifact.update(changes.get(name, {}))
         made.manifests[kind].write_text(text(document))
-    program = source.blob(source.artifacts("knc")[CHANGED]).read_bytes()
+
+
+def _pin(made, base):
+    """Writes the manifests that pin a base image."""
+    for kind, path in made.manifests.items():
+        document = json.loads(path.read_text())
+        pinned = {"type": "qcow2", "url": "https://example.org/base.qcow2", "version": "1", **put(made, "sha256:", base)}
+        document["vmconfig"]["os"]["image"] = pinned
+        made.pinned[kind].write_text(text(document))
+
+
+def _change(made, source, scale):
+    """Makes the releases of one artifact."""
+    filler, program = (source.blob(source.artifacts("knc")[name]).read_bytes() for name in (FILLER, CHANGED))
     document = json.loads(made.manifests["knc"].read_text())
     artifact = document["vmconfig"]["dependencies"][CHANGED]
     for number, path in enumerate(made.releases):
@@ -163,4 +179,4 @@ def package(blob, enlarge):
 WAYS = {"binary": binary, "tar.gz": archive, "deb": package}
 
 if __name__ == "__main__":
-    make(*sys.argv[1:])
+    make(sys.argv[1], float(sys.argv[2]), dict(base.split("=", 1) for base in sys.argv[3:]))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""table.py VMBAKE BASE [OPTION...]: the table of what a bake costs, beside the ordinary ways, in one run on this machine and from one input: BASE,
-and the artifacts of knd and knc in the sizes of real releases (inputs.py).
+"""table.py VMBAKE BASE [OPTION...]: the table of what a bake costs, beside the ordinary ways, in one run on this machine and from one input: BASE
+(amd64), and the artifacts of knd and knc in the sizes of real releases (inputs.py).
 
 Every run is a whole process; of several, the median counts. Before each, all that is still to be written is synced, and the inputs are
 read into the page cache; --cold-pages drops that instead. "Store cold" is a store with downloaded files alone, "store warm" one that a
@@ -18,6 +18,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "checks"), str(HERE.parent / "upstream")]
+import bake  # noqa: E402
 import inputs  # noqa: E402
 import host  # noqa: E402
 import row  # noqa: E402
@@ -29,8 +30,8 @@ def arguments():
     parser = argparse.ArgumentParser(prog="table.py")
     parser.add_argument("vmbake")
     parser.add_argument("base")
-    parser.add_argument("--kinds", type=pathlib.Path, default=ROOT / "target/kinds", help="folder of upstream/bake.py")
-    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "target/bench", help="takes some 8 GB, 4 more with --only memory")
+    parser.add_argument("--arm64", metavar="BASE", help="of that architecture, too, where several images are baked at once")
+    parser.add_argument("--work", type=pathlib.Path, default=ROOT / "target/bench", help="takes some 16 GB")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "docs/bench/table.json")
     parser.add_argument("--size", default="8G", help="of the disk")
     parser.add_argument("--runs", type=int, default=3, choices=range(1, inputs.RELEASES + 1))
@@ -44,13 +45,16 @@ def arguments():
 def main():
     options = arguments()
     about = host.describe(options.vmbake, ROOT)
+    bases = {"amd64": options.base} | ({"arm64": options.arm64} if options.arm64 else {})
+    bake.bake(options.vmbake, bases)
     # A process of its own: the memory that it takes would count as the first of every process that this one starts.
-    subprocess.run([HERE / "inputs.py", options.work / "inputs", options.kinds, str(options.scale)], check=True)
+    named = [f"{arch}={base}" for arch, base in bases.items()]
+    subprocess.run([HERE / "inputs.py", options.work / "inputs", str(options.scale), *named], check=True)
     made = inputs.Inputs(options.work / "inputs")
     work = options.work / "work"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    bench = Bench(options.vmbake, options.base, made, work, options)
+    bench = Bench(options.vmbake, bases, made, work, options)
     pages = "dropped before each run" if options.cold_pages else "inputs read before each run"
     print(f"artifacts of knc: {made.bytes('knc') / 1e6:.0f} MB, base {os.stat(options.base).st_size / 1e6:.0f} MB, disk {options.size}; page cache: {pages}")
     rows = []
@@ -73,5 +77,5 @@ def main():
 if __name__ == "__main__":
     try:
         sys.exit(main())
-    except Failed as failed:
+    except (Failed, bake.Failed) as failed:
         sys.exit(f"table.py: {failed}")
