@@ -99,10 +99,12 @@ def _enlarge(made, source, scale):
 
 
 def _pin(made, base):
-    """Writes the manifests that pin a base image."""
+    """Writes the manifests that pin a base image, as if a list of checksums had said what it is: the programs are not those that
+    were proven either."""
     for kind, path in made.manifests.items():
         document = json.loads(path.read_text())
-        pinned = {"type": "qcow2", "url": "https://example.org/base.qcow2", "version": "1", **put(made, "sha256:", base)}
+        pinned = {"type": "qcow2", "url": "https://example.org/base.qcow2", "version": "1", **put(made, "sha256:", base),
+                  "proof": {"type": "checksum", "url": "https://example.org/SHA256SUMS"}}
         document["vmconfig"]["os"]["image"] = pinned
         made.pinned[kind].write_text(text(document))
 

@@ -1,13 +1,16 @@
 //! The whole path of an image, as numbered steps.
 
+mod all;
 mod outputs;
+
+pub use all::bake_all;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk};
+use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk, Disk};
 use vmbake_disk::ext4::{self, AuthorError, ReadError, VolumeOptions};
 use vmbake_disk::image::Format;
 use vmbake_disk::source::ReadAt;
@@ -25,12 +28,13 @@ use crate::manifest::{Digest, Manifest, ManifestError};
 use crate::merge::{MergeError, merge};
 use crate::origin::{self, Ingredients, OriginError};
 use crate::progress::{Progress, human_bytes};
-use crate::publish::PublishError;
+use crate::publish::{Pending, PublishError};
 use crate::sources::Sources;
 use crate::stage::{Plan, StageError};
 use crate::store::Store;
 use crate::sums::Sum;
 use crate::verify::{VerifyError, check};
+use outputs::Unchanged;
 
 /// Why a bake stopped.
 #[derive(Debug, thiserror::Error)]
@@ -153,8 +157,33 @@ pub struct BakedFile {
     pub sum: Sum,
 }
 
+/// An image that only has to be written.
+struct Authored<'a> {
+    request: &'a Request,
+    manifest: Manifest,
+    /// The digest of all that it is made of, where that can be told.
+    inputs: Option<Digest>,
+    /// The record of origins.
+    origins: Vec<u8>,
+    disk: Disk,
+    again: Again<'a>,
+    pending: Vec<(Format, Pending)>,
+}
+
+/// What came of the first steps of a bake. Nothing of the output directory that other bakes use was changed.
+enum Prepared<'a> {
+    /// Nothing is left to be done, but that these digests must be listed.
+    Unchanged(&'a Request, Box<Unchanged>),
+    Authored(Box<Authored<'a>>),
+}
+
 /// Bakes an image.
 pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> {
+    author(request, progress)?.write(progress)
+}
+
+/// Does all but writing the disk.
+fn author<'a>(request: &'a Request, progress: &Progress) -> Result<Prepared<'a>, BakeError> {
     // 1. What the last bake made of the same inputs stays. Else the outputs get their place first: a bake that could not be
     //    published must not run.
     let manifest = Manifest::load(&request.manifest)?;
@@ -163,8 +192,8 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     let targets = request.targets(&manifest.name());
     let again = Again::look(&request.store, &targets);
     let inputs = Inputs::new(&manifest, &layers, request.size);
-    if let Some(baked) = request.unchanged(&manifest, &inputs, &again, progress)? {
-        return Ok(baked);
+    if let Some(unchanged) = request.unchanged(&manifest, &inputs, &again, progress)? {
+        return Ok(Prepared::Unchanged(request, Box::new(unchanged)));
     }
     let pending = request.outputs(&targets)?;
 
@@ -213,14 +242,24 @@ pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> 
     let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
     progress.step("authored", &format!("{} of {}", human_bytes(disk.map().data_len()), human_bytes(disk_len)));
 
-    // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
-    let name = disk.name(0..disk.len()).map(Digest::Sha256);
-    let written = request.write(&disk, name, &again, &pending, progress)?;
-    let (baked, published) = request.publish(&manifest, &origins, pending, &written, progress)?;
-    if let (Some(inputs), Some(disk), Some(published)) = (inputs, name, published) {
-        again.note(inputs, disk, published, written);
+    Ok(Prepared::Authored(Box::new(Authored { request, manifest, inputs, origins, disk, again, pending })))
+}
+
+impl Prepared<'_> {
+    fn write(self, progress: &Progress) -> Result<Baked, BakeError> {
+        let Authored { request, manifest, inputs, origins, disk, again, pending } = match self {
+            Self::Unchanged(request, unchanged) => return Ok(unchanged.list(&request.out)?),
+            Self::Authored(authored) => *authored,
+        };
+        // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
+        let name = disk.name(0..disk.len()).map(Digest::Sha256);
+        let written = request.write(&disk, name, &again, &pending, progress)?;
+        let (baked, published) = request.publish(&manifest, &origins, pending, &written, progress)?;
+        if let (Some(inputs), Some(disk), Some(published)) = (inputs, name, published) {
+            again.note(inputs, disk, published, written);
+        }
+        Ok(baked)
     }
-    Ok(baked)
 }
 
 /// Finds the base's partitions.

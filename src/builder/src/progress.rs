@@ -2,24 +2,46 @@
 //!
 //! Everything goes to stderr; stdout is for data.
 
+use std::sync::Mutex;
+
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::parallel::locked;
 
 /// Reports the steps of a bake.
 #[derive(Debug, Default)]
 pub struct Progress {
     quiet: bool,
+    /// What is not said yet, while something else is reported.
+    held: Mutex<Option<Vec<String>>>,
 }
 
 impl Progress {
     /// Reports to stderr, or not at all when `quiet`.
     pub fn new(quiet: bool) -> Self {
-        Self { quiet }
+        Self { quiet, held: Mutex::default() }
+    }
+
+    /// Reports only when it is released; there are no bars before.
+    pub fn held(quiet: bool) -> Self {
+        Self { quiet, held: Mutex::new(Some(Vec::new())) }
+    }
+
+    /// Says what was held back, and goes on at once from now on.
+    pub fn release(&self) {
+        let mut held = locked(&self.held);
+        held.take().into_iter().flatten().for_each(|line| eprintln!("{line}"));
     }
 
     /// Says what a finished step did.
     pub fn step(&self, name: &str, detail: &str) {
-        if !self.quiet {
-            eprintln!("{name:>9}  {detail}");
+        if self.quiet {
+            return;
+        }
+        let line = format!("{name:>9}  {detail}");
+        match &mut *locked(&self.held) {
+            Some(held) => held.push(line),
+            None => eprintln!("{line}"),
         }
     }
 
@@ -36,8 +58,7 @@ impl Progress {
 
     /// A count of bytes whose total nobody knows; invisible unless stderr is a terminal.
     pub fn counter(&self, name: &'static str) -> ProgressBar {
-        let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(None, target).with_prefix(name);
+        let bar = ProgressBar::with_draw_target(None, self.target()).with_prefix(name);
         match ProgressStyle::with_template("{prefix:>9}  {binary_bytes} {binary_bytes_per_sec}") {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
@@ -46,12 +67,16 @@ impl Progress {
 
     /// A bar over `total` bytes; invisible unless stderr is a terminal.
     pub fn bar(&self, name: &'static str, total: u64) -> ProgressBar {
-        let target = if self.quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-        let bar = ProgressBar::with_draw_target(Some(total), target).with_prefix(name);
+        let bar = ProgressBar::with_draw_target(Some(total), self.target()).with_prefix(name);
         match ProgressStyle::with_template("{prefix:>9}  {wide_bar} {binary_bytes}/{binary_total_bytes} {eta}") {
             Ok(style) => bar.with_style(style),
             Err(_) => bar,
         }
+    }
+
+    fn target(&self) -> ProgressDrawTarget {
+        let hidden = self.quiet || locked(&self.held).is_some();
+        if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
     }
 }
 

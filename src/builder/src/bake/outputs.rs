@@ -16,6 +16,19 @@ use crate::publish::{Pending, PublishError, renew_file};
 use crate::record::Kept;
 use crate::sums::{self, Sum};
 
+/// What an earlier bake made that is still there.
+pub(super) struct Unchanged {
+    baked: Baked,
+    sums: Vec<(String, Sum)>,
+}
+
+impl Unchanged {
+    /// Lists its digests, which an interrupted bake may have removed.
+    pub(super) fn list(self, out: &Path) -> Result<Baked, PublishError> {
+        sums::list(out, &self.sums).map(|()| self.baked)
+    }
+}
+
 impl Request {
     pub(super) fn targets(&self, name: &str) -> Vec<(Format, PathBuf)> {
         self.formats.iter().map(|format| (*format, self.out.join(format!("{name}.{format}")))).collect()
@@ -28,7 +41,7 @@ impl Request {
         inputs: &Inputs,
         again: &Again<'_>,
         progress: &Progress,
-    ) -> Result<Option<Baked>, BakeError> {
+    ) -> Result<Option<Unchanged>, BakeError> {
         let pinned = manifest.content().os.image.as_ref().map(|image| image.digest);
         let base = || match &self.base {
             Some(path) => file_digest(&self.store, path, pinned),
@@ -41,7 +54,7 @@ impl Request {
         let Some(files) = inputs.and_then(|inputs| again.unchanged(&self.formats, &inputs)) else { return Ok(None) };
         policy::check(&self.sources, manifest.content()).map_err(FetchError::from)?;
         let name = |file: &Kept| file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        sums::list(&self.out, &files.iter().map(|file| (name(file), file.sum)).collect::<Vec<_>>())?;
+        let sums = files.iter().map(|file| (name(file), file.sum)).collect();
         let [_, origins, images @ ..] = &files[..] else { return Ok(None) };
         let Sum::Bytes(origins) = origins.sum else { return Ok(None) };
         let outputs = self.targets(&manifest.name()).into_iter().zip(images).map(|((format, path), image)| {
@@ -49,7 +62,7 @@ impl Request {
             BakedFile { path, format: format.to_string(), size: image.size(), sum: image.sum }
         });
         let (name, outputs) = (manifest.name(), outputs.collect());
-        Ok(Some(Baked { name, manifest: manifest.digest(), origins, outputs }))
+        Ok(Some(Unchanged { baked: Baked { name, manifest: manifest.digest(), origins, outputs }, sums }))
     }
 
     pub(super) fn outputs(&self, targets: &[(Format, PathBuf)]) -> Result<Vec<(Format, Pending)>, PublishError> {

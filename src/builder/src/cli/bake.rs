@@ -2,8 +2,7 @@
 
 use super::pinned::Pinned;
 use super::{BakeArgs, Failure, Format, Outcome};
-use crate::bake::{Request, bake};
-use crate::progress::Progress;
+use crate::bake::{Request, bake_all};
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     if args.base.is_some() && args.pinned.has_arches() {
@@ -21,31 +20,31 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     };
     // A store that cannot be written to has nobody who would remove anything from it either.
     let _shared = store.share().ok();
-    // One after the other: each takes both what the one before it has decoded, and the clusters that they share.
-    for Pinned { kind, os, arch, manifest } in args.pinned.each()? {
-        let request = Request {
-            kind,
-            os,
-            arch,
-            manifest,
-            base: args.base.clone(),
-            layers: args.layers.clone(),
-            store: store.clone(),
-            sources: sources.clone(),
-            client: client.clone(),
-            size: args.size,
-            formats: formats.iter().copied().map(Into::into).collect(),
-            out: args.out.clone(),
-            force: args.force,
-            threads,
-        };
-        let baked = bake(&request, &Progress::new(args.json))?;
+    let request = |Pinned { kind, os, arch, manifest }| Request {
+        kind,
+        os,
+        arch,
+        manifest,
+        base: args.base.clone(),
+        layers: args.layers.clone(),
+        store: store.clone(),
+        sources: sources.clone(),
+        client: client.clone(),
+        size: args.size,
+        formats: formats.iter().copied().map(Into::into).collect(),
+        out: args.out.clone(),
+        force: args.force,
+        threads,
+    };
+    let requests: Vec<Request> = args.pinned.each()?.into_iter().map(request).collect();
+    bake_all::<Failure>(&requests, args.json, |baked| {
         if args.json {
             println!("{}", serde_json::to_string_pretty(&baked)?);
         } else {
             baked.outputs.iter().for_each(|output| println!("{}  {}", output.sum, output.path.display()));
         }
-    }
+        Ok(())
+    })?;
     Ok(Outcome::Clean)
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use vmbake::bake::{BakeError, Request, bake};
+use vmbake::bake::{BakeError, Request, bake, bake_all};
 use vmbake::progress::Progress;
 use vmbake::publish::PublishError;
 use vmbake::store::Store;
@@ -158,6 +158,36 @@ fn what_has_changed_is_baked_as_from_nothing() {
         }
         assert_as_from_nothing(&request, what);
     }
+}
+
+#[test]
+fn several_are_baked_as_each_by_itself() {
+    if !can_bake() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let one = both(dir.path());
+    let renamed = dir.path().join("other.json");
+    let text = fs::read_to_string(&one.manifest).unwrap();
+    fs::write(&renamed, text.replace(r#""version": "dev", "kind": "tools""#, r#""version": "2", "kind": "tools""#))
+        .unwrap();
+    let other = Request { manifest: renamed, size: Some(96 << 20), out: dir.path().join("other"), ..one.clone() };
+    let missing = Request { manifest: dir.path().join("none.json"), ..one.clone() };
+    let mut reports = Vec::new();
+    let all = |requests: &[Request], reports: &mut Vec<String>| {
+        bake_all::<BakeError>(requests, true, |baked| {
+            reports.push(serde_json::to_string(&baked).unwrap());
+            Ok(())
+        })
+    };
+    let error = all(&[one.clone(), other.clone(), missing, one.clone()], &mut reports).unwrap_err();
+    assert!(matches!(error, BakeError::Manifest(_)), "{error}");
+    assert_eq!(reports.len(), 2, "those before the one that cannot be baked are there");
+    for request in [&one, &other] {
+        assert_as_from_nothing(request, "one of several");
+    }
+    all(&[one, other], &mut reports).unwrap();
+    assert_eq!(reports[..2], reports[2..], "nothing has changed");
 }
 
 #[test]

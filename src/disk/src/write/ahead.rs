@@ -3,39 +3,51 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 
 use super::WriteError;
 use super::chunk::{Chunk, Job, Worker};
 use super::pipeline;
 use super::qcow2::Plan;
 
-/// Most bytes of compressed chunks that are kept.
-const MAX_KEPT: usize = 64 << 20;
+/// Most bytes of new chunks. Compressed, they are kept in memory.
+const MAX_NEW: usize = 96 << 20;
 
 /// What was found.
 #[derive(Default)]
 pub struct Ahead {
     /// Finished chunks, by their places on the disk.
-    pub chunks: BTreeMap<u64, Chunk>,
-    /// Where everything will be in the file; `None` where more than these chunks must be compressed for that.
+    chunks: BTreeMap<u64, Chunk>,
+    /// Where everything will be in the file; `None` where too much is new.
     pub plan: Option<Plan>,
 }
 
 impl Ahead {
-    /// Looks through all chunks of the disk.
+    /// Looks through all chunks of the disk, and finishes the new ones unless these are too many.
     pub fn look(job: &Job<'_>, threads: NonZeroUsize) -> Result<Self, WriteError> {
-        let (mut chunks, mut kept) = (BTreeMap::new(), 0);
-        let mut plan = Plan::new(job.disk.len())?;
-        pipeline::run(job, threads, pipeline::starts(job.disk), Worker::look, |chunk, is_finished| {
-            plan.add(chunk);
-            if is_finished {
-                kept += chunk.shrink();
-                chunks.insert(chunk.at(), std::mem::take(chunk));
-            }
-            Ok(if kept > MAX_KEPT { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        let (mut found, mut new) = (Vec::new(), 0);
+        let look = |worker: &mut Worker<'_>, chunk: &mut Chunk| Ok(worker.look(chunk));
+        pipeline::run(job, threads, pipeline::starts(job.disk), look, |chunk, stored| {
+            new += if stored.is_none() { chunk.len() } else { 0 };
+            found.push((chunk.at(), stored));
+            Ok(())
         })?;
-        Ok(Self { chunks, plan: (kept <= MAX_KEPT).then_some(plan) })
+        if new > MAX_NEW {
+            return Ok(Self::default());
+        }
+        let mut chunks = BTreeMap::new();
+        let starts = found.iter().filter(|(_, stored)| stored.is_none()).map(|(start, _)| Ok(*start));
+        pipeline::run(job, threads, starts, Worker::process, |chunk, ()| {
+            chunk.shrink();
+            chunks.insert(chunk.at(), std::mem::take(chunk));
+            Ok(())
+        })?;
+        let (mut plan, mut known) = (Plan::new(job.disk.len())?, Chunk::default());
+        for (start, stored) in found {
+            known.set_range(start, job.disk.len());
+            stored.into_iter().for_each(|stored| known.set_stored(&stored));
+            plan.add(chunks.get(&start).unwrap_or(&known));
+        }
+        Ok(Self { chunks, plan: Some(plan) })
     }
 
     /// Has the chunks that are not finished yet processed, and passes all to `consume`, in the order of the disk.
@@ -52,7 +64,7 @@ impl Ahead {
             while let Some(first) = self.chunks.first_entry().filter(|first| *first.key() < chunk.at()) {
                 consume(&first.remove())?;
             }
-            consume(chunk).map(ControlFlow::Continue)
+            consume(chunk)
         })?;
         self.chunks.values().try_for_each(consume)
     }

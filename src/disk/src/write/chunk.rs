@@ -101,15 +101,25 @@ impl Chunk {
         self.data.resize(self.len, 0);
     }
 
-    /// Gives up the memory that its clusters do not need; returns how much they do.
-    pub fn shrink(&mut self) -> usize {
+    /// Makes its clusters such of which so many bytes are stored, for the places that they take.
+    pub fn set_stored(&mut self, lens: &[u32]) {
+        let mut packed = 0;
+        self.clusters.clear();
+        for len in lens {
+            let stored = stored_as(*len, packed);
+            packed = stored.packed_end().unwrap_or(packed);
+            self.clusters.push(Cluster { stored, name: None, crc: 0 });
+        }
+    }
+
+    /// Gives up the memory that its clusters do not need.
+    pub fn shrink(&mut self) {
         let packed = self.clusters.iter().filter_map(|cluster| cluster.stored.packed_end()).max();
         self.packed.truncate(packed.unwrap_or(0));
         self.packed.shrink_to_fit();
         if self.clusters.iter().all(|cluster| cluster.stored != Stored::Plain) {
             self.data = Vec::new();
         }
-        self.packed.len() + self.data.len()
     }
 
     /// Position on the disk.
@@ -185,20 +195,9 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Says of the chunk's clusters what they will be, if all are in earlier files; else [processes](Self::process) it. Tells
-    /// whether it did.
-    pub fn look(&mut self, chunk: &mut Chunk) -> Result<bool, WriteError> {
-        let known = self.all_known(chunk);
-        let mut packed = 0;
-        let planned = known.iter().map(|(_, Known { name, place })| {
-            let (_, place) = (*place)?;
-            let stored = stored_at(place, packed);
-            packed = stored.packed_end().unwrap_or(packed);
-            Some(Cluster { stored, name: *name, crc: place.crc })
-        });
-        let Some(planned) = planned.collect() else { return self.clusters(chunk, known).map(|()| true) };
-        chunk.clusters = planned;
-        Ok(false)
+    /// How many bytes are stored of each cluster, if all are in earlier files.
+    pub fn look(&self, chunk: &Chunk) -> Option<Vec<u32>> {
+        self.all_known(chunk).into_iter().map(|(_, known)| Some(known.place?.1.len)).collect()
     }
 
     fn all_known(&self, chunk: &Chunk) -> Vec<(Range<usize>, Known<'a>)> {
@@ -252,7 +251,7 @@ impl<'a> Worker<'a> {
         range: Range<usize>,
         packed: usize,
     ) -> Option<(Stored, u32)> {
-        let stored = stored_at(place, packed);
+        let stored = stored_as(place.len, packed);
         let part = match &stored {
             Stored::Zero => return Some((stored, place.crc)),
             Stored::Plain if self.job.all_is_read() => return Some((stored, place.crc)),
@@ -293,9 +292,9 @@ struct Known<'a> {
     place: Option<(&'a File, Place)>,
 }
 
-/// How a cluster that is stored there is stored, behind `packed` bytes of compressed ones.
-fn stored_at(place: Place, packed: usize) -> Stored {
-    match usize::try_from(place.len) {
+/// How a cluster is stored of which so many bytes are, behind `packed` bytes of compressed ones.
+fn stored_as(len: u32, packed: usize) -> Stored {
+    match usize::try_from(len) {
         Ok(0) => Stored::Zero,
         Ok(len) if len < CLUSTER => Stored::Compressed(packed..packed + len),
         _ => Stored::Plain,

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::iter;
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
@@ -18,8 +17,7 @@ struct Order<T> {
     reply: SyncSender<Result<(Chunk, T), WriteError>>,
 }
 
-/// Has `work` done on the chunks of the disk that begin at `starts`, and passes each with its result to `consume`, in that order,
-/// until that has enough.
+/// Has `work` done on the chunks of the disk that begin at `starts`, and passes each with its result to `consume`, in that order.
 ///
 /// The first error, in that order, ends all: with the orders gone the workers return.
 pub fn run<'a, T: Send>(
@@ -27,7 +25,7 @@ pub fn run<'a, T: Send>(
     threads: NonZeroUsize,
     starts: impl Iterator<Item = Result<u64, WriteError>>,
     work: impl Fn(&mut Worker<'a>, &mut Chunk) -> Result<T, WriteError> + Sync,
-    mut consume: impl FnMut(&mut Chunk, T) -> Result<ControlFlow<()>, WriteError>,
+    mut consume: impl FnMut(&mut Chunk, T) -> Result<(), WriteError>,
 ) -> Result<(), WriteError> {
     let (orders, inbox) = channel();
     let inbox = Mutex::new(inbox);
@@ -55,9 +53,7 @@ pub fn run<'a, T: Send>(
             }
             let Some(receiver) = pending.pop_front() else { return Ok(()) };
             let (mut chunk, done) = receiver.recv().map_err(|_| WriteError::ThreadLost)??;
-            if consume(&mut chunk, done)?.is_break() {
-                return Ok(());
-            }
+            consume(&mut chunk, done)?;
             spare.push(chunk);
         }
     })

@@ -151,12 +151,12 @@ fn more_can_be_new_than_is_kept_in_memory() {
     let file = File::open(&first.path).unwrap();
     let mut sources = Sources::default();
     let base = sources.add(Arc::new(Named::new(Arc::new(mixed(8 << 20)), [255; 32])));
-    let new = sources.add(Arc::new(noise(3, 70 << 20)));
-    let mut map = Map::hole(80 * MIB);
+    let new = sources.add(Arc::new(noise(3, 100 << 20)));
+    let mut map = Map::hole(110 * MIB);
     map.push(Extent { at: 65_536, len: 4 * MIB, source: base, offset: 0 });
-    map.push(Extent { at: 5 * MIB, len: 70 * MIB, source: new, offset: 0 });
-    map.push(Extent { at: 75 * MIB, len: 4 * MIB, source: base, offset: 4 * MIB });
-    first.assert_same(&Disk::new(map, sources), &file, "70 MiB are new");
+    map.push(Extent { at: 5 * MIB, len: 100 * MIB, source: new, offset: 0 });
+    map.push(Extent { at: 105 * MIB, len: 4 * MIB, source: base, offset: 4 * MIB });
+    first.assert_same(&Disk::new(map, sources), &file, "100 MiB are new");
 }
 
 #[test]
