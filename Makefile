@@ -127,7 +127,7 @@ fuzz: setup ## Fuzz the parsers of the first-boot program, SECONDS for each
 bench: bench-table bench-growth bench-parts bench-boot ## All measurements; takes more than an hour, on a machine that does nothing else
 
 bench-table: base builder ## Compare bakes, queries and memory with cp, qemu-img and the ordinary ways; fails when a bar is missed
-	qemu-tests/bench/table.py $(vmbake) "$$(cat $(cache)/base-path)" --arm64 "$$(qemu-tests/base/foreign.sh arm64)"
+	arm64=$$(qemu-tests/base/foreign.sh arm64) && qemu-tests/bench/table.py $(vmbake) "$$(cat $(cache)/base-path)" --arm64 "$$arm64"
 
 bench-growth: base ## Bake more and more files, bytes and layers, and plot what that costs, into docs/bench
 	qemu-tests/bench/growth.py $(vmbake) "$$(cat $(cache)/base-path)"

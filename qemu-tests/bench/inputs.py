@@ -74,11 +74,17 @@ def make(folder, scale, bases):
             (folder / name).mkdir(parents=True)
         for arch, source in sources.items():
             made = Inputs(folder, arch)
-            shutil.copytree(source.store / "blobs", made.store / "blobs", dirs_exist_ok=True)
+            # Both architectures have some of them.
+            shutil.copytree(source.store / "blobs", made.store / "blobs", dirs_exist_ok=True, copy_function=_copy)
             _enlarge(made, source, scale)
             _pin(made, pathlib.Path(bases[arch]).read_bytes())
         _change(Inputs(folder), sources[ARCH], scale)
         (folder / "key").write_text(key)
+
+
+def _copy(blob, to):
+    if not os.path.exists(to):
+        shutil.copy(blob, to)
 
 
 def _enlarge(made, source, scale):

@@ -3,11 +3,11 @@
 //!
 //! The disk is cut into chunks. Worker threads read each chunk that holds data once, hash the blocks of a raw file and compress
 //! the clusters of qcow2; the calling thread takes the chunks in the order of the disk and writes them. So the bytes of a
-//! file do not depend on the number of threads. At most [`MAX_IN_FLIGHT`] chunks are in memory.
+//! file do not depend on the number of threads. At most [`MAX_IN_FLIGHT`] chunks are in memory, and those that are compressed first.
 //!
 //! What is known of [`Earlier`] files saves work and changes no byte: clusters whose bytes have a known name are taken
-//! over as they were compressed, and a file whose digest is known is not hashed. Where few clusters are new, they are compressed
-//! first: then the place of everything is known before a byte is written, and the file is hashed while it is.
+//! over as they were compressed, and a file whose digest is known is not hashed. Where nothing but qcow2 is written and little of it is
+//! new, that is compressed first: then the place of everything is known before a byte is written, and the file is hashed while it is.
 
 mod ahead;
 mod chunk;
@@ -113,7 +113,7 @@ pub enum WriteError {
     ThreadLost,
 }
 
-/// Chunks that are read, compressed or waiting at one time: with at most 2 MiB for each, 48 MiB.
+/// Chunks that are read, compressed or waiting at one time, beside those that were before: with at most 2 MiB for each, 48 MiB.
 const MAX_IN_FLIGHT: usize = 24;
 
 /// Writes `disk` to each of `outputs` and syncs them; `progress` is told how many more bytes of the disk are done.

@@ -9,13 +9,16 @@ use crate::progress::Progress;
 /// Bakes one image after the other, each with what the one before it has decoded and the clusters that they share, and passes
 /// each to `done` when it is published.
 ///
-/// The first error, in this order, ends all; what is being prepared then comes to its end, and is dropped.
+/// What may have to be downloaded is not prepared ahead: that can take long, and is to be seen. The first error, in the order of the
+/// images, ends all; what is being prepared then comes to its end, and is dropped.
 pub fn bake_all<E: From<BakeError>>(
     requests: &[Request],
     quiet: bool,
     mut done: impl FnMut(Baked) -> Result<(), E>,
 ) -> Result<(), E> {
-    let progress: Vec<Progress> = requests.iter().map(|_| Progress::held(quiet)).collect();
+    let is_offline = requests.iter().all(|request| request.client.is_none());
+    let new = if is_offline { Progress::held } else { Progress::new };
+    let progress: Vec<Progress> = requests.iter().map(|_| new(quiet)).collect();
     std::thread::scope(|scope| {
         let mut images = requests
             .iter()
@@ -25,8 +28,16 @@ pub fn bake_all<E: From<BakeError>>(
         while let Some((preparing, progress)) = next {
             progress.release();
             let prepared = preparing.join().unwrap_or_else(|panic| resume_unwind(panic))?;
-            next = images.next();
-            done(prepared.write(progress)?)?;
+            let ahead = if is_offline { images.next() } else { None };
+            match prepared.write(progress) {
+                Ok(baked) => done(baked)?,
+                Err(error) => {
+                    // Whatever became of the next one, this is why all ends.
+                    let _ended = ahead.map(|(preparing, _)| preparing.join().is_ok());
+                    return Err(error.into());
+                }
+            }
+            next = ahead.or_else(|| images.next());
         }
         Ok(())
     })

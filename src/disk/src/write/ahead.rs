@@ -9,8 +9,8 @@ use super::chunk::{Chunk, Job, Worker};
 use super::pipeline;
 use super::qcow2::Plan;
 
-/// Most bytes of new chunks. Compressed, they are kept in memory.
-const MAX_NEW: usize = 96 << 20;
+/// Most bytes of new chunks, which are kept in memory: compressed, and those that have plain clusters as they are, too.
+const MAX_NEW: usize = 80 << 20;
 
 /// What was found.
 #[derive(Default)]

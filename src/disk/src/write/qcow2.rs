@@ -6,7 +6,7 @@
 //!
 //! As in QEMU, compressed clusters stand back to back, may cross into the next host cluster, and each adds one to the
 //! reference count of every host cluster that it touches. Unlike there, the gaps that plain clusters leave between them are
-//! filled.
+//! filled, up to 16 MiB before the end.
 
 mod following;
 mod layout;

@@ -44,9 +44,11 @@ impl Layout {
         at
     }
 
-    /// Offset of `len` bytes (1 to a cluster's) of compressed data: in the first gap with room, else at the end of the file,
-    /// continuing what reaches to it.
+    /// Offset of `len` bytes (1 to a cluster's) of compressed data: in the first gap in reach with room, else at the end of the
+    /// file, continuing what reaches to it.
     pub fn compressed(&mut self, len: u64) -> u64 {
+        let end = self.end();
+        self.free.retain(|free| free.end + REACH >= end);
         let room = self.free.iter().position(|free| free.end - free.start >= len);
         let i = room.unwrap_or_else(|| self.grow());
         let free = &mut self.free[i];
@@ -66,7 +68,6 @@ impl Layout {
         let start = self.end();
         self.refcounts.push(0);
         let end = self.end();
-        self.free.retain(|free| free.end + REACH >= end);
         match self.free.last_mut() {
             Some(last) if last.end == start => last.end = end,
             _ => self.free.push(start..end),
@@ -125,7 +126,11 @@ mod tests {
         }
         assert!(layout.free.is_sorted_by(|a, b| a.end <= b.start));
         let first = layout.free.first().map(|free| layout.end() - free.end);
-        assert_eq!(first, Some(REACH + CLUSTER_LEN), "a plain cluster came behind the last compressed one");
+        assert_eq!(
+            first,
+            Some(REACH + CLUSTER_LEN),
+            "gaps end two clusters apart, and two came behind since the last look"
+        );
         assert_eq!(layout.free.last().map(|free| free.end - free.start), Some(349));
     }
 
