@@ -177,11 +177,6 @@ enum Prepared<'a> {
     Authored(Box<Authored<'a>>),
 }
 
-/// Bakes an image.
-pub fn bake(request: &Request, progress: &Progress) -> Result<Baked, BakeError> {
-    author(request, progress)?.write(progress)
-}
-
 /// Does all but writing the disk.
 fn author<'a>(request: &'a Request, progress: &Progress) -> Result<Prepared<'a>, BakeError> {
     // 1. What the last bake made of the same inputs stays. Else the outputs get their place first: a bake that could not be

@@ -27,6 +27,7 @@ pub fn bake_all<E: From<BakeError>>(
         let mut next = images.next();
         while let Some((preparing, progress)) = next {
             progress.release();
+            // A panic is a fault of the program in whatever thread: it ends this one as well, and is not taken for an error of the input.
             let prepared = preparing.join().unwrap_or_else(|panic| resume_unwind(panic))?;
             let ahead = if is_offline { images.next() } else { None };
             match prepared.write(progress) {

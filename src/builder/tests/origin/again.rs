@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
-use vmbake::bake::{BakeError, Request, bake, bake_all};
-use vmbake::progress::Progress;
+use vmbake::bake::{BakeError, Request, bake_all};
 use vmbake::publish::PublishError;
 use vmbake::store::Store;
 use vmbake_disk::image::Format;
 
-use super::bakery::{can_bake, qcow2_base, request};
+use super::bakery::{bake, can_bake, qcow2_base, request};
 
 const RAW: &str = "tools.o.amd64.raw";
 const QCOW2: &str = "tools.o.amd64.qcow2";
@@ -32,7 +31,7 @@ fn both(dir: &Path) -> Request {
 
 /// Bakes; returns what is reported.
 fn run(request: &Request) -> String {
-    serde_json::to_string(&bake(request, &Progress::new(true)).unwrap()).unwrap()
+    serde_json::to_string(&bake(request).unwrap()).unwrap()
 }
 
 /// The files of a folder: name, inode and time of change.
@@ -145,7 +144,7 @@ fn what_has_changed_is_baked_as_from_nothing() {
         let mut request = both(dir.path());
         change(&mut request);
         let before = files(&request.out);
-        let error = bake(&request, &Progress::new(true)).unwrap_err();
+        let error = bake(&request).unwrap_err();
         assert!(matches!(error, BakeError::Publish(PublishError::Exists { .. })), "{what}: {error}");
         assert_eq!(files(&request.out), before, "{what}: nothing is replaced without --force");
         request.force = true;

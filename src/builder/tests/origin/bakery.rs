@@ -4,10 +4,9 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use vmbake::bake::{Baked, Request, bake};
+use vmbake::bake::{BakeError, Baked, Request, bake_all};
 use vmbake::embedded::program;
 use vmbake::manifest::Digest;
-use vmbake::progress::Progress;
 use vmbake::sources::Sources;
 use vmbake::store::Store;
 use vmbake_disk::image::Format;
@@ -35,7 +34,17 @@ pub fn baked(dir: &Path, threads: usize) -> (Baked, PathBuf) {
         image::write_disk(&base_tree(), &base);
     }
     let request = request(dir, base, &format!("out-{threads}"), threads);
-    (bake(&request, &Progress::new(true)).unwrap(), request.out)
+    (bake(&request).unwrap(), request.out)
+}
+
+/// Bakes one image.
+pub fn bake(request: &Request) -> Result<Baked, BakeError> {
+    let mut baked = Vec::new();
+    bake_all::<BakeError>(std::slice::from_ref(request), true, |image| {
+        baked.push(image);
+        Ok(())
+    })?;
+    Ok(baked.remove(0))
 }
 
 /// The same base as qcow2, in `dir`.

@@ -5,12 +5,11 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use vmbake::bake::{Request, bake};
+use vmbake::bake::Request;
 use vmbake::manifest::Digest;
-use vmbake::progress::Progress;
 use vmbake::store::{Form, Store};
 
-use super::bakery::{can_bake, pack, qcow2_base, request};
+use super::bakery::{bake, can_bake, pack, qcow2_base, request};
 
 /// A base, a store, and the image that they become without anything decoded.
 struct Bakery {
@@ -54,7 +53,7 @@ impl Bakery {
 }
 
 fn image(request: &Request) -> Vec<u8> {
-    let baked = bake(request, &Progress::new(true)).unwrap();
+    let baked = bake(request).unwrap();
     let image = fs::read(&baked.outputs[0].path).unwrap();
     fs::remove_dir_all(&request.out).unwrap();
     image

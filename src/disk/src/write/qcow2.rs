@@ -1,7 +1,7 @@
 //! qcow2 files: version 3, clusters of 64 KiB, compressed with zstd.
 //!
-//! Specification: `docs/interop/qcow2.rst` of QEMU. Big-endian; offsets are bytes of the file. The file grows at its
-//! end: clusters in the order of the disk, each L2 table after the last cluster that it names, then the L1 table and
+//! Specification: `docs/interop/qcow2.rst` of QEMU. Big-endian; offsets are bytes of the file. What follows the header:
+//! clusters in the order of the disk, each L2 table after the last cluster that it names, then the L1 table and
 //! the reference counts. The header comes last, so an incomplete file is not taken for an image.
 //!
 //! As in QEMU, compressed clusters stand back to back, may cross into the next host cluster, and each adds one to the
