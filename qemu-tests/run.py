@@ -21,6 +21,7 @@ sys.path.insert(0, str(HERE / "checks"))
 import steps  # noqa: E402
 from case import Refused, load, names  # noqa: E402
 from node import machine  # noqa: E402
+from report import note_skipped  # noqa: E402
 from shell import Lost, slowness  # noqa: E402
 from vm import power_cut  # noqa: E402
 
@@ -68,6 +69,8 @@ class Run:
             ok, said = False, "there was a check of this name before"
         self.seen.add(name)
         self.say(f"{name} skipped: {said}" if ok is None else f"{name} {'ok' if ok else 'FAIL'}")
+        if ok is None:
+            note_skipped(f"{self.case.name} {name}: {said}")
         if ok is not None and not ok:
             self._problem(f"{name} failed", str(said))
 

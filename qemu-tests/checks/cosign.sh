@@ -4,6 +4,7 @@
 set -euo pipefail
 [ $# = 1 ] || { echo "usage: cosign.sh VMBAKE" >&2; exit 2; }
 vmbake=$(realpath "$1") here=$(dirname "$(realpath "$0")")
+. "$here/../skip.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -11,8 +12,7 @@ cosign=${COSIGN:-$(command -v cosign || true)}
 if [ -z "$cosign" ]; then
     if ! { conf=$("$here/../base/apt-root.sh" "$work/apt" "$(dpkg --print-architecture)") &&
         (cd "$work" && APT_CONFIG=$conf apt-get -qq download cosign) && dpkg-deb -x "$work"/cosign_*.deb "$work/root"; }; then
-        echo "skipped: no cosign, and Debian's cannot be fetched"
-        [ -z "${CI:-}" ]
+        skip cosign.sh "no cosign, and Debian's cannot be fetched"
         exit
     fi
     cosign=$work/root/usr/bin/cosign

@@ -1,17 +1,15 @@
 #!/bin/bash
-# dpkg.sh ROOTFS_TAR MANIFEST IMAGE_RAW: lets the real dpkg install the manifest's packages into the base's root file
+# dpkg.sh ROOTFS_TAR MANIFEST IMAGE_RAW STORE: lets the real dpkg install the manifest's packages into the base's root file
 # system, and compares what that did with what the baked image has. Needs root, for chroot and a read-only loop mount.
-# The blobs are in $XDG_CACHE_HOME/vmbake/store, by default below ~/.cache.
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
+. "$(dirname "$0")/../skip.sh"
 if [ "$(id -u)" != 0 ]; then
-    echo "skipped: needs root"
-    [ -z "${CI:-}" ]
+    skip dpkg.sh "needs root"
     exit
 fi
-[ $# = 3 ] || { echo "usage: dpkg.sh ROOTFS_TAR MANIFEST IMAGE_RAW" >&2; exit 2; }
-rootfs=$1 manifest=$2 image=$3
-blobs=${XDG_CACHE_HOME:-$HOME/.cache}/vmbake/store/blobs
+[ $# = 4 ] || { echo "usage: dpkg.sh ROOTFS_TAR MANIFEST IMAGE_RAW STORE" >&2; exit 2; }
+rootfs=$1 manifest=$2 image=$3 blobs=$4/blobs
 work=$(mktemp -d)
 cleanup() {
     if mountpoint -q "$work/image"; then umount "$work/image"; fi

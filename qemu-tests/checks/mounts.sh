@@ -4,13 +4,12 @@
 # extended attributes, content. What our reader read and our author wrote must be what the kernel sees.
 # Needs root, for the mounts.
 set -euo pipefail
-vmbake=$(realpath "$1")
+vmbake=$(realpath "$1") here=$(dirname "$(realpath "$0")")
+. "$here/../skip.sh"
 if [ "$(id -u)" != 0 ]; then
-    [ -z "${CI:-}" ] || { echo "FAIL: mounts: needs root"; exit 1; }
-    echo "skipped: mounts: needs root"
+    skip mounts.sh "needs root"
     exit
 fi
-here=$(dirname "$(realpath "$0")")
 base=$("$here/../base/build.sh" --kernel-filled)
 work=$(mktemp -d)
 finish() {
@@ -27,7 +26,8 @@ cp -r "$here/../../layers/hygiene" "$work/layers/"
 echo '{"name": "plain", "version": "1", "description": "Nothing.", "os": ["debian-13"]}' >"$work/layers/plain/layer.json"
 echo '{"vmconfig": {"version": "dev", "kind": "plain", "os": {"name": "debian-13", "arch": "amd64"}, "dependencies": {}}}' \
     >"$work/manifest.json"
-"$vmbake" bake plain --offline --base "$base" --layers "$work/layers" --manifest "$work/manifest.json" --out "$work" --format raw
+"$vmbake" bake plain --offline --base "$base" --layers "$work/layers" --manifest "$work/manifest.json" \
+    --store "$work/store" --out "$work" --format raw
 qemu-img convert -O raw "$base" "$work/base.raw"
 
 root=$((262144 * 512))

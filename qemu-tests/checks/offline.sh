@@ -1,12 +1,12 @@
 #!/bin/bash
-# offline.sh VMBAKE BASE MANIFEST: an offline bake opens no socket but local ones, and one that lacks an artifact fails
+# offline.sh VMBAKE BASE MANIFEST STORE: an offline bake opens no socket but local ones, and one that lacks an artifact fails
 # instead of asking for it.
 set -euo pipefail
-vmbake=$(realpath "$1") base=$(realpath "$2") manifest=$(realpath "$3")
+vmbake=$(realpath "$1") base=$(realpath "$2") manifest=$(realpath "$3") store=$(realpath "$4")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-strace -f -qq -e trace=network -o "$work/trace" "$vmbake" bake node --offline --base "$base" --manifest "$manifest" --out "$work/out" --format raw
+strace -f -qq -e trace=network -o "$work/trace" "$vmbake" bake node --offline --base "$base" --manifest "$manifest" --store "$store" --out "$work/out" --format raw
 if grep -v AF_UNIX "$work/trace" | grep -E 'socket|connect|send|recv|bind'; then
     echo "FAIL: an offline bake used the network"
     exit 1

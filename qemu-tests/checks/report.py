@@ -1,5 +1,8 @@
 """What a check reports: `ok: NAME` or `FAIL: NAME` with what was said, and which failed."""
 
+import os
+import sys
+
 failures = []
 
 
@@ -8,3 +11,17 @@ def case(name, ok, said=""):
     if not ok:
         failures.append(name)
         print(str(said)[-4000:], flush=True)
+
+
+def skip(why):
+    """Ends a script that cannot run here; `make test` tells it again at its end. In CI it is a failure."""
+    what = os.path.basename(sys.argv[0])
+    print(f"skipped: {what}: {why}", flush=True)
+    note_skipped(f"{what}: {why}")
+    return 1 if os.environ.get("CI") else 0
+
+
+def note_skipped(line):
+    if path := os.environ.get("VMBAKE_SKIPPED"):
+        with open(path, "a") as file:
+            print(line, file=file)

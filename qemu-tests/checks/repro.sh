@@ -1,9 +1,10 @@
 #!/bin/bash
-# repro.sh VMBAKE BASE MANIFEST: bakes twice, the second time with another thread count, folder, umask, time zone, locale
+# repro.sh VMBAKE BASE MANIFEST STORE: bakes twice, the second time with another thread count, folder, umask, time zone, locale
 # and (as root) user, and compares every byte of the outputs. The first store has decoded artifacts, the second cannot keep any.
+# Then it builds the first-boot program again, in another folder, with another home of cargo and flags that must not count.
 set -euo pipefail
-vmbake=$(realpath "$1") base=$(realpath "$2") manifest=$(realpath "$3")
-store=${STORE:-${XDG_CACHE_HOME:-$HOME/.cache}/vmbake/store}
+vmbake=$(realpath "$1") base=$(realpath "$2") manifest=$(realpath "$3") store=$(realpath "$4")
+top=$(realpath "$(dirname "$0")/../..")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
@@ -28,4 +29,13 @@ HOME=/nonexistent TZ=Asia/Kathmandu LC_ALL=C.UTF-8 "${other[@]}" "$work/vmbake" 
 for file in "$work"/one/*; do
     cmp "$file" "$work/two words/out/$(basename "$file")"
     echo "ok: identical: $(basename "$file")"
+done
+
+mkdir "$work/three words"
+ln -s "${CARGO_HOME:-$HOME/.cargo}" "$work/cargo"
+tar -C "$top" --exclude=target -c Cargo.toml Cargo.lock rust-toolchain.toml .cargo src qemu-tests/firstboot.sh | tar -C "$work/three words" -x
+CARGO_HOME=$work/cargo RUSTFLAGS=-Cdebuginfo=2 "$work/three words/qemu-tests/firstboot.sh"
+for arch in amd64 arm64; do
+    cmp "$top/target/firstboot/$arch/firstboot" "$work/three words/target/firstboot/$arch/firstboot"
+    echo "ok: identical: first-boot program for $arch"
 done

@@ -4,6 +4,7 @@ Real ones come from Debian packages; a stand-in takes the place of each that Deb
 the folder given by the caller.
 """
 
+import hashlib
 import os
 import pathlib
 import subprocess
@@ -43,7 +44,7 @@ class Programs:
 
     def standin(self, name, version):
         """The stand-in, with a note at its end that makes each artifact another file."""
-        return (self.cache / "standin").read_bytes() + f"\nstand-in for {name} {version} {self.arch}\n".encode()
+        return self.program.read_bytes() + f"\nstand-in for {name} {version} {self.arch}\n".encode()
 
     def _unpack(self):
         packages = sorted({package for package, _ in PACKAGES.values()} | {PLUGINS[0]})
@@ -68,11 +69,14 @@ class Programs:
         return self.cache / f"{package}-{SUITES.get(package, 'trixie')}"
 
     def _compile(self):
-        program = self.cache / "standin"
         source = HERE / "standin.rs"
-        if program.exists() and program.stat().st_mtime > source.stat().st_mtime:
+        # Other checkouts may have another source.
+        self.program = self.cache / f"standin-{hashlib.sha256(source.read_bytes()).hexdigest()[:16]}"
+        if self.program.exists():
             return
+        partial = self.program.with_name(f".standin-{os.getpid()}")
         target = TARGETS[self.arch]
         flags = os.environ.get(f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUSTFLAGS", "").split()
         subprocess.run(["rustc", "--edition=2024", f"--target={target}", "-Clinker=rust-lld", "-Copt-level=s", "-Cpanic=abort",
-                        "-Cstrip=symbols", *flags, "-o", program, source], check=True, cwd=ROOT)
+                        "-Cstrip=symbols", *flags, "-o", partial, source], check=True, cwd=ROOT)
+        partial.rename(self.program)

@@ -15,6 +15,8 @@ mod parsers;
 mod plan;
 mod registry;
 mod sigstore;
+#[path = "../../disk/tests/skip.rs"]
+mod skip;
 mod tools;
 mod trust;
 mod user_data;

@@ -12,5 +12,6 @@ mod gpt_tables;
 mod image_hostile;
 mod image_qcow2;
 mod image_tools;
+mod skip;
 mod tools;
 mod write_disk;

@@ -151,16 +151,14 @@ fn sparse_disk(len: u64, starts: &[u64]) -> Disk {
 }
 
 #[test]
-fn a_large_disk_that_is_mostly_empty_is_quick_and_small() {
+fn a_large_disk_that_is_mostly_empty_is_small() {
     let dir = TempDir::new().unwrap();
     let len = 8 << 30;
     let disk = sparse_disk(len, &[0, 600 << 20, (600 << 20) + 70_000, (5 << 30) + 12_345, len - 1000]);
     let qcow2 = dir.path().join("disk.qcow2");
     let file = create(&qcow2);
-    let start = std::time::Instant::now();
     let output = Output { format: Format::Qcow2, file: &file };
     let written = write(&disk, &[output], NonZeroUsize::MIN, &|_| {}).unwrap();
-    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
     assert!(written[0].file_len < 20 << 16, "{} bytes", written[0].file_len);
     let image = Image::open(&qcow2).unwrap();
     for extent in disk.map().extents() {
@@ -288,7 +286,7 @@ impl Drop for Mount<'_> {
 #[test]
 fn a_full_file_system_is_reported() {
     if run("id", &["-u"]).trim() != "0" {
-        eprintln!("skipped: only root can mount a tmpfs");
+        crate::skip::skip("only root can mount a tmpfs");
         return;
     }
     let dir = TempDir::new().unwrap();

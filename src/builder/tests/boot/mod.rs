@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use vmbake::manifest::Digest;
 
-use crate::tools::have;
+use crate::tools::{base, have};
 
 mod disks;
 mod ends;

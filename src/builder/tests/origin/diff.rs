@@ -219,7 +219,9 @@ fn disks_are_compared_by_blocks() {
     let place = |owner: &str| found.places.iter().find(|place| place.owner == owner);
     assert_eq!(place("artifact tool").unwrap().paths, ["/usr/bin/tool"]);
     assert!(place("metadata").is_some() && place("partition 15").is_none(), "{found}");
-    assert_eq!(found.places.iter().map(|place| place.differ).sum::<u64>(), found.clusters.from.max(found.clusters.to));
+    // Where one disk has zeros and the other has not, they differ too: how often depends on the length of each program.
+    let differ = a.chunks(64 << 10).zip(b.chunks(64 << 10)).filter(|(a, b)| a != b).count();
+    assert_eq!(found.places.iter().map(|place| place.differ).sum::<u64>(), differ as u64);
 
     let run = |from: &Path, to: &Path, more: &[&str]| {
         vmbake(&[&["diff", "--blocks", from.to_str().unwrap(), to.to_str().unwrap()], more].concat())

@@ -2,7 +2,7 @@
 //! baked, changed and asked, as an ordinary user.
 
 mod image;
-mod bakery;
+pub mod bakery;
 mod explain;
 mod diff;
 mod decoded;

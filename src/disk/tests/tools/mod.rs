@@ -7,9 +7,8 @@ pub fn have(program: &str) -> bool {
     let found = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]).any(|dir| dir.join(program).exists())
     });
-    assert!(found || std::env::var_os("CI").is_none(), "{program} is needed in CI");
     if !found {
-        println!("skipped: {program} is not installed");
+        crate::skip::skip(&format!("{program} is not installed"));
     }
     found
 }
