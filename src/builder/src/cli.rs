@@ -25,15 +25,23 @@ mod trust;
 mod update;
 mod user_data;
 mod verify;
+mod version;
 
 pub use size::parse_size;
 
 /// Turns a Debian cloud image and a pinned manifest into a golden disk image, without root.
 #[derive(Debug, Parser)]
-#[command(name = "vmbake", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "vmbake", max_term_width = 100, after_help = EXIT_CODES)]
+#[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 pub struct Cli {
+    /// Print the version
+    #[arg(short = 'V', long, required = true)]
+    version: bool,
+    /// Print it as JSON, with the digests of the first-boot programs, on which the bytes of images depend
+    #[arg(long)]
+    json: bool,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused or failed (the reason is on stderr); 2 wrong usage.";
@@ -186,7 +194,8 @@ pub enum Outcome {
 impl Cli {
     /// Runs the command that the arguments name.
     pub fn run(self) -> Result<Outcome, Failure> {
-        match self.command {
+        let Some(command) = self.command else { return version::run(self.json) };
+        match command {
             Command::Update(args) => update::run(args),
             Command::Manifest(args) => manifest::run(args),
             Command::Fetch(args) => fetch::run(args),

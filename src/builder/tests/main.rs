@@ -21,3 +21,4 @@ mod tools;
 mod trust;
 mod user_data;
 mod verify;
+mod version;
