@@ -16,13 +16,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 # Kinds of images that are nodes of a cluster.
 CLUSTER = ("knc", "knd")
 # Names that a machine may ask for: the time servers of Debian, and its own, which the resolver wants to be the only one on the link.
-KNOWN = [r"\d\.debian\.pool\.ntp\.org", r"one(\..*)?"]
-META = "instance-id: iid-one\nlocal-hostname: one\n"
+KNOWN = [r"\d\.debian\.pool\.ntp\.org", r"(one|given)(\..*)?"]
+# The name that counts is that of the user data.
+META = "instance-id: iid-one\nlocal-hostname: given\n"
+# In place of a text: what the command line of a cluster writes; the rest is delivered.
+BARE = "bare"
 
 
 class Node(scenarios.Node, Vm):
-    """`settings` of the user data count more than those of cluster.py; `script` is user data that stand for themselves. `host` stands for
-    the load balancer of the API: an address is a name too."""
+    """`settings` of the user data count more than those of cluster.py; `script` is user data that stand for themselves, or BARE. `host`
+    stands for the load balancer of the API: an address is a name too."""
 
     addresses, host, sysctl = ("10.0.2.15", "fec0::5054:ff:fe12:3456"), nstance.ADDRESS, None
 
@@ -33,11 +36,14 @@ class Node(scenarios.Node, Vm):
         self.token = self.authority.token("one")
         self.server = nstance.Server(self.authority, folder)
         servers = {f"NSTANCE_SERVER_{kind.upper()}_ADDR": f"{nstance.ADDRESS}:{port}" for port, kind in nstance.PORTS.items()}
-        self.values = cluster.user_data(self.authority, **servers, KUBE_API_INTERNAL_LB_HOSTNAME=self.host) | dict(settings)
+        self.servers = tuple(servers.values())
+        self.settings = cluster.delivery(KUBE_API_INTERNAL_LB_HOSTNAME=self.host)
+        self.values = cluster.bare(self.authority, **servers) | (self.settings if script != BARE else {}) | dict(settings)
         more = [*more, "-object", f"filter-dump,id=capture,netdev=net0,file={self.capture}"]
-        text = self._filled(script) if script else self._rendered(folder)
+        text = self._filled(script) if script not in (None, BARE) else self._rendered(folder)
         # With a way out and a resolver: what a machine does not ask for there, it does not ask for anywhere.
         super().__init__(image, folder, user_data=text, meta_data=meta_data, network="user", guests=self.server.guests(), more=more, **options)
+        self.hostname = self.values["INSTANCE_ID"]
 
     def _rendered(self, folder):
         values = dict(self.values)
@@ -80,7 +86,7 @@ def machine(case, image, folder, check, say):
     values, folder = case.values, pathlib.Path(folder)
     options = {name: values[name] for name in ("firmware", "size", "memory", "cpus")} | {"heard": lambda seconds, what: say(what, seconds)}
     text = values["user-data"]
-    script = HERE / "cases" / text if text and text.endswith(".sh") else None
+    script = HERE / "cases" / text if text and text.endswith(".sh") else BARE if text == BARE else None
     if values["image"] in CLUSTER and (script or not text):
         return Node(image, folder, check, values["image"], values["settings"], script, **options)
     vm = Vm(image, folder, user_data=text, **options)
@@ -122,13 +128,13 @@ def trusted(node):
 IDENTITY = """set -e
 echo machine-id: $(cat /etc/machine-id)
 echo random-seed: $(sha256sum </var/lib/systemd/random-seed)
-echo host-name: $(hostname)
 for key in /etc/ssh/ssh_host_*_key.pub; do echo $(basename $key): $(cut -d' ' -f2 $key); done
 """
 
 
 def twins(vm):
-    """Switches the machine off, and boots another one of the same image with the same user data: nothing that tells who it is may be the same."""
+    """Switches the machine off, and boots another one of the same image with the same user data: nothing that tells who it is may be the same, but
+    what the user data themselves say."""
     found = [vm.shell(IDENTITY)]
     vm.poweroff()
     with Vm(vm.image, vm.folder / "twin", user_data=vm.seed["user-data"], meta_data=META.replace("one", "two"), guests=vm.guests, **vm.options) as twin:

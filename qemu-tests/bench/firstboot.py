@@ -42,7 +42,9 @@ def join(parts):
     plan = {}
     for layer in parts:
         files = {entry["path"]: {"mode": entry["mode"]} for entry in layer.get("artifacts", {}).values() if entry["type"] == "file"}
-        own = {"directories": layer.get("directories", {}), "modes": files}
+        users = {name: {"id": user["id"], "home": f"/home/{name}", "shell": "/usr/sbin/nologin", "groups": user.get("groups", [])}
+                 for name, user in layer.get("users", {}).items()}
+        own = {"directories": layer.get("directories", {}), "modes": files, "accounts": users}
         for part in (own, layer.get("first_boot", {})):
             for key, value in part.items():
                 if isinstance(value, list):
@@ -66,12 +68,17 @@ def write(root, path, text=""):
     path.write_text(text)
 
 
+def members(found, group):
+    """Who has a group beside the own."""
+    return [name for layer in found.values() for name, user in layer.get("users", {}).items() if group in user.get("groups", [])]
+
+
 def fresh(root, found):
     """The root of a machine before its first boot."""
     plan = join(found.values())
-    accounts = {"root": 0} | {name: user["id"] for layer in found.values() for name, user in layer.get("users", {}).items()}
+    accounts = {"root": 0, "systemd-journal": 999} | {name: user["id"] for layer in found.values() for name, user in layer.get("users", {}).items()}
     write(root, "etc/passwd", "".join(f"{name}:x:{number}:{number}::/home/{name}:/usr/sbin/nologin\n" for name, number in accounts.items()))
-    write(root, "etc/group", "".join(f"{name}:x:{number}:\n" for name, number in accounts.items()))
+    write(root, "etc/group", "".join(f"{name}:x:{number}:{','.join(members(found, name))}\n" for name, number in accounts.items()))
     write(root, "etc/hosts", "127.0.0.1 localhost\n")
     write(root, "etc/hostname", "one\n")
     write(root, "etc/resolv.conf", "search blue.example\n")
@@ -90,7 +97,7 @@ def fresh(root, found):
         for path in ROOT.glob(f"layers/{name}/files/opt/podplane/share/templates/*"):
             write(root, f"opt/podplane/share/templates/{path.name}", path.read_text().replace("@{image:registry.k8s.io/pause}", PAUSE))
     variables = plan["variables"]
-    mutable = {name: entry.get("default", "") for name, entry in sorted(variables.items()) if entry.get("mutable")}
+    mutable = {name: entry.get("default", "") for name, entry in sorted(variables.items()) if entry.get("mutable") and not entry.get("unlisted")}
     write(root, plan["inputs"]["defaults"], cluster.environment(mutable))
     write(root, plan["inputs"]["user_data"], cluster.environment(cluster.user_data(cluster.Authority())))
     write(root, "opt/nstance-agent/identity/nonce.jwt", "nonce")

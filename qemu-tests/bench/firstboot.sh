@@ -35,7 +35,7 @@ clusters:
   - name: podplane
     cluster:
       certificate-authority: /opt/crt/ca.crt
-      server: "https://kube-apiserver.podplane.internal:$KUBE_API_PORT"
+      server: "https://kube-apiserver.podplane.internal:6443"
 users:
   - name: "$1"
     user:
@@ -74,6 +74,7 @@ fi
 set +a
 : "${KUBE_SERVICE_CLUSTER_IP_RANGE:=198.18.0.0/15,fdc6::/108}" "${KUBE_CLUSTER_CIDR:=100.64.0.0/10,fd64::/48}"
 : "${KUBE_NODE_CIDR_MASK_SIZE_IPV4:=24}" "${KUBE_NODE_CIDR_MASK_SIZE_IPV6:=64}" "${OIDC_SIGNING_ALGS:=RS256}" "${NETSY_KEY_PREFIX:=}"
+: "${KUBE_CLUSTER_DNS:=198.19.255.254,fdc6::ffff}" "${KUBE_LOG_LEVEL:=2}" "${KUBE_API_ETCD_SERVERS:=https://127.0.0.1:2378}"
 [ "$PROVIDER_KIND" = local ] || { echo "unknown PROVIDER_KIND" >&2; exit 1; }
 for boolean in TELEMETRY_ENABLED TELEMETRY_LOG_CLOUDINIT REGISTRY_ENABLED; do
     [[ ${!boolean} =~ ^(true|false)$ ]] || { echo "$boolean is neither true nor false" >&2; exit 1; }
@@ -98,7 +99,21 @@ environment AWS_REGION INSTANCE_IPV4 INSTANCE_ID | put 0640 root kube2iam /opt/e
 for service in kubelet kube2iam kube-controller-manager kube-scheduler; do
     kubeconfig $service | put 0644 root root /opt/$service/etc/kubeconfig
 done
-environment KUBE_LOG_LEVEL KUBE_API_PUBLIC_HOSTNAME KUBE_API_PORT KUBE_API_ETCD_SERVERS KUBE_SERVICE_CLUSTER_IP_RANGE OIDC_ISSUER \
+for file in subuid subgid; do
+    put 0644 root root /etc/$file <<<kubelet:65536:7208960
+done
+kubelet_yaml() {
+    local inside=
+    while IFS= read -r line; do
+        case $line in
+        '{% for'*) inside=yes ;;
+        '{% endfor'*) inside= ;;
+        *) [ -n "$inside" ] && printf '  - "%s"\n' ${KUBE_CLUSTER_DNS//,/ } || printf '%s\n' "$line" ;;
+        esac
+    done <"$root/opt/podplane/share/templates/kubelet.yaml"
+}
+kubelet_yaml | put 0644 root root /opt/kubelet/etc/kubelet.yaml
+environment KUBE_LOG_LEVEL KUBE_API_PUBLIC_HOSTNAME KUBE_SERVICE_ACCOUNT_ISSUER KUBE_API_ETCD_SERVERS KUBE_SERVICE_CLUSTER_IP_RANGE OIDC_ISSUER \
     OIDC_SIGNING_ALGS CLUSTER_ID OIDC_CA_FILE | put 0640 root kube-apiserver /opt/env/kube-apiserver.env
 environment KUBE_LOG_LEVEL KUBE_CLUSTER_CIDR KUBE_NODE_CIDR_MASK_SIZE_IPV{4,6} KUBE_SERVICE_CLUSTER_IP_RANGE |
     put 0640 root kube-controller-manager /opt/env/kube-controller-manager.env
@@ -116,14 +131,21 @@ if [ "$TELEMETRY_ENABLED" = true ]; then
 service:
   flush: 1
   log_level: info
+  http_server: off
   storage.path: /var/lib/fluent-bit/storage
+  storage.sync: full
+  storage.checksum: on
+  storage.backlog.mem_limit: 64M
+  storage.metrics: off
 
 pipeline:
   inputs:
     - name: systemd
       tag: systemd.*
       db: /var/lib/fluent-bit/systemd.db
+      db.sync: full
       storage.type: filesystem
+      read_from_tail: off
       # Of these units, any.
       systemd_filter_type: or
       systemd_filter:
@@ -133,11 +155,29 @@ END
         done
         cat <<END
     - name: tail
-      tag: cloud-init
+      tag: cloudinit.*
       path: /var/log/cloud-init.log
       db: /var/lib/fluent-bit/cloud-init.db
+      db.sync: full
       storage.type: filesystem
-      read_from_head: true
+      read_from_head: on
+      refresh_interval: 30
+
+  # The names that OpenTelemetry has for what the inputs say.
+  filters:
+    - name: modify
+      match: systemd.*
+      rename:
+        - _HOSTNAME host.name
+        - MESSAGE body
+        - SYSLOG_IDENTIFIER log.source
+      add: log.format otlp
+    - name: modify
+      match: cloudinit.*
+      rename: log body
+      add:
+        - log.source cloud-init
+        - log.format otlp
 
   outputs:
     - name: s3
@@ -145,6 +185,10 @@ END
       bucket: "$TELEMETRY_S3_BUCKET"
       region: "$TELEMETRY_S3_REGION"
       endpoint: "$TELEMETRY_S3_ENDPOINT"
+      use_put_object: on
+      json_date_key: date
+      json_date_format: iso8601
+      retry_limit: no_limits
       # A file ends when it is full or old enough.
       total_file_size: 100M
       upload_timeout: 1m
@@ -177,7 +221,8 @@ storage:
     secure: false
     skipverify: false
 http:
-  address: "::1"
+  # Joined with the port as it is.
+  address: "[::1]"
   port: "5000"
   tls:
     cert: /opt/crt/registry.server.crt

@@ -10,6 +10,10 @@ cat >/opt/podplane/etc/user-data.env <<'VALUES'
 VALUES
 printf '%s' '@nonce@' >/opt/nstance-agent/identity/nonce.jwt
 
+# Forwards connections, as a script for the provider local does.
+systemd-run --quiet --unit=forwarder --property=SuccessExitStatus=143 /usr/bin/socat TCP-LISTEN:6000,bind=127.0.0.1,fork TCP:127.0.0.1:22
+hostnamectl set-hostname one
+
 /opt/podplane/bin/install.sh
 /opt/podplane/bin/configure.sh
 /opt/podplane/bin/restart.sh

@@ -90,22 +90,40 @@ class Authority:
         return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
 
 
-def user_data(authority, **more):
+def bare(authority, **more):
+    """User data as the command line of a cluster writes them: who the machine is and whom it asks. Everything else is delivered."""
     return {
         "IMMUTABLE_SSH_AUTHORIZED_KEYS": "", "INSTANCE_ID": "one", "CLUSTER_ID": "blue", "PROVIDER_KIND": "local",
-        "PROVIDER_REGION": "home", "PROVIDER_ZONE": "home-1", "PROVIDER_INSTANCE_TYPE": "small",
+        "PROVIDER_REGION": "home", "PROVIDER_ZONE": "home-1", "PROVIDER_INSTANCE_TYPE": "small", "AWS_ACCOUNT_ID": "", "GOOGLE_PROJECT_ID": "",
         "NSTANCE_CA_CERT": base64.b64encode(authority.files["ca.crt"]).decode(),
-        "NSTANCE_SERVER_REGISTRATION_ADDR": f"{ADDRESS}:{PORTS[0]}", "NSTANCE_SERVER_AGENT_ADDR": f"[{ADDRESS6}]:{PORTS[1]}",
-        # Taken over into mutable.env.
-        "REGISTRY_HOSTNAME": "registry.blue.example", "REGISTRY_BUCKET": "images", "REGISTRY_ENDPOINT": "http://10.9.8.9:9000",
-        "REGISTRY_REGION": "home", "REGISTRY_ACCESS_KEY_ID": "reader", "REGISTRY_SECRET_ACCESS_KEY": "secret/1+2=",
-        "TELEMETRY_S3_BUCKET": "logs", "TELEMETRY_S3_REGION": "home", "TELEMETRY_S3_ENDPOINT": "http://10.9.8.9:9000",
-        "TELEMETRY_S3_ACCESS_KEY_ID": "writer", "TELEMETRY_S3_SECRET_ACCESS_KEY": "secret/3",
-        "NETSY_BUCKET": "state", "NETSY_REGION": "home", "NETSY_ENDPOINT": "http://10.9.8.9:9000",
-        "NETSY_ACCESS_KEY_ID": "keeper", "NETSY_SECRET_ACCESS_KEY": "secret/4",
-        "OIDC_ISSUER": "https://login.blue.example", "KUBE_API_PUBLIC_HOSTNAME": "api.blue.example",
-        "KUBE_API_INTERNAL_LB_HOSTNAME": "lb.blue.example", **more,
+        "NSTANCE_SERVER_REGISTRATION_ADDR": f"{ADDRESS}:{PORTS[0]}", "NSTANCE_SERVER_AGENT_ADDR": f"[{ADDRESS6}]:{PORTS[1]}", **more,
     }
+
+
+def delivery(**more):
+    """The settings that the command line has delivered: every one of them, in its order; those that have no value are empty."""
+    return {
+        "SSH_AUTHORIZED_KEYS": "",
+        "TELEMETRY_ENABLED": "true", "TELEMETRY_LOG_CLOUDINIT": "true", "TELEMETRY_LOG_SERVICES": "ssh,containerd,kubelet",
+        "TELEMETRY_OTLP_ENDPOINT": "", "TELEMETRY_S3_BUCKET": "logs", "TELEMETRY_S3_REGION": "home", "TELEMETRY_S3_ENDPOINT": "http://10.9.8.9:9000",
+        "TELEMETRY_S3_ASSUME_ROLE": "", "TELEMETRY_S3_ACCESS_KEY_ID": "writer", "TELEMETRY_S3_SECRET_ACCESS_KEY": "secret/3",
+        "OIDC_ISSUER": "https://login.blue.example", "OIDC_CA_CERT": "", "OIDC_CA_FILE": "", "OIDC_SIGNING_ALGS": "",
+        "KUBE_API_ETCD_SERVERS": "https://127.0.0.1:2378", "KUBE_API_PUBLIC_HOSTNAME": "api.blue.example",
+        "KUBE_API_INTERNAL_LB_HOSTNAME": "lb.blue.example", "KUBE_LOG_LEVEL": "",
+        "KUBE_SERVICE_ACCOUNT_ISSUER": "https://api.blue.example:6443", "KUBE_CLUSTER_CIDR": "10.64.0.0/10,fd64::/48",
+        "KUBE_NODE_CIDR_MASK_SIZE_IPV4": "25", "KUBE_NODE_CIDR_MASK_SIZE_IPV6": "", "KUBE_SERVICE_CLUSTER_IP_RANGE": "10.18.0.0/15,fdc6::/108",
+        "KUBE_CLUSTER_DNS": "10.19.255.254,fdc6::ffff", "AWS_S3_USE_PATH_STYLE": "",
+        "NETSY_BUCKET": "state", "NETSY_REGION": "home", "NETSY_ENDPOINT": "http://10.9.8.9:9000", "NETSY_ASSUME_ROLE": "",
+        "NETSY_ACCESS_KEY_ID": "keeper", "NETSY_SECRET_ACCESS_KEY": "secret/4",
+        "REGISTRY_ENABLED": "true", "REGISTRY_HOSTNAME": "registry.blue.example", "REGISTRY_BUCKET": "images", "REGISTRY_REGION": "home",
+        "REGISTRY_ENDPOINT": "http://10.9.8.9:9000", "REGISTRY_ASSUME_ROLE": "", "REGISTRY_ACCESS_KEY_ID": "reader",
+        "REGISTRY_SECRET_ACCESS_KEY": "secret/1+2=", **more,
+    }
+
+
+def user_data(authority, **more):
+    """User data that leave nothing to be delivered: what may change is taken over into mutable.env."""
+    return {**bare(authority), **delivery(), **more}
 
 
 SERVER = "kube-apiserver"
@@ -120,12 +138,12 @@ def arguments(ipv4, ipv6):
             "node-labels": "node.kubernetes.io/instance-type=small,topology.kubernetes.io/region=home,topology.kubernetes.io/zone=home-1",
         },
         "kube-apiserver": {
-            "v": "2", "service-cluster-ip-range": "198.18.0.0/15,fdc6::/108", "goaway-chance": "0", "external-hostname": "api.blue.example",
+            "v": "2", "service-cluster-ip-range": "10.18.0.0/15,fdc6::/108", "goaway-chance": "0", "external-hostname": "api.blue.example",
             "secure-port": "6443", "etcd-servers": "https://127.0.0.1:2378", "etcd-cafile": f"{CRT}/ca.crt",
             "etcd-certfile": f"{CRT}/{SERVER}.client.crt", "etcd-keyfile": f"{KEY}/{SERVER}/{SERVER}.client.key",
             "etcd-compaction-interval": "0", "watch-cache": "false", "etcd-healthcheck-timeout": "5s", "etcd-readycheck-timeout": "5s",
-            "service-account-issuer": "https://api.blue.example",
-            "service-account-jwks-uri": "https://api.blue.example/.well-known/openid-configuration",
+            "service-account-issuer": "https://api.blue.example:6443",
+            "service-account-jwks-uri": "https://api.blue.example:6443/openid/v1/jwks",
             "service-account-key-file": f"{PUB}/service-accounts.pub",
             "service-account-signing-key-file": f"{KEY}/{SERVER}/service-accounts.key", "client-ca-file": f"{CRT}/ca.crt",
             "tls-cert-file": f"{CRT}/{SERVER}.server.crt", "tls-private-key-file": f"{KEY}/{SERVER}/{SERVER}.server.key",
@@ -137,14 +155,14 @@ def arguments(ipv4, ipv6):
             "requestheader-group-headers": "X-Remote-Group", "requestheader-uid-headers": "X-Remote-Uid",
             "requestheader-extra-headers-prefix": "X-Remote-Extra-", "kubelet-preferred-address-types": "InternalIP,InternalDNS",
             "anonymous-auth": "false", "oidc-issuer-url": "https://login.blue.example", "oidc-client-id": "blue",
-            "oidc-username-claim": "email", "oidc-username-prefix": "", "oidc-groups-claim": "groups", "oidc-groups-prefix": "",
+            "oidc-username-claim": "sub", "oidc-username-prefix": "", "oidc-groups-claim": "groups", "oidc-groups-prefix": "",
             "oidc-signing-algs": "RS256", "authorization-mode": "Node,RBAC", "allow-privileged": "true",
             "enable-admission-plugins": "NodeRestriction,NamespaceExists,OwnerReferencesPermissionEnforcement",
         },
         "kube-controller-manager": {
             "v": "2", "kubeconfig": "/opt/kube-controller-manager/etc/kubeconfig", "root-ca-file": f"{CRT}/ca.crt", "client-ca-file": f"{CRT}/ca.crt",
-            "cluster-cidr": "100.64.0.0/10,fd64::/48", "allocate-node-cidrs": "true", "service-cluster-ip-range": "198.18.0.0/15,fdc6::/108",
-            "node-cidr-mask-size-ipv4": "24", "node-cidr-mask-size-ipv6": "64", "use-service-account-credentials": "true",
+            "cluster-cidr": "10.64.0.0/10,fd64::/48", "allocate-node-cidrs": "true", "service-cluster-ip-range": "10.18.0.0/15,fdc6::/108",
+            "node-cidr-mask-size-ipv4": "25", "node-cidr-mask-size-ipv6": "64", "use-service-account-credentials": "true",
             "tls-min-version": "VersionTLS13",
         },
         "kube-scheduler": {

@@ -11,7 +11,7 @@ def write(layers, root):
     parts = [json.loads(path.read_text()).get("first_boot", {}) for path in sorted(layers.glob("*/layer.json"))]
     variables = {name: variable for part in parts for name, variable in part.get("variables", {}).items()}
     [defaults] = [part["inputs"]["defaults"] for part in parts if "inputs" in part]
-    mutable = sorted(name for name, variable in variables.items() if variable.get("mutable"))
+    mutable = sorted(name for name, variable in variables.items() if variable.get("mutable") and not variable.get("unlisted"))
     place(root, defaults, "".join(f"{name}={quoted(variables[name].get('default', ''))}\n" for name in mutable), 0o644)
     values = {name: variable.get("default", "") for name, variable in variables.items()}
     for rule in (rule for part in parts for rule in part.get("files", []) if rule.get("bake")):
@@ -28,6 +28,7 @@ def rendered(text, notation, values):
     finalize = (lambda value: json.dumps(value, ensure_ascii=False)) if notation == "json" else None
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
                                      undefined=jinja2.StrictUndefined, finalize=finalize)
+    environment.filters["split"] = lambda text, by: [part.strip() for part in text.split(by) if part.strip()]
     return environment.from_string(text).render(values)
 
 

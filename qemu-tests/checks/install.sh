@@ -105,6 +105,6 @@ done
 # Units, by the systemctl of the node itself.
 units=(first-boot-again.service first-boot-env.service first-boot-retry.timer first-boot-user-data.path hosts-refresh.timer nstance-agent.service
     nstance-recv-watch.path nstance-recv-watch.service nstance-recv-watch.timer containerd.service container-images.service
-    kubelet.service netsy.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service)
+    kubelet.service kube-apiserver.service kube-controller-manager.service kube-scheduler.service)
 inside systemctl enable "${units[@]}" >"$site/systemctl.log" 2>&1 || { cat "$site/systemctl.log"; exit 1; }
 inside ldconfig

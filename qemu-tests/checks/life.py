@@ -51,6 +51,13 @@ class Node(scenarios.Node, Machine):
     def asked(self):
         return self.network.connected
 
+    servers = (f"{ADDRESS}:{PORTS[0]}", f"[{ADDRESS6}]:{PORTS[1]}")
+
+    @property
+    def settings(self):
+        """All that is delivered to a machine with bare user data."""
+        return cluster.delivery(KUBE_API_INTERNAL_LB_HOSTNAME=self.host)
+
     def data(self, **more):
         return environment(cluster.user_data(self.authority, **more))
 
@@ -58,17 +65,19 @@ class Node(scenarios.Node, Machine):
         (self.root / "opt/nstance-agent/identity/nonce.jwt").write_text("nonce")
 
 
-def begin(node):
-    """Boots with data."""
-    (node.root / USER_DATA).write_text(node.data())
+def begin(node, data=None):
+    """Boots with user data, which leave nothing to be delivered unless others are given."""
+    (node.root / USER_DATA).write_text(data or node.data())
     node.nonce()
     node.network.listen(*PORTS)
     node.boot()
 
 
-def first_boot(node):
-    begin(node)
-    scenarios.first_boot(node)
+def bare(node):
+    """Boots with the data that the command line of a cluster writes. The load balancer has an address and no name."""
+    node.host = "fd00:9::20"
+    begin(node, environment(cluster.bare(node.authority)))
+    scenarios.bare(node)
 
 
 def attempts(node):
@@ -187,7 +196,9 @@ def alone(node):
          node.journal("-u", FIRST, "-u", LATE))
 
 
-LIFE = (first_boot, scenarios.certificates, scenarios.switched, scenarios.second_boot, scenarios.resumed)
+BEGIN = (bare, scenarios.forwarded, scenarios.delivered, scenarios.certificates)
+END = (scenarios.emptied, scenarios.restored, scenarios.second_boot)
+LIFE = (*BEGIN, scenarios.switched, scenarios.third_boot, scenarios.resumed, *END)
 
 
 def judge(images):
@@ -196,7 +207,7 @@ def judge(images):
     plane = next((path for path, kind in kinds.items() if kind == "knc"), images[0])
     data = next((path for path, kind in kinds.items() if kind == "knd"), images[0])
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        for name, image, scenarios in (("life", plane, LIFE), ("late", data, (late,)),
+        for name, image, scenarios in (("life", plane, LIFE), ("worker", data, (*BEGIN, *END)), ("late", data, (late,)),
                                        ("script", data, (script,)), ("alone", data, (alone,))):
             start = time.monotonic()
             with Node(image, folder, name) as node:

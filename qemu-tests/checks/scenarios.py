@@ -19,6 +19,9 @@ MARKER = "/opt/podplane/bootstrap.done"
 AGENT = "/opt/nstance-agent"
 # The private key of each service, by the name of its certificate, where that is not the first word of it.
 SERVICES = {"front-proxy.client": ("kube-apiserver", "kube-apiserver"), "registry.server": ("registry", "zot")}
+# Settings without which a service has nothing to do: what is emptied is off again.
+COMPLETE = ("NETSY_BUCKET", "REGISTRY_BUCKET", "REGISTRY_HOSTNAME", "TELEMETRY_S3_BUCKET")
+HOSTS = "/etc/containerd/certs.d/registry.blue.example/hosts.toml"
 # What firstboot and those who call it write.
 WRITTEN = ("/opt", "/etc", "/home", "/var/lib/vmbake")
 
@@ -26,7 +29,7 @@ WRITTEN = ("/opt", "/etc", "/home", "/var/lib/vmbake")
 class Node:
     """What a scenario asks of any kind of machine, beside Asks. Whoever inherits has `run`, `put`, `get`, `console`, `until`, `reboot` and
 
-    - `kind`, `authority`, and `data`: the values of its user data;
+    - `kind`, `authority`, and `servers`: the addresses of the servers of its cluster, as the user data have them;
     - `addresses`: its own, IPv4 and IPv6;
     - `host`: the address of KUBE_API_INTERNAL_LB_HOSTNAME;
     - `sysctl`: a file of /proc/sys, and what only `sysctl --system` of firstboot leaves there, or None;
@@ -71,22 +74,149 @@ class Node:
         return dict(line.split("\t") for line in said.splitlines())
 
 
-def first_boot(node):
-    """After the first boot with the data of a cluster."""
-    name = f"{node.kind}, first boot"
+def ended(node, name):
+    """How the first boot ended, whatever the user data have."""
     node.case(f"{name}: no unit has failed, no job hangs", not node.failed() and node.systemctl("is-system-running").strip() == "running",
               node.systemctl("--failed") + node.systemctl("list-jobs") + node.journal("-u", FIRST))
     node.case(f"{name}: the console says so", re.search(rf"vmbake-firstboot: configured {node.kind}\b", node.console()), node.console()[-2000:])
     node.case(f"{name}: the servers were asked", sorted(set(node.asked())) == list(PORTS), node.asked())
+
+
+def states(node, name, off=()):
+    """The units that run, wait for certificates, or are off."""
     expected = {FIRST: ("active", "enabled"), "nstance-agent.service": ("active", "enabled"), "containerd.service": ("active", "enabled"),
                 "fluent-bit.service": ("active", "enabled"), "kube2iam.service": ("inactive", "disabled"),
                 "nstance-recv-watch.path": ("active", "enabled"), WATCH: ("inactive", "enabled"),
                 "hosts-refresh.timer": ("active", "enabled"), "first-boot-user-data.path": ("active", "enabled")}
     # Enabled, but without certificates.
-    expected |= {unit: ("inactive", "enabled") for unit in node.services if unit != "fluent-bit.service"}
+    expected |= {unit: ("inactive", "disabled" if unit in off else "enabled") for unit in node.services if unit != "fluent-bit.service"}
     found = node.states(*expected)
     node.case(f"{name}: states", found == expected, {unit: state for unit, state in found.items() if state != expected[unit]})
+
+
+def first_boot(node):
+    """After the first boot with user data that leave nothing to be delivered."""
+    name = f"{node.kind}, first boot"
+    ended(node, name)
+    states(node, name)
     configured(node, name)
+
+
+def bare(node):
+    """After the first boot with bare user data: what lacks a setting is off, and nothing has failed."""
+    name = f"{node.kind}, bare first boot"
+    ended(node, name)
+    states(node, name, off=incomplete(node))
+    files = {"/opt/zot/etc/zot.yml": None, HOSTS: None, "/opt/env/nstance-agent.env": "640 root:nstance-agent"}
+    if node.kind == "knc":
+        files |= {"/opt/env/netsy.env": None, "/opt/netsy/etc/cluster.jsonc": None, "/opt/env/kube-apiserver.env": "640 root:kube-apiserver"}
+    node.owners(f"{name}: files", files)
+    kept(node, name)
+    node.case(f"{name}: no mirror of the registry", b"/mirror/" not in node.get("/etc/containerd/config.toml"))
+
+
+def incomplete(node):
+    return ["zot.service"] + (["netsy.service"] if node.kind == "knc" else [])
+
+
+def kept(node, name):
+    """Fluent Bit runs, and has nowhere to send records to."""
+    said = node.get("/opt/fluent-bit/etc/fluent-bit.yml").decode()
+    outputs = said.split("  outputs:")[1]
+    node.case(f"{name}: records are kept", re.findall(r"- name: (\S+)", outputs) == ["http"] and "port: 1\n" in outputs, said)
+
+
+def forwarded(node):
+    """What user data for the provider local start beside: a forwarder of connections."""
+    name, before = f"{node.kind}, forwarder", len(node.asked())
+    server = node.servers[0]
+    forwarder = ["/usr/bin/socat", "TCP-LISTEN:6000,bind=127.0.0.1,fork,reuseaddr", f"TCP:{server}"]
+    # Its status when it is stopped.
+    code, said = node.run("systemd-run", "--quiet", "--unit=forwarder", "--property=SuccessExitStatus=143", *forwarder)
+    asked = node.until(lambda: node.run("/usr/bin/socat", "-u", "OPEN:/dev/null", "TCP:127.0.0.1:6000")[0] == 0)
+    reached = node.until(lambda: len(node.asked()) > before)
+    node.case(f"{name}: socat reaches the server", code == 0 and asked and reached, (said, node.journal("-u", "forwarder.service")))
+    node.systemctl("stop", "forwarder.service")
+
+
+def delivered(node):
+    """The agent brings all settings of the cluster: what they complete is on, containerd has another configuration first."""
+    before = node.invocations()
+    done = node.deliver({"mutable.env": environment(node.settings).encode()})
+    name = f"{node.kind}, settings"
+    node.case(f"{name}: done", done and not node.failed(), node.systemctl("--failed") + node.journal("-u", WATCH))
+    states(node, name)
+    configured(node, name)
+    containerd(node, name, before)
+    found = dict(line.split("=", 1) for line in node.get("/opt/podplane/etc/mutable.env").decode().splitlines())
+    expected = {key: f"'{value}'" for key, value in node.settings.items()}
+    servers = {"NSTANCE_SERVER_REGISTRATION_ADDR", "NSTANCE_SERVER_AGENT_ADDR"}
+    node.case(f"{name}: all are kept", expected.items() <= found.items() and set(found) == set(expected) | servers and list(found) == sorted(found), found)
+    dns = re.findall(r'^  - "(.*)"$', node.get("/opt/kubelet/etc/kubelet.yaml").decode().split("clusterDNS:")[1], re.MULTILINE)
+    node.case(f"{name}: the kubelet's DNS", dns == ["10.19.255.254", "fdc6::ffff"], dns)
+    # zot joins address and port as they are.
+    address = "[::1]" if node.addresses[1] else "127.0.0.1"
+    node.case(f"{name}: address of zot", f'address: "{address}"\n'.encode() in node.get("/opt/zot/etc/zot.yml"), node.get("/opt/zot/etc/zot.yml"))
+
+
+def containerd(node, name, before):
+    """Its configuration has changed: it started anew, before the others."""
+    changed = node.changed(before)
+    node.case(f"{name}: containerd started anew", changed & set(UNTOUCHED) == {"containerd.service"}, changed)
+    begun = {unit: int(found["ExecMainStartTimestampMonotonic"]) for unit, found in node.show(*changed).items()}
+    first = begun.pop("containerd.service", 0)
+    later = {unit: time for unit, time in begun.items() if time}
+    node.case(f"{name}: before the others", first and later and all(first < time for time in later.values()), (first, later))
+
+
+def emptied(node):
+    """A delivery takes buckets, names and targets away again: what is incomplete is off, and nothing has failed."""
+    before, watched = node.invocations(), node.journal("-u", WATCH)
+    done = node.deliver({"mutable.env": environment(node.settings | dict.fromkeys(COMPLETE, "")).encode()})
+    name = f"{node.kind}, settings taken away"
+    node.case(f"{name}: done", done and not node.failed(), node.systemctl("--failed") + node.journal("-u", WATCH)[len(watched):])
+    off = incomplete(node)
+    expected = {unit: ("inactive", "disabled") if unit in off else ("active", "enabled") for unit in [*node.services, *UNTOUCHED]}
+    found = node.states(*expected)
+    node.case(f"{name}: states", found == expected, {unit: state for unit, state in found.items() if state != expected[unit]})
+    files = {"/opt/zot/etc/zot.yml": None, HOSTS: None} | ({"/opt/env/netsy.env": None, "/opt/netsy/etc/cluster.jsonc": None} if node.kind == "knc" else {})
+    node.owners(f"{name}: files", files)
+    kept(node, name)
+    containerd(node, name, before)
+
+
+DAMAGE = """set -e
+systemctl stop zot.service
+userdel zot
+usermod --shell /bin/bash kube2iam
+gpasswd --delete kubelet containerd
+gpasswd --add kubelet adm
+groupadd --system syslog
+chmod a-x /opt/cni/bin/* /opt/fluent-bit/bin/fluent-bit /usr/bin/getsubids
+echo other:1:65536 >>/etc/subuid
+: >/etc/subgid
+"""
+ACCOUNTS = """for user in fluent-bit kube2iam kubelet zot; do echo "$(id -u "$user") $(id -nG "$user") $(getent passwd "$user" | cut -d: -f7)"; done
+stat -c %a /opt/cni/bin/* /opt/fluent-bit/bin/fluent-bit /usr/bin/getsubids | sort -u
+cat /etc/subuid /etc/subgid
+pwck -qr; grpck -r
+"""
+MENDED = ["902 fluent-bit podplane syslog systemd-journal /usr/sbin/nologin", "903 kube2iam podplane /usr/sbin/nologin",
+          "1000 kubelet containerd podplane /usr/sbin/nologin", "905 zot podplane /usr/sbin/nologin", "755",
+          "kubelet:65536:7208960", "kubelet:65536:7208960"]
+
+
+def restored(node):
+    """Users, groups and modes are lost; the next configure gives them back."""
+    name = f"{node.kind}, lost accounts and modes"
+    code, said = node.run("sh", "-c", DAMAGE)
+    node.case(f"{name}: are lost", code == 0, said)
+    # getsubids, and what is in /opt/cni, belong to permissions; subordinate ids are written by configure.
+    code, said = node.run("sh", "-c", "/opt/podplane/bin/permissions.sh && /opt/podplane/bin/configure.sh")
+    node.case(f"{name}: configure", code == 0, said)
+    _, said = node.run("sh", "-c", ACCOUNTS)
+    found = [" ".join([*line.split()[:2], *sorted(line.split()[2:-1]), *line.split()[-1:]]) if " " in line else line for line in said.splitlines()]
+    node.case(f"{name}: come back", found == MENDED, said)
 
 
 def configured(node, name):
@@ -100,7 +230,10 @@ def configured(node, name):
     programs(node, name)
     code, said = node.run("getent", "hosts", "kube-apiserver.podplane.internal")
     host = "127.0.0.1" if node.kind == "knc" else node.host
-    node.case(f"{name}: /etc/hosts", code == 0 and said.split()[0] == host and b"localhost" in node.get("/etc/hosts"), said)
+    # systemd-resolved answers from what it read some seconds ago: the file itself is looked at as well.
+    lines = node.get("/etc/hosts").decode().splitlines()
+    expected = f"{host} kube-apiserver.podplane.internal"
+    node.case(f"{name}: /etc/hosts", code == 0 and said.split()[0] == host and expected in lines and "localhost" in " ".join(lines).split(), (said, lines))
     if node.sysctl:
         path, value = node.sysctl
         node.case(f"{name}: sysctl", node.run("cat", path)[1] == value, (path, value))
@@ -132,6 +265,7 @@ def scripted(node):
     node.case(f"{name}: was not overtaken", attempts == 0 and node.asked() == list(PORTS), (attempts, node.asked()))
     found = node.states("nstance-agent.service", "containerd.service", "fluent-bit.service", "nstance-recv-watch.path", "hosts-refresh.timer")
     node.case(f"{name}: services run", set(found.values()) == {("active", "enabled")}, found)
+    node.case(f"{name}: the forwarder runs", node.states("forwarder.service")["forwarder.service"][0] == "active", node.journal("-u", "forwarder.service"))
     configured(node, name)
 
 
@@ -198,22 +332,23 @@ def switched(node):
     node.case(f"{name}: the service that fails is shown", {broken} <= node.failed() <= {broken, WATCH}, node.failed())
     others = {unit for unit in node.services if expected[unit][0] == "active"}
     changed = node.changed(before)
-    node.case(f"{name}: the others started anew", changed & {*others, *UNTOUCHED} == others, changed)
-    hosts = "/etc/containerd/certs.d/registry.blue.example/hosts.toml"
+    node.case(f"{name}: the others started anew", changed & {*others, *UNTOUCHED} == others | {"containerd.service"}, changed)
+    containerd(node, name, before)
     node.owners(f"{name}: owners", {"/home/admin/.ssh": "700 admin:admin", "/home/admin/.ssh/authorized_keys": "600 admin:admin",
-                                    "/etc/sudoers.d/admin": "440 root:root", hosts: None, "/opt/podplane/etc/mutable.env": "600 root:root"})
+                                    "/etc/sudoers.d/admin": "440 root:root", HOSTS: None, "/opt/podplane/etc/mutable.env": "600 root:root"})
     node.case(f"{name}: admin may log in", node.get("/home/admin/.ssh/authorized_keys") == f"{ADMIN}\n".encode())
     code, said = node.run("runuser", "-u", "admin", "--", "sudo", "-n", "id", "-u")
     node.case(f"{name}: admin may do all", code == 0 and said.strip() == "0", said)
     node.case(f"{name}: admin has a shell", node.run("getent", "passwd", "admin")[1].strip().endswith(":/home/admin:/bin/bash"))
 
     node.run("rm", "-r", drop)
+    before = node.invocations()
     done = node.deliver({"mutable.env": environment({"TELEMETRY_ENABLED": "true", "REGISTRY_ENABLED": "true", "SSH_AUTHORIZED_KEYS": ""}).encode()})
     name = f"{node.kind}, switched on"
     found = node.states(*node.services)
     node.case(f"{name}: all run again", done and set(found.values()) == {("active", "enabled")} and not node.failed(), (found, node.failed()))
-    node.owners(f"{name}: owners", {"/home/admin/.ssh/authorized_keys": None, "/etc/sudoers.d/admin": None, hosts: "644 root:root"})
-    node.case(f"{name}: containerd was left alone", not node.changed(before) & set(UNTOUCHED))
+    node.owners(f"{name}: owners", {"/home/admin/.ssh/authorized_keys": None, "/etc/sudoers.d/admin": None, HOSTS: "644 root:root"})
+    containerd(node, name, before)
 
 
 def second_boot(node, number="second"):

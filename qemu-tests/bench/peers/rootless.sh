@@ -37,7 +37,7 @@ ARCHIVES
     done
     for name in "$layers"/*/files; do cp -r --no-preserve=ownership "$name/." "$root"; done
     install -D -m 0755 "$site/firstboot" "$root/opt/podplane/bin/firstboot"
-    systemctl --quiet --root="$root" enable first-boot-env.service containerd.service kubelet.service netsy.service nstance-agent.service \
+    systemctl --quiet --root="$root" enable first-boot-env.service containerd.service kubelet.service nstance-agent.service \
         kube-apiserver.service kube-controller-manager.service kube-scheduler.service
 }
 

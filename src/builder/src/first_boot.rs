@@ -13,7 +13,7 @@ pub(crate) use check::{Doubt, Image, check};
 use std::collections::BTreeMap;
 use std::fmt;
 
-use vmbake_firstboot::plan::{Named, Ownership, Plan};
+use vmbake_firstboot::plan::{Account, Named, Ownership, Plan};
 
 use crate::layer::{Install, Layer, Schema, child};
 
@@ -104,8 +104,20 @@ struct Joiner {
 }
 
 impl Joiner {
-    /// What a layer says about directories and modes outside of its part. There, as in the image, a later layer wins.
+    /// What a layer says about users, directories and modes outside of its part. There, as in the image, a later layer wins.
     fn own(&mut self, schema: &Schema, multiarch: &str) {
+        for (name, user) in &schema.users {
+            let account = Account {
+                id: user.id,
+                home: user.home.clone().unwrap_or_else(|| format!("/home/{name}")),
+                shell: user.shell.clone(),
+                groups: user.groups.clone(),
+                optional_groups: user.optional_groups.clone(),
+            };
+            let source = Source { layer: self.layer.clone(), pointer: child("/users", name) };
+            self.compiled.plan.accounts.insert(name.clone(), account);
+            self.compiled.sources.insert(child("/accounts", name), source);
+        }
         for (path, owner) in &schema.directories {
             self.owned("/directories", path, child("/directories", path), owner);
         }
@@ -143,6 +155,7 @@ impl Joiner {
             checks,
             connect,
             users,
+            accounts,
             directories,
             modes,
             optional_modes,
@@ -162,6 +175,7 @@ impl Joiner {
         self.list("/checks", |plan| &mut plan.checks, checks);
         self.list("/connect", |plan| &mut plan.connect, connect);
         self.map("/users", |plan| &mut plan.users, users);
+        self.map("/accounts", |plan| &mut plan.accounts, accounts);
         self.map("/directories", |plan| &mut plan.directories, directories);
         self.map("/modes", |plan| &mut plan.modes, modes);
         self.map("/optional_modes", |plan| &mut plan.optional_modes, optional_modes);

@@ -2,10 +2,10 @@
 //! them to the machine leaves, with the size of its parts.
 //!
 //! What holds: the settings are those that the compiled plan of the kind has, and have gone through what the machine itself does
-//! with them on its first boot, as far as that can be done without it ([`rehearsal`]). The document has files and nothing else: no
-//! script and no download. It is ASCII, the same for the same input, and every reader of YAML 1.1 or 1.2 reads the same bytes out
-//! of it. The file with the settings is the last one: where it is, the others are. No message has a setting's value in it that the
-//! first-boot program would not show either.
+//! with them on its first boot, as far as that can be done without it ([`rehearsal`]). The document has the host name and files, and
+//! nothing else: no script and no download. It is ASCII, the same for the same input, and every reader of YAML 1.1 or 1.2 reads the
+//! same bytes out of it. The file with the settings is the last one: where it is, the others are. No message has a setting's value in
+//! it that the first-boot program would not show either.
 
 mod document;
 mod inputs;
@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use vmbake_firstboot::env;
 use vmbake_firstboot::error::Error;
 use vmbake_firstboot::plan::Plan;
+use vmbake_firstboot::settings::is_host_name;
 
 use crate::layer::Layer;
 use document::{Document, Part};
@@ -32,6 +33,10 @@ pub const AUTHORITY: &str = "NSTANCE_CA_CERT";
 pub const SSH_KEYS: &str = "IMMUTABLE_SSH_AUTHORIZED_KEYS";
 /// What says which provider's limit counts, unless `--provider` does.
 const PROVIDER: &str = "PROVIDER_KIND";
+/// What the machine is called, by its host name too.
+const NAME: &str = "INSTANCE_ID";
+/// Longest host name of Linux, in bytes (`HOST_NAME_MAX` of limits.h).
+const MAX_NAME: usize = 64;
 /// Name of the file that takes the nonce: the plan says where it is.
 const NONCE: &str = "nonce.jwt";
 
@@ -159,9 +164,16 @@ pub fn render(request: &Request, plan: &Plan, layers: &[Layer]) -> Result<Render
     };
 
     let brought: Vec<&str> = nonce.iter().map(|(_, path)| path.as_str()).collect();
-    let warnings = examine(request, plan, layers, &settings, &brought)?;
+    let mut warnings = examine(request, plan, layers, &settings, &brought)?;
 
     let mut document = Document::default();
+    if let Some(name) = settings.get(NAME).filter(|name| takes(NAME) && !name.is_empty()) {
+        if name.len() <= MAX_NAME && is_host_name(name) {
+            document.host_name(name);
+        } else {
+            warnings.push(format!("{NAME} is no host name: the machine gets that of its provider"));
+        }
+    }
     if let Some((token, path)) = nonce {
         document.file(path, &[(Part::Nonce, token.clone())]);
     }

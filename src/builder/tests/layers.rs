@@ -101,6 +101,14 @@ const FAULTS: &[(&str, &str)] = &[
         "user \"who\" is made neither by",
     ),
     (r#""first_boot": {"received": {"x": {"directory": "/y", "group": ¦"who"}}}"#, "group \"who\" is made neither by"),
+    (
+        r#""first_boot": {"services": [{"on_change": ¦"/etc/x", "unit": "plain.service"}]}"#,
+        "/etc/x is no file of the plan",
+    ),
+    (
+        r#""first_boot": {"accounts": {"a": {"id": 1, "home": ¦"home/a", "shell": "/bin/sh"}}}"#,
+        "\"home/a\" is not an absolute path",
+    ),
     (r#""first_boot": {"services": [{"unit": ¦"x"}]}"#, "unit \"x\" does not end with .service"),
     (r#""first_boot": {"services": [{"unit": ¦"plain.service"}]}"#, "unit \"plain.service\" has no [Install] section"),
     (

@@ -193,7 +193,8 @@ fn an_image_has_its_plan_its_defaults_and_what_is_baked() {
         "modes": {"/lib/x.so": {"mode": "0755"}},
         "first_boot": {
             "inputs": {"user_data": "/opt/u", "detected": "/opt/d", "mutable": "/opt/m", "defaults": "/opt/share/defaults", "marker": "/opt/k"},
-            "variables": {"B": {"mutable": true, "default": "it's"}, "A": {"mutable": true}, "C": {"default": "c"}, "R": {"required": true}},
+            "variables": {"B": {"mutable": true, "default": "it's"}, "A": {"mutable": true},
+                "U": {"mutable": true, "unlisted": true, "default": "u"}, "C": {"default": "c"}, "R": {"required": true}},
             "detect": [{"name": "KIND", "value": "{{ kind }}{{ hostname }}"}]}"#;
     let b = r#""requires": ["a"], "expand": ["/opt/share/x.tmpl"],
         "first_boot": {

@@ -20,6 +20,8 @@ type Entries = Vec<(String, u32)>;
 pub struct Accounts {
     users: Entries,
     groups: Entries,
+    /// The files, for what else is in their lines.
+    texts: [String; 2],
     /// For messages.
     passwd: std::path::PathBuf,
     group: std::path::PathBuf,
@@ -28,9 +30,12 @@ pub struct Accounts {
 impl Accounts {
     /// Reads the files below `root`.
     pub fn read(root: &Root) -> Result<Self, Error> {
+        let passwd = root.read(PASSWD, MAX_BYTES)?.unwrap_or_default();
+        let group = root.read(GROUP, MAX_BYTES)?.unwrap_or_default();
         Ok(Self {
-            users: entries(&root.read(PASSWD, MAX_BYTES)?.unwrap_or_default()),
-            groups: entries(&root.read(GROUP, MAX_BYTES)?.unwrap_or_default()),
+            users: entries(&passwd),
+            groups: entries(&group),
+            texts: [passwd, group].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
             passwd: root.shown(PASSWD),
             group: root.shown(GROUP),
         })
@@ -60,6 +65,18 @@ impl Accounts {
     /// Whether there is a group of this name.
     pub fn has_group(&self, name: &str) -> bool {
         number(&self.groups, name).is_some()
+    }
+
+    /// Whether a user has this shell, and exactly these secondary groups.
+    pub fn is_in<'a>(&'a self, name: &str, shell: &str, groups: &[&str]) -> bool {
+        let [passwd, group] = &self.texts;
+        let fields = |line: &'a str| line.split(':').collect::<Vec<_>>();
+        let user = passwd.lines().map(fields).find(|fields| fields.first() == Some(&name)).unwrap_or_default();
+        user.get(6) == Some(&shell)
+            && group.lines().map(fields).all(|fields| match fields[..] {
+                [group, _, _, members] => members.split(',').any(|member| member == name) == groups.contains(&group),
+                _ => true,
+            })
     }
 
     /// Goes on as if a user and group of this name had been made, with the first numbers that are free from 1000 on.
@@ -130,6 +147,29 @@ mod tests {
         let found = entries(passwd);
         assert_eq!(found, [("root".to_owned(), 0), ("zot".to_owned(), 991), ("zot".to_owned(), 5)]);
         assert_eq!(number(&found, "zot"), Some(991));
+    }
+
+    #[test]
+    fn a_user_is_in_exactly_the_groups_that_it_should_be_in() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = Root::open(tree.path(), false).unwrap();
+        std::fs::create_dir(tree.path().join("etc")).unwrap();
+        let is = |passwd: &str, group: &str| {
+            std::fs::write(tree.path().join("etc/passwd"), passwd).unwrap();
+            std::fs::write(tree.path().join("etc/group"), group).unwrap();
+            Accounts::read(&root).unwrap().is_in("zot", "/bin/sh", &["podplane", "adm"])
+        };
+        let (passwd, group) = ("zot:x:991:990::/:/bin/sh\n", "zot:x:990:\npodplane:x:700:a,zot\nadm:x:4:zot\n\nx\n");
+        assert!(is(passwd, group));
+        for (passwd, group) in [
+            ("zot:x:991:990::/:/bin/bash\n", group),
+            ("zot:x:991\n", group),
+            ("", group),
+            (passwd, "zot:x:990:\npodplane:x:700:a,zot\nadm:x:4:\n"),
+            (passwd, "zot:x:990:\npodplane:x:700:a,zot\nadm:x:4:zot\nsudo:x:27:zot\n"),
+        ] {
+            assert!(!is(passwd, group), "{passwd:?} {group:?}");
+        }
     }
 
     #[test]

@@ -41,6 +41,11 @@ pub fn check(part: &Plan, whole: &Plan, template_file: &dyn Fn(&str) -> Option<S
         checker.condition(format!("{pointer}/when"), Some(&user.when), &known.all);
         checker.path(format!("{pointer}/shell"), &user.shell);
     }
+    for (name, account) in &part.accounts {
+        let pointer = format!("/accounts/{}", escaped(name));
+        checker.path(format!("{pointer}/home"), &account.home);
+        checker.path(format!("{pointer}/shell"), &account.shell);
+    }
     for (key, map) in
         [("directories", &part.directories), ("modes", &part.modes), ("optional_modes", &part.optional_modes)]
     {
@@ -229,6 +234,11 @@ impl Checker<'_> {
         for (index, service) in part.services.iter().enumerate() {
             let pointer = format!("/services/{index}");
             self.condition(format!("{pointer}/when"), service.when.as_deref(), &known.all);
+            if let Some(path) = &service.on_change
+                && !whole.files.iter().any(|rule| rule.path == *path)
+            {
+                self.found(format!("{pointer}/on_change"), format!("{path} is no file of the plan"));
+            }
             if whole.services.iter().filter(|other| other.unit == service.unit).count() > 1 {
                 self.found(format!("{pointer}/unit"), format!("{} comes twice", service.unit));
             }

@@ -38,7 +38,7 @@ fn steps(root: &Root, plan: &Plan, record: &mut Record) -> Result<(), Error> {
         bootstrap::is_done(root, inputs)?;
         settings::report_unknown(plan, inputs, &settings::user_data(root, inputs)?);
     }
-    permissions::apply(root, plan, &crate::accounts::Accounts::read(root)?)?;
+    permissions::apply(root, plan, &users::restore(root, plan)?)?;
     let first = match &plan.inputs {
         Some(inputs) => bootstrap::run(root, plan, inputs)?,
         None => false,
@@ -126,5 +126,5 @@ pub fn hosts(root: &Root, plan: &Plan) -> Result<(), Error> {
 pub fn restart(root: &Root, plan: &Plan, no_block: bool) -> Result<(), Error> {
     let variables = variables(root, plan)?;
     let scope = Scope { variables: &variables, machine: &Here::new(root) };
-    services::handle(root, plan, &scope, services::Occasion::Restart, no_block)
+    services::handle(root, plan, &scope, services::Occasion::Restart, &[], no_block)
 }

@@ -10,14 +10,13 @@ mod arguments;
 
 use arguments::{Arguments, Command};
 use serde_json::Value;
-use vmbake_firstboot::accounts::Accounts;
 use vmbake_firstboot::error::Error;
 use vmbake_firstboot::exec::Ready;
 use vmbake_firstboot::output::{chain, print, report};
 use vmbake_firstboot::plan::{self, Plan};
 use vmbake_firstboot::record::Record;
 use vmbake_firstboot::root::{Lock, Root};
-use vmbake_firstboot::{bootstrap, configure, facts, mutable, permissions, receive, record, status};
+use vmbake_firstboot::{bootstrap, configure, facts, mutable, permissions, receive, record, status, users};
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -89,7 +88,7 @@ fn locked(root: &Root, plan: &Plan, command: &Command, lock: Lock) -> Result<(),
                 bootstrap::run(root, plan, inputs)?;
             }
         }
-        Command::Permissions => permissions::apply(root, plan, &Accounts::read(root)?)?,
+        Command::Permissions => permissions::apply(root, plan, &users::restore(root, plan)?)?,
         Command::Hosts => configure::hosts(root, plan)?,
         Command::UpdateMutableEnv { source, destination, delete } => {
             mutable::update(root, plan, source, destination, *delete)?;

@@ -5,9 +5,9 @@
 //! characters, each an ASCII letter or digit, a blank or one of `-./_:+=#@,`. A name is a mutable variable of the plan or an older name of
 //! one. With another name, two different values for one name, or one that does not look as the plan says, nothing is written.
 //!
-//! What holds: the result has every mutable variable, sorted, under its present name, and no other; 0600, root's. What is
-//! not in the new values keeps its value, or else has its default. The order of lines does not matter, and to do the same
-//! twice is to do it once.
+//! What holds: the result has every mutable variable, sorted, under its present name, and no other, but an unlisted one only
+//! where somebody gave it a value; 0600, root's. What is not in the new values keeps its value, or else has its default. The
+//! order of lines does not matter, and to do the same twice is to do it once.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,9 +50,9 @@ pub fn update(root: &Root, plan: &Plan, source: &str, destination: &str, delete_
 
 /// The text of a file with every mutable variable: each has the value of the first map that knows it, or else its default.
 pub fn merged(plan: &Plan, maps: &[&BTreeMap<String, String>]) -> String {
-    env::render(mutable(plan).map(|(name, variable)| {
+    env::render(mutable(plan).filter_map(|(name, variable)| {
         let value = maps.iter().find_map(|map| value(name, variable, map));
-        (name, value.unwrap_or(&variable.default))
+        (value.is_some() || !variable.unlisted).then(|| (name, value.unwrap_or(&variable.default)))
     }))
 }
 

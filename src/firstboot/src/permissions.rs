@@ -1,11 +1,11 @@
 //! Owners and modes: those of the plan in, those of the machine out.
 //!
-//! Directories that are missing are made; each after the one above it.
+//! Directories that are missing are made; each after the one above it. Only regular files of a directory are meant by `/*`.
 
 use crate::accounts::Accounts;
 use crate::error::Error;
 use crate::plan::{Named, Ownership, Plan};
-use crate::root::{Owner, Root};
+use crate::root::{Kind, Owner, Root};
 
 /// Makes or corrects the directories of the plan, then corrects its files; of `optional_modes`, those that are there.
 pub fn apply(root: &Root, plan: &Plan, accounts: &Accounts) -> Result<(), Error> {
@@ -17,6 +17,13 @@ pub fn apply(root: &Root, plan: &Plan, accounts: &Accounts) -> Result<(), Error>
         root.permit(path, &owner?, false)?;
     }
     for (path, ownership) in &plan.optional_modes {
+        if let Some(directory) = path.strip_suffix("/*") {
+            let owner = owner(ownership, accounts)?;
+            for file in root.list(directory)?.iter().filter(|file| file.found.kind == Kind::File) {
+                root.permit(&format!("{directory}/{}", file.name.to_string_lossy()), &owner, true)?;
+            }
+            continue;
+        }
         // What is missing may belong to a user that is missing.
         if root.find(path)?.is_some() {
             root.permit(path, &owner(ownership, accounts)?, true)?;
@@ -53,6 +60,8 @@ mod tests {
         "modes": {"/opt/a/program": {"mode": "0755", "owner": "own", "group": "own"}},
         "optional_modes": {
             "/opt/a/key": {"mode": "0600", "owner": "own", "group": "own"},
+            "/opt/bin/*": {"mode": "0755", "owner": "own", "group": "own"},
+            "/opt/nowhere/*": {"mode": "0755"},
             "/opt/a/none": {"mode": "0600", "owner": "nobody-at-all"}
         }
     }"#;
@@ -64,9 +73,11 @@ mod tests {
         fs::write(tree.path().join("etc/passwd"), format!("own:x:{}:0::\n", own.uid())).unwrap();
         fs::write(tree.path().join("etc/group"), format!("own:x:{}:\n", own.gid())).unwrap();
         fs::create_dir_all(tree.path().join("opt/a")).unwrap();
-        for file in ["program", "key"] {
-            fs::write(tree.path().join("opt/a").join(file), "").unwrap();
-            fs::set_permissions(tree.path().join("opt/a").join(file), fs::Permissions::from_mode(0o644)).unwrap();
+        fs::create_dir_all(tree.path().join("opt/bin/folder")).unwrap();
+        symlink("/etc/shadow", tree.path().join("opt/bin/link")).unwrap();
+        for file in ["opt/a/program", "opt/a/key", "opt/bin/one", "opt/bin/two"] {
+            fs::write(tree.path().join(file), "").unwrap();
+            fs::set_permissions(tree.path().join(file), fs::Permissions::from_mode(0o644)).unwrap();
         }
         let root = Root::open(tree.path(), false).unwrap();
         let accounts = Accounts::read(&root).unwrap();
@@ -84,6 +95,8 @@ mod tests {
             ("opt/a-c", 0o750),
             ("opt/a/program", 0o755),
             ("opt/a/key", 0o600),
+            ("opt/bin/one", 0o755),
+            ("opt/bin/two", 0o755),
         ] {
             assert_eq!(fs::metadata(tree.path().join(path)).unwrap().mode() & 0o7777, mode, "{path}");
         }

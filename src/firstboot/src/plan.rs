@@ -39,11 +39,13 @@ pub struct Plan {
     pub connect: Vec<String>,
     /// Users that are made where the condition holds, as useradd does, and stay.
     pub users: Named<BootUser>,
+    /// Users that the image has, which get back what they lost; the builder adds those of the layer itself.
+    pub accounts: Named<Account>,
     /// Directories by path; the builder adds those of the layer itself.
     pub directories: Named<Ownership>,
     /// Mode and owner of files that are there already; the builder adds those of the layer itself.
     pub modes: Named<Ownership>,
-    /// Mode and owner of files that may be missing.
+    /// Mode and owner of files that may be missing; `/*` at the end stands for every file of a directory.
     pub optional_modes: Named<Ownership>,
     /// Files that are written.
     pub files: Vec<FileRule>,
@@ -95,6 +97,12 @@ pub struct Variable {
     /// Whether it must not be empty.
     #[serde(skip_serializing_if = "is_false")]
     pub required: bool,
+    /// Whether an empty value counts where an input has one; otherwise the default takes its place.
+    #[serde(skip_serializing_if = "is_false")]
+    pub empty: bool,
+    /// Whether the file of mutable variables leaves it out until an input has it.
+    #[serde(skip_serializing_if = "is_false")]
+    pub unlisted: bool,
     /// What it must look like, unless it is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<Format>,
@@ -119,6 +127,10 @@ pub enum Format {
     Port,
     /// Letters, digits, dots and dashes.
     Hostname,
+    /// A host name, or an IP address without brackets.
+    Host,
+    /// IP addresses, separated by commas.
+    Addresses,
     /// `http://` or `https://`, a host, perhaps a port and a path.
     Url,
     /// Base64 (RFC 4648, section 4), perhaps in lines.
@@ -199,6 +211,25 @@ pub struct BootUser {
     pub when: String,
     /// Login shell.
     pub shell: String,
+}
+
+/// A user of the image, with a group of the same name and id.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// User id, and the id of its group.
+    pub id: u32,
+    /// Home directory.
+    pub home: String,
+    /// Login shell.
+    pub shell: String,
+    /// Secondary groups; the user is in no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// Secondary groups where the machine has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub optional_groups: Vec<String>,
 }
 
 /// A file that is written whole, or removed.
@@ -304,6 +335,9 @@ pub struct Service {
     /// Whether it is restarted when files arrived.
     #[serde(default, skip_serializing_if = "is_false")]
     pub on_receive: bool,
+    /// Path of a file of `files`: where files arrived and `configure` changed this one, the unit is restarted before the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_change: Option<String>,
 }
 
 /// What `restart` does with a unit.

@@ -24,6 +24,9 @@ const MAX_FILE: u64 = 1 << 20;
 const LAG: u32 = 20_000_000;
 const SECOND: u32 = 1_000_000_000;
 
+/// A unit, and the content of the file whose change has it restarted.
+type Watched<'a> = (&'a str, Option<Vec<u8>>);
+
 /// Time of a file: seconds and nanoseconds since 1970.
 type Time = (i64, u32);
 
@@ -59,13 +62,22 @@ pub fn run(root: &Root, plan: &Plan, record: &mut Record, lock: Lock) -> Result<
         return Ok(false);
     }
     // What was refused does not keep the rest from being used; it is told at the end.
+    let before = watched(root, plan)?;
     configure::run(root, plan, record)?;
+    let after = watched(root, plan)?;
+    let changed: Vec<&str> = after.iter().filter(|one| !before.contains(one)).map(|(unit, _)| *unit).collect();
     let variables = configure::variables(root, plan)?;
     let scope = Scope { variables: &variables, machine: &Here::new(root) };
     drop(lock);
-    let restarted = services::handle(root, plan, &scope, Occasion::Receive, false);
+    let restarted = services::handle(root, plan, &scope, Occasion::Receive, &changed, false);
     root.stamp(&receive.stamp, start)?;
     restarted.and(taken).map(|_| true)
+}
+
+/// The units that follow a file, each with what is in that now.
+fn watched<'a>(root: &Root, plan: &'a Plan) -> Result<Vec<Watched<'a>>, Error> {
+    let files = plan.services.iter().filter_map(|service| Some((service.unit.as_str(), service.on_change.as_ref()?)));
+    files.map(|(unit, path)| Ok((unit, root.read(path, MAX_FILE)?))).collect()
 }
 
 fn now() -> Time {

@@ -16,14 +16,24 @@ pub enum Occasion {
     Receive,
 }
 
-/// Enables, starts and stops; a failure of one does not keep the others from being handled.
-pub fn handle(root: &Root, plan: &Plan, scope: &Scope, occasion: Occasion, no_block: bool) -> Result<(), Error> {
+/// Enables, starts and stops; a failure of one does not keep the others from being handled. Those whose file has `changed` are
+/// the first.
+pub fn handle(
+    root: &Root,
+    plan: &Plan,
+    scope: &Scope,
+    occasion: Occasion,
+    changed: &[&str],
+    no_block: bool,
+) -> Result<(), Error> {
+    let has_changed = |service: &Service| changed.contains(&service.unit.as_str());
+    let concerned = |service: &&Service| occasion == Occasion::Restart || service.on_receive || has_changed(service);
     let (mut on, mut off) = (Vec::new(), Vec::new());
-    for service in plan.services.iter().filter(|service| occasion == Occasion::Restart || service.on_receive) {
+    for service in plan.services.iter().filter(concerned) {
         let wanted = template::holds(service.when.as_deref(), scope).map_err(Error::fault(&service.unit))?;
         if wanted { on.push(service) } else { off.push(service.unit.as_str()) }
     }
-    let units = |wanted: fn(&Service) -> bool| -> Vec<&str> {
+    let units = |wanted: &dyn Fn(&Service) -> bool| -> Vec<&str> {
         on.iter().filter(|service| wanted(service)).map(|service| service.unit.as_str()).collect()
     };
     let block: &[&str] = if no_block { &["--no-block"] } else { &[] };
@@ -36,13 +46,14 @@ pub fn handle(root: &Root, plan: &Plan, scope: &Scope, occasion: Occasion, no_bl
     let mut call = |arguments: &[&str], units: &[&str]| failed.extend(each(root, arguments, units));
     match occasion {
         Occasion::Restart => {
-            call(&["enable", "--no-reload"], &units(|_| true));
-            call(&[&["start"], block].concat(), &units(|service| service.action == Action::Start));
-            call(&[&["restart"], block].concat(), &units(|service| service.action == Action::Restart));
+            call(&["enable", "--no-reload"], &units(&|_| true));
+            call(&[&["start"], block].concat(), &units(&|service| service.action == Action::Start));
+            call(&[&["restart"], block].concat(), &units(&|service| service.action == Action::Restart));
         }
         Occasion::Receive => {
-            call(&["enable", "--no-reload"], &units(|service| service.when.is_some()));
-            call(&[&["restart"], block].concat(), &units(|_| true));
+            call(&["enable", "--no-reload"], &units(&|service| service.when.is_some()));
+            call(&["restart"], &units(&has_changed));
+            call(&["restart"], &units(&|service| !has_changed(service)));
         }
     }
     let mut failed = failed.into_iter();

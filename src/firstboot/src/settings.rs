@@ -1,6 +1,7 @@
 //! Variables with their values: the inputs of a plan and what it makes of them.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr};
 
 use crate::env;
 use crate::error::Error;
@@ -35,7 +36,7 @@ pub fn report_unknown(plan: &Plan, inputs: &Inputs, user_data: &Variables) {
 }
 
 /// Every variable of the plan: what the last file that has it says, under its name or an older one; where that is empty,
-/// the default.
+/// the default, unless an empty value counts.
 pub fn combine(plan: &Plan, files: &[&Variables]) -> Result<Variables, Error> {
     let find = |name: &str| files.iter().rev().find_map(|file| file.get(name));
     let mut variables = Variables::new();
@@ -45,7 +46,7 @@ pub fn combine(plan: &Plan, files: &[&Variables]) -> Result<Variables, Error> {
     for (name, variable) in &plan.variables {
         // A file that has it under its name says no less than one that has it under an older name.
         let found = files.iter().rev().find_map(|file| mutable::value(name, variable, file));
-        let value = found.filter(|value| !value.is_empty()).unwrap_or(&variable.default);
+        let value = found.filter(|value| variable.empty || !value.is_empty()).unwrap_or(&variable.default);
         check_value(name, variable, value)?;
         variables.insert(name.clone(), value.to_owned());
     }
@@ -79,14 +80,19 @@ fn matches(format: Format, value: &str) -> bool {
         Format::Boolean => matches!(value, "true" | "false"),
         Format::Number => number() && value.parse::<i32>().is_ok(),
         Format::Port => number() && value.parse::<u16>().is_ok_and(|port| port > 0),
-        Format::Hostname => {
-            value.len() <= 253
-                && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte))
-                && value.split('.').all(|label| !label.is_empty() && !label.starts_with('-'))
-        }
+        Format::Hostname => is_host_name(value),
+        Format::Host => is_host_name(value) || value.parse::<Ipv6Addr>().is_ok(),
+        Format::Addresses => value.split(',').all(|address| address.trim().parse::<IpAddr>().is_ok()),
         Format::Url => Url::parse(value).is_ok(),
         Format::Base64 => base64(value).is_ok(),
     }
+}
+
+/// Whether a text can be the name of a host; an IPv4 address can.
+pub fn is_host_name(value: &str) -> bool {
+    value.len() <= 253
+        && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte))
+        && value.split('.').all(|label| !label.is_empty() && !label.starts_with('-'))
 }
 
 fn described(format: Format) -> &'static str {
@@ -95,6 +101,8 @@ fn described(format: Format) -> &'static str {
         Format::Number => "a decimal number",
         Format::Port => "a port from 1 to 65535",
         Format::Hostname => "a host name of letters, digits, dots and dashes",
+        Format::Host => "a host name of letters, digits, dots and dashes, or an IP address",
+        Format::Addresses => "IP addresses, separated by commas",
         Format::Url => "an http:// or https:// URL",
         Format::Base64 => "a text in base64",
     }

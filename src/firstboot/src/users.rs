@@ -1,4 +1,5 @@
-//! Users that a machine gets by its settings, made by useradd(8), which may have been killed half-way.
+//! Users that a machine gets by its settings, and those of the image that have lost something: useradd(8) and its kin make and
+//! change them, and may have been killed half-way.
 
 use crate::accounts::Accounts;
 use crate::error::Error;
@@ -25,6 +26,40 @@ pub fn make(root: &Root, plan: &Plan, scope: &Scope) -> Result<Accounts, Error> 
         let home = format!("/home/{name}");
         if root.find(&home)?.is_none_or(|home| home.mode == 0) {
             root.directory(&home, &accounts.owner(0o700, name, name)?)?;
+        }
+    }
+    Ok(accounts)
+}
+
+/// Gives the users of the image back what they lost: user, group, shell and secondary groups, and no others. All users are returned.
+pub fn restore(root: &Root, plan: &Plan) -> Result<Accounts, Error> {
+    let mut accounts = Accounts::read(root)?;
+    let missing: Vec<&str> = plan.accounts.keys().map(String::as_str).filter(|name| !accounts.has_user(name)).collect();
+    for (name, account) in &plan.accounts {
+        if !accounts.has_group(name) {
+            run(root, &mut accounts, "/usr/sbin/groupadd", &["--gid", &account.id.to_string(), "--", name], name)?;
+        }
+    }
+    for (name, account) in &plan.accounts {
+        let optional = account.optional_groups.iter().filter(|group| accounts.has_group(group));
+        let groups: Vec<&str> = account.groups.iter().chain(optional).map(String::as_str).collect();
+        let common = ["--groups", &groups.join(","), "--shell", &account.shell, "--", name];
+        if missing.contains(&name.as_str()) {
+            // Its home may be there still; subordinate ids are not given out.
+            let id = account.id.to_string();
+            let keys = ["--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"];
+            let new = ["--uid", &id, "--gid", name, "--home-dir", &account.home, "--no-create-home"];
+            run(root, &mut accounts, "/usr/sbin/useradd", &[&new[..], &keys, &common].concat(), name)?;
+            if root.find(&account.home)?.is_none() {
+                root.directory(&account.home, &accounts.owner(0o700, name, name)?)?;
+            }
+            if root.dry_run() {
+                continue;
+            }
+        }
+        // Also of one that was just made: groups may know the name from before.
+        if !accounts.is_in(name, &account.shell, &groups) {
+            run(root, &mut accounts, "/usr/sbin/usermod", &common, name)?;
         }
     }
     Ok(accounts)

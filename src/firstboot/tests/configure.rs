@@ -289,6 +289,28 @@ fn settings_that_arrived_once_do_not_come_back() {
 }
 
 #[test]
+fn a_unit_is_restarted_first_when_its_file_has_changed_and_else_left_alone() {
+    let root = with_settings();
+    let plan =
+        SETTINGS.replace(r#""services": ["#, r#""services": [{"unit": "two.service", "on_change": "/opt/keys"}, "#);
+    write(root.path(), "opt/podplane/share/firstboot.json", plan.as_bytes());
+    assert!(run(root.path(), &["configure"]).status.success());
+    for (settings, expected) in [
+        ("KEYS=new\n", "two.service one.service"),
+        ("KEYS=new\n", "one.service"),
+        ("KEYS=\n", "two.service one.service"),
+    ] {
+        write(root.path(), "opt/recv/mutable.env", settings.as_bytes());
+        write(root.path(), "opt/recv/last", b"");
+        let output = run(root.path(), &["recv-watch"]);
+        assert!(output.status.success(), "{}", said(&output));
+        let said = said(&output);
+        let restarted: Vec<_> = said.lines().filter_map(|line| line.split_once("systemctl restart ")).collect();
+        assert_eq!(restarted.iter().map(|(_, units)| *units).collect::<Vec<_>>().join(" "), expected, "{said}");
+    }
+}
+
+#[test]
 fn a_key_that_cannot_be_placed_does_not_hold_up_another() {
     let root = with_settings();
     for path in ["opt/recv/a.crt", "opt/recv/b.crt", "opt/recv/last", "opt/private/a.key", "opt/private/b.key"] {

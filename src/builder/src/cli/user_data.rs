@@ -135,6 +135,10 @@ struct Key<'a> {
     default: &'a str,
     required: bool,
     mutable: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    empty: bool,
+    #[serde(skip_serializing_if = "is_false")]
+    unlisted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     format: Option<Format>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
@@ -150,6 +154,8 @@ fn keys(args: &KindArgs) -> Result<Outcome, Failure> {
         default: &variable.default,
         required: variable.required,
         mutable: variable.mutable,
+        empty: variable.empty,
+        unlisted: variable.unlisted,
         format: variable.format,
         one_of: &variable.one_of,
         aliases: &variable.aliases,
@@ -160,6 +166,10 @@ fn keys(args: &KindArgs) -> Result<Outcome, Failure> {
     files::print(&printable(&keys.map(|key| line(&key)).collect::<String>()))
 }
 
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 fn line(key: &Key<'_>) -> String {
     let mut words = Vec::new();
     if key.required {
@@ -167,6 +177,9 @@ fn line(key: &Key<'_>) -> String {
     }
     if key.mutable {
         words.push("may change on a running machine".to_owned());
+    }
+    if key.empty {
+        words.push("may be empty".to_owned());
     }
     if !key.one_of.is_empty() {
         words.push(format!("one of {}", key.one_of.join(", ")));

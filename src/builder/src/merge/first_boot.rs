@@ -5,7 +5,7 @@ use vmbake_disk::tree::{Kind, Origin, components};
 use vmbake_firstboot::error::Error;
 use vmbake_firstboot::plan::{Named, Ownership, PATH, Variable};
 use vmbake_firstboot::settings::Variables;
-use vmbake_firstboot::{detect, env, files};
+use vmbake_firstboot::{detect, files, mutable};
 
 use super::place::Target;
 use super::{MergeError, accounts, expand, units};
@@ -70,9 +70,7 @@ fn real(
 /// Writes the defaults of the variables that may change.
 fn defaults(target: &mut Target, compiled: &Compiled) -> Result<(), MergeError> {
     let (Some(inputs), Some(source)) = (&compiled.plan.inputs, compiled.source("/inputs")) else { return Ok(()) };
-    let mutable = compiled.plan.variables.iter().filter(|(_, variable)| variable.mutable);
-    let text = env::render(mutable.map(|(name, variable)| (name.as_str(), variable.default.as_str())));
-    file(target, &source.layer, &inputs.defaults, text.into_bytes())
+    file(target, &source.layer, &inputs.defaults, mutable::merged(&compiled.plan, &[]).into_bytes())
 }
 
 /// Writes the files that a machine without settings of its own has too.

@@ -1,4 +1,4 @@
-//! The text of a `#cloud-config`: files and keys in, YAML out.
+//! The text of a `#cloud-config`: a host name, files and keys in, YAML out.
 //!
 //! A content is a literal block where its text is plain, so that a person can read it; else a double-quoted scalar with escapes.
 //! Either way the document is ASCII without tabs, which YAML 1.1 and 1.2 read alike: the line breaks that only one of them knows
@@ -28,6 +28,14 @@ pub(super) struct Document {
 }
 
 impl Document {
+    /// Sets the host name. Of one with dots cloud-init takes what is before the first, unless it prefers the whole.
+    pub(super) fn host_name(&mut self, name: &str) {
+        self.push(Part::Frame, &format!("hostname: \"{}\"\n", escaped(name)));
+        if name.contains('.') {
+            self.push(Part::Frame, "prefer_fqdn_over_hostname: true\n");
+        }
+    }
+
     /// Adds a file that only root reads, made of texts that follow each other.
     pub(super) fn file(&mut self, path: &str, texts: &[(Part, String)]) {
         if !self.has_files {

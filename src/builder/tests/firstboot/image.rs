@@ -51,10 +51,15 @@ impl Image {
 
     fn accounts(&self, root: &Path) {
         let mut passwd = "root:x:0:0:root:/root:/bin/bash\n".to_owned();
-        let mut group = "root:x:0:\nsystemd-journal:x:999:fluent-bit\n".to_owned();
-        for (name, account) in self.layers.iter().flat_map(|layer| &layer.schema.users) {
+        let users = || self.layers.iter().flat_map(|layer| &layer.schema.users);
+        let members = |group: &str| {
+            let members = users().filter(|(_, account)| account.groups.iter().any(|one| one == group));
+            members.map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(",")
+        };
+        let mut group = format!("root:x:0:\nsystemd-journal:x:999:{}\n", members("systemd-journal"));
+        for (name, account) in users() {
             writeln!(passwd, "{name}:x:{0}:{0}::/home/{name}:/usr/sbin/nologin", account.id).unwrap();
-            writeln!(group, "{name}:x:{}:", account.id).unwrap();
+            writeln!(group, "{name}:x:{}:{}", account.id, members(name)).unwrap();
         }
         put(root, "/etc/passwd", &passwd);
         put(root, "/etc/group", &group);

@@ -7,6 +7,8 @@ mod machine;
 pub mod settings;
 mod snapshot;
 mod trees;
+mod life;
+mod restored;
 mod changes;
 mod hostile;
 mod refusals;

@@ -146,3 +146,72 @@ impl fmt::Display for Choice {
         f.write_str(&names.join(" "))
     }
 }
+
+/// User data as the command line of a cluster writes them: who the machine is and whom it asks. The rest is delivered.
+pub fn bare(choice: Choice) -> BTreeMap<String, String> {
+    let full = choice.user_data();
+    let names = [
+        "IMMUTABLE_SSH_AUTHORIZED_KEYS",
+        "INSTANCE_ID",
+        "CLUSTER_ID",
+        "PROVIDER_KIND",
+        "PROVIDER_REGION",
+        "PROVIDER_ZONE",
+        "PROVIDER_INSTANCE_TYPE",
+        "AWS_ACCOUNT_ID",
+        "GOOGLE_PROJECT_ID",
+        "NSTANCE_CA_CERT",
+    ];
+    names.map(|name| (name.to_owned(), full.get(name).cloned().unwrap_or_default())).into()
+}
+
+/// The settings that the command line of a cluster has delivered, all of them and in its order.
+pub fn delivery(choice: Choice) -> Vec<(&'static str, String)> {
+    let (aws, keys) = (choice.provider() == "aws", matches!(choice.provider(), "local" | "proxmox"));
+    let when = |condition: bool, value: &'static str| if condition { value } else { "" };
+    let region = when(aws, "eu-west-1");
+    let endpoint = when(keys, "http://10.0.2.2:9000");
+    let values = [
+        ("SSH_AUTHORIZED_KEYS", "ssh-ed25519 DDDD later"),
+        ("TELEMETRY_ENABLED", "true"),
+        ("TELEMETRY_LOG_CLOUDINIT", "true"),
+        ("TELEMETRY_LOG_SERVICES", "ssh,kubelet"),
+        ("TELEMETRY_OTLP_ENDPOINT", when(choice.dual(), "http://otel.demo.example:4318")),
+        ("TELEMETRY_S3_BUCKET", "demo-logs"),
+        ("TELEMETRY_S3_REGION", region),
+        ("TELEMETRY_S3_ENDPOINT", endpoint),
+        ("TELEMETRY_S3_ASSUME_ROLE", ""),
+        ("TELEMETRY_S3_ACCESS_KEY_ID", when(keys, "logs-id")),
+        ("TELEMETRY_S3_SECRET_ACCESS_KEY", when(keys, "logs-secret")),
+        ("OIDC_ISSUER", "https://login.demo.example"),
+        ("OIDC_CA_CERT", when(choice.dual(), "T0lEQyBDQQo=")),
+        ("OIDC_CA_FILE", ""),
+        ("OIDC_SIGNING_ALGS", when(choice.dual(), "RS256,ES256")),
+        ("KUBE_API_ETCD_SERVERS", "https://127.0.0.1:2378"),
+        ("KUBE_API_PUBLIC_HOSTNAME", "api.demo.example"),
+        ("KUBE_API_INTERNAL_LB_HOSTNAME", if choice.dual() { "2001:db8::7" } else { "192.0.2.7" }),
+        ("KUBE_LOG_LEVEL", "3"),
+        ("KUBE_SERVICE_ACCOUNT_ISSUER", when(choice.dual(), "https://api.demo.example:6443")),
+        ("KUBE_CLUSTER_CIDR", if choice.dual() { "10.64.0.0/10,fd64::/48" } else { "10.64.0.0/10" }),
+        ("KUBE_NODE_CIDR_MASK_SIZE_IPV4", "25"),
+        ("KUBE_NODE_CIDR_MASK_SIZE_IPV6", ""),
+        ("KUBE_SERVICE_CLUSTER_IP_RANGE", if choice.dual() { "10.18.0.0/15,fdc6::/108" } else { "10.18.0.0/15" }),
+        ("KUBE_CLUSTER_DNS", if choice.dual() { "10.19.255.254,fdc6::ffff" } else { "10.19.255.254" }),
+        ("AWS_S3_USE_PATH_STYLE", when(keys, "true")),
+        ("NETSY_BUCKET", "demo-netsy"),
+        ("NETSY_REGION", region),
+        ("NETSY_ENDPOINT", endpoint),
+        ("NETSY_ASSUME_ROLE", when(aws, "arn:aws:iam::123456789012:role/delivered")),
+        ("NETSY_ACCESS_KEY_ID", when(keys, "netsy-id")),
+        ("NETSY_SECRET_ACCESS_KEY", when(keys, "netsy-secret")),
+        ("REGISTRY_ENABLED", "true"),
+        ("REGISTRY_HOSTNAME", "registry.demo.example"),
+        ("REGISTRY_BUCKET", "demo-registry"),
+        ("REGISTRY_REGION", region),
+        ("REGISTRY_ENDPOINT", endpoint),
+        ("REGISTRY_ASSUME_ROLE", when(aws, "arn:aws:iam::123456789012:role/delivered")),
+        ("REGISTRY_ACCESS_KEY_ID", when(keys, "registry-id")),
+        ("REGISTRY_SECRET_ACCESS_KEY", when(keys, "registry-secret")),
+    ];
+    values.map(|(name, value)| (name, value.to_owned())).into()
+}

@@ -7,7 +7,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::machine::{USER_DATA, server};
-use super::settings::{AXES, Choice};
 
 /// What is there by its path: type, mode and owner in the first line, then the content.
 pub type Tree = BTreeMap<String, String>;
@@ -58,14 +57,17 @@ fn content(path: &Path) -> String {
     fs::read_to_string(path).unwrap().replace(first, "SERVER:1").replace(second, "SERVER:2")
 }
 
-/// The paths of all trees with their versions, and for which choices: the first version in full, the others by the lines
-/// that differ from it.
-pub fn text(trees: &BTreeMap<Choice, Tree>) -> String {
-    let all: BTreeSet<Choice> = trees.keys().copied().collect();
-    let mut paths: BTreeMap<&str, BTreeMap<&str, BTreeSet<Choice>>> = BTreeMap::new();
+/// One of the names on each axis, by its number.
+pub type Point = Vec<usize>;
+
+/// The paths of all trees with their versions, and for which choices on the axes: the first version in full, the others by the
+/// lines that differ from it.
+pub fn text(axes: &[&[&str]], trees: &BTreeMap<Point, Tree>) -> String {
+    let all: BTreeSet<Point> = trees.keys().cloned().collect();
+    let mut paths: BTreeMap<&str, BTreeMap<&str, BTreeSet<Point>>> = BTreeMap::new();
     for (choice, tree) in trees {
         for (path, version) in tree {
-            paths.entry(path).or_default().entry(version).or_default().insert(*choice);
+            paths.entry(path).or_default().entry(version).or_default().insert(choice.clone());
         }
     }
     let mut text = String::new();
@@ -73,11 +75,11 @@ pub fn text(trees: &BTreeMap<Choice, Tree>) -> String {
         writeln!(text, "{path}").unwrap();
         let mut absent = all.clone();
         let mut versions: Vec<_> = versions.into_iter().collect();
-        versions.sort_by_key(|(_, choices)| choices.first().copied());
+        versions.sort_by_key(|(_, choices)| choices.first().cloned());
         let first = lines(versions[0].0);
         for (index, (version, choices)) in versions.into_iter().enumerate() {
             absent.retain(|choice| !choices.contains(choice));
-            text += &conditions(&choices);
+            text += &conditions(axes, &choices);
             let lines = lines(version);
             let shown = match index {
                 0 => lines.into_iter().map(|line| (' ', line)).collect(),
@@ -89,7 +91,7 @@ pub fn text(trees: &BTreeMap<Choice, Tree>) -> String {
             }
         }
         if !absent.is_empty() {
-            text += &conditions(&absent);
+            text += &conditions(axes, &absent);
             text += "    absent\n";
         }
     }
@@ -127,14 +129,13 @@ fn difference<'a>(old: &[&'a str], new: &[&'a str]) -> Vec<(char, &'a str)> {
 }
 
 /// A set of choices as products of choices on each axis, a line for each; nothing where it is all of them.
-fn conditions(choices: &BTreeSet<Choice>) -> String {
-    let tails: BTreeSet<Vec<usize>> = choices.iter().map(|choice| choice.0.to_vec()).collect();
-    let lines = products(&tails, 0).into_iter().map(|line| line.join(" "));
+fn conditions(axes: &[&[&str]], choices: &BTreeSet<Point>) -> String {
+    let lines = products(axes, choices).into_iter().map(|line| line.join(" "));
     lines.filter(|line| line.contains(|c| !"* ".contains(c))).map(|line| format!("  [{line}]\n")).collect()
 }
 
-fn products(tails: &BTreeSet<Vec<usize>>, axis: usize) -> Vec<Vec<String>> {
-    let Some(names) = AXES.get(axis) else { return vec![Vec::new()] };
+fn products(axes: &[&[&str]], tails: &BTreeSet<Point>) -> Vec<Vec<String>> {
+    let [names, axes @ ..] = axes else { return vec![Vec::new()] };
     let mut heads: BTreeMap<usize, BTreeSet<Vec<usize>>> = BTreeMap::new();
     for tail in tails {
         heads.entry(tail[0]).or_default().insert(tail[1..].to_vec());
@@ -150,7 +151,7 @@ fn products(tails: &BTreeSet<Vec<usize>>, axis: usize) -> Vec<Vec<String>> {
     for (heads, rest) in groups {
         let named = || heads.iter().map(|head| names[*head]).collect::<Vec<_>>().join(",");
         let first = if heads.len() == names.len() { "*".to_owned() } else { named() };
-        lines.extend(products(&rest, axis + 1).into_iter().map(|line| [vec![first.clone()], line].concat()));
+        lines.extend(products(axes, &rest).into_iter().map(|line| [vec![first.clone()], line].concat()));
     }
     lines
 }

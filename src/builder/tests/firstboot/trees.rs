@@ -36,11 +36,11 @@ fn are_those_of_the_snapshot() {
     thread::scope(|scope| {
         let running: Vec<_> = kinds.map(|kind| scope.spawn(kind)).collect();
         for (choice, root, tree) in running.into_iter().flat_map(|kind| kind.join().unwrap()) {
-            trees.insert(choice, tree);
+            trees.insert(choice.0.to_vec(), tree);
             roots.push(root);
         }
     });
-    compare(&snapshot::text(&trees));
+    compare("trees.txt", &snapshot::text(&AXES, &trees));
     judge(&roots);
 }
 
@@ -103,7 +103,7 @@ fn stamps(root: &Path) -> BTreeMap<PathBuf, [i64; 5]> {
 }
 
 /// What `restart` would do and what each program would be run with, as if they were files.
-fn commands(machine: &Machine, image: &Image, tree: &mut Tree) {
+pub fn commands(machine: &Machine, image: &Image, tree: &mut Tree) {
     // A line for each word: where units differ, only they do.
     let restart = machine.succeed(&["restart"]).replace(' ', "\n    ");
     tree.insert("restart".to_owned(), format!("commands\n{restart}"));
@@ -116,8 +116,8 @@ fn commands(machine: &Machine, image: &Image, tree: &mut Tree) {
 }
 
 /// The snapshot is what it was.
-fn compare(text: &str) {
-    let path = format!("{DATA}/trees.txt");
+pub fn compare(name: &str, text: &str) {
+    let path = format!("{DATA}/{name}");
     if std::env::var_os(REWRITE).is_some() {
         fs::write(&path, text).unwrap();
     }

@@ -70,5 +70,20 @@ fn wrong_arguments_are_not_repeated() {
         Command::new(env!("CARGO_BIN_EXE_vmbake")).args(["user-data", "keys", "--kind", "knd"]).output().unwrap();
     let listed = String::from_utf8(output.stdout).unwrap();
     assert!(listed.contains("PROVIDER_KIND: required; one of local, aws, google, proxmox\n"), "{listed}");
-    assert!(listed.contains("KUBE_API_PORT: may change on a running machine; port; default 6443\n"), "{listed}");
+    for line in [
+        "INSTANCE_IPV6: may be empty; default auto",
+        "KUBE_API_INTERNAL_LB_HOSTNAME: may change on a running machine; host",
+        "KUBE_API_PORT: may change on a running machine; port; default 6443",
+        "KUBE_CLUSTER_CIDR: may change on a running machine; default 100.64.0.0/10,fd64::/48",
+        "KUBE_CLUSTER_DNS: may change on a running machine; addresses; default 198.19.255.254,fdc6::ffff",
+        "KUBE_NODE_CIDR_MASK_SIZE_IPV4: may change on a running machine; number; default 24",
+        "KUBE_NODE_CIDR_MASK_SIZE_IPV6: may change on a running machine; number; default 64",
+        "KUBE_SERVICE_ACCOUNT_ISSUER: may change on a running machine; url",
+        "KUBE_SERVICE_CLUSTER_IP_RANGE: may change on a running machine; default 198.18.0.0/15,fdc6::/108",
+        "OIDC_SIGNING_ALGS: may change on a running machine; default RS256",
+        "OIDC_USERNAME_CLAIM: may change on a running machine; default sub",
+        "TELEMETRY_ENABLED: may change on a running machine; may be empty; boolean; default true",
+    ] {
+        assert!(listed.contains(&format!("{line}\n")), "{line}: {listed}");
+    }
 }

@@ -25,7 +25,7 @@ const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJrbmMifQ.c2ln";
 const CERTIFICATE: &str = include_str!("../data/sigstore/certificates/plain.pem");
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ0e me@example";
 
-/// The least that a node of the control plane needs.
+/// The least that a node of the control plane needs, with what keeps it from waiting for more.
 const LEAST: [(&str, &str); 8] = [
     ("PROVIDER_KIND", "local"),
     ("CLUSTER_ID", "demo"),
@@ -98,6 +98,7 @@ fn a_document_has_what_a_machine_needs_and_nothing_else() {
     let authority = rendered.user_data.lines().find_map(|line| line.trim_start().strip_prefix("NSTANCE_CA_CERT='"));
     let expected = format!(
         "#cloud-config
+hostname: \"knc-1\"
 write_files:
 - path: \"/opt/nstance-agent/identity/nonce.jwt\"
   permissions: \"0600\"
@@ -152,14 +153,11 @@ fn a_machine_without_settings_takes_keys_for_its_default_user_alone() {
 fn all_that_is_missing_is_named_at_once() {
     let expected = "these settings cannot configure a machine of kind knc:
   PROVIDER_KIND: expected a value, found \"\"
-  TELEMETRY_ENABLED is true, but neither TELEMETRY_S3_BUCKET nor TELEMETRY_OTLP_ENDPOINT says where to
-  REGISTRY_ENABLED is true, but REGISTRY_HOSTNAME or REGISTRY_BUCKET is empty
   NSTANCE_SERVER_REGISTRATION_ADDR is empty
   NSTANCE_SERVER_AGENT_ADDR is empty
   netsy needs CLUSTER_ID
-  netsy needs NETSY_BUCKET
   netsy needs INSTANCE_ID";
-    assert_eq!(refusal(&request(BTreeMap::new())), expected);
+    assert_eq!(refusal(&request(map([("NETSY_BUCKET", "demo-netsy")]))), expected);
     let google = refusal(&request(with(&[("PROVIDER_KIND", "google")])));
     assert!(google.ends_with(":\n  PROVIDER_KIND google needs GOOGLE_PROJECT_ID"), "{google}");
 }
@@ -170,6 +168,17 @@ fn what_a_machine_would_refuse_is_refused_here() {
         ("PROVIDER_KIND", "azure", "PROVIDER_KIND: expected local, aws, google, proxmox, found \"azure\""),
         ("TELEMETRY_ENABLED", "yes", "TELEMETRY_ENABLED: expected true or false, found \"yes\""),
         ("KUBE_API_PORT", "65536", "KUBE_API_PORT: expected a port from 1 to 65535, found \"65536\""),
+        (
+            "KUBE_CLUSTER_DNS",
+            "198.19.255.254,,fdc6::ffff",
+            "KUBE_CLUSTER_DNS: expected IP addresses, separated by commas, found \"198.19.255.254,,fdc6::ffff\"",
+        ),
+        (
+            "KUBE_API_INTERNAL_LB_HOSTNAME",
+            "[fd00::1]",
+            "KUBE_API_INTERNAL_LB_HOSTNAME: expected a host name of letters, digits, dots and dashes, or an IP address, \
+             found \"[fd00::1]\"",
+        ),
         ("OIDC_CUSTOM_CA", "secret!", "OIDC_CA_CERT: expected a text in base64, found something else"),
         (
             "NSTANCE_SERVER_AGENT_ADDR",
@@ -185,7 +194,7 @@ fn what_a_machine_would_refuse_is_refused_here() {
         assert_eq!(said, format!("these settings cannot configure a machine of kind knc:\n  {expected}"), "{name}");
     }
     // One wrong setting hides no other.
-    let said = refusal(&request(with(&[("KUBE_API_PORT", "0"), ("NETSY_BUCKET", ""), ("HOME", "")])));
+    let said = refusal(&request(with(&[("KUBE_API_PORT", "0"), ("CLUSTER_ID", ""), ("HOME", "")])));
     assert_eq!(said.lines().count(), 4, "{said}");
 }
 
@@ -205,6 +214,51 @@ fn values_that_could_break_out_are_refused_by_name_alone() {
         assert!(refusal(&request(with(&[(name, "a\r\nb")]))).contains("expected lines without control characters"));
     }
     try_render(&request(with(&[("OIDC_CA_CERT", "T0lE\nQyBDQQo=\n")]))).unwrap();
+}
+
+/// User data as the command line of the cluster writes them: everything else is delivered later.
+const BARE: [(&str, &str); 9] = [
+    ("IMMUTABLE_SSH_AUTHORIZED_KEYS", ""),
+    ("INSTANCE_ID", "knc-1"),
+    ("CLUSTER_ID", "demo"),
+    ("PROVIDER_KIND", "local"),
+    ("PROVIDER_REGION", ""),
+    ("PROVIDER_ZONE", ""),
+    ("PROVIDER_INSTANCE_TYPE", ""),
+    ("NSTANCE_SERVER_AGENT_ADDR", "10.0.2.2:8993"),
+    ("NSTANCE_SERVER_REGISTRATION_ADDR", "10.0.2.2:8992"),
+];
+
+#[test]
+fn bare_user_data_configure_a_machine_of_both_kinds_and_each_provider() {
+    for kind in ["knd", "knc"] {
+        for (provider, account) in
+            [("local", None), ("aws", Some("AWS_ACCOUNT_ID")), ("google", Some("GOOGLE_PROJECT_ID")), ("proxmox", None)]
+        {
+            let mut settings = map(BARE);
+            settings.insert("PROVIDER_KIND".to_owned(), provider.to_owned());
+            settings.extend(account.map(|name| (name.to_owned(), "123456789012".to_owned())));
+            let rendered = try_render(&Request { kind: kind.to_owned(), ..request(settings) }).unwrap();
+            assert!(rendered.user_data.starts_with("#cloud-config\nhostname: \"knc-1\"\nwrite_files:\n"));
+        }
+    }
+}
+
+#[test]
+fn the_host_name_is_that_of_the_instance_where_it_can_be_one() {
+    for (id, expected) in [
+        ("knc-1", "hostname: \"knc-1\"\nwrite_files:\n"),
+        ("knc-1.demo.example", "hostname: \"knc-1.demo.example\"\nprefer_fqdn_over_hostname: true\nwrite_files:\n"),
+        ("true", "hostname: \"true\"\nwrite_files:\n"),
+        ("knc_1", "write_files:\n"),
+        (&"k".repeat(65), "write_files:\n"),
+    ] {
+        let rendered = try_render(&request(with(&[("INSTANCE_ID", id)]))).unwrap();
+        let document = rendered.user_data.strip_prefix("#cloud-config\n").unwrap();
+        assert!(document.starts_with(expected), "{document}");
+        let told = rendered.warnings.iter().any(|warning| warning.starts_with("INSTANCE_ID is no host name"));
+        assert_eq!(told, expected.starts_with("write_files"), "{id}");
+    }
 }
 
 #[test]

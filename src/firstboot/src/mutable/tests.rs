@@ -71,6 +71,29 @@ fn what_is_new_replaces_what_is_there() {
 }
 
 #[test]
+fn an_unlisted_variable_is_there_once_somebody_gave_it_a_value() {
+    let Some(mut case) = Case::new() else { return };
+    let plan = r#"{"variables": {
+        "ON": {"mutable": true, "default": "true", "empty": true, "format": "boolean"},
+        "PORT": {"mutable": true, "default": "1", "format": "port", "unlisted": true}}}"#;
+    case.plan = serde_json::from_str(plan).unwrap();
+    let counts = |case: &Case| {
+        let found = env::parse(Path::new("mutable.env"), case.result().as_bytes()).unwrap();
+        let variables = crate::settings::combine(&case.plan, &[&found]).unwrap();
+        ["ON", "PORT"].map(|name| variables[name].clone()).join(" ")
+    };
+    assert!(case.update(b"").unwrap());
+    assert_eq!((case.result().as_str(), counts(&case).as_str()), ("ON='true'\n", "true 1"));
+    assert!(case.update(b"ON=''\nPORT='2'\n").unwrap());
+    assert_eq!((case.result().as_str(), counts(&case).as_str()), ("ON=''\nPORT='2'\n", " 2"));
+    // The default is a value like others: it counts more than what user data say.
+    assert!(case.update(b"PORT=1\n").unwrap());
+    assert_eq!(case.result(), "ON=''\nPORT='1'\n");
+    assert!(case.update(b"PORT=\n").unwrap());
+    assert_eq!((case.result().as_str(), counts(&case).as_str()), ("ON=''\nPORT=''\n", " 1"));
+}
+
+#[test]
 fn without_a_present_file_the_defaults_count() {
     let Some(case) = Case::new() else { return };
     assert!(case.update(b"OIDC_CA_FILE=b\nOIDC_CUSTOM_CA=a").unwrap());

@@ -6,8 +6,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Action, Argument, Assignment, Block, BootUser, Check, Content, Exec, FileRule, Format, Inputs, KeyPlace, Named,
-    Notation, Ownership, Place, Plan, Receive, Service, Stage, Template, Variable,
+    Account, Action, Argument, Assignment, Block, BootUser, Check, Content, Exec, FileRule, Format, Inputs, KeyPlace,
+    Named, Notation, Ownership, Place, Plan, Receive, Service, Stage, Template, Variable,
 };
 
 /// What is wrong with a plan: the key, and what it should have.
@@ -35,6 +35,7 @@ impl Plan {
                 let node = Node::of(value, "users")?;
                 Ok(BootUser { when: node.text("when")?, shell: node.text("shell")? })
             })?,
+            accounts: node.map("accounts", account)?,
             directories: node.map("directories", ownership)?,
             modes: node.map("modes", ownership)?,
             optional_modes: node.map("optional_modes", ownership)?,
@@ -78,6 +79,8 @@ fn variable(value: &Value) -> Read<Variable> {
         default: node.maybe("default")?.unwrap_or_default(),
         mutable: node.flag("mutable")?,
         required: node.flag("required")?,
+        empty: node.flag("empty")?,
+        unlisted: node.flag("unlisted")?,
         format: node.word(
             "format",
             &[
@@ -85,6 +88,8 @@ fn variable(value: &Value) -> Read<Variable> {
                 ("number", Format::Number),
                 ("port", Format::Port),
                 ("hostname", Format::Hostname),
+                ("host", Format::Host),
+                ("addresses", Format::Addresses),
                 ("url", Format::Url),
                 ("base64", Format::Base64),
             ],
@@ -119,6 +124,18 @@ fn check(value: &Value) -> Read<Check> {
 fn ownership(value: &Value) -> Read<Ownership> {
     let node = Node::of(value, "mode and owner")?;
     Ok(Ownership { mode: node.mode()?, owner: node.owner("owner")?, group: node.owner("group")? })
+}
+
+fn account(value: &Value) -> Read<Account> {
+    let node = Node::of(value, "accounts")?;
+    let id = node.value("id").and_then(Value::as_u64).and_then(|id| u32::try_from(id).ok());
+    Ok(Account {
+        id: id.ok_or(Wrong { key: "id", expected: "a number" })?,
+        home: node.text("home")?,
+        shell: node.text("shell")?,
+        groups: node.texts("groups")?,
+        optional_groups: node.texts("optional_groups")?,
+    })
 }
 
 fn file(value: &Value) -> Read<FileRule> {
@@ -156,6 +173,7 @@ fn service(value: &Value) -> Read<Service> {
         when: node.maybe("when")?,
         action: node.word("action", &actions)?.unwrap_or_default(),
         on_receive: node.flag("on_receive")?,
+        on_change: node.maybe("on_change")?,
     })
 }
 

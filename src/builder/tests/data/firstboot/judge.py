@@ -103,7 +103,8 @@ def variables(plan, root):
     for name, variable in plan["variables"].items():
         names = [name, *variable.get("aliases", [])]
         last = next((file for file in reversed(files) if file.keys() & set(names)), {})
-        scope[name] = next((last[one] for one in names if last.get(one)), "") or variable.get("default", "")
+        said = next((last[one] for one in names if last.get(one)), "")
+        scope[name] = said if variable.get("empty") and last else said or variable.get("default", "")
     for entry in plan["values"]:
         if holds(entry, scope):
             scope[entry["name"]] = render(entry["value"], scope)
@@ -170,10 +171,15 @@ def fluent_bit(document, scope, _):
     inputs = {entry["name"]: entry for entry in pipeline["inputs"]}
     outputs = {entry["name"]: entry for entry in pipeline["outputs"]}
     services = FILTERS["split"](scope["TELEMETRY_LOG_SERVICES"], ",")
-    assert inputs["systemd"]["systemd_filter"] == [f"_SYSTEMD_UNIT={name}.service" for name in services], inputs
+    journal = inputs.get("systemd", {"systemd_filter": []})
+    assert journal["systemd_filter"] == [f"_SYSTEMD_UNIT={name}.service" for name in services], inputs
     assert ("tail" in inputs) == (scope["TELEMETRY_LOG_CLOUDINIT"] == "true"), inputs
     assert ("s3" in outputs) == bool(scope["TELEMETRY_S3_BUCKET"]), outputs
     assert ("opentelemetry" in outputs) == bool(scope["TELEMETRY_OTLP_ENDPOINT"]), outputs
+    # Records wait where there is no target, and nowhere else.
+    assert ("http" in outputs) == (not {"s3", "opentelemetry"} & set(outputs)), outputs
+    assert all(output["retry_limit"] == "no_limits" for output in outputs.values()), outputs
+    assert {entry["match"] for entry in pipeline["filters"]} == {"systemd.*", "cloudinit.*"}, pipeline
     if s3 := outputs.get("s3"):
         names = {"bucket": "BUCKET", "endpoint": "ENDPOINT", "role_arn": "ASSUME_ROLE"}
         for key, name in names.items():
@@ -195,7 +201,7 @@ def zot(document, scope, _):
     if driver["name"] == "s3":
         endpoint = scope["REGISTRY_ENDPOINT"]
         assert driver.get("regionendpoint", "") == endpoint and driver["secure"] != endpoint.startswith("http://"), driver
-    ipaddress.ip_address(http["address"])
+    assert http["address"] == ("[::1]" if scope["INSTANCE_IPV6"] else "127.0.0.1"), http
     assert http["port"] == "5000" and document["distSpecVersion"] == "1.1.0", document
     [(pattern, rules)] = http["accessControl"]["repositories"].items()
     assert (pattern, rules["policies"]) == ("**", [{"users": ["containerd.client"], "actions": ["read"]}]), http
@@ -203,7 +209,8 @@ def zot(document, scope, _):
 
 def containerd(document, scope, _):
     sandbox = document["plugins"]["io.containerd.cri.v1.images"]["pinned_images"]["sandbox"]
-    prefix = f"{scope['REGISTRY_HOSTNAME']}/mirror/" if scope["REGISTRY_ENABLED"] == "true" else ""
+    on = scope["REGISTRY_ENABLED"] == "true" and scope["REGISTRY_HOSTNAME"] and scope["REGISTRY_BUCKET"]
+    prefix = f"{scope['REGISTRY_HOSTNAME']}/mirror/" if on else ""
     assert sandbox.startswith(f"{prefix}registry.k8s.io/pause:"), sandbox
     assert document["version"] == 3 and document["grpc"]["gid"] == 904, document
 
@@ -221,6 +228,11 @@ def netsy(document, scope, _):
     assert all(storage[key] == scope[name] for key, name in names.items()), storage
 
 
+def kubelet(document, scope, _):
+    assert document["clusterDNS"] == [str(ipaddress.ip_address(one)) for one in scope["KUBE_CLUSTER_DNS"].split(",")], document
+    assert document["clusterDomain"] == "cluster.local" and document["kind"] == "KubeletConfiguration", document
+
+
 def jsonc(text):
     return json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
 
@@ -228,6 +240,7 @@ def jsonc(text):
 # Name of the file -> what reads it, and what must be in it.
 FORMATS = {
     "kubeconfig": (yaml.safe_load, kubeconfig),
+    "kubelet.yaml": (yaml.safe_load, kubelet),
     "fluent-bit.yml": (yaml.safe_load, fluent_bit),
     "zot.yml": (yaml.safe_load, zot),
     "config.toml": (tomllib.loads, containerd),
@@ -237,11 +250,18 @@ FORMATS = {
 
 
 def judge_mutable(plan, root):
-    """`bootstrap` writes every mutable variable: what user data says, or the default."""
-    user_data, path = read_variables(root / plan["inputs"]["user_data"][1:]), root / plan["inputs"]["mutable"][1:]
-    mutable = {name: variable for name, variable in plan["variables"].items() if variable.get("mutable")}
-    said = lambda name, aliases: next((user_data[one] for one in [name, *aliases] if user_data.get(one)), "")
-    wanted = {name: said(name, one.get("aliases", [])) or one.get("default", "") for name, one in mutable.items()}
+    """`bootstrap` writes every mutable variable: what user data says, or the default. What was delivered since counts more, and
+    has all that it does not leave to user data."""
+    given, path = read_variables(root / plan["inputs"]["user_data"][1:]), root / plan["inputs"]["mutable"][1:]
+    delivered = root / plan["receive"]["directory"][1:] / plan["receive"]["mutable"]
+    if delivered.exists():
+        given |= read_variables(delivered)
+    wanted = {}
+    for name, variable in plan["variables"].items():
+        names = [one for one in [name, *variable.get("aliases", [])] if one in given]
+        if variable.get("mutable") and (names or not variable.get("unlisted")):
+            default = "" if names else variable.get("default", "")
+            wanted[name] = next((given[one] for one in names if given[one]), default)
     if path.read_text() != "".join(line(*pair, bare=False) for pair in sorted(wanted.items())):
         yield f"{path}: expected {wanted}"
 
