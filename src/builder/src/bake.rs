@@ -275,7 +275,7 @@ fn read_root(path: &Path, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), B
     let source = base.partition_source(base.root().number);
     let source = source.map_err(|source| BakeError::Partitions { path: path(), source })?;
     let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
-    ext4::read(source, origin).map_err(|source| BakeError::Root { path: path(), source })
+    ext4::read_base(source, origin).map_err(|source| BakeError::Root { path: path(), source })
 }
 
 /// The time of everything that a bake makes: `SOURCE_DATE_EPOCH`, else that of the base's newest file.

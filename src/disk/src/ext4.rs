@@ -1,40 +1,58 @@
-//! ext4: a volume becomes a [`Tree`](crate::tree::Tree), and a tree becomes a [`Volume`].
+//! ext2, ext3 and ext4: a volume becomes a [`Tree`](crate::tree::Tree), and a tree becomes a [`Volume`].
 //!
 //! What enters the reader is a partition; what leaves is a tree whose contents are ranges of that partition. What
 //! enters the author is a tree; what leaves is a block map over the tree's sources and one block of metadata in memory.
 //! No file content is read by either.
 //!
 //! The format is that of the kernel's `Documentation/filesystems/ext4`: little endian, offsets in bytes from the start
-//! of the structure, blocks of 4096 bytes counted from the start of the volume. The `mkext4` library decodes single
-//! structures and lays out new volumes; none of its types leave this module, so that it can be replaced.
+//! of the structure, blocks counted from the start of the volume. The reader decodes every structure itself, in a module
+//! each, and takes checksums from the `mkext4` library, which also lays out new volumes; none of its types leave this
+//! module, so that it can be replaced.
 //!
-//! Where we are stricter than the kernel: only clean volumes are read (no journal replay, no orphans); link counts,
-//! `.` and `..`, entry types and name uniqueness must agree; every extent must lie inside the volume; checksums are
-//! verified wherever the volume has them. A feature whose meaning a tree cannot carry is refused by name.
+//! [`read`] and [`read_some`], for queries, take what the kernel mounts: blocks of 1 to 64 KiB, extents and block maps,
+//! and all features but compression, `dirdata` and those it does not know; it may ignore unknown ones that only a writer
+//! must know. A journal that needs recovery is replayed in memory; one with fast commits, or on another device, is refused.
+//! Deleted but open files are not part of the tree. Names are taken as they stand, casefolded ones too; a volume with an
+//! encrypted file is refused, as neither its names nor its contents could be told. Attributes that system calls do not show,
+//! those of encryption, fs-verity and inline data, are left out.
+//!
+//! [`read_base`], for a bake, refuses by name what an authored volume would not carry over: quotas, project ids, case
+//! folding, fs-verity, encryption, unknown features, the flags immutable and append-only; and a volume that was not left
+//! clean. The author writes blocks of 4096 bytes, whatever the base's are.
+//!
+//! Where we are stricter than the kernel: link counts, `.` and `..`, entry types and name uniqueness must agree; every
+//! block of a file must lie inside the volume; all blocks of a directory must be there; checksums are verified wherever the
+//! volume has them. No inode may map more than the volume has, and values of attributes in inodes end at 64 KiB, so that a
+//! hostile volume costs no more than an honest one.
 //!
 //! What is not carried over: access, change and creation times (the author sets all to the modification time), inode
-//! numbers and generations, and the `chattr` flags that only advise (no-dump, no-atime and such). The flags immutable
-//! and append-only are refused. An empty `/lost+found` is not part of a tree, as each author makes its own; one that
-//! holds something is read, so that it can be looked at, and refused by the author.
+//! numbers and generations, and the `chattr` flags that only advise (no-dump, no-atime and such). An empty `/lost+found`
+//! is not part of a tree, as each author makes its own; one that holds something is read, so that it can be looked at, and
+//! refused by the author.
 
 mod acl;
 mod error;
+mod features;
 mod superblock;
 mod groups;
+mod journal;
 mod inodes;
-mod extents;
-mod blocks;
-mod directory;
 mod xattrs;
+mod inline;
+mod extents;
+mod indirect;
+mod mapping;
+mod directory;
+mod blocks;
 mod read;
 mod author;
 
 pub use author::{AuthorError, Refusal, Size, Stats, Volume, VolumeOptions, author};
 pub use error::{Place, ReadError};
-pub use read::{Reach, Want, read, read_some};
+pub use read::{Reach, Want, read, read_base, read_some};
 pub use superblock::{FileSystem, probe};
 
-/// The only block size that is read and written, in bytes.
+/// The only block size that is written, in bytes.
 const BLOCK: u64 = 4096;
 
 /// The same, for buffers.

@@ -4,7 +4,9 @@
 mod assemble_disks;
 mod common;
 mod ext4_author;
+mod ext4_features;
 mod ext4_hostile;
+mod ext4_journal;
 mod ext4_kernel;
 mod ext4_roundtrip;
 mod fat_volumes;

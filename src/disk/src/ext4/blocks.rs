@@ -2,28 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use mkext4::csum;
-use mkext4::spec::XattrBlockView;
 use mkext4::spec::inode::FileType;
 
 use super::directory::Directory;
-use super::extents::{self, Run};
-use super::inodes::Node;
+use super::inline::{self, Piece};
+use super::inodes::{I_BLOCK_LEN, Node};
+use super::mapping::{self, Budget, Run};
 use super::superblock::Super;
 use super::xattrs::{self, Xattrs};
-use super::{BLOCK, BLOCK_LEN, Place, ReadError};
+use super::{Place, ReadError};
 
-/// Largest piece read at once, in blocks.
-const MAX_READ: u64 = 256;
-/// Unwanted blocks that are read along rather than starting another read.
-const MAX_GAP: u64 = 16;
-/// Longest link target that stands in `i_block`, and one more.
-const SLOW_LINK: u64 = 60;
+/// Largest piece read at once, in bytes.
+const MAX_READ: u64 = 1 << 20;
+/// Unwanted bytes that are read along rather than starting another read.
+const MAX_GAP: u64 = 64 << 10;
+/// Most blocks of a file, whose numbers have 32 bits.
+const MAX_FILE: u64 = 1 << 32;
 
 /// What the blocks of one inode hold.
 pub(super) enum Content {
     Directory(Directory),
     File(Vec<Run>),
+    /// A file that stands in its inode.
+    Inline([Piece; 2]),
     Symlink(Vec<u8>),
     /// Devices, pipes and sockets have no blocks.
     Special,
@@ -35,32 +36,43 @@ pub(super) struct Contents {
     pub(super) xattrs: BTreeMap<u64, Xattrs>,
 }
 
+/// How much of a volume the nodes are, whose blocks are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// All that there are, with what directories name.
+    Whole,
+    /// Some, with what directories name.
+    Names,
+    /// Some, without that.
+    Nodes,
+}
+
 /// Why a block is read.
 enum Purpose {
     /// Block `logical` of the directory at this position of the node list.
     Directory { index: usize, logical: u64 },
     /// The target of the link at this position.
     Symlink { index: usize },
-    /// An attribute block that so many inodes refer to.
-    Xattrs { inode: u32, users: u32 },
+    /// An attribute block that so many inodes refer to, of which this is the first.
+    Xattrs { index: usize, users: u32 },
 }
 
 /// Reads what is needed to build a tree. No more blocks are read than the volume has, whatever inodes claim.
-/// What directories name is left out unless `names` is set.
-pub(super) fn read(volume: &Super<'_>, nodes: &[Node], names: bool) -> Result<Contents, ReadError> {
+pub(super) fn read(volume: &Super<'_>, nodes: &[Node], scope: Scope) -> Result<Contents, ReadError> {
     let mut contents = Contents { of: Vec::with_capacity(nodes.len()), xattrs: BTreeMap::new() };
-    let mut wanted = Vec::new();
-    let mut users: BTreeMap<u64, (u32, u32)> = BTreeMap::new();
+    let mut wanted = Wanted { volume, budget: Budget::of(volume), blocks: Vec::new() };
+    let mut users: BTreeMap<u64, (usize, u32)> = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
         contents.of.push(match node.kind {
-            FileType::Dir if !names => Content::Directory(Directory::default()),
-            _ => content(volume, node, index, &mut wanted)?,
+            FileType::Dir if scope == Scope::Nodes => Content::Directory(Directory::default()),
+            _ => wanted.content(node, index)?,
         });
         if node.xattr_block != 0 {
-            users.entry(node.xattr_block).or_insert((node.number, 0)).1 += 1;
+            users.entry(node.xattr_block).or_insert((index, 0)).1 += 1;
         }
     }
-    wanted.extend(users.into_iter().map(|(block, (inode, users))| (block, Purpose::Xattrs { inode, users })));
+    let mut wanted = wanted.blocks;
+    wanted.extend(users.into_iter().map(|(block, (index, users))| (block, Purpose::Xattrs { index, users })));
     wanted.sort_by_key(|(block, _)| *block);
     read_each(volume, &wanted, |block, purpose, bytes| match purpose {
         Purpose::Directory { index, logical } => match &mut contents.of[*index] {
@@ -69,71 +81,82 @@ pub(super) fn read(volume: &Super<'_>, nodes: &[Node], names: bool) -> Result<Co
         },
         Purpose::Symlink { index } => {
             let node = &nodes[*index];
-            let len = usize::try_from(node.size).unwrap_or(BLOCK_LEN);
+            let len = usize::try_from(node.size).unwrap_or(volume.block_len);
             contents.of[*index] = Content::Symlink(target(node, &bytes[..len])?);
             Ok(())
         }
-        Purpose::Xattrs { inode, users } => {
-            contents.xattrs.insert(block, xattr_block(volume, *inode, *users, block, bytes)?);
+        Purpose::Xattrs { index, users } => {
+            let users = (scope == Scope::Whole && volume.info.is_clean()).then_some(*users);
+            contents.xattrs.insert(block, xattr_block(volume, &nodes[*index], users, block, bytes)?);
             Ok(())
         }
     })?;
     Ok(contents)
 }
 
-/// What can be told from the inode and its extents alone; the rest is put on the list.
-fn content(
-    volume: &Super<'_>,
-    node: &Node,
-    index: usize,
-    wanted: &mut Vec<(u64, Purpose)>,
-) -> Result<Content, ReadError> {
-    let place = Place::Inode(node.number);
-    match node.kind {
-        FileType::Dir => {
-            let blocks = node.size / BLOCK;
-            if !node.size.is_multiple_of(BLOCK)
-                || blocks == 0
-                || blocks > volume.info.blocks.saturating_sub(wanted.len() as u64)
-            {
-                return Err(ReadError::corrupt(place, format!("directory of {} bytes", node.size)));
+/// The list of blocks to be read.
+struct Wanted<'a> {
+    volume: &'a Super<'a>,
+    budget: Budget,
+    blocks: Vec<(u64, Purpose)>,
+}
+
+impl Wanted<'_> {
+    /// What can be told from the inode and the runs of its blocks alone; the rest is put on the list.
+    fn content(&mut self, node: &Node, index: usize) -> Result<Content, ReadError> {
+        let place = Place::Inode(node.number);
+        match node.kind {
+            FileType::Dir if node.has_inline_data() => Directory::inline(self.volume, node).map(Content::Directory),
+            FileType::Dir => self.directory(node, index),
+            FileType::Regular if node.has_inline_data() => inline::pieces(node).map(Content::Inline),
+            FileType::Regular if node.size > MAX_FILE * self.volume.block => {
+                Err(ReadError::corrupt(place, format!("file of {} bytes", node.size)))
             }
-            let mut covered = 0;
-            for run in extents::read(volume, node)?.iter().take_while(|run| run.logical < blocks) {
-                if run.logical != covered || !run.written {
-                    break;
+            FileType::Regular => mapping::read(self.volume, node, &mut self.budget).map(Content::File),
+            FileType::Symlink if node.has_inline_data() => {
+                let bytes = inline::bytes(self.volume, node)?.concat();
+                target(node, &bytes).map(Content::Symlink)
+            }
+            FileType::Symlink if node.size < I_BLOCK_LEN as u64 && !node.has_extents() => {
+                let len = usize::try_from(node.size).unwrap_or(0);
+                target(node, &node.i_block[..len]).map(Content::Symlink)
+            }
+            FileType::Symlink => {
+                let runs = mapping::read(self.volume, node, &mut self.budget)?;
+                match runs.first() {
+                    Some(run) if run.logical == 0 && run.written && node.size < self.volume.block => {
+                        self.blocks.push((run.physical, Purpose::Symlink { index }));
+                        Ok(Content::Symlink(Vec::new()))
+                    }
+                    _ => Err(ReadError::corrupt(place, format!("link target of {} bytes without block", node.size))),
                 }
-                let len = run.len.min(blocks - covered);
-                let block = |at| (run.physical + at, Purpose::Directory { index, logical: run.logical + at });
-                wanted.extend((0..len).map(block));
-                covered += len;
             }
-            if covered != blocks {
-                return Err(ReadError::corrupt(place, format!("hole at block {covered} of the directory")));
+            _ => Ok(Content::Special),
+        }
+    }
+
+    fn directory(&mut self, node: &Node, index: usize) -> Result<Content, ReadError> {
+        let place = Place::Inode(node.number);
+        let block = self.volume.block;
+        let blocks = node.size / block;
+        let most = self.volume.info.blocks.saturating_sub(self.blocks.len() as u64);
+        if !node.size.is_multiple_of(block) || blocks == 0 || blocks > most {
+            return Err(ReadError::corrupt(place, format!("directory of {} bytes", node.size)));
+        }
+        let mut covered = 0;
+        for run in mapping::read(self.volume, node, &mut self.budget)?.iter().take_while(|run| run.logical < blocks) {
+            if run.logical != covered || !run.written {
+                break;
             }
-            Ok(Content::Directory(Directory::default()))
+            let len = run.len.min(blocks - covered);
+            let block = |at| (run.physical + at, Purpose::Directory { index, logical: run.logical + at });
+            self.blocks.extend((0..len).map(block));
+            covered += len;
         }
-        FileType::Regular => {
-            if node.size > (1 << 32) * BLOCK {
-                return Err(ReadError::corrupt(place, format!("file of {} bytes", node.size)));
-            }
-            Ok(Content::File(extents::read(volume, node)?))
+        if covered != blocks {
+            return Err(ReadError::corrupt(place, format!("hole at block {covered} of the directory")));
         }
-        FileType::Symlink if node.size < SLOW_LINK && !node.has_extents => {
-            let len = usize::try_from(node.size).unwrap_or(0);
-            Ok(Content::Symlink(target(node, &node.i_block[..len])?))
-        }
-        FileType::Symlink => {
-            let runs = extents::read(volume, node)?;
-            match runs.first() {
-                Some(run) if run.logical == 0 && run.written && node.size < BLOCK => {
-                    wanted.push((run.physical, Purpose::Symlink { index }));
-                    Ok(Content::Symlink(Vec::new()))
-                }
-                _ => Err(ReadError::corrupt(place, format!("link target of {} bytes without block", node.size))),
-            }
-        }
-        _ => Ok(Content::Special),
+        Ok(Content::Directory(Directory::default()))
     }
 }
 
@@ -145,20 +168,20 @@ fn target(node: &Node, bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
     Ok(bytes.to_vec())
 }
 
-fn xattr_block(volume: &Super<'_>, inode: u32, users: u32, block: u64, bytes: &[u8]) -> Result<Xattrs, ReadError> {
-    let place = Place::Block { inode, block };
-    let view = XattrBlockView::parse(bytes).map_err(|error| ReadError::library(place.clone(), error))?;
-    if let Some(seed) = volume.seed {
-        let expected = csum::xattr_block(seed, block, bytes);
-        if view.checksum != expected {
-            return Err(ReadError::checksum(place, view.checksum, expected));
-        }
+/// The attributes of a block; `users` is how many inodes refer to it, where that is known.
+fn xattr_block(
+    volume: &Super<'_>,
+    node: &Node,
+    users: Option<u32>,
+    block: u64,
+    bytes: &[u8],
+) -> Result<Xattrs, ReadError> {
+    let found = xattrs::in_block(volume, &node.owner(), block, bytes)?;
+    if users.is_some_and(|users| users != found.users) {
+        let what = format!("attribute block counts {} users, not as many inodes as use it", found.users);
+        return Err(ReadError::corrupt(Place::Block { inode: node.number, block }, what));
     }
-    if view.refcount != users {
-        let what = format!("attribute block counts {} users, but {users} inodes use it", view.refcount);
-        return Err(ReadError::corrupt(place, what));
-    }
-    xattrs::decode(view.entries, &place)
+    Ok(found.xattrs)
 }
 
 /// Hands out the wanted blocks, which must be sorted; those that are close together are read at once.
@@ -167,12 +190,13 @@ fn read_each<P>(
     wanted: &[(u64, P)],
     mut each: impl FnMut(u64, &P, &[u8]) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
+    let (max_gap, max_read) = (MAX_GAP / volume.block, MAX_READ / volume.block);
     let mut buf = Vec::new();
     let mut rest = wanted;
     while let Some((first, _)) = rest.first() {
         let (mut count, mut last) = (0, *first);
         while let Some((block, _)) = rest.get(count) {
-            if block - last > MAX_GAP || block - first >= MAX_READ {
+            if block - last > max_gap || block - first >= max_read {
                 break;
             }
             (count, last) = (count + 1, *block);
@@ -181,12 +205,12 @@ fn read_each<P>(
             let what = format!("refers to block {last} of {}", volume.info.blocks);
             return Err(ReadError::corrupt(Place::Superblock, what));
         }
-        let len = usize::try_from((last - first + 1) * BLOCK).unwrap_or(0);
+        let len = usize::try_from((last - first + 1) * volume.block).unwrap_or(0);
         buf.resize(len, 0);
-        volume.read(&mut buf, first * BLOCK)?;
+        volume.read(&mut buf, first * volume.block)?;
         for (block, purpose) in &rest[..count] {
-            let at = usize::try_from((block - first) * BLOCK).unwrap_or(0);
-            each(*block, purpose, &buf[at..at + BLOCK_LEN])?;
+            let at = usize::try_from((block - first) * volume.block).unwrap_or(0);
+            each(*block, purpose, &buf[at..at + volume.block_len])?;
         }
         rest = &rest[count..];
     }

@@ -1,19 +1,29 @@
-//! Directory blocks: lists of entries with a checksum at their end, and the index nodes of large directories.
+//! Directory blocks (`ext4_dir_entry_2`): lists of entries with a checksum at their end, and the index nodes of large directories
+//! (`dx_root`, `dx_node`). Index nodes look like blocks without entries to who does not know them, so the entries are found
+//! without the index, whatever its depth and hash.
 
 use mkext4::csum;
-use mkext4::spec::htree::{NODE_COUNT_OFFSET, ROOT_COUNT_OFFSET};
-use mkext4::spec::{DirentIter, DxNodeView, DxRootView, dirent};
+use mkext4::spec::dirent;
 
 use super::inodes::Node;
 use super::superblock::Super;
-use super::{BLOCK_LEN, Place, ReadError, le16, le32};
+use super::{Place, ReadError, inline, le16, le32};
+
+/// Length of an entry without its name.
+const ENTRY: usize = 8;
+/// From this block size on, lengths of entries have two more bits.
+const LARGE_BLOCK: usize = 65_536;
+/// Where the number and limit of the entries of a `dx_root` stand, behind `.`, `..` and 8 bytes of information.
+const ROOT_LIMIT: usize = 0x20;
+/// The same of a `dx_node`, behind an entry that spans the block.
+const NODE_LIMIT: usize = 0x08;
 
 /// One name of a directory.
 pub(super) struct Entry {
     pub(super) name: Vec<u8>,
     pub(super) inode: u32,
-    /// Type as the entry has it; it must agree with the inode's.
-    pub(super) file_type: u8,
+    /// Type as the entry has it, where the volume has the feature; 0 tells nothing, all else must agree with the inode's.
+    pub(super) file_type: Option<u8>,
 }
 
 /// What the blocks of one directory hold.
@@ -26,6 +36,22 @@ pub(super) struct Directory {
 }
 
 impl Directory {
+    /// A directory that stands in its inode, which begins with the number of its parent.
+    pub(super) fn inline(volume: &Super<'_>, node: &Node) -> Result<Self, ReadError> {
+        let place = Place::Inode(node.number);
+        let [first, second] = inline::bytes(volume, node)?;
+        let Some((parent, first)) = first.split_at_checked(4) else {
+            return Err(ReadError::corrupt(place, format!("directory of {} bytes", node.size)));
+        };
+        let mut directory = Self { parent: le32(parent, 0), entries: Vec::new() };
+        for list in [first, &second] {
+            for entry in entries(volume, list, &place)? {
+                directory.entries.push(entry);
+            }
+        }
+        Ok(directory)
+    }
+
     /// Adds what block `logical` of the directory holds, which stands at `block` of the volume.
     pub(super) fn add_block(
         &mut self,
@@ -35,53 +61,90 @@ impl Directory {
         block: u64,
         bytes: &[u8],
     ) -> Result<(), ReadError> {
-        let place = || Place::Block { inode: node.number, block };
-        check_sum(node, logical, bytes, &place())?;
-        for (index, entry) in DirentIter::new(bytes).enumerate() {
-            let entry = entry.map_err(|error| ReadError::library(place(), error))?;
-            if entry.inode > volume.info.inodes {
-                let what = format!("entry for inode {} of {}", entry.inode, volume.info.inodes);
-                return Err(ReadError::corrupt(place(), what));
-            }
+        let place = Place::Block { inode: node.number, block };
+        if let Some(seed) = node.seed {
+            check_sum(seed, node.has_index(volume), logical, bytes, &place)?;
+        }
+        for (index, entry) in entries(volume, bytes, &place)?.into_iter().enumerate() {
             match (logical, index) {
                 (0, 0) if entry.name == b"." && entry.inode == node.number => {}
                 (0, 1) if entry.name == b".." => self.parent = entry.inode,
-                (0, 0 | 1) => return Err(ReadError::corrupt(place(), "does not begin with entries . and ..")),
-                _ => self.entries.push(Entry {
-                    name: entry.name.to_vec(),
-                    inode: entry.inode,
-                    file_type: entry.file_type,
-                }),
+                (0, 0 | 1) => return Err(ReadError::corrupt(place, "does not begin with entries . and ..")),
+                _ => self.entries.push(entry),
             }
         }
         Ok(())
     }
 }
 
-/// Checks the checksum, if any, of a list of entries or of an index node. Index nodes look like blocks without entries to who
-/// does not know them, so the entries are found without the index.
-fn check_sum(node: &Node, logical: u64, bytes: &[u8], place: &Place) -> Result<(), ReadError> {
-    let Some(seed) = node.seed else { return Ok(()) };
-    let library = |error| ReadError::library(place.clone(), error);
-    let is_node = le32(bytes, 0) == 0 && usize::from(le16(bytes, 4)) == BLOCK_LEN;
-    let index = if node.has_index && logical == 0 {
-        let root = DxRootView::parse(bytes).map_err(library)?;
-        Some((root.checksum, ROOT_COUNT_OFFSET, root.count, root.limit))
-    } else if node.has_index && is_node {
-        let inner = DxNodeView::parse(bytes).map_err(library)?;
-        Some((inner.checksum, NODE_COUNT_OFFSET, inner.count, inner.limit))
+/// The entries of a list that name something. Their lengths must add up to that of the list.
+fn entries(volume: &Super<'_>, bytes: &[u8], place: &Place) -> Result<Vec<Entry>, ReadError> {
+    let corrupt = |what: String| ReadError::corrupt(place.clone(), what);
+    let mut all = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let at = bytes.len() - rest.len();
+        let len = if rest.len() < ENTRY { 0 } else { rec_len(le16(rest, 0x04), bytes.len()) };
+        if len < ENTRY || !len.is_multiple_of(4) || len > rest.len() {
+            return Err(corrupt(format!("directory entry of {len} bytes at byte {at}")));
+        }
+        let (entry, after) = rest.split_at(len);
+        rest = after;
+        let inode = le32(entry, 0x00);
+        if inode == 0 {
+            continue;
+        }
+        if inode > volume.info.inodes {
+            return Err(corrupt(format!("entry for inode {inode} of {}", volume.info.inodes)));
+        }
+        // Before entries had a type, its byte was the high half of the name's length.
+        let (name_len, file_type) = match volume.features.filetype() {
+            true => (entry[0x06].into(), Some(entry[0x07])),
+            false => (usize::from(le16(entry, 0x06)), None),
+        };
+        let name = entry.get(ENTRY..ENTRY + name_len);
+        let name = name.ok_or_else(|| corrupt(format!("name of {name_len} bytes in a directory entry of {len}")))?;
+        all.push(Entry { name: name.to_vec(), inode, file_type });
+    }
+    Ok(all)
+}
+
+/// The length of an entry in a list of `list_len` bytes.
+fn rec_len(found: u16, list_len: usize) -> usize {
+    let len = usize::from(found);
+    match found {
+        _ if list_len < LARGE_BLOCK => len,
+        0 | u16::MAX => list_len,
+        _ => len & !3 | (len & 3) << 16,
+    }
+}
+
+/// Checks the checksum of a list of entries or of an index node.
+fn check_sum(seed: u32, has_index: bool, logical: u64, bytes: &[u8], place: &Place) -> Result<(), ReadError> {
+    let is_node = le32(bytes, 0) == 0 && rec_len(le16(bytes, 0x04), bytes.len()) == bytes.len();
+    let sums = if has_index && logical == 0 {
+        index_sums(seed, bytes, ROOT_LIMIT)
+    } else if has_index && is_node {
+        index_sums(seed, bytes, NODE_LIMIT)
     } else {
-        None
+        dirent::tail_checksum(bytes)
+            .map(|found| (found, csum::dirent_block(seed, bytes)))
+            .ok_or_else(|| "directory block without checksum".to_owned())
     };
-    let (found, expected) = match index {
-        Some((found, offset, count, limit)) => (found, csum::dx_block(seed, bytes, offset, count, limit)),
-        None => match dirent::tail_checksum(bytes) {
-            Some(found) => (found, csum::dirent_block(seed, bytes)),
-            None => return Err(ReadError::corrupt(place.clone(), "directory block without checksum")),
-        },
-    };
+    let (found, expected) = sums.map_err(|what| ReadError::corrupt(place.clone(), what))?;
     if found != expected {
         return Err(ReadError::checksum(place.clone(), found, expected));
     }
     Ok(())
+}
+
+/// The checksum that an index node has, and should have. `dx_countlimit` stands at `at`, the checksum behind the last entry
+/// that there could be.
+fn index_sums(seed: u32, bytes: &[u8], at: usize) -> Result<(u32, u32), String> {
+    let (limit, count) = (le16(bytes, at), le16(bytes, at + 2));
+    let tail = at + usize::from(limit) * 8;
+    if count == 0 || count > limit || tail + 8 > bytes.len() {
+        return Err(format!("directory index with {count} of {limit} entries"));
+    }
+    Ok((le32(bytes, tail + 4), csum::dx_block(seed, bytes, at, count, limit)))
 }

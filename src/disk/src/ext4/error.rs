@@ -12,6 +12,8 @@ pub enum Place {
     Group(u64),
     /// An inode, counted from 1.
     Inode(u32),
+    /// A block of the journal, counted from its start.
+    Journal(u64),
     /// A metadata block of an inode, counted from the start of the volume.
     Block { inode: u32, block: u64 },
     /// A name in the tree.
@@ -23,6 +25,7 @@ impl fmt::Display for Place {
         match self {
             Self::Superblock => f.write_str("superblock"),
             Self::Group(group) => write!(f, "block group {group}"),
+            Self::Journal(block) => write!(f, "block {block} of the journal"),
             Self::Inode(inode) => write!(f, "inode {inode}"),
             Self::Block { inode, block } => write!(f, "block {block} of inode {inode}"),
             Self::Path { inode, path } => write!(f, "{path} (inode {inode})"),
@@ -57,11 +60,13 @@ impl ReadError {
         Self::Unsupported { place, feature: feature.into(), hint }
     }
 
-    /// An error of the library about the structure at `place`.
-    pub(super) fn library(place: Place, error: mkext4::Error) -> Self {
-        match error {
-            mkext4::Error::Unsupported(feature) => Self::unsupported(place, feature, REBUILD),
-            other => Self::corrupt(place, other.to_string()),
+    /// The same for the inode that holds the value of an attribute, with who has it.
+    pub(super) fn of_attribute(self, owner: &Place, name: &str) -> Self {
+        match self {
+            Self::Corrupt { place, what } => {
+                Self::Corrupt { place, what: format!("attribute {name} of {owner}: {what}") }
+            }
+            other => other,
         }
     }
 }

@@ -1,125 +1,119 @@
-//! Extent trees: the root stands in `i_block`, deeper nodes in blocks with a checksum at their end.
+//! Extent trees (`ext4_extent_header` and what follows it): the root stands in `i_block`, deeper nodes in blocks with a checksum
+//! at their end.
 
 use mkext4::csum;
-use mkext4::spec::extent::{self, Extent, ExtentHeader, ExtentIdx};
 
-use super::error::REBUILD;
-use super::inodes::Node;
-use super::superblock::Super;
-use super::{BLOCK, BLOCK_LEN, Place, ReadError, le32};
+use super::mapping::{Run, Runs};
+use super::{Place, ReadError, le16, le32};
 
+/// `eh_magic`.
+const MAGIC: u16 = 0xf30a;
+/// Length of the header, and of each entry.
+const ENTRY: usize = 12;
 /// Deepest tree that the kernel makes (`EXT4_MAX_EXTENT_DEPTH`).
 const MAX_DEPTH: u16 = 5;
 /// Entries that fit into `i_block`.
 const ROOT_ENTRIES: u16 = 4;
-/// Entries that fit into a block, its checksum left out.
-const BLOCK_ENTRIES: u16 = 340;
+/// Longest extent that was written (`EXT_INIT_MAX_LEN`); what is longer by it was not.
+const MAX_WRITTEN: u16 = 32768;
 
-/// Blocks of a file that stand side by side on the volume. All in blocks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Run {
-    /// Position in the file.
-    pub(super) logical: u64,
-    /// Position on the volume.
-    pub(super) physical: u64,
-    pub(super) len: u64,
-    /// Whether the blocks were written; otherwise they read as zeros.
-    pub(super) written: bool,
-}
-
-/// The runs of an inode, ascending and disjoint, all inside the volume.
-pub(super) fn read(volume: &Super<'_>, node: &Node) -> Result<Vec<Run>, ReadError> {
-    if node.maps_nothing() {
-        return Ok(Vec::new());
-    }
-    let place = Place::Inode(node.number);
-    if !node.has_extents {
-        return Err(ReadError::unsupported(place, "blocks mapped without extents (ext3)", REBUILD));
-    }
-    let mut walk = Walk { volume, node, runs: Vec::new(), end: 0 };
-    let header = header(&node.i_block, ROOT_ENTRIES).map_err(|what| ReadError::corrupt(place.clone(), what))?;
+/// Reads the tree of an inode. The walk ends because every node below the root holds at least one entry, depths descend, and
+/// each entry lies after all before it: no block is visited twice.
+pub(super) fn read(runs: &mut Runs<'_>) -> Result<(), ReadError> {
+    let place = Place::Inode(runs.node.number);
+    let root = &runs.node.i_block;
+    let header = Header::decode(root, ROOT_ENTRIES).map_err(|what| ReadError::corrupt(place.clone(), what))?;
     if header.depth > MAX_DEPTH {
         return Err(ReadError::corrupt(place, format!("extent tree of depth {}", header.depth)));
     }
-    walk.node(&node.i_block, header, &place)?;
-    Ok(walk.runs)
+    node(runs, root, &header, &place)
 }
 
-/// State of one walk. It ends because every node below the root holds at least one entry, depths descend, and each
-/// entry lies after all before it: no block is visited twice.
-struct Walk<'a> {
-    volume: &'a Super<'a>,
-    node: &'a Node,
-    runs: Vec<Run>,
-    /// First block of the file that is not covered yet.
-    end: u64,
+/// The head of a node.
+struct Header {
+    /// `eh_entries`: how many follow.
+    entries: u16,
+    /// `eh_max`: how many could.
+    max: u16,
+    /// `eh_depth`: 0 for extents, else nodes stand below.
+    depth: u16,
 }
 
-impl Walk<'_> {
-    fn node(&mut self, bytes: &[u8], header: ExtentHeader, place: &Place) -> Result<(), ReadError> {
-        for index in 0..usize::from(header.entries) {
-            let entry = extent::entry(bytes, index);
-            if header.depth == 0 {
-                self.leaf(Extent::decode(entry), place)?;
-            } else {
-                self.child(ExtentIdx::decode(entry), header.depth, place)?;
-            }
+impl Header {
+    /// `capacity` is how many entries there is room for; tools may have left some of it unused.
+    fn decode(bytes: &[u8], capacity: u16) -> Result<Self, String> {
+        let magic = le16(bytes, 0x00);
+        if magic != MAGIC {
+            return Err(format!("extents with magic {magic:#06x}, expected {MAGIC:#06x}"));
         }
-        Ok(())
-    }
-
-    fn leaf(&mut self, extent: Extent, place: &Place) -> Result<(), ReadError> {
-        let run = Run {
-            logical: extent.logical.into(),
-            physical: extent.start,
-            len: extent.len().into(),
-            written: !extent.is_unwritten(),
-        };
-        let end = run.physical.checked_add(run.len);
-        if run.len == 0 || run.physical == 0 || end.is_none_or(|end| end > self.volume.info.blocks) {
-            let what = format!("extent of {} blocks at block {}", run.len, run.physical);
-            return Err(ReadError::corrupt(place.clone(), what));
+        let header = Self { entries: le16(bytes, 0x02), max: le16(bytes, 0x04), depth: le16(bytes, 0x06) };
+        if header.max == 0 || header.max > capacity || header.entries > header.max {
+            return Err(format!("{} extents of {}, in a node for {capacity}", header.entries, header.max));
         }
-        if run.logical < self.end {
-            let what = format!("extent for block {} of the file after {}", run.logical, self.end);
-            return Err(ReadError::corrupt(place.clone(), what));
-        }
-        self.end = run.logical + run.len;
-        self.runs.push(run);
-        Ok(())
-    }
-
-    fn child(&mut self, index: ExtentIdx, depth: u16, place: &Place) -> Result<(), ReadError> {
-        if index.leaf == 0 || index.leaf >= self.volume.info.blocks || u64::from(index.logical) < self.end {
-            let what = format!("extent index for block {} of the file at block {}", index.logical, index.leaf);
-            return Err(ReadError::corrupt(place.clone(), what));
-        }
-        let place = Place::Block { inode: self.node.number, block: index.leaf };
-        let mut bytes = vec![0; BLOCK_LEN];
-        self.volume.read(&mut bytes, index.leaf * BLOCK)?;
-        if let Some(seed) = self.node.seed {
-            let (found, expected) = (le32(&bytes, BLOCK_LEN - 4), csum::extent_block(seed, &bytes));
-            if found != expected {
-                return Err(ReadError::checksum(place, found, expected));
-            }
-        }
-        let header = header(&bytes, BLOCK_ENTRIES).map_err(|what| ReadError::corrupt(place.clone(), what))?;
-        if header.depth != depth - 1 || header.entries == 0 {
-            let what = format!("{} extents at depth {}, expected {}", header.entries, header.depth, depth - 1);
-            return Err(ReadError::corrupt(place, what));
-        }
-        // As the kernel does: the first entry of a node begins where its parent says.
-        if le32(&bytes, ExtentHeader::LEN) != index.logical {
-            return Err(ReadError::corrupt(place, "extents do not begin where their index says"));
-        }
-        self.node(&bytes, header, &place)
+        Ok(header)
     }
 }
 
-fn header(bytes: &[u8], capacity: u16) -> Result<ExtentHeader, String> {
-    let header = ExtentHeader::decode(bytes).map_err(|error| error.to_string())?;
-    if header.max != capacity || header.entries > header.max {
-        return Err(format!("{} extents of {}, in a node for {capacity}", header.entries, header.max));
+fn node(runs: &mut Runs<'_>, bytes: &[u8], header: &Header, place: &Place) -> Result<(), ReadError> {
+    for entry in bytes.chunks_exact(ENTRY).skip(1).take(header.entries.into()) {
+        if header.depth == 0 {
+            leaf(runs, entry, place)?;
+        } else {
+            child(runs, entry, header.depth, place)?;
+        }
     }
-    Ok(header)
+    Ok(())
+}
+
+/// `ext4_extent`.
+fn leaf(runs: &mut Runs<'_>, entry: &[u8], place: &Place) -> Result<(), ReadError> {
+    let ee_len = le16(entry, 0x04);
+    let written = ee_len <= MAX_WRITTEN;
+    let run = Run {
+        logical: le32(entry, 0x00).into(),
+        physical: u64::from(le16(entry, 0x06)) << 32 | u64::from(le32(entry, 0x08)),
+        len: u64::from(if written { ee_len } else { ee_len - MAX_WRITTEN }),
+        written,
+    };
+    runs.push(run, place)
+}
+
+/// `ext4_extent_idx`.
+fn child(runs: &mut Runs<'_>, entry: &[u8], depth: u16, place: &Place) -> Result<(), ReadError> {
+    let logical = le32(entry, 0x00);
+    let block = u64::from(le32(entry, 0x04)) | u64::from(le16(entry, 0x08)) << 32;
+    if !runs.volume.holds(block, 1) || u64::from(logical) < runs.end() {
+        let what = format!("extent index for block {logical} of the file at block {block}");
+        return Err(ReadError::corrupt(place.clone(), what));
+    }
+    runs.budget.take_block(runs.node)?;
+    let bytes = runs.volume.read_block(block)?;
+    let place = Place::Block { inode: runs.node.number, block };
+    let capacity = u16::try_from(bytes.len() / ENTRY - 1).unwrap_or(u16::MAX);
+    let header = Header::decode(&bytes, capacity).map_err(|what| ReadError::corrupt(place.clone(), what))?;
+    if let Some(seed) = runs.node.seed {
+        check_sum(seed, &bytes, &header, &place)?;
+    }
+    if header.depth != depth - 1 || header.entries == 0 {
+        let what = format!("{} extents at depth {}, expected {}", header.entries, header.depth, depth - 1);
+        return Err(ReadError::corrupt(place, what));
+    }
+    // As the kernel does: the first entry of a node begins where its parent says.
+    if le32(&bytes, ENTRY) != logical {
+        return Err(ReadError::corrupt(place, "extents do not begin where their index says"));
+    }
+    node(runs, &bytes, &header, &place)
+}
+
+/// The checksum stands behind the last entry that there could be.
+fn check_sum(seed: u32, bytes: &[u8], header: &Header, place: &Place) -> Result<(), ReadError> {
+    let at = ENTRY * (usize::from(header.max) + 1);
+    let Some(covered) = bytes.get(..at + 4) else {
+        return Err(ReadError::corrupt(place.clone(), "no room for the checksum of the extents"));
+    };
+    let (found, expected) = (le32(bytes, at), csum::extent_block(seed, covered));
+    if found != expected {
+        return Err(ReadError::checksum(place.clone(), found, expected));
+    }
+    Ok(())
 }

@@ -1,13 +1,16 @@
-//! Block group descriptors (from block 1): where the inode tables are and how much of each is in use.
+//! Block group descriptors (`ext4_group_desc`): where the inode tables are and how much of each is in use.
 
 use mkext4::csum::crc32c_raw;
-use mkext4::spec::GroupDesc;
 
 use super::superblock::Super;
-use super::{BLOCK, BLOCK_LEN, Place, ReadError};
+use super::{Place, ReadError, le16, le32};
 
 /// `bg_flags`: no inode of the group was ever used.
 const INODE_UNINIT: u16 = 1;
+/// Where `bg_checksum` starts.
+const BG_CHECKSUM: usize = 0x1e;
+/// Length of a descriptor whose numbers have 32 bits.
+const SHORT: usize = 32;
 
 /// The part of an inode table that may hold inodes.
 pub(super) struct Table {
@@ -19,63 +22,138 @@ pub(super) struct Table {
     pub(super) count: u32,
 }
 
-/// Reads and checks all descriptors; the tables come back in the order of their inodes.
-pub(super) fn read(volume: &Super<'_>) -> Result<Vec<Table>, ReadError> {
-    // A block at a time: a forged size must not become an allocation.
-    let per_block = BLOCK_LEN / volume.desc_size;
-    let mut tables = Vec::new();
-    let mut raw = vec![0; BLOCK_LEN];
-    for (group, block) in (0..volume.groups).step_by(per_block).zip(1..) {
-        volume.read(&mut raw, block * BLOCK)?;
-        for (group, desc) in (group..volume.groups).zip(raw.chunks_exact(volume.desc_size)) {
-            tables.push(table(volume, group, desc)?);
+impl<'a> Super<'a> {
+    /// Reads and checks all descriptors; the tables are in the order of their inodes.
+    pub(super) fn with_tables(mut self) -> Result<Self, ReadError> {
+        // A block at a time: a forged size must not become an allocation.
+        let per_block = self.block_len / self.desc_size;
+        let mut tables = Vec::new();
+        let mut raw = vec![0; self.block_len];
+        for (group, index) in (0..self.groups).step_by(per_block).zip(0..) {
+            self.read(&mut raw, descriptors_at(&self, group, index))?;
+            for (group, desc) in (group..self.groups).zip(raw.chunks_exact(self.desc_size)) {
+                tables.push(table(&self, group, desc)?);
+            }
         }
+        self.tables = tables;
+        Ok(self)
     }
-    Ok(tables)
+}
+
+/// Where block `index` of the descriptors stands, in bytes; the first of them is that of `group`.
+fn descriptors_at(volume: &Super<'_>, group: u64, index: u64) -> u64 {
+    // The block of the superblock: 1 where blocks have 1 KiB, whatever `s_first_data_block` says.
+    let superblock = u64::from(volume.block == 1024);
+    let block = if !volume.features.meta_bg() || index < u64::from(volume.first_meta_bg) {
+        superblock + 1 + index
+    } else {
+        let start = u64::from(volume.first_data_block) + group * volume.blocks_per_group;
+        let before = u64::from(has_superblock(volume, group));
+        // With clusters, blocks of 1 KiB are counted from 0, and the superblock stands in block 1 of group 0.
+        let boot = u64::from(volume.block == 1024 && group == 0 && volume.first_data_block == 0);
+        start + before + boot
+    };
+    // No overflow: the group starts inside the volume.
+    block * volume.block
+}
+
+/// Whether a group begins with a copy of the superblock.
+fn has_superblock(volume: &Super<'_>, group: u64) -> bool {
+    if group == 0 {
+        return true;
+    }
+    if volume.features.sparse_super2() {
+        return volume.backup_groups.iter().any(|backup| u64::from(*backup) == group);
+    }
+    let power_of = |base: u64| {
+        let mut power = base;
+        while power < group {
+            power *= base;
+        }
+        power == group
+    };
+    group == 1 || !volume.features.sparse_super() || [3, 5, 7].into_iter().any(power_of)
 }
 
 fn table(volume: &Super<'_>, group: u64, raw: &[u8]) -> Result<Table, ReadError> {
     let place = || Place::Group(group);
-    let desc = GroupDesc::decode(raw).map_err(|error| ReadError::library(place(), error))?;
     let number = u32::try_from(group).map_err(|_| ReadError::corrupt(place(), "number out of range"))?;
-    if let Some(seed) = volume.seed {
-        let expected = checksum(seed, number, raw);
-        if desc.checksum != expected {
-            return Err(ReadError::checksum(place(), desc.checksum.into(), expected.into()));
-        }
-    }
+    check_sum(volume, number, raw)?;
+    let has_high = raw.len() > SHORT;
+    let high = if has_high { u64::from(le32(raw, 0x28)) << 32 } else { 0 }; // bg_inode_table_hi
+    let block = u64::from(le32(raw, 0x08)) | high; // bg_inode_table_lo
     let per_group = volume.inodes_per_group;
-    let table_blocks = (u64::from(per_group) * volume.inode_size as u64).div_ceil(BLOCK);
-    let end = desc.inode_table.checked_add(table_blocks).filter(|end| *end <= volume.info.blocks);
-    if desc.inode_table == 0 || end.is_none() {
-        let what = format!("inode table at block {} of {}", desc.inode_table, volume.info.blocks);
+    let table_blocks = (u64::from(per_group) * volume.inode_size as u64).div_ceil(volume.block);
+    if !volume.holds(block, table_blocks) {
+        let what = format!("inode table at block {block} of {}", volume.info.blocks);
         return Err(ReadError::corrupt(place(), what));
     }
-    let unused = if !volume.counts_unused {
+    let counts_unused = volume.seed.is_some() || volume.features.gdt_csum();
+    let bg_flags = le16(raw, 0x12);
+    let unused = if !counts_unused {
         0
-    } else if desc.flags & INODE_UNINIT != 0 {
+    } else if bg_flags & INODE_UNINIT != 0 {
         per_group
     } else {
-        desc.itable_unused
+        // bg_itable_unused_lo and _hi
+        u32::from(le16(raw, 0x1c)) | if has_high { u32::from(le16(raw, 0x32)) << 16 } else { 0 }
     };
     let Some(count) = per_group.checked_sub(unused) else {
         return Err(ReadError::corrupt(place(), format!("{unused} unused inodes of {per_group}")));
     };
     // No overflow: the superblock's inode count, a u32, is this product for all groups.
-    Ok(Table { block: desc.inode_table, first: number * per_group + 1, count })
+    Ok(Table { block, first: number * per_group + 1, count })
 }
 
-/// Low half of the checksum over group number and descriptor, its own field (at 0x1e) taken as zeros.
+fn check_sum(volume: &Super<'_>, group: u32, raw: &[u8]) -> Result<(), ReadError> {
+    let expected = match volume.seed {
+        Some(seed) => checksum(seed, group, raw),
+        None if volume.features.gdt_csum() => crc16_checksum(volume, group, raw),
+        None => return Ok(()),
+    };
+    let found = le16(raw, BG_CHECKSUM);
+    if found != expected {
+        return Err(ReadError::checksum(Place::Group(group.into()), found.into(), expected.into()));
+    }
+    Ok(())
+}
+
+/// Low half of the checksum over group number and descriptor, its own field taken as zeros.
 fn checksum(seed: u32, group: u32, raw: &[u8]) -> u16 {
     let sum = crc32c_raw(seed, &group.to_le_bytes());
-    let sum = crc32c_raw(sum, &raw[..0x1e]);
+    let sum = crc32c_raw(sum, &raw[..BG_CHECKSUM]);
     let sum = crc32c_raw(sum, &[0; 2]);
-    let sum = crc32c_raw(sum, &raw[0x20..]);
+    let sum = crc32c_raw(sum, &raw[BG_CHECKSUM + 2..]);
     low16(sum)
+}
+
+/// The older checksum, over UUID, group number and descriptor, its own field left out.
+fn crc16_checksum(volume: &Super<'_>, group: u32, raw: &[u8]) -> u16 {
+    let sum = crc16(!0, &volume.info.uuid);
+    let sum = crc16(sum, &group.to_le_bytes());
+    let sum = crc16(sum, &raw[..BG_CHECKSUM]);
+    crc16(sum, &raw[BG_CHECKSUM + 2..])
+}
+
+/// CRC-16 with the polynomial 0x8005, its bits reflected (`lib/crc16.c` of the kernel).
+fn crc16(seed: u16, bytes: &[u8]) -> u16 {
+    let shift = |sum: u16| if sum & 1 == 0 { sum >> 1 } else { sum >> 1 ^ 0xa001 };
+    bytes.iter().fold(seed, |sum, byte| (0..8).fold(sum ^ u16::from(*byte), |sum, _| shift(sum)))
 }
 
 /// The low half of a checksum, which is all that 16-bit fields store.
 pub(super) fn low16(sum: u32) -> u16 {
     let [low, high, ..] = sum.to_le_bytes();
     u16::from_le_bytes([low, high])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn crc16_is_that_of_its_check_value() {
+        // The catalogue's check value of CRC-16/ARC, which starts at 0.
+        assert_eq!(crc16(0, b"123456789"), 0xbb3d);
+    }
 }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use mkext4::spec::file_type;
 use mkext4::spec::inode::FileType;
 
-use super::blocks::{self, Content, Contents};
+use super::blocks::{self, Content, Contents, Scope};
 use super::directory::{Directory, Entry};
 use super::error::REBUILD;
-use super::extents::Run;
+use super::inline::Piece;
 use super::inodes::{self, Node, ROOT_INODE};
-use super::superblock::{FileSystem, Super};
-use super::{BLOCK, LOST_FOUND, Place, ReadError, groups};
+use super::mapping::Run;
+use super::superblock::{FileSystem, Super, probe};
+use super::{LOST_FOUND, Place, ReadError, journal};
 use crate::source::{Extent, Map, ReadAt, SourceId};
 use crate::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree};
 
@@ -22,14 +23,31 @@ pub use partial::{Reach, Want, read_some};
 /// Longest path that a system call takes, its end included (`PATH_MAX`). It also bounds the depth of a tree.
 const PATH_MAX: usize = 4096;
 
-/// Reads a whole volume; all nodes get `origin`, and contents refer to ranges of `source`.
+/// Reads a whole volume; all nodes get `origin`, and contents refer to ranges of `source`, seen as it would be when its journal
+/// was replayed.
 pub fn read(source: Arc<dyn ReadAt>, origin: Origin) -> Result<(FileSystem, Tree), ReadError> {
-    let volume = Super::open(&*source)?;
-    let tables = groups::read(&volume)?;
-    let nodes = inodes::read(&volume, &tables)?;
-    let contents = blocks::read(&volume, &nodes, true)?;
+    read_checked(journal::replayed(source)?, origin, |_| Ok(()))
+}
+
+/// Reads a whole volume that another one is to be authored from: what that would not carry over is refused, and so is a volume
+/// that was not left clean.
+pub fn read_base(source: Arc<dyn ReadAt>, origin: Origin) -> Result<(FileSystem, Tree), ReadError> {
+    probe(&*source)?.check_base()?;
+    read_checked(source, origin, Node::check_base)
+}
+
+fn read_checked(
+    source: Arc<dyn ReadAt>,
+    origin: Origin,
+    check: impl Fn(&Node) -> Result<(), ReadError>,
+) -> Result<(FileSystem, Tree), ReadError> {
+    let volume = Super::open(&*source)?.with_tables()?;
+    let nodes = inodes::read(&volume)?;
+    nodes.iter().try_for_each(check)?;
+    let contents = blocks::read(&volume, &nodes, Scope::Whole)?;
     let info = volume.info.clone();
-    let tree = Join::new(&nodes, &contents)?.tree(source.clone(), origin)?;
+    let block = volume.block;
+    let tree = Join::new(&nodes, &contents).tree(source.clone(), block, origin)?;
     Ok((info, tree))
 }
 
@@ -49,16 +67,16 @@ struct Pending {
 }
 
 impl<'a> Join<'a> {
-    fn new(nodes: &'a [Node], contents: &'a Contents) -> Result<Self, ReadError> {
-        Ok(Self { nodes, contents, reached: vec![(None, 0); nodes.len()] })
+    fn new(nodes: &'a [Node], contents: &'a Contents) -> Self {
+        Self { nodes, contents, reached: vec![(None, 0); nodes.len()] }
     }
 
-    fn tree(mut self, source: Arc<dyn ReadAt>, origin: Origin) -> Result<Tree, ReadError> {
+    fn tree(mut self, source: Arc<dyn ReadAt>, block: u64, origin: Origin) -> Result<Tree, ReadError> {
         let Some(root) = self.find(ROOT_INODE).filter(|root| self.nodes[*root].kind == FileType::Dir) else {
             return Err(ReadError::corrupt(Place::Inode(ROOT_INODE), "no root directory"));
         };
         let mut tree = Tree::new(self.metadata(root)?, origin);
-        let made = Made { source: tree.sources_mut().add(source), origin: tree.inode(ROOT).origin };
+        let made = Made { source: tree.sources_mut().add(source), block, origin: tree.inode(ROOT).origin };
         self.reached[root] = (Some(ROOT), 1);
         self.check_parent(root, ROOT_INODE, b"/")?;
         let mut todo = vec![Pending { index: root, id: ROOT, path: Vec::new() }];
@@ -101,11 +119,7 @@ impl<'a> Join<'a> {
             let number = self.nodes[dir.index].number;
             return Err(ReadError::corrupt(place(), format!("directory inode {number} names an unused inode")));
         };
-        let expected = entry_type(self.nodes[index].kind);
-        if entry.file_type != expected {
-            let what = format!("entry of type {}, expected {expected}", entry.file_type);
-            return Err(ReadError::corrupt(place(), what));
-        }
+        check_type(entry.file_type, self.nodes[index].kind).map_err(|what| ReadError::corrupt(place(), what))?;
         Ok(index)
     }
 
@@ -141,7 +155,7 @@ impl<'a> Join<'a> {
 
     fn metadata(&self, index: usize) -> Result<Metadata, ReadError> {
         let node = &self.nodes[index];
-        let mut xattrs = node.xattrs.clone();
+        let mut xattrs = node.body.xattrs.clone();
         for (name, value) in self.contents.xattrs.get(&node.xattr_block).into_iter().flatten() {
             if xattrs.insert(name.clone(), value.clone()).is_some() {
                 let what = format!("attribute {} twice", String::from_utf8_lossy(name));
@@ -153,10 +167,11 @@ impl<'a> Join<'a> {
 
     fn kind(&self, index: usize, made: &Made) -> Kind {
         let node = &self.nodes[index];
-        let (major, minor) = node.device;
+        let (major, minor) = node.device();
         match (&self.contents.of[index], node.kind) {
             (Content::Directory(_), _) => Kind::directory(),
-            (Content::File(runs), _) => Kind::File(map(runs, node.size, made.source)),
+            (Content::File(runs), _) => Kind::File(made.map(runs, node.size)),
+            (Content::Inline(pieces), _) => Kind::File(made.inline(pieces, node.size)),
             (Content::Symlink(target), _) => Kind::Symlink(target.clone()),
             (Content::Special, FileType::CharDev) => Kind::CharDevice { major, minor },
             (Content::Special, FileType::BlockDev) => Kind::BlockDevice { major, minor },
@@ -209,27 +224,40 @@ impl<'a> Join<'a> {
 /// What all nodes of the tree share.
 struct Made {
     source: SourceId,
+    /// Bytes of a block.
+    block: u64,
     origin: OriginId,
+}
+
+impl Made {
+    /// The ranges of the volume that a file's content stands in; what lies past its end is left out.
+    fn map(&self, runs: &[Run], size: u64) -> Map {
+        let mut map = Map::hole(size);
+        for run in runs.iter().filter(|run| run.written) {
+            let at = run.logical * self.block;
+            let len = (run.len * self.block).min(size.saturating_sub(at));
+            map.push(Extent { at, len, source: self.source, offset: run.physical * self.block });
+        }
+        map
+    }
+
+    /// The same for a content that stands in its inode.
+    fn inline(&self, pieces: &[Piece], size: u64) -> Map {
+        let mut map = Map::hole(size);
+        for piece in pieces {
+            map.push(Extent { at: piece.at, len: piece.len, source: self.source, offset: piece.offset });
+        }
+        map
+    }
 }
 
 fn at(inode: u32, path: &[u8]) -> Place {
     Place::Path { inode, path: String::from_utf8_lossy(path).into_owned() }
 }
 
-/// The ranges of the volume that a file's content stands in; what lies past its end is left out.
-fn map(runs: &[Run], size: u64, source: SourceId) -> Map {
-    let mut map = Map::hole(size);
-    for run in runs.iter().filter(|run| run.written) {
-        let at = run.logical * BLOCK;
-        let len = (run.len * BLOCK).min(size.saturating_sub(at));
-        map.push(Extent { at, len, source, offset: run.physical * BLOCK });
-    }
-    map
-}
-
-/// The type that an entry for such an inode must have.
-fn entry_type(kind: FileType) -> u8 {
-    match kind {
+/// An entry must have the type of its inode, if it has any: without the feature `filetype`, and on Hurd, it has none.
+fn check_type(found: Option<u8>, kind: FileType) -> Result<(), String> {
+    let expected = match kind {
         FileType::Regular => file_type::REG,
         FileType::Dir => file_type::DIR,
         FileType::Symlink => file_type::SYMLINK,
@@ -238,5 +266,9 @@ fn entry_type(kind: FileType) -> u8 {
         FileType::Fifo => file_type::FIFO,
         FileType::Socket => file_type::SOCK,
         FileType::Unknown => 0,
+    };
+    match found {
+        Some(found) if found != 0 && found != expected => Err(format!("entry of type {found}, expected {expected}")),
+        _ => Ok(()),
     }
 }

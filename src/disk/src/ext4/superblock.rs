@@ -1,81 +1,30 @@
-//! The superblock (1024 bytes at offset 1024): geometry, and what the volume asks of its reader.
+//! The superblock (`ext4_super_block`, 1024 bytes at offset 1024): geometry, and what the volume asks of its reader.
+
+use std::cell::Cell;
 
 use mkext4::csum;
-use mkext4::spec::Superblock;
 
 use super::error::{REBUILD, REPAIR};
-use super::{BLOCK, BLOCKS_PER_GROUP, Place, ReadError, le16, le32};
+use super::features::Features;
+use super::groups::Table;
+use super::{Place, ReadError, le16, le32};
 use crate::source::ReadAt;
 
 /// Where the superblock starts, in bytes.
 const OFFSET: u64 = 1024;
-/// Byte offset of `s_magic` inside it.
-const S_MAGIC: usize = 0x38;
-/// Byte offset of `s_orphan_file_inum`, which the library does not decode.
-const S_ORPHAN_FILE_INUM: usize = 0x280;
+/// Its length in bytes.
+const LEN: usize = 1024;
+/// `s_magic`.
+const MAGIC: u16 = 0xef53;
+/// Largest `s_log_block_size` (`EXT4_MAX_BLOCK_LOG_SIZE`): blocks of 64 KiB.
+const MAX_LOG_BLOCK_SIZE: u32 = 6;
+/// Largest `s_log_cluster_size` (`EXT4_MAX_CLUSTER_LOG_SIZE`): clusters of 1 GiB.
+const MAX_LOG_CLUSTER_SIZE: u32 = 20;
+/// Length of an inode, and the first that is not reserved, before revision 1.
+const GOOD_OLD: (u16, u32) = (128, 11);
 
-/// What a tree can do with a feature.
-enum Use {
-    /// It is read, or it changes nothing for us.
-    Read,
-    /// It is refused, with what to do about it.
-    Refuse(&'static str),
-}
-
-/// A feature: bit, name as `dumpe2fs` prints it, and what we do with it.
-type Feature = (u32, &'static str, Use);
-
-/// `s_feature_compat`.
-const COMPAT: &[Feature] = &[
-    (0x1, "dir_prealloc", Use::Read),
-    (0x2, "imagic_inodes", Use::Read),
-    (0x4, "has_journal", Use::Read),
-    (0x8, "ext_attr", Use::Read),
-    (0x10, "resize_inode", Use::Read),
-    (0x20, "dir_index", Use::Read),
-    (0x200, "sparse_super2", Use::Read),
-    (0x400, "fast_commit", Use::Read),
-    (0x800, "stable_inodes", Use::Read),
-    (0x1000, "orphan_file", Use::Read),
-];
-
-/// `s_feature_incompat`.
-const INCOMPAT: &[Feature] = &[
-    (0x1, "compression", Use::Refuse(REBUILD)),
-    (0x2, "filetype", Use::Read),
-    (0x4, "needs_recovery", Use::Refuse(REPAIR)),
-    (0x8, "journal_dev", Use::Refuse("this is an external journal, not a file system")),
-    (0x10, "meta_bg", Use::Refuse(REBUILD)),
-    (0x40, "extent", Use::Read),
-    (0x80, "64bit", Use::Read),
-    (0x100, "mmp", Use::Refuse("run `tune2fs -O ^mmp` on it")),
-    (0x200, "flex_bg", Use::Read),
-    (0x400, "ea_inode", Use::Refuse(REBUILD)),
-    (0x1000, "dirdata", Use::Refuse(REBUILD)),
-    (0x2000, "metadata_csum_seed", Use::Read),
-    (0x4000, "large_dir", Use::Refuse(REBUILD)),
-    (0x8000, "inline_data", Use::Refuse(REBUILD)),
-    (0x1_0000, "encrypt", Use::Refuse(REBUILD)),
-    (0x2_0000, "casefold", Use::Refuse(REBUILD)),
-];
-
-/// `s_feature_ro_compat`. A reader may ignore unknown ones, but we write anew what we read, so we may not.
-const RO_COMPAT: &[Feature] = &[
-    (0x1, "sparse_super", Use::Read),
-    (0x2, "large_file", Use::Read),
-    (0x8, "huge_file", Use::Read),
-    (0x10, "uninit_bg", Use::Read),
-    (0x20, "dir_nlink", Use::Read),
-    (0x40, "extra_isize", Use::Read),
-    (0x100, "quota", Use::Refuse("run `tune2fs -O ^quota` on it")),
-    (0x200, "bigalloc", Use::Refuse(REBUILD)),
-    (0x400, "metadata_csum", Use::Read),
-    (0x1000, "read-only", Use::Read),
-    (0x2000, "project", Use::Refuse("run `tune2fs -O ^project` on it")),
-    (0x4000, "shared_blocks", Use::Read),
-    (0x8000, "verity", Use::Refuse(REBUILD)),
-    (0x1_0000, "orphan_present", Use::Refuse(REPAIR)),
-];
+/// Least bytes of attribute values in inodes that are read; of a larger volume, as many as it has.
+const MIN_VALUES: u64 = 64 << 20;
 
 /// What a volume says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,24 +49,68 @@ pub struct FileSystem {
     pub free_inodes: u32,
     /// Names of the features, as `dumpe2fs` prints them.
     pub features: Vec<&'static str>,
+    /// Features that have no name here, which a reader may ignore: `FEATURE_R27` is bit 27 of `s_feature_ro_compat`.
+    pub unknown_features: Vec<String>,
+    /// The same as on disk.
+    words: Features,
+    /// `s_state`: 1 when the volume was left clean; 2 is set by errors, 4 while orphans are removed.
+    state: u16,
+    /// `s_last_orphan`: first of the files that were deleted while they were open.
+    last_orphan: u32,
+}
+
+impl FileSystem {
+    /// Whether a root file system like this can be baked into another one: nothing that its features mean is lost, and it was
+    /// left clean. What its inodes have is checked when they are read.
+    pub fn check_base(&self) -> Result<(), ReadError> {
+        self.words.check_base()?;
+        let refuse = |feature| Err(ReadError::unsupported(Place::Superblock, feature, REPAIR));
+        match (self.state, self.last_orphan) {
+            (1, 0) => Ok(()),
+            (1, first) => refuse(format!("list of deleted but open files starts at inode {first}")),
+            (state, _) => refuse(format!("not clean: state {state:#x}, expected 0x1")),
+        }
+    }
+
+    /// Whether nothing was being changed when the volume was left.
+    pub(super) fn is_clean(&self) -> bool {
+        self.state == 1 && self.last_orphan == 0 && !self.words.needs_recovery()
+    }
 }
 
 /// A volume whose superblock was found good, with what the other structures are read by.
 pub(super) struct Super<'a> {
     pub(super) source: &'a dyn ReadAt,
     pub(super) info: FileSystem,
-    pub(super) inode_size: usize,
-    pub(super) inodes_per_group: u32,
+    pub(super) features: Features,
+    /// Bytes of a block.
+    pub(super) block: u64,
+    /// The same, for buffers.
+    pub(super) block_len: usize,
+    /// `s_first_data_block`: the block that holds the superblock.
+    pub(super) first_data_block: u32,
+    pub(super) blocks_per_group: u64,
     pub(super) groups: u64,
     pub(super) desc_size: usize,
+    pub(super) first_meta_bg: u32,
+    /// `s_backup_bgs`: the groups with a backup, where there are two at most.
+    pub(super) backup_groups: [u32; 2],
+    pub(super) inode_size: usize,
+    pub(super) inodes_per_group: u32,
     /// Seed of the metadata checksums, where the volume has them.
     pub(super) seed: Option<u32>,
-    /// Whether group descriptors tell which inodes were never used.
-    pub(super) counts_unused: bool,
+    /// Seed of the checksums that attribute values in inodes always have.
+    pub(super) value_seed: u32,
     /// `s_first_ino`: below it only the root directory belongs to the tree.
     pub(super) first_inode: u32,
-    /// Inode of the orphan file, 0 without one.
-    pub(super) orphan_file: u32,
+    /// Inodes that belong to the volume: quota files and the orphan file; 0 for those it does not have.
+    pub(super) hidden: [u32; 4],
+    /// `s_journal_inum`, 0 without one.
+    pub(super) journal_inode: u32,
+    /// Bytes of attribute values in inodes that may still be read: many attributes can share one value.
+    values_left: Cell<u64>,
+    /// The inode tables, once their places were read.
+    pub(super) tables: Vec<Table>,
 }
 
 /// Reads the superblock alone and tells whether the volume can be read.
@@ -126,43 +119,78 @@ pub fn probe(source: &dyn ReadAt) -> Result<FileSystem, ReadError> {
 }
 
 impl<'a> Super<'a> {
+    /// Checks the superblock; the tables stay empty.
     pub(super) fn open(source: &'a dyn ReadAt) -> Result<Self, ReadError> {
-        let mut raw = [0; Superblock::LEN];
+        let mut raw = [0; LEN];
         read_at(source, &mut raw, OFFSET)?;
-        if le16(&raw, S_MAGIC) != mkext4::spec::SB_MAGIC {
-            return Err(ReadError::NotExt4 { found: le16(&raw, S_MAGIC) });
+        let s_magic = le16(&raw, 0x38);
+        if s_magic != MAGIC {
+            return Err(ReadError::NotExt4 { found: s_magic });
         }
-        let sb = Superblock::decode(&raw).map_err(|error| ReadError::library(Place::Superblock, error))?;
+        let features = features(&raw);
         // The checksum comes first, so that a flipped bit is reported as what it is, not as an unknown feature.
-        if sb.feature_ro_compat & 0x400 != 0 {
-            let expected = csum::superblock(&raw);
-            if sb.checksum != expected {
-                return Err(ReadError::checksum(Place::Superblock, sb.checksum, expected));
-            }
+        if features.metadata_csum() {
+            check_sum(&raw)?;
         }
-        let features = features(&sb)?;
-        check_state(&sb)?;
-        check_geometry(&sb, source.len())?;
-        let seed = (sb.feature_ro_compat & 0x400 != 0)
-            .then(|| if sb.feature_incompat & 0x2000 != 0 { sb.checksum_seed } else { csum::fs_seed(&sb.uuid) });
-        let orphan_file = if sb.feature_compat & 0x1000 != 0 { le32(&raw, S_ORPHAN_FILE_INUM) } else { 0 };
+        features.check()?;
+        let info = info(&raw, features)?;
+        let geometry = Geometry::check(&raw, &info, source.len())?;
+        let fs_seed = csum::fs_seed(&info.uuid);
+        let value_seed = if features.csum_seed() { le32(&raw, 0x270) } else { fs_seed }; // s_checksum_seed
+        let hidden = |used, at| if used { le32(&raw, at) } else { 0 };
         Ok(Self {
             source,
-            info: info(&sb, &raw, features),
-            inode_size: usize::from(sb.inode_size),
-            inodes_per_group: sb.inodes_per_group,
-            groups: sb.blocks_count.div_ceil(BLOCKS_PER_GROUP),
-            desc_size: if sb.feature_incompat & 0x80 != 0 { 64 } else { 32 },
-            seed,
-            counts_unused: sb.feature_ro_compat & 0x410 != 0,
-            first_inode: sb.first_ino,
-            orphan_file,
+            features,
+            block: info.block_size,
+            block_len: usize::try_from(info.block_size).unwrap_or(0),
+            first_data_block: le32(&raw, 0x14),
+            blocks_per_group: geometry.blocks_per_group,
+            groups: geometry.groups,
+            desc_size: geometry.desc_size,
+            first_meta_bg: le32(&raw, 0x104),
+            backup_groups: [le32(&raw, 0x24c), le32(&raw, 0x250)],
+            inode_size: geometry.inode_size,
+            inodes_per_group: le32(&raw, 0x28),
+            seed: features.metadata_csum().then_some(value_seed),
+            value_seed,
+            first_inode: geometry.first_inode,
+            hidden: [
+                hidden(features.quota(), 0x240),       // s_usr_quota_inum
+                hidden(features.quota(), 0x244),       // s_grp_quota_inum
+                hidden(features.quota(), 0x26c),       // s_prj_quota_inum
+                hidden(features.orphan_file(), 0x280), // s_orphan_file_inum
+            ],
+            journal_inode: hidden(features.has_journal(), 0xe0),
+            values_left: Cell::new((info.blocks * info.block_size).max(MIN_VALUES)),
+            tables: Vec::new(),
+            info,
         })
     }
 
     /// Fills `buf` from a byte offset of the volume.
     pub(super) fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), ReadError> {
         read_at(self.source, buf, offset)
+    }
+
+    /// One block of the volume.
+    pub(super) fn read_block(&self, block: u64) -> Result<Vec<u8>, ReadError> {
+        let mut bytes = vec![0; self.block_len];
+        let offset = block.saturating_mul(self.block);
+        self.read(&mut bytes, offset)?;
+        Ok(bytes)
+    }
+
+    /// Takes the length of a value from what may still be read.
+    pub(super) fn spend_on_values(&self, len: u64) -> Result<(), ReadError> {
+        let left = self.values_left.get().checked_sub(len);
+        self.values_left
+            .set(left.ok_or_else(|| corrupt("more attribute values than the volume has bytes".to_owned()))?);
+        Ok(())
+    }
+
+    /// Whether `count` blocks from `block` on can hold what belongs to an inode.
+    pub(super) fn holds(&self, block: u64, count: u64) -> bool {
+        block > u64::from(self.first_data_block) && block.checked_add(count).is_some_and(|end| end <= self.info.blocks)
     }
 }
 
@@ -171,105 +199,125 @@ fn read_at(source: &dyn ReadAt, buf: &mut [u8], offset: u64) -> Result<(), ReadE
     source.read_exact_at(buf, offset).map_err(|source| ReadError::Io { offset, len, source })
 }
 
-fn info(sb: &Superblock, raw: &[u8; Superblock::LEN], features: Vec<&'static str>) -> FileSystem {
-    let mut hash_seed = [0; 16];
-    hash_seed.copy_from_slice(&raw[0xec..0xfc]);
-    let end = sb.volume_name.iter().position(|byte| *byte == 0).unwrap_or(sb.volume_name.len());
-    FileSystem {
-        uuid: sb.uuid,
-        label: sb.volume_name[..end].to_vec(),
-        hash_seed,
-        block_size: BLOCK,
-        blocks: sb.blocks_count,
-        free_blocks: sb.free_blocks_count,
-        reserved_blocks: sb.r_blocks_count,
-        inodes: sb.inodes_count,
-        free_inodes: sb.free_inodes_count,
-        features,
+fn features(raw: &[u8; LEN]) -> Features {
+    Features { compat: le32(raw, 0x5c), incompat: le32(raw, 0x60), ro_compat: le32(raw, 0x64) }
+}
+
+fn check_sum(raw: &[u8; LEN]) -> Result<(), ReadError> {
+    let (found, expected) = (le32(raw, 0x3fc), csum::superblock(raw)); // s_checksum
+    if found != expected {
+        return Err(ReadError::checksum(Place::Superblock, found, expected));
+    }
+    match raw[0x175] {
+        1 => Ok(()), // s_checksum_type: CRC-32C
+        other => Err(ReadError::unsupported(Place::Superblock, format!("checksums of type {other}"), REBUILD)),
     }
 }
 
-/// The names of all features; the first that cannot be carried over is an error.
-fn features(sb: &Superblock) -> Result<Vec<&'static str>, ReadError> {
-    let mut names = Vec::new();
-    let words = [(sb.feature_compat, COMPAT), (sb.feature_incompat, INCOMPAT), (sb.feature_ro_compat, RO_COMPAT)];
-    for (kind, (bits, table)) in ["compat", "incompat", "ro_compat"].into_iter().zip(words) {
-        let mut unknown = bits;
-        for (bit, name, usage) in table.iter().filter(|(bit, ..)| bits & bit != 0) {
-            if let Use::Refuse(hint) = usage {
-                return Err(ReadError::unsupported(Place::Superblock, format!("feature {name}"), hint));
-            }
-            unknown &= !bit;
-            names.push(*name);
-        }
-        if unknown != 0 {
-            let feature = format!("unknown {kind} features {unknown:#x}");
-            return Err(ReadError::unsupported(Place::Superblock, feature, REBUILD));
-        }
+fn info(raw: &[u8; LEN], features: Features) -> Result<FileSystem, ReadError> {
+    let log_block_size = le32(raw, 0x18);
+    if log_block_size > MAX_LOG_BLOCK_SIZE {
+        return Err(corrupt(format!("block size 1024 << {log_block_size}")));
     }
-    // Without these two, entries have no type and contents no extents: an ext2 or ext3 volume.
-    for name in ["filetype", "extent"] {
-        if !names.contains(&name) {
-            return Err(ReadError::unsupported(
-                Place::Superblock,
-                format!("no feature {name} (ext2 or ext3)"),
-                REBUILD,
-            ));
-        }
-    }
-    Ok(names)
+    // The high halves of block counts belong to volumes with 64-bit numbers.
+    let high = |at| if features.bits64() { u64::from(le32(raw, at)) << 32 } else { 0 };
+    let array = |at: usize| {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&raw[at..at + 16]);
+        bytes
+    };
+    let name = &raw[0x78..0x88];
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    Ok(FileSystem {
+        uuid: array(0x68),
+        label: name[..end].to_vec(),
+        hash_seed: array(0xec),
+        block_size: 1024 << log_block_size,
+        blocks: u64::from(le32(raw, 0x04)) | high(0x150),
+        // Counted in clusters, unlike the other two.
+        free_blocks: (u64::from(le32(raw, 0x0c)) | high(0x158)).saturating_mul(cluster_blocks(raw, features)?),
+        reserved_blocks: u64::from(le32(raw, 0x08)) | high(0x154),
+        inodes: le32(raw, 0x00),
+        free_inodes: le32(raw, 0x10),
+        features: features.names(),
+        unknown_features: features.unknown(),
+        words: features,
+        state: le16(raw, 0x3a),
+        last_orphan: le32(raw, 0xe8),
+    })
 }
 
-/// `s_state` is 1 when the volume was left clean; 2 is set by errors, 4 while orphans are removed.
-fn check_state(sb: &Superblock) -> Result<(), ReadError> {
-    if sb.state != 1 {
-        let feature = format!("not clean: state {:#x}, expected 0x1", sb.state);
-        return Err(ReadError::unsupported(Place::Superblock, feature, REPAIR));
+/// Blocks of a cluster: 1 without the feature `bigalloc`.
+fn cluster_blocks(raw: &[u8; LEN], features: Features) -> Result<u64, ReadError> {
+    if !features.bigalloc() {
+        return Ok(1);
     }
-    if sb.last_orphan != 0 {
-        let feature = format!("list of deleted but open files starts at inode {}", sb.last_orphan);
-        return Err(ReadError::unsupported(Place::Superblock, feature, REPAIR));
+    let (s_log_block_size, s_log_cluster_size) = (le32(raw, 0x18), le32(raw, 0x1c));
+    match s_log_cluster_size.checked_sub(s_log_block_size) {
+        Some(shift) if s_log_cluster_size <= MAX_LOG_CLUSTER_SIZE => Ok(1 << shift),
+        _ => Err(corrupt(format!("cluster size 1024 << {s_log_cluster_size}"))),
     }
-    Ok(())
 }
 
-/// Checks once whatever is divided by, multiplied or allocated by later.
-fn check_geometry(sb: &Superblock, source_len: u64) -> Result<(), ReadError> {
-    let corrupt = |what: String| Err(ReadError::corrupt(Place::Superblock, what));
-    if sb.log_block_size > 6 {
-        return corrupt(format!("block size 1024 << {}", sb.log_block_size));
+/// Whatever is divided by, multiplied or allocated by later.
+struct Geometry {
+    blocks_per_group: u64,
+    groups: u64,
+    desc_size: usize,
+    inode_size: usize,
+    first_inode: u32,
+}
+
+impl Geometry {
+    fn check(raw: &[u8; LEN], info: &FileSystem, source_len: u64) -> Result<Self, ReadError> {
+        let held = source_len / info.block_size;
+        let first_data_block = le32(raw, 0x14);
+        if info.blocks <= u64::from(first_data_block) || info.blocks > held {
+            return Err(corrupt(format!("{} blocks, but the partition holds {held}", info.blocks)));
+        }
+        let blocks_per_group = u64::from(le32(raw, 0x20));
+        let most = info.block_size * 8 * cluster_blocks(raw, info.words)?;
+        let first_ok = first_data_block == 0 || (first_data_block == 1 && info.block_size == 1024);
+        if !(8..=most).contains(&blocks_per_group) || !first_ok {
+            return Err(corrupt(format!("{blocks_per_group} blocks per group from block {first_data_block}")));
+        }
+        let groups = (info.blocks - u64::from(first_data_block)).div_ceil(blocks_per_group);
+        let (inode_size, first_inode) = inodes(raw, info, groups)?;
+        // Without the feature 64bit, the kernel does not look at the field.
+        let desc_size = if info.words.bits64() { le16(raw, 0xfe) } else { 32 };
+        if info.words.bits64()
+            && (desc_size < 64 || !desc_size.is_power_of_two() || u64::from(desc_size) > info.block_size)
+        {
+            return Err(corrupt(format!("{groups} group descriptors of {desc_size} bytes")));
+        }
+        let (first, blocks) = (le32(raw, 0x104), groups.div_ceil(info.block_size / u64::from(desc_size)));
+        if info.words.meta_bg() && u64::from(first) > blocks {
+            return Err(corrupt(format!("meta block groups from {first} of {blocks} descriptor blocks"))); // s_first_meta_bg
+        }
+        Ok(Self { blocks_per_group, groups, desc_size: desc_size.into(), inode_size, first_inode })
     }
-    if sb.block_size() != BLOCK {
-        let feature = format!("block size {}, not {BLOCK}", sb.block_size());
-        return Err(ReadError::unsupported(Place::Superblock, feature, REBUILD));
+}
+
+/// The length of an inode and the first one that is not reserved.
+fn inodes(raw: &[u8; LEN], info: &FileSystem, groups: u64) -> Result<(usize, u32), ReadError> {
+    let s_rev_level = le32(raw, 0x4c);
+    let (size, first) = if s_rev_level == 0 { GOOD_OLD } else { (le16(raw, 0x58), le32(raw, 0x54)) };
+    if size < 128 || !size.is_power_of_two() || u64::from(size) > info.block_size {
+        return Err(corrupt(format!("inodes of {size} bytes")));
     }
-    let held = source_len / BLOCK;
-    if sb.blocks_count == 0 || sb.blocks_count > held {
-        return corrupt(format!("{} blocks, but the partition holds {held}", sb.blocks_count));
+    let per_group = le32(raw, 0x28);
+    if per_group == 0 || u64::from(per_group) > info.block_size * 8 {
+        return Err(corrupt(format!("{per_group} inodes per group")));
     }
-    if u64::from(sb.blocks_per_group) != BLOCKS_PER_GROUP || sb.first_data_block != 0 {
-        return corrupt(format!("{} blocks per group from block {}", sb.blocks_per_group, sb.first_data_block));
+    if groups.checked_mul(per_group.into()) != Some(info.inodes.into()) || info.inodes == u32::MAX {
+        return Err(corrupt(format!("{} inodes in {groups} groups of {per_group}", info.inodes)));
     }
-    if !matches!(sb.inode_size, 128 | 256 | 512 | 1024 | 2048 | 4096) {
-        return corrupt(format!("inodes of {} bytes", sb.inode_size));
+    if first < GOOD_OLD.1 {
+        return Err(corrupt(format!("first inode {first}")));
     }
-    let inodes_per_block = 4096 / u32::from(sb.inode_size);
-    if sb.inodes_per_group == 0
-        || u64::from(sb.inodes_per_group) > BLOCKS_PER_GROUP
-        || !sb.inodes_per_group.is_multiple_of(inodes_per_block)
-    {
-        return corrupt(format!("{} inodes per group", sb.inodes_per_group));
-    }
-    let groups = sb.blocks_count.div_ceil(BLOCKS_PER_GROUP);
-    if u64::from(sb.inodes_count) != groups * u64::from(sb.inodes_per_group) || sb.inodes_count == u32::MAX {
-        return corrupt(format!("{} inodes in {groups} groups of {}", sb.inodes_count, sb.inodes_per_group));
-    }
-    let desc_size_ok = if sb.feature_incompat & 0x80 != 0 { sb.desc_size == 64 } else { sb.desc_size <= 64 };
-    if !desc_size_ok || groups * 64 > BLOCKS_PER_GROUP * BLOCK {
-        return corrupt(format!("{groups} group descriptors of {} bytes", sb.desc_size));
-    }
-    if sb.first_ino < 11 {
-        return corrupt(format!("first inode {}", sb.first_ino));
-    }
-    Ok(())
+    Ok((size.into(), first))
+}
+
+fn corrupt(what: String) -> ReadError {
+    ReadError::corrupt(Place::Superblock, what)
 }

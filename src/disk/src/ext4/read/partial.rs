@@ -8,13 +8,12 @@ use std::sync::Arc;
 
 use mkext4::spec::inode::FileType;
 
-use super::{Join, Made, entry_type};
-use crate::ext4::blocks::{self, Content};
+use super::{Join, Made, check_type};
+use crate::ext4::blocks::{self, Content, Scope};
 use crate::ext4::directory::Entry;
-use crate::ext4::groups::{self, Table};
 use crate::ext4::inodes::{self, Node, ROOT_INODE};
 use crate::ext4::superblock::{FileSystem, Super};
-use crate::ext4::{LOST_FOUND, Place, ReadError};
+use crate::ext4::{LOST_FOUND, Place, ReadError, journal};
 use crate::source::ReadAt;
 use crate::tree::{Inode, InodeId, Kind, MAX_SYMLINKS, Origin, ROOT, Tree, components};
 
@@ -40,7 +39,8 @@ pub struct Want<'a> {
 
 /// Reads what the paths of `wants` lead to; in the tree, nothing else exists. A path that leads nowhere is no error here.
 pub fn read_some(source: Arc<dyn ReadAt>, origin: Origin, wants: &[Want<'_>]) -> Result<(FileSystem, Tree), ReadError> {
-    let volume = Super::open(&*source)?;
+    let source = journal::replayed(source)?;
+    let volume = Super::open(&*source)?.with_tables()?;
     let info = volume.info.clone();
     let mut partial = Partial::open(&volume, source.clone(), origin)?;
     for want in wants {
@@ -52,7 +52,6 @@ pub fn read_some(source: Arc<dyn ReadAt>, origin: Origin, wants: &[Want<'_>]) ->
 /// The tree so far.
 struct Partial<'a> {
     volume: &'a Super<'a>,
-    tables: Vec<Table>,
     tree: Tree,
     made: Made,
     /// By number of the inode.
@@ -70,16 +69,16 @@ struct Dir {
 
 impl<'a> Partial<'a> {
     fn open(volume: &'a Super<'a>, source: Arc<dyn ReadAt>, origin: Origin) -> Result<Self, ReadError> {
-        let tables = groups::read(volume)?;
         let no_root = || ReadError::corrupt(Place::Inode(ROOT_INODE), "no root directory");
-        let root = inodes::read_one(volume, &tables, ROOT_INODE)?.filter(|root| root.kind == FileType::Dir);
+        let root = inodes::read_one(volume, ROOT_INODE)?.filter(|root| root.kind == FileType::Dir);
         let nodes = [root.ok_or_else(no_root)?];
-        let contents = blocks::read(volume, &nodes, false)?;
-        let mut tree = Tree::new(Join::new(&nodes, &contents)?.metadata(0)?, origin);
-        let made = Made { source: tree.sources_mut().add(source), origin: tree.inode(ROOT).origin };
+        let contents = blocks::read(volume, &nodes, Scope::Nodes)?;
+        let mut tree = Tree::new(Join::new(&nodes, &contents).metadata(0)?, origin);
+        let made =
+            Made { source: tree.sources_mut().add(source), block: volume.block, origin: tree.inode(ROOT).origin };
         let root = Dir { number: ROOT_INODE, parent: ROOT_INODE, names: None };
         let (ids, dirs) = (BTreeMap::from([(ROOT_INODE, ROOT)]), BTreeMap::from([(ROOT, root)]));
-        Ok(Self { volume, tables, tree, made, ids, dirs })
+        Ok(Self { volume, tree, made, ids, dirs })
     }
 
     fn want(&mut self, want: &Want<'_>) -> Result<(), ReadError> {
@@ -173,7 +172,7 @@ impl<'a> Partial<'a> {
     fn read_names(&self, number: u32, parent: u32) -> Result<BTreeMap<Vec<u8>, Entry>, ReadError> {
         let corrupt = |what: String| ReadError::corrupt(Place::Inode(number), what);
         let node = self.node(number)?;
-        let contents = blocks::read(self.volume, std::slice::from_ref(&node), true)?;
+        let contents = blocks::read(self.volume, std::slice::from_ref(&node), Scope::Names)?;
         let Some(Content::Directory(directory)) = contents.of.into_iter().next() else {
             return Err(corrupt("no directory".to_owned()));
         };
@@ -192,17 +191,20 @@ impl<'a> Partial<'a> {
 
     fn node(&self, number: u32) -> Result<Node, ReadError> {
         let unused = || ReadError::corrupt(Place::Inode(number), "is named, but not in use");
-        inodes::read_one(self.volume, &self.tables, number)?.ok_or_else(unused)
+        inodes::read_one(self.volume, number)?.ok_or_else(unused)
     }
 
     /// Gives an inode its name in the tree.
-    fn place(&mut self, dir: InodeId, name: &[u8], number: u32, file_type: u8) -> Result<Option<InodeId>, ReadError> {
+    fn place(
+        &mut self,
+        dir: InodeId,
+        name: &[u8],
+        number: u32,
+        file_type: Option<u8>,
+    ) -> Result<Option<InodeId>, ReadError> {
         let corrupt = |what: String| ReadError::corrupt(Place::Inode(number), what);
         let nodes = [self.node(number)?];
-        let expected = entry_type(nodes[0].kind);
-        if file_type != expected {
-            return Err(corrupt(format!("entry of type {file_type}, expected {expected}")));
-        }
+        check_type(file_type, nodes[0].kind).map_err(corrupt)?;
         let parent = self.dirs.get(&dir).map_or(ROOT_INODE, |dir| dir.number);
         let is_dir = nodes[0].kind == FileType::Dir;
         if is_dir && dir == ROOT && name == LOST_FOUND && self.read_names(number, parent)?.is_empty() {
@@ -216,8 +218,8 @@ impl<'a> Partial<'a> {
                 id
             }
             None => {
-                let contents = blocks::read(self.volume, &nodes, false)?;
-                let join = Join::new(&nodes, &contents)?;
+                let contents = blocks::read(self.volume, &nodes, Scope::Nodes)?;
+                let join = Join::new(&nodes, &contents);
                 let inode = Inode { meta: join.metadata(0)?, kind: join.kind(0, &self.made), origin: self.made.origin };
                 self.tree.insert(dir, name, inode).map_err(invalid)?
             }

@@ -1,0 +1,46 @@
+//! Block maps, of ext2 and ext3: `i_block` names the first 12 blocks of a file, then a block with the numbers of more, one with
+//! the numbers of such blocks, and one with those of these (`Documentation/filesystems/ext4/blockmap.rst`). A 0 is a hole.
+
+use super::mapping::{Run, Runs};
+use super::{Place, ReadError, le32};
+
+/// Numbers in `i_block` that are of blocks of the file.
+const DIRECT: usize = 12;
+/// Length of a number.
+const NUMBER: usize = 4;
+
+/// Reads the map of an inode. The walk ends, as each block that is read takes from the budget.
+pub(super) fn read(runs: &mut Runs<'_>) -> Result<(), ReadError> {
+    let per_block = (runs.volume.block_len / NUMBER) as u64;
+    let place = Place::Inode(runs.node.number);
+    let map = &runs.node.i_block;
+    let mut logical = 0;
+    for (index, number) in map.chunks_exact(NUMBER).map(|number| le32(number, 0)).enumerate() {
+        let depth = (index + 1).saturating_sub(DIRECT);
+        below(runs, number, depth, logical, &place)?;
+        logical += (0..depth).fold(1, |blocks, _| blocks * per_block);
+    }
+    Ok(())
+}
+
+/// What a number leads to: a block of the file, or a block of numbers `depth` levels above those.
+fn below(runs: &mut Runs<'_>, number: u32, depth: usize, logical: u64, place: &Place) -> Result<(), ReadError> {
+    let physical = u64::from(number);
+    if physical == 0 {
+        return Ok(());
+    }
+    if depth == 0 {
+        return runs.push(Run { logical, physical, len: 1, written: true }, place);
+    }
+    if !runs.volume.holds(physical, 1) {
+        let what = format!("map of block {logical} of the file at block {physical}");
+        return Err(ReadError::corrupt(place.clone(), what));
+    }
+    runs.budget.take_block(runs.node)?;
+    let bytes = runs.volume.read_block(physical)?;
+    let place = Place::Block { inode: runs.node.number, block: physical };
+    let step = (1..depth).fold(1, |blocks, _| blocks * (runs.volume.block_len / NUMBER) as u64);
+    bytes.chunks_exact(NUMBER).zip(0..).try_for_each(|(number, index): (_, u64)| {
+        below(runs, le32(number, 0), depth - 1, logical + index * step, &place)
+    })
+}

@@ -1,0 +1,116 @@
+//! Where the blocks of an inode are: an extent tree or a block map, both read into runs.
+
+use super::inodes::Node;
+use super::superblock::Super;
+use super::{Place, ReadError, extents, indirect};
+
+/// Blocks of a file that stand side by side on the volume. All in blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Position in the file.
+    pub(super) logical: u64,
+    /// Position on the volume.
+    pub(super) physical: u64,
+    pub(super) len: u64,
+    /// Whether the blocks were written; otherwise they read as zeros.
+    pub(super) written: bool,
+}
+
+/// How much mapping may be read: a volume whose inodes share what maps their blocks could otherwise take any time and memory.
+pub(super) struct Budget {
+    /// Blocks with extents or block numbers.
+    blocks: u64,
+    /// Runs: each takes at least a block of the volume.
+    runs: u64,
+}
+
+impl Budget {
+    /// No more of either than the volume has blocks.
+    pub(super) fn of(volume: &Super<'_>) -> Self {
+        Self { blocks: volume.info.blocks, runs: volume.info.blocks }
+    }
+
+    pub(super) fn take_block(&mut self, node: &Node) -> Result<(), ReadError> {
+        take(&mut self.blocks, node)
+    }
+
+    fn take_run(&mut self, node: &Node) -> Result<(), ReadError> {
+        take(&mut self.runs, node)
+    }
+}
+
+fn take(left: &mut u64, node: &Node) -> Result<(), ReadError> {
+    let less = left.checked_sub(1);
+    *left = less.ok_or_else(|| {
+        ReadError::corrupt(Place::Inode(node.number), "with those before it maps more blocks than the volume has")
+    })?;
+    Ok(())
+}
+
+/// The runs of an inode, ascending and disjoint, all inside the volume.
+pub(super) fn read(volume: &Super<'_>, node: &Node, budget: &mut Budget) -> Result<Vec<Run>, ReadError> {
+    if node.maps_nothing() || node.has_inline_data() {
+        return Ok(Vec::new());
+    }
+    let mut runs = Runs { volume, node, budget, runs: Vec::new(), end: 0 };
+    if node.has_extents() {
+        extents::read(&mut runs)?
+    } else {
+        indirect::read(&mut runs)?
+    }
+    Ok(runs.runs)
+}
+
+/// The first `len` bytes of an inode's blocks, for what is small: holes are zeros.
+pub(super) fn content(volume: &Super<'_>, node: &Node, len: u64) -> Result<Vec<u8>, ReadError> {
+    let runs = read(volume, node, &mut Budget::of(volume))?;
+    let mut all = vec![0; usize::try_from(len).unwrap_or(0)];
+    for run in runs.iter().filter(|run| run.written) {
+        let (at, run_len) = (run.logical * volume.block, run.len * volume.block);
+        let start = usize::try_from(at.min(len)).unwrap_or(0);
+        let end = usize::try_from((at + run_len).min(len)).unwrap_or(0);
+        volume.read(&mut all[start..end], run.physical * volume.block)?;
+    }
+    Ok(all)
+}
+
+/// The runs of an inode that were found so far.
+pub(super) struct Runs<'a> {
+    pub(super) volume: &'a Super<'a>,
+    pub(super) node: &'a Node,
+    pub(super) budget: &'a mut Budget,
+    runs: Vec<Run>,
+    /// First block of the file that is not covered yet.
+    end: u64,
+}
+
+impl Runs<'_> {
+    /// Where in the file the next run may begin.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Adds a run, which must come after all before it and lie inside the volume.
+    pub(super) fn push(&mut self, run: Run, place: &Place) -> Result<(), ReadError> {
+        if run.len == 0 || !self.volume.holds(run.physical, run.len) {
+            let what = format!("{} blocks of the file at block {} of the volume", run.len, run.physical);
+            return Err(ReadError::corrupt(place.clone(), what));
+        }
+        if run.logical < self.end {
+            let what = format!("block {} of the file is mapped after {}", run.logical, self.end);
+            return Err(ReadError::corrupt(place.clone(), what));
+        }
+        let last = self.runs.last_mut().filter(|last| {
+            self.end == run.logical && last.physical + last.len == run.physical && last.written == run.written
+        });
+        self.end = run.logical + run.len;
+        match last {
+            Some(last) => last.len += run.len,
+            None => {
+                self.budget.take_run(self.node)?;
+                self.runs.push(run);
+            }
+        }
+        Ok(())
+    }
+}
