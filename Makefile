@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test all-tests integration upstream cosign judge dpkg mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test all-tests integration upstream cosign judge dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -95,6 +95,9 @@ judge: bake ## Ask e2fsck, sgdisk, fsck.vfat and qemu-img about the baked image
 
 dpkg: bake ## Compare the baked packages with what the real dpkg installs
 	qemu-tests/checks/dpkg.sh "$$(dirname "$$(cat $(amd64))")/rootfs.tar" $(manifest) $(OUT)/$(name).raw $(store)
+
+upgrade: base ## Compare upgrades of real packages of the base, to those of sid, with what the real dpkg makes of them
+	qemu-tests/checks/upgrade.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
 
 mounts: builder ## Compare what the kernel sees in a base that it filled and in the image baked from it
 	qemu-tests/checks/mounts.sh $(vmbake)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # dpkg.sh ROOTFS_TAR MANIFEST IMAGE_RAW STORE: lets the real dpkg install the manifest's packages into the base's root file
-# system, and compares what that did with what the baked image has. Needs root, for chroot and a read-only loop mount.
+# system, and compares what that did with what the baked image has. Where dpkg would ask, what is there stays.
+# Needs root, for chroot and a read-only loop mount.
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C
 . "$(dirname "$0")/../skip.sh"
@@ -26,13 +27,15 @@ for name, item in json.load(open(sys.argv[1]))["vmconfig"]["dependencies"].items
     if item["type"] == "deb":
         print(name, *item["digest"].split(":"))
 PY
+# What an older version has and the new one lacks is compared too.
+cp -r "$work/root/var/lib/dpkg/info" "$work/before"
 # No service is started: invoke-rc.d asks this program, and deb-systemd-invoke sees no running systemd.
 printf '#!/bin/sh\nexit 101\n' >"$work/root/usr/sbin/policy-rc.d"
 chmod 0755 "$work/root/usr/sbin/policy-rc.d"
 [ -e "$work/root/dev/null" ] || mknod -m 666 "$work/root/dev/null" c 1 3
 # An own network namespace, mount namespace and process tree: what a script might start ends with it.
 unshare --mount --net --pid --fork --kill-child chroot "$work/root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-    DEBIAN_FRONTEND=noninteractive /bin/sh -c 'dpkg --force-unsafe-io -i /debs/*.deb' >"$work/log" 2>&1 || {
+    DEBIAN_FRONTEND=noninteractive /bin/sh -c 'dpkg --force-unsafe-io --force-confold -i /debs/*.deb' >"$work/log" 2>&1 || {
     cat "$work/log"
     exit 1
 }
@@ -40,10 +43,10 @@ unshare --mount --net --pid --fork --kill-child chroot "$work/root" /usr/bin/env
 start=$(sgdisk -i 1 "$image" | awk '/^First sector/ {print $3}')
 mount -o "ro,noload,loop,offset=$((start * 512))" "$image" "$work/image"
 
-/usr/bin/python3 - "$work/root" "$work/image" <<'PY'
+/usr/bin/python3 - "$work/root" "$work/image" "$work/before" <<'PY'
 import difflib, glob, hashlib, os, re, stat, subprocess, sys
 
-dpkg, image = sys.argv[1:]
+dpkg, image, before = sys.argv[1:]
 
 # Differences that are meant, each with its reason: (path, properties that may differ, reason). A difference that is
 # not here fails the check, and so does a line here that no difference needs.
@@ -124,6 +127,9 @@ for path in info:
         for root in dpkg, image:
             if os.path.exists(root + path):
                 listed.update(open(root + path).read().split("\n"))
+for path in glob.glob(before + "/*.list"):
+    if re.split(r"[:.]", os.path.basename(path))[0] in names:
+        listed.update(open(path).read().split("\n"))
 listed.discard("")
 state = {"/var/lib/dpkg/status", "/var/lib/dpkg/diversions", "/var/lib/dpkg/statoverride"} | info
 for directory in ("/var/lib/dpkg/alternatives", "/var/lib/dpkg/triggers", "/etc/alternatives", "/etc/systemd/system",

@@ -212,12 +212,18 @@ fn author<'a>(request: &'a Request, progress: &Progress) -> Result<Prepared<'a>,
     let (path, base_len) = (base.path, base.disk.len());
     let base = open_base(&path, base.disk, &request.arch)?;
     let (file_system, base_tree) = read_root(&path, &base)?;
+    origin::check_base(&base_tree, staged.layers())?;
     progress.step("read", &format!("{}: {} files", path.display(), base_tree.walk().count()));
     progress.step("layers", &names);
     let epoch = epoch(&base_tree)?;
     let ingredients = Ingredients::note(&manifest, &staged, &base_tree)?;
-    let mut tree = merge(base_tree, staged, &manifest, epoch)?;
-    let origins = origin::record(&ingredients, &mut tree, epoch)?;
+    let mut merged = merge(base_tree, staged, &manifest, epoch)?;
+    if !merged.kept.is_empty() {
+        let kept = merged.kept.iter().map(|kept| format!("{} {}", kept.package, kept.version)).collect::<Vec<_>>();
+        progress.step("kept", &format!("{}: the base has them", kept.join(", ")));
+    }
+    let origins = origin::record(&ingredients, &mut merged, epoch)?;
+    let tree = merged.tree;
     if let Some(finding) = lint(&tree).into_iter().find(|finding| !finding.ok) {
         return Err(BakeError::Unclean(Box::new(finding)));
     }

@@ -15,7 +15,7 @@ use crate::inputs::InputError;
 use crate::layer::LayerError;
 use crate::machine::MachineError;
 use crate::merge::MergeError;
-use crate::origin::ExplainError;
+use crate::origin::{ExplainError, OriginError};
 use crate::policy::PolicyError;
 use crate::publish::PublishError;
 use crate::registry::RegistryError;
@@ -91,14 +91,20 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
     if let Some(MissingProgram { .. }) = error.downcast_ref() {
         return Some("run `make firstboot` and build vmbake again".to_owned());
     }
+    if let Some(OriginError::Lost { layer }) = error.downcast_ref() {
+        return Some(format!("bake the kind with a layer that requires {layer}, or on what this base was baked on"));
+    }
     if let Some(error) = error.downcast_ref::<UserDataError>() {
         return of_user_data(error);
     }
     match error.downcast_ref::<MergeError>() {
-        Some(MergeError::Script { package, script, sha256, .. }) => Some(format!(
-            "read the script; if its effect can be said as data, add to `scripts` of the layer that installs {package}: \
-             {{\"package\": \"{package}\", \"script\": \"{script}\", \"sha256\": \"{sha256}\"}}"
-        )),
+        Some(MergeError::Script { package, script, sha256, upgrade, .. }) => {
+            let upgrade = if *upgrade { ", \"upgrade\": true" } else { "" };
+            Some(format!(
+                "read the script; if its effect can be said as data, add to `scripts` of the layer that installs {package}: \
+                 {{\"package\": \"{package}\", \"script\": \"{script}\", \"sha256\": \"{sha256}\"{upgrade}}}"
+            ))
+        }
         Some(MergeError::Trigger { trigger, interested, sha256, .. }) => Some(format!(
             "read the postinst of {interested} in the base; if its effect can be said as data, or may wait for the first \
              boot (\"defer\": true), add to `scripts` of the layer: {{\"package\": \"{interested}\", \"script\": \
@@ -110,6 +116,22 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
         Some(MergeError::Needs { what: "user", name, .. }) => {
             Some(format!("add to `users` of the layer: \"{name}\", with an id that it keeps"))
         }
+        Some(MergeError::Version(other)) => Some(format!(
+            "add to layer {}: \"upgrade\": [\"{}\"], which replaces it as dpkg would; or pin version {}",
+            other.layer, other.artifact, other.found
+        )),
+        Some(MergeError::Downgrade { .. }) => {
+            Some("`vmbake update` pins what the archive has now; else take a base that is not newer".to_owned())
+        }
+        Some(MergeError::Architecture { found, .. }) => {
+            Some(format!("take a base without the package for {found}, or one with both"))
+        }
+        Some(MergeError::Hold { package, .. }) => {
+            Some(format!("`apt-mark unhold {package}` in the base, if it may be replaced"))
+        }
+        Some(MergeError::Loses { package, .. }) => Some(format!(
+            "add a version of {package} that fits to the manifest and to the layer, with `upgrade`; or upgrade neither"
+        )),
         Some(MergeError::Depends { package, .. }) => {
             Some(format!("add the missing package to the manifest and to the layer that installs {package}"))
         }
@@ -226,6 +248,16 @@ mod tests {
         };
         let passed: Box<dyn Error> = Box::new(BakeError::from(surprise));
         assert!(hint(&*passed).is_some_and(|hint| hint.ends_with("add to layer l: \"setuid\": [\"/usr/bin/x\"]")));
+        let script = |upgrade| MergeError::Script {
+            package: "p".into(),
+            script: "postinst",
+            sha256: "0".into(),
+            upgrade,
+            reason: "r".into(),
+            text: "t".into(),
+        };
+        assert!(hint(&script(true)).is_some_and(|hint| hint.ends_with("\"sha256\": \"0\", \"upgrade\": true}")));
+        assert!(hint(&script(false)).is_some_and(|hint| hint.ends_with("\"sha256\": \"0\"}")));
         let full = std::io::Error::from(ErrorKind::StorageFull);
         assert!(hint(&full).is_some_and(|hint| hint.contains("--out")));
     }

@@ -4,6 +4,7 @@
 
 mod accounts;
 mod alternatives;
+mod conffiles;
 mod debhelper;
 mod deferred;
 mod dpkg;
@@ -14,13 +15,17 @@ mod limits;
 mod overrides;
 mod owners;
 mod place;
+mod present;
 mod programs;
 mod relations;
 mod scripts;
+mod situation;
 mod status;
 mod triggers;
 mod units;
+mod upgrade;
 
+pub use present::Kept;
 pub use programs::check as check_programs;
 
 use std::collections::BTreeMap;
@@ -66,12 +71,25 @@ pub enum MergeError {
     Trigger { package: String, trigger: String, interested: String, sha256: String },
     #[error("{package}: its scripts need the {what} {name}, which no layer makes")]
     Needs { package: String, what: &'static str, name: String },
-    #[error("{package}: already installed in version {found}; packages of the base are not replaced")]
-    Installed { package: String, found: String },
+    #[error("{package}: needs {relation}, which only the version that an upgrade replaces is")]
+    Loses { package: String, relation: String },
+    #[error("{package}: is both artifact {first} and artifact {second}")]
+    Twice { package: String, first: String, second: String },
+    #[error(transparent)]
+    Version(Box<OtherVersion>),
     #[error(
-        "{package}: its {script} (sha256 {sha256}) does what vmbake does not know: {reason}\n--- {script}\n{text}\n---"
+        "{package}: the base has version {found}, which is later than the pinned {wanted}: no package is downgraded"
     )]
-    Script { package: String, script: String, sha256: String, reason: String, text: String },
+    Downgrade { package: String, found: String, wanted: String },
+    #[error("{package}: the base has version {version} for {found}, the manifest pins one for {wanted}")]
+    Architecture { package: String, found: String, version: String, wanted: String },
+    #[error("{package}: the base holds it in version {found}")]
+    Hold { package: String, found: String },
+    #[error(
+        "{package}: its {script} (sha256 {sha256}) does{} what vmbake does not know: {reason}\n--- {script}\n{text}\n---",
+        if *.upgrade { " in an upgrade" } else { "" }
+    )]
+    Script { package: String, script: &'static str, sha256: String, upgrade: bool, reason: String, text: String },
     #[error("{path}: {reason}")]
     Content { path: String, reason: String },
     #[error("layer {layer}: unit {unit} {reason}")]
@@ -112,14 +130,38 @@ fn lines(faults: &[Fault]) -> String {
     faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
 
+/// A package that the base has in an earlier version, which no layer says may be replaced.
+#[derive(Debug, thiserror::Error)]
+#[error("{package}: the base has version {found}, the manifest pins {wanted}")]
+pub struct OtherVersion {
+    /// Name of the package.
+    pub package: String,
+    /// The base's version.
+    pub found: String,
+    /// The version of the manifest.
+    pub wanted: String,
+    /// The layer that installs it.
+    pub layer: String,
+    /// The artifact that is the package.
+    pub artifact: String,
+}
+
+/// What became of a base and of layers.
+pub struct Merged {
+    /// The files of the image.
+    pub tree: Tree,
+    /// Packages of the manifest that the base has, in the order of the layers.
+    pub kept: Vec<Kept>,
+}
+
 /// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
-pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) -> Result<Tree, MergeError> {
-    let Staged { layers, artifacts, images } = staged;
+pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) -> Result<Merged, MergeError> {
+    let Staged { layers, mut artifacts, images } = staged;
     let arch = &manifest.content().os.arch;
     let mut target = Target::new(base, epoch);
-    relations::check(&target, &artifacts)?;
-    let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     let mut packages = dpkg::Database::read(&target)?;
+    let kept = packages.satisfied(&mut artifacts, &layers)?;
+    let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
     for (index, layer) in layers.iter().enumerate() {
         let own = || Origin { layer: layer.schema.name.clone(), ..Origin::default() };
@@ -149,7 +191,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     first_boot::write(&mut target, &layers, manifest.content())?;
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch)?;
-    Ok(target.tree)
+    Ok(Merged { tree: target.tree, kept })
 }
 
 fn install(

@@ -10,11 +10,13 @@ mod packages;
 mod explain;
 mod report;
 
-pub use collect::{Ingredients, OriginError, record};
+pub use collect::{Ingredients, OriginError, check_base, record};
 pub use explain::{ExplainError, explain};
 pub use packages::{Package, PackageError};
-pub use record::{ArtifactOrigin, BaseImage, LayerOrigin, PathOrigin, Record, RecordError, one_line, path_text};
-pub use report::{ArtifactReport, Content, Explanation, Link};
+pub use record::{
+    ArtifactOrigin, BaseImage, KeptOrigin, LayerOrigin, PathOrigin, Record, RecordError, one_line, path_text,
+};
+pub use report::{ArtifactReport, Content, Explanation, KeptReport, Link};
 
 pub(crate) use explain::inside_manifest;
 pub(crate) use packages::installed;

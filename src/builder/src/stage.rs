@@ -84,6 +84,13 @@ pub struct Staged {
     pub(crate) images: Option<Layout>,
 }
 
+impl Staged {
+    /// The layers, in their order.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+}
+
 /// Which layer installs which artifact, before anything was read.
 pub struct Plan {
     layers: Vec<Layer>,

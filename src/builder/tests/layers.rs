@@ -39,7 +39,17 @@ const FAULTS: &[(&str, &str)] = &[
         r#""artifacts": {"x": {"type": "tar", "path": "/x", "members": [¦"../y"]}}"#,
         "member \"../y\" is not absolute or has",
     ),
-    (r#""scripts": [{"package": "p", "script": ¦"prerm", "sha256": "00"}]"#, "script \"prerm\" is neither"),
+    (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": [¦"y"]"#, "\"y\" is no artifact of the layer"),
+    (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": ["x", ¦"x"]"#, "\"x\" comes twice"),
+    (
+        r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": "0755"}}, "upgrade": [¦"x"]"#,
+        "artifact \"x\" is no package",
+    ),
+    (
+        r#""scripts": [{"package": "p", "script": ¦"prerm", "sha256": "00"}]"#,
+        "script \"prerm\" runs only for an `upgrade`",
+    ),
+    (r#""scripts": [{"package": "p", "script": ¦"config", "sha256": "00"}]"#, "script \"config\" is neither"),
     (r#""groups": {¦"G": 5}"#, "name \"G\" is none that useradd takes"),
     (r#""groups": {"g": 5, "h": ¦5}"#, "id 5 is that of g already"),
     (r#""groups": {"g": ¦0}"#, "id 0 is not between 1 and 65533"),
@@ -337,6 +347,7 @@ fn the_schema_tells_good_layers_from_bad_ones() {
         r#", "artifacts": {"x": {"type": "zip"}}"#,
         r#", "artifacts": {"x": {"type": "file", "path": "/x"}}"#,
         r#", "units": {"start": []}"#,
+        r#", "upgrade": "x""#,
     ];
     for (index, rest) in bad.iter().enumerate() {
         layer(dir.path(), &index.to_string(), rest);

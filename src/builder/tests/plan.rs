@@ -175,7 +175,9 @@ fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     let (artifacts, base_file) = verify::check(fetched, base_file, &store, threads).unwrap();
     let plan = stage::Plan::new(layers, &manifest).unwrap();
     let (staged, _) = prepare(plan, artifacts, base_file, None, &store, threads).unwrap();
-    merge(base(), staged, &manifest, Timestamp { secs: 1, nanos: 0 }).map_err(|error| error.to_string())
+    merge(base(), staged, &manifest, Timestamp { secs: 1, nanos: 0 })
+        .map(|merged| merged.tree)
+        .map_err(|error| error.to_string())
 }
 
 fn text(tree: &Tree, path: &str) -> String {

@@ -70,6 +70,7 @@ pub(super) fn check(layer: &Layer) -> Vec<Found> {
     found.value("/os".to_owned(), os.is_empty().then(|| "supports no operating system".to_owned()));
     found.list("/requires", &schema.requires, rules::name);
     artifacts(&mut found, schema);
+    upgrades(&mut found, schema);
     scripts(&mut found, schema);
     accounts(&mut found, schema);
     paths(&mut found, layer);
@@ -100,15 +101,26 @@ fn artifacts(found: &mut Findings, schema: &Schema) {
     }
 }
 
+fn upgrades(found: &mut Findings, schema: &Schema) {
+    let unknown = |name: &str| match schema.artifacts.get(name) {
+        Some(Install::Deb) => None,
+        Some(_) => Some(format!("artifact {name:?} is no package")),
+        None => Some(format!("{name:?} is no artifact of the layer")),
+    };
+    found.list("/upgrade", &schema.upgrade, unknown);
+}
+
 fn scripts(found: &mut Findings, schema: &Schema) {
     for (index, script) in schema.scripts.iter().enumerate() {
         let pointer = format!("/scripts/{index}");
         found.value(format!("{pointer}/package"), rules::name(&script.package));
-        let known = matches!(script.script.as_str(), "preinst" | "postinst");
-        found.value(
-            format!("{pointer}/script"),
-            (!known).then(|| format!("script {:?} is neither preinst nor postinst", script.script)),
-        );
+        let unknown = match script.script.as_str() {
+            "preinst" | "postinst" => None,
+            "prerm" | "postrm" if script.upgrade => None,
+            "prerm" | "postrm" => Some(format!("script {:?} runs only for an `upgrade`", script.script)),
+            _ => Some(format!("script {:?} is neither preinst nor postinst", script.script)),
+        };
+        found.value(format!("{pointer}/script"), unknown);
         found.value(format!("{pointer}/sha256"), rules::sha256(&script.sha256));
         found.list(&format!("{pointer}/users"), &script.users, rules::account);
         found.list(&format!("{pointer}/groups"), &script.groups, rules::account);

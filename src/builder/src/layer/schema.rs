@@ -45,6 +45,9 @@ pub struct Schema {
     /// How artifacts of the manifest are installed, by their names there.
     #[serde(default)]
     pub artifacts: BTreeMap<String, Install>,
+    /// Artifacts of the type `deb` that may take the place of an older version in the base.
+    #[serde(default)]
+    pub upgrade: Vec<String>,
     /// Maintainer scripts that somebody read, and what they do.
     #[serde(default)]
     pub scripts: Vec<AuditedScript>,
@@ -129,10 +132,13 @@ pub enum Install {
 pub struct AuditedScript {
     /// Package.
     pub package: String,
-    /// `preinst` or `postinst`.
+    /// `preinst` or `postinst`; with `upgrade` also `prerm` or `postrm`, of the version that is replaced.
     pub script: String,
     /// SHA-256 of the script, hexadecimal.
     pub sha256: String,
+    /// The entry is about an upgrade, too: then the script has no other effects.
+    #[serde(default)]
+    pub upgrade: bool,
     /// Runs on the first boot instead: the package is installed but not configured. Only for a `postinst`.
     #[serde(default)]
     pub defer: bool,

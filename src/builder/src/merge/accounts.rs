@@ -52,9 +52,10 @@ pub(super) fn create(target: &mut Target, schema: &Schema) -> Result<(), MergeEr
     let defaults = Defaults::read(target)?;
     let users = schema.users.iter().map(|(name, account)| (name, account.id));
     for (name, id) in schema.groups.iter().map(|(name, id)| (name, *id)).chain(users) {
-        check(target, schema, &defaults, &Entry { what: "group", file: "/etc/group", name, id })?;
-        append(target, "/etc/group", &format!("{name}:x:{id}:"))?;
-        append(target, "/etc/gshadow", &format!("{name}:!::"))?;
+        if !is_there(target, schema, &defaults, &Entry { what: "group", file: "/etc/group", name, id })? {
+            append(target, "/etc/group", &format!("{name}:x:{id}:"))?;
+            append(target, "/etc/gshadow", &format!("{name}:!::"))?;
+        }
     }
     schema.users.iter().try_for_each(|(name, account)| user(target, schema, &defaults, name, account))
 }
@@ -68,10 +69,13 @@ fn user(
 ) -> Result<(), MergeError> {
     let (id, shell) = (account.id, &account.shell);
     let home = account.home.clone().unwrap_or_else(|| format!("/home/{name}"));
-    check(target, schema, defaults, &Entry { what: "user", file: "/etc/passwd", name, id })?;
-    append(target, "/etc/passwd", &format!("{name}:x:{id}:{id}::{home}:{shell}"))?;
-    let days = target.epoch().secs.div_euclid(86_400);
-    append(target, "/etc/shadow", &format!("{name}:!:{days}:{}:::", defaults.aging(id)))?;
+    if is_there(target, schema, defaults, &Entry { what: "user", file: "/etc/passwd", name, id })? {
+        same_user(target, schema, name, &[&id.to_string(), &home, shell])?;
+    } else {
+        append(target, "/etc/passwd", &format!("{name}:x:{id}:{id}::{home}:{shell}"))?;
+        let days = target.epoch().secs.div_euclid(86_400);
+        append(target, "/etc/shadow", &format!("{name}:!:{days}:{}:::", defaults.aging(id)))?;
+    }
     for group in &account.groups {
         if !join(target, "/etc/group", group, name)? {
             let (layer, name) = (schema.name.clone(), group.clone());
@@ -98,7 +102,22 @@ fn user(
     target.skeleton(&home, id)
 }
 
-/// Adds a range to subuid(5) or subgid(5), unless it overlaps with another one.
+/// Fails where a user of that name and id has another group, home or shell than the layer says.
+fn same_user(target: &Target, schema: &Schema, name: &str, wanted: &[&str; 3]) -> Result<(), MergeError> {
+    let text = target.text_or_empty("/etc/passwd")?;
+    let found = text.lines().find(|line| line.split(':').next() == Some(name)).unwrap_or_default();
+    let fields: Vec<&str> = found.split(':').collect();
+    match fields.as_slice() {
+        [_, _, _, group, _, home, shell] if [group, home, shell].map(|field| *field) == *wanted => Ok(()),
+        [_, _, id, ..] => {
+            let (layer, name, found) = (schema.name.clone(), name.to_owned(), found.to_owned());
+            Err(MergeError::Account { layer, what: "user", name, id: id.parse().unwrap_or_default(), found })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Adds a range to subuid(5) or subgid(5), unless it is there; it may not overlap with another one.
 fn subordinate(
     target: &mut Target,
     schema: &Schema,
@@ -108,6 +127,10 @@ fn subordinate(
 ) -> Result<(), MergeError> {
     let end = |start: u32, count: u32| u64::from(start) + u64::from(count);
     let text = target.text_or_empty(file)?;
+    let own = format!("{name}:{}:{}", range.start, range.count);
+    if text.lines().any(|line| line == own) {
+        return Ok(());
+    }
     let overlaps = |line: &&str| {
         let mut fields = line.split(':').skip(1).map(str::parse::<u32>);
         match (fields.next(), fields.next()) {
@@ -122,7 +145,7 @@ fn subordinate(
         let what = "subordinate ids of";
         return Err(MergeError::Account { layer, what, name: name.to_owned(), id: range.start, found });
     }
-    append(target, file, &format!("{name}:{}:{}", range.start, range.count))
+    append(target, file, &own)
 }
 
 /// Mode and owner of a path, names turned into the image's own ids.
@@ -155,8 +178,9 @@ struct Entry<'a> {
     id: u32,
 }
 
-/// Fails when the name or the id is taken, or when the id is outside of the ranges of login.defs(5).
-fn check(target: &Target, schema: &Schema, defaults: &Defaults, entry: &Entry<'_>) -> Result<(), MergeError> {
+/// Whether the base has the name with that id already, as an image that vmbake baked has. Fails when either of them is taken
+/// otherwise, by another layer too, or when the id is outside of the ranges of login.defs(5).
+fn is_there(target: &mut Target, schema: &Schema, defaults: &Defaults, entry: &Entry<'_>) -> Result<bool, MergeError> {
     let Entry { what, file, name, id } = *entry;
     let refused = |found| MergeError::Account { layer: schema.name.clone(), what, name: name.to_owned(), id, found };
     if !(defaults.sys_uid_min..=defaults.uid_max).contains(&id) {
@@ -164,10 +188,11 @@ fn check(target: &Target, schema: &Schema, defaults: &Defaults, entry: &Entry<'_
     }
     let number = id.to_string();
     let text = target.text_or_empty(file)?;
-    let taken = |line: &&str| line.split(':').next() == Some(name) || line.split(':').nth(2) == Some(&number);
-    match text.lines().find(taken) {
+    let equal = |line: &str| (line.split(':').next() == Some(name), line.split(':').nth(2) == Some(&number));
+    let new = target.accounts.insert((file, name.to_owned()));
+    match text.lines().find(|line| matches!(equal(line), (true, false) | (false, true)) || (!new && equal(line).0)) {
         Some(line) => Err(refused(line.to_owned())),
-        None => Ok(()),
+        None => Ok(text.lines().any(|line| equal(line) == (true, true))),
     }
 }
 
@@ -186,7 +211,10 @@ fn join(target: &mut Target, file: &str, group: &str, user: &str) -> Result<bool
         .map(|line| match line.split(':').next() == Some(group) {
             true => {
                 found = true;
-                format!("{line}{}{user}", if line.ends_with(':') { "" } else { "," })
+                match line.rsplit(':').next().is_some_and(|all| all.split(',').any(|member| member == user)) {
+                    true => line.to_owned(),
+                    false => format!("{line}{}{user}", if line.ends_with(':') { "" } else { "," }),
+                }
             }
             false => line.to_owned(),
         })

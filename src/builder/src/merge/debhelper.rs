@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use super::scripts::Effects;
+use debversion::Version;
+
+use super::scripts::{Effects, Run};
 use crate::layer::Alternative;
 
 /// Generators whose sections are understood. Those of `dh_installdeb` move conffiles of older versions, those of
@@ -34,8 +36,9 @@ impl Rest {
     }
 }
 
-/// Reads a script. A fault inside of a known section is an error; what stands elsewhere is left to the caller.
-pub(super) fn interpret(text: &str, effects: &mut Effects) -> Result<Rest, String> {
+/// Reads a script as dpkg runs it. A fault inside of a known section is an error; what stands elsewhere is left to the
+/// caller.
+pub(super) fn interpret(text: &str, run: Run<'_>, effects: &mut Effects) -> Result<Rest, String> {
     let mut rest = Rest::default();
     let mut section: Option<(&str, String)> = None;
     // Conditions that are open outside of sections, and whether one of them may have ended the script.
@@ -53,7 +56,7 @@ pub(super) fn interpret(text: &str, effects: &mut Effects) -> Result<Rest, Strin
             (Some(_), Some(_)) => return Err("a section inside a section".to_owned()),
             (Some((generator, lines)), None) if line == "# End automatically added section" => {
                 match GENERATORS.contains(generator) {
-                    true => generated(lines, effects)?,
+                    true => generated(lines, run, effects)?,
                     false => rest.0.push(format!("a section of {generator}")),
                 }
                 section = None;
@@ -65,7 +68,7 @@ pub(super) fn interpret(text: &str, effects: &mut Effects) -> Result<Rest, Strin
                     None => lines.extend([line, "\n"]),
                 }
             }
-            (None, None) if is_idle(line) => {
+            (None, None) if is_idle(line, run) => {
                 ended |= line == "exit 0";
                 match line.split_whitespace().next() {
                     Some("if") => open = open.saturating_add(1),
@@ -73,6 +76,8 @@ pub(super) fn interpret(text: &str, effects: &mut Effects) -> Result<Rest, Strin
                     _ => {}
                 }
             }
+            // What the arguments of an upgrade lead to for certain is done, whoever wrote it.
+            (None, None) if matches!(run, Run::After(_)) && open == 0 && !ended && acts(line, effects) => {}
             (None, None) => rest.0.push(format!("the line {line:?}")),
         }
     }
@@ -81,15 +86,21 @@ pub(super) fn interpret(text: &str, effects: &mut Effects) -> Result<Rest, Strin
 
 /// Whether a line outside of all sections does nothing: that of the script's frame, or one that speaks to a running system
 /// or runs ldconfig, as in scripts that their authors wrote after debhelper's.
-fn is_idle(line: &str) -> bool {
+fn is_idle(line: &str, run: Run<'_>) -> bool {
     let frame = matches!(line, "" | "set -e" | "set -eu" | "exit 0" | ":" | "true") || line.starts_with('#');
     let case = matches!(line, "case \"$1\" in" | "configure)" | ";;" | "esac");
     let speaks = |words: Vec<String>| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let nothing = !matches!(words.first(), Some(&("deb-systemd-helper" | "chmod" | "dpkg-maintscript-helper")));
-        nothing && idle(&words)
+        nothing && idle(&words, run)
     };
     frame || case || words(line).is_some_and(speaks)
+}
+
+/// Whether a line outside of all sections is a command whose effect is known; the effect is noted.
+fn acts(line: &str, effects: &mut Effects) -> bool {
+    let Some(words) = words(line) else { return false };
+    other(&words.iter().map(String::as_str).collect::<Vec<_>>(), effects)
 }
 
 /// Units of one section: to enable, to record, and those that are enabled only where they were installed before.
@@ -100,24 +111,33 @@ struct Units {
     earlier: BTreeSet<String>,
 }
 
-fn generated(lines: &str, effects: &mut Effects) -> Result<(), String> {
+fn generated(lines: &str, run: Run<'_>, effects: &mut Effects) -> Result<(), String> {
     let mut units = Units::default();
     for line in lines.lines() {
         let unknown = || format!("the line {line:?}");
         let words = words(line).ok_or_else(unknown)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        if !idle(&words) && !service(&words, &mut units) && !other(&words, effects) {
+        if !idle(&words, run) && !service(&words, &mut units) && !other(&words, effects) {
             return Err(unknown());
         }
     }
-    effects.enable.extend(units.enable.difference(&units.earlier).cloned());
+    match run {
+        Run::New => effects.enable.extend(units.enable.difference(&units.earlier).cloned()),
+        Run::After(_) | Run::Before => {
+            effects.enable.extend(units.enable);
+            effects.earlier.extend(units.earlier);
+        }
+    }
     effects.record.extend(units.record);
     Ok(())
 }
 
-/// Whether a command changes nothing on a system that does not run, for a package that was not there before.
-fn idle(words: &[&str]) -> bool {
+/// Whether a command changes nothing on a system that does not run.
+fn idle(words: &[&str], run: Run<'_>) -> bool {
     match words {
+        // All of these are about what an earlier version left.
+        ["dpkg-maintscript-helper", helper, rest @ ..] => maintscript_helper(helper, rest, run),
+        ["deb-systemd-helper", "disable", ..] | ["chmod", "+x", ..] if run != Run::New => false,
         ["if", rest @ ..] => condition(rest) && !matches!(rest, ["deb-systemd-helper", "debian-installed", ..]),
         []
         | ["fi" | "else" | "then"]
@@ -125,11 +145,26 @@ fn idle(words: &[&str]) -> bool {
         | ["deb-systemd-invoke" | "invoke-rc.d", ..]
         | ["systemctl", "--system", "daemon-reload"]
         | ["ldconfig"]
-        | ["_dh_action=restart" | "_dh_action=start" | "_dh_action=try-restart"]
-        | ["dpkg-maintscript-helper", "rm_conffile" | "mv_conffile" | "symlink_to_dir" | "dir_to_symlink", ..] => true,
+        | ["_dh_action=restart" | "_dh_action=start" | "_dh_action=try-restart"] => true,
         // Only after a removal that left the script behind.
         ["chmod", "+x", path] => path.starts_with("/etc/init.d/"),
         _ => false,
+    }
+}
+
+/// Whether a call of dpkg-maintscript-helper(1) does nothing: scripts of the new version act on an upgrade from the
+/// version that it names or an earlier one, those of the old version only when the package goes.
+fn maintscript_helper(helper: &str, rest: &[&str], run: Run<'_>) -> bool {
+    let names = match helper {
+        "rm_conffile" => 1,
+        "mv_conffile" | "symlink_to_dir" | "dir_to_symlink" => 2,
+        _ => return false,
+    };
+    let last = rest.get(names).filter(|word| **word != "--").and_then(|word| word.parse::<Version>().ok());
+    match (run, last) {
+        (Run::New | Run::Before, _) => true,
+        (Run::After(old), Some(last)) => old.parse::<Version>().is_ok_and(|old| old > last),
+        (Run::After(_), None) => false,
     }
 }
 
@@ -248,7 +283,7 @@ mod tests {
         let text = format!(
             "#!/bin/sh\nset -e\n# Automatically added by dh_installsystemd/13\n{body}\n# End automatically added section\n"
         );
-        interpret(&text, &mut effects).map(|_| effects)
+        interpret(&text, Run::New, &mut effects).map(|_| effects)
     }
 
     #[test]
@@ -276,11 +311,11 @@ mod tests {
             if [ -z \"${DPKG_ROOT:-}\" ] && [ -d /run/systemd/system ]; then\n\
             systemctl --system daemon-reload >/dev/null || true\n    if [ -n \"$2\" ]; then\n\
             deb-systemd-invoke try-restart a.service >/dev/null || true\n    fi\n  fi\n;;\nesac\nexit 0\n";
-        assert_eq!(interpret(text, &mut Effects::default()).unwrap().reason(), None);
+        assert_eq!(interpret(text, Run::New, &mut Effects::default()).unwrap().reason(), None);
         for line in ["adduser a", "deb-systemd-helper disable a.service", "chmod +x /etc/init.d/a"] {
             let more = text.replace("ldconfig", &format!("ldconfig\n{line}"));
             let reason = format!("the line {line:?}");
-            assert_eq!(interpret(&more, &mut Effects::default()).unwrap().reason(), Some(reason.as_str()));
+            assert_eq!(interpret(&more, Run::New, &mut Effects::default()).unwrap().reason(), Some(reason.as_str()));
         }
     }
 
@@ -347,15 +382,15 @@ mod tests {
             ("echo hello", "the line \"echo hello\""),
             ("# Automatically added by dh_other/1\n# End automatically added section", "a section of dh_other"),
         ] {
-            assert_eq!(interpret(text, &mut Effects::default()).unwrap().reason(), Some(expected));
+            assert_eq!(interpret(text, Run::New, &mut Effects::default()).unwrap().reason(), Some(expected));
         }
         let generated = "# Automatically added by dh_makeshlibs/1\nldconfig\n# End automatically added section\n";
         for (before, after) in [("exit 0\n", ""), ("if [ -n \"$2\" ]; then\n", "fi\n")] {
-            let rest = interpret(&format!("{before}{generated}{after}"), &mut Effects::default()).unwrap();
+            let rest = interpret(&format!("{before}{generated}{after}"), Run::New, &mut Effects::default()).unwrap();
             assert_eq!(rest.reason(), Some("a section of dh_makeshlibs, which not every installation reaches"));
         }
         let text = format!("if [ -n \"$2\" ]; then\ntrue\nfi\n{generated}exit 0\n");
-        assert_eq!(interpret(&text, &mut Effects::default()).unwrap().reason(), None);
-        assert!(interpret("# Automatically added by dh_installinit/1\n", &mut Effects::default()).is_err());
+        assert_eq!(interpret(&text, Run::New, &mut Effects::default()).unwrap().reason(), None);
+        assert!(interpret("# Automatically added by dh_installinit/1\n", Run::New, &mut Effects::default()).is_err());
     }
 }

@@ -1,22 +1,21 @@
-//! Installing a package as dpkg would on a system that does not have it (deb-postinst(5), dpkg(1)): its files where the
-//! base lets them be, its conffiles, its entry in the status file, its files below `info`, its triggers, and what its
+//! Installing a package as dpkg would (deb-postinst(5), dpkg(1)), new or in the place of an older version: its files where
+//! the base lets them be, its conffiles, its entry in the status file, its files below `info`, its triggers, and what its
 //! scripts would do.
 
-use std::collections::BTreeSet;
-use std::io::{self, Read};
+use std::collections::{BTreeMap, BTreeSet};
 
-use md5::Digest as _;
-use vmbake_disk::source::{MapReader, SourceId};
-use vmbake_disk::tree::{Kind, TreeError};
+use vmbake_disk::source::SourceId;
+use vmbake_disk::tree::Kind;
 
 use super::overrides::Overrides;
 use super::owners::{Claim, INFO, Owners};
 use super::place::Target;
 use super::scripts::Effects;
 use super::status::{State, Status};
-use super::{MAX_TEXT, MergeError, deferred, scripts, triggers};
-use crate::layer::AuditedScript;
-use crate::stage::{Deb, Entry, EntryKind};
+use super::upgrade::{Left, Old};
+use super::{Kept, MergeError, conffiles, deferred, present, relations, scripts, triggers};
+use crate::layer::{AuditedScript, Layer};
+use crate::stage::{Deb, Entry, EntryKind, StagedArtifact};
 
 /// dpkg's knowledge of the tree, and what the installed packages leave to do.
 #[derive(Debug, Default)]
@@ -28,11 +27,13 @@ pub(super) struct Database {
 }
 
 /// What a package lists, and where it goes.
-struct Placed {
+pub(super) struct Placed {
     /// Path in the package, absolute.
-    listed: String,
+    pub(super) listed: String,
     /// With its path in the tree.
-    entry: Entry,
+    pub(super) entry: Entry,
+    /// Whether what is there stays: a conffile that an upgrade does not touch.
+    pub(super) kept: bool,
 }
 
 impl Database {
@@ -40,6 +41,17 @@ impl Database {
     pub(super) fn read(target: &Target) -> Result<Self, MergeError> {
         let (owners, overrides) = (Owners::read(target)?, Overrides::read(target)?);
         Ok(Self { owners, overrides, status: Status::read(target)?, ..Self::default() })
+    }
+
+    /// Takes out what the base has already, and fails where the rest does not fit to it.
+    pub(super) fn satisfied(
+        &self,
+        artifacts: &mut Vec<StagedArtifact>,
+        layers: &[Layer],
+    ) -> Result<Vec<Kept>, MergeError> {
+        let kept = present::satisfied(&self.status, artifacts, layers)?;
+        relations::check(&self.status, artifacts)?;
+        Ok(kept)
     }
 
     /// Installs `deb`, whose data archive is `source`.
@@ -50,24 +62,53 @@ impl Database {
         source: SourceId,
         audited: &[AuditedScript],
     ) -> Result<(), MergeError> {
-        let mut effects = scripts::effects(deb, audited)?;
-        let placed = self.placed(target, deb)?;
-        keep_conffiles(target, deb, &placed)?;
-        let entries: Vec<Entry> = placed.iter().map(|placed| placed.entry.clone()).collect();
-        target.entries(&entries, source, false)?;
-        for placed in &placed {
-            self.owners.add(&target.tree, &deb.info_stem(), placed.listed.as_bytes());
+        let old = present::replaced(&self.status, deb).map(|control| Old::read(target, control)).transpose()?;
+        let mut effects = scripts::effects(deb, old.as_ref(), audited)?;
+        if let Some(old) = &old {
+            self.owners.forget(&old.stem);
+        }
+        let mut placed = self.placed(target, deb)?;
+        let digests = conffiles::settle(target, deb, old.as_ref(), source, &mut placed)?;
+        let entries: Vec<Entry> =
+            placed.iter().filter(|placed| !placed.kept).map(|placed| placed.entry.clone()).collect();
+        let left = match &old {
+            Some(old) => self.replace(target, old, &placed, &entries, source)?,
+            None => target.entries(&entries, source, false).map(|()| Left::default())?,
+        };
+        let mut list: Vec<String> = placed.iter().map(|placed| placed.listed.clone()).collect();
+        list.extend(left.obsolete.iter().map(|(path, _)| path.clone()));
+        for path in &list {
+            self.owners.add(&target.tree, &deb.info_stem(), path.as_bytes());
         }
         let state = if effects.defer { State::Unpacked } else { State::Installed };
-        write_info(target, deb, &placed)?;
-        let conffiles = conffile_digests(target, deb, &placed)?;
-        self.status.add(target, deb, state, conffiles)?;
-        self.set_off(target, deb, &entries, audited, &mut effects)?;
+        write_info(target, deb, &list, &placed, &digests)?;
+        let conffiles = conffiles::field(deb, &digests, &left.obsolete);
+        self.status.add(target, deb, state, conffiles, old.as_ref().map(|old| &old.control))?;
+        let mut touched = left.touched;
+        touched.extend(entries.into_iter().map(|entry| entry.path));
+        self.set_off(target, deb, &touched, audited, &mut effects)?;
         triggers::record(target, deb)?;
         if effects.defer {
             self.defer(target)?;
         }
         scripts::apply(target, deb.name(), &effects)
+    }
+
+    /// Places the files of a newer version, and removes what the old one alone has.
+    fn replace(
+        &self,
+        target: &mut Target,
+        old: &Old,
+        placed: &[Placed],
+        entries: &[Entry],
+        source: SourceId,
+    ) -> Result<Left, MergeError> {
+        old.make_way(target, placed)?;
+        target.entries(entries, source, false)?;
+        let left = old.remove(target, placed, &self.owners, &self.overrides)?;
+        old.forget(target)?;
+        triggers::forget(target, old)?;
+        Ok(left)
     }
 
     /// Brings what configures packages on the first boot, once.
@@ -114,7 +155,7 @@ impl Database {
                 *to = self.used(deb, &first);
             }
             names.insert(listed.clone());
-            all.push(Placed { listed, entry });
+            all.push(Placed { listed, entry, kept: false });
         }
         Ok(all)
     }
@@ -129,12 +170,11 @@ impl Database {
         &mut self,
         target: &mut Target,
         deb: &Deb,
-        entries: &[Entry],
+        touched: &[Vec<u8>],
         audited: &[AuditedScript],
         effects: &mut Effects,
     ) -> Result<(), MergeError> {
-        let paths: Vec<Vec<u8>> = entries.iter().map(|entry| entry.path.clone()).collect();
-        for set_off in triggers::activate(target, &self.status, deb, &paths, audited)? {
+        for set_off in triggers::activate(target, &self.status, deb, touched, audited)? {
             if set_off.entry.defer {
                 self.defer(target)?;
                 self.status.pend(target, &set_off.stem, &set_off.trigger)?;
@@ -151,21 +191,15 @@ fn listed(path: &[u8]) -> String {
     if path.is_empty() { "/.".to_owned() } else { format!("/{}", String::from_utf8_lossy(path)) }
 }
 
-/// A conffile that the base has already would make dpkg ask a question; here nobody can answer.
-fn keep_conffiles(target: &Target, deb: &Deb, placed: &[Placed]) -> Result<(), MergeError> {
-    for path in deb.conffiles() {
-        let used = placed.iter().find(|placed| placed.listed == path).map(|placed| placed.entry.path.as_slice());
-        if matches!(target.tree.find(used.unwrap_or(path.as_bytes())), Ok(Some(_))) {
-            let reason = format!("exists already, but is a conffile of {}", deb.name());
-            return Err(MergeError::Content { path, reason });
-        }
-    }
-    Ok(())
-}
-
-fn write_info(target: &mut Target, deb: &Deb, placed: &[Placed]) -> Result<(), MergeError> {
+fn write_info(
+    target: &mut Target,
+    deb: &Deb,
+    list: &[String],
+    placed: &[Placed],
+    digests: &BTreeMap<String, String>,
+) -> Result<(), MergeError> {
     let stem = format!("{INFO}/{}", deb.info_stem());
-    let list: String = placed.iter().map(|placed| format!("{}\n", placed.listed)).collect();
+    let list: String = list.iter().map(|path| format!("{path}\n")).collect();
     let meta = target.meta(0o644);
     target.file(&format!("{stem}.list"), meta, list.into_bytes())?;
     for (name, content) in &deb.info {
@@ -174,56 +208,28 @@ fn write_info(target: &mut Target, deb: &Deb, placed: &[Placed]) -> Result<(), M
         target.file(&format!("{stem}.{name}"), meta, content.clone())?;
     }
     if !deb.info.contains_key("md5sums") {
-        let text = md5sums(target, placed)?;
+        let text = md5sums(target, placed, digests)?;
         let meta = target.meta(0o644);
         target.file(&format!("{stem}.md5sums"), meta, text.into_bytes())?;
     }
     Ok(())
 }
 
-/// The digests of all files, which dpkg writes itself when a package does not bring them.
-fn md5sums(target: &Target, placed: &[Placed]) -> Result<String, MergeError> {
+/// The digests of all files, which dpkg writes itself when a package does not bring them. Those of conffiles are known.
+fn md5sums(target: &Target, placed: &[Placed], digests: &BTreeMap<String, String>) -> Result<String, MergeError> {
     let mut text = String::new();
-    for Placed { listed, entry } in placed {
+    for Placed { listed, entry, .. } in placed {
         if !matches!(entry.kind, EntryKind::File { .. } | EntryKind::HardLink(_)) {
             continue;
         }
-        let id = target.wrap(target.tree.resolve(&entry.path))?;
-        if let Kind::File(map) = &target.tree.inode(id).kind {
-            let content = MapReader::new(map, target.tree.sources());
-            let digest = md5(content).map_err(|source| TreeError::Read { path: listed.clone(), source });
-            text.push_str(&format!("{}  {}\n", target.wrap(digest)?, listed.trim_start_matches('/')));
-        }
+        let digest = match digests.get(listed) {
+            Some(digest) => digest.clone(),
+            None => match &target.tree.inode(target.wrap(target.tree.resolve(&entry.path))?).kind {
+                Kind::File(map) => target.wrap(conffiles::md5(target, map, listed))?,
+                _ => continue,
+            },
+        };
+        text.push_str(&format!("{digest}  {}\n", listed.trim_start_matches('/')));
     }
     Ok(text)
-}
-
-/// The MD5 of all that a reader has to give, in hexadecimal.
-fn md5(mut content: impl Read) -> io::Result<String> {
-    let mut hasher = md5::Md5::new();
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        match content.read(&mut buffer)? {
-            0 => return Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()),
-            len => hasher.update(&buffer[..len]),
-        }
-    }
-}
-
-/// Each conffile with its MD5, as the status file lists them: dpkg compares them when the package is upgraded.
-fn conffile_digests(target: &Target, deb: &Deb, placed: &[Placed]) -> Result<String, MergeError> {
-    let mut lines = String::new();
-    for path in deb.conffiles() {
-        let placed = placed.iter().find(|placed| placed.listed == path);
-        let placed = placed.filter(|placed| matches!(placed.entry.kind, EntryKind::File { .. }));
-        let content = placed.and_then(|placed| target.tree.read(&placed.entry.path, MAX_TEXT).ok());
-        let content = content.ok_or_else(|| MergeError::Content {
-            path: path.clone(),
-            reason: format!("is listed as a conffile of {}, which does not bring it", deb.name()),
-        })?;
-        let digest =
-            target.wrap(md5(content.as_slice()).map_err(|source| TreeError::Read { path: path.clone(), source }))?;
-        lines.push_str(&format!("\n {path} {digest}"));
-    }
-    Ok(lines)
 }

@@ -63,6 +63,18 @@ impl Owners {
         self.files.entry(place(tree, line)).or_default().push(listed);
     }
 
+    /// Forgets all that a package lists.
+    pub(super) fn forget(&mut self, stem: &str) {
+        for listed in self.files.values_mut() {
+            listed.retain(|listed| listed.stem != stem);
+        }
+    }
+
+    /// Whether a package lists exactly that path.
+    pub(super) fn is_listed(&self, tree: &Tree, line: &[u8]) -> bool {
+        self.files.get(&place(tree, line)).into_iter().flatten().any(|listed| listed.line == line)
+    }
+
     /// Who gets a file that is not a directory, which `deb` wants to place. `diverted` names the package for which the
     /// path is diverted: it and the others do not meet there. What other packages lose goes out of their lists.
     pub(super) fn claim(
@@ -140,7 +152,7 @@ fn show(path: &[u8]) -> String {
 }
 
 /// Where a path is, when a link at the top of the tree (`/lib`, `/bin`, ...) is on its way.
-fn place(tree: &Tree, path: &[u8]) -> Vec<u8> {
+pub(super) fn place(tree: &Tree, path: &[u8]) -> Vec<u8> {
     let names: Vec<&[u8]> = components(path).collect();
     match names.split_first() {
         Some((first, rest)) if !rest.is_empty() => match tree.lookup(first).map(|id| &tree.inode(id).kind) {

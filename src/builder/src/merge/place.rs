@@ -1,6 +1,6 @@
 //! Placing nodes in the tree that is being made, each with its origin.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vmbake_disk::source::{Map, SourceId};
@@ -17,13 +17,16 @@ pub(super) struct Target {
     origin: OriginId,
     /// The artifact that wrote each path that is not a directory.
     written: BTreeMap<InodeId, String>,
+    /// The users and groups of the layers so far: the file that has them, and the name.
+    pub(super) accounts: BTreeSet<(&'static str, String)>,
     pub(super) limits: Limits,
 }
 
 impl Target {
     pub(super) fn new(mut tree: Tree, epoch: Timestamp) -> Self {
         let origin = tree.add_origin(Origin::default());
-        Self { tree, epoch, origin, written: BTreeMap::new(), limits: Limits::new(origin) }
+        let (written, accounts, limits) = (BTreeMap::new(), BTreeSet::new(), Limits::new(origin));
+        Self { tree, epoch, origin, written, accounts, limits }
     }
 
     /// From now on, nodes come from `origin`.

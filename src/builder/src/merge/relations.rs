@@ -3,7 +3,6 @@
 use debversion::Version;
 
 use super::MergeError;
-use super::place::Target;
 use super::status::Status;
 use crate::stage::{Content, Control, StagedArtifact};
 
@@ -17,8 +16,8 @@ struct Present<'a> {
 }
 
 /// Checks `Depends`, `Pre-Depends`, `Conflicts` and `Breaks` of all packages to be installed against those of the base
-/// and each other, and of the base's against them.
-pub(super) fn check(target: &Target, artifacts: &[StagedArtifact]) -> Result<(), MergeError> {
+/// and each other, and of the base's against them. What they take the place of does not count.
+pub(super) fn check(status: &Status, artifacts: &[StagedArtifact]) -> Result<(), MergeError> {
     let new: Vec<&Control> = artifacts
         .iter()
         .filter_map(|artifact| match &artifact.content {
@@ -29,25 +28,37 @@ pub(super) fn check(target: &Target, artifacts: &[StagedArtifact]) -> Result<(),
     if new.is_empty() {
         return Ok(());
     }
-    let status = Status::read(target)?;
-    let old: Vec<&Control> = status.installed().collect();
-    let there: Vec<&Control> = status.unpacked().collect();
-    for (index, control) in new.iter().enumerate() {
-        status.check_new(name(control))?;
-        if let Some(found) = new[..index].iter().find(|earlier| name(earlier) == name(control)) {
-            let found = found.get("Version").unwrap_or_default().to_owned();
-            return Err(MergeError::Installed { package: name(control).to_owned(), found });
-        }
-    }
+    let stays = |old: &&Control| !new.iter().any(|control| name(control) == name(old));
+    let old: Vec<&Control> = status.installed().filter(stays).collect();
+    let there: Vec<&Control> = status.unpacked().filter(stays).collect();
     let all = presents(old.iter().chain(&new).copied())?;
     let fresh = presents(new.iter().copied())?;
     let met = presents(there.iter().chain(&new).copied())?;
     for control in &new {
-        needs(control, &all)?;
+        if let Some(relation) = unmet(control, &all)?.into_iter().next() {
+            return Err(MergeError::Depends { package: name(control).to_owned(), relation });
+        }
         avoids(control, &met)?;
         parse(control, "Replaces")?;
     }
-    there.iter().try_for_each(|control| avoids(control, &fresh))
+    there.iter().try_for_each(|control| avoids(control, &fresh))?;
+    match status.installed().count() == old.len() {
+        true => Ok(()),
+        false => keeps(&old, &presents(status.installed())?, &all),
+    }
+}
+
+/// Fails where a package of the base needs what only an earlier version of an upgraded package was. What it did not have
+/// before either is nothing that a bake took away.
+fn keeps(old: &[&Control], before: &[Present<'_>], after: &[Present<'_>]) -> Result<(), MergeError> {
+    for control in old {
+        let lost = unmet(control, after)?;
+        let lacked = if lost.is_empty() { Vec::new() } else { unmet(control, before)? };
+        if let Some(relation) = lost.into_iter().find(|relation| !lacked.contains(relation)) {
+            return Err(MergeError::Loses { package: name(control).to_owned(), relation });
+        }
+    }
+    Ok(())
 }
 
 /// Whether `new` may take files of `old`: its `Replaces` names it, and its version fits.
@@ -79,19 +90,20 @@ fn presents<'a>(controls: impl Iterator<Item = &'a Control>) -> Result<Vec<Prese
     Ok(all)
 }
 
-fn needs(control: &Control, present: &[Present<'_>]) -> Result<(), MergeError> {
+/// What a package needs and `present` has not.
+fn unmet(control: &Control, present: &[Present<'_>]) -> Result<Vec<String>, MergeError> {
+    let mut unmet = Vec::new();
     for field in ["Pre-Depends", "Depends"] {
         for group in parse(control, field)? {
             let meets = |relation: &Relation| {
                 present.iter().any(|found| relation.matches(found) && relation.fits_architecture(control, found.owner))
             };
             if !group.iter().any(meets) {
-                let relation = group.iter().map(|relation| relation.text.as_str()).collect::<Vec<_>>().join(" | ");
-                return Err(MergeError::Depends { package: name(control).to_owned(), relation });
+                unmet.push(group.iter().map(|relation| relation.text.as_str()).collect::<Vec<_>>().join(" | "));
             }
         }
     }
-    Ok(())
+    Ok(unmet)
 }
 
 fn avoids(control: &Control, present: &[Present<'_>]) -> Result<(), MergeError> {

@@ -1,7 +1,9 @@
-//! What maintainer scripts would do on a new installation, without running them.
+//! What maintainer scripts would do when a package is installed, or takes the place of an older version, without running
+//! them.
 //!
 //! Sections that debhelper generated are interpreted ([`super::debhelper`]). What stands outside of them must do nothing,
-//! or the script must be on a layer's audited list, with its digest and what it does.
+//! or the script must be on a layer's audited list, with its digest and what it does. For an upgrade, the branches that are
+//! not reached are dropped before ([`super::situation`]), and the scripts of the old version count too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +11,31 @@ use vmbake_disk::tree::Metadata;
 
 use super::accounts::lookup;
 use super::place::Target;
+use super::situation::{Arguments, reached};
+use super::upgrade::Old;
 use super::{MergeError, alternatives, debhelper, units};
 use crate::layer::{Alternative, AuditedScript, Ownership};
 use crate::manifest::Digest;
 use crate::stage::Deb;
 
-/// Scripts that run when a package is installed; the others are only kept.
-const SCRIPTS: [&str; 2] = ["preinst", "postinst"];
+/// When a script runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Run<'a> {
+    /// For a package that was not there.
+    New,
+    /// That of the old version, in an upgrade.
+    Before,
+    /// That of the new version, in an upgrade from that one.
+    After(&'a str),
+}
+
+/// One script of those that dpkg would run.
+struct Script<'a> {
+    name: &'static str,
+    bytes: &'a [u8],
+    run: Run<'a>,
+    arguments: Option<Arguments<'a>>,
+}
 
 /// Everything that the scripts of a package change.
 #[derive(Debug, Default)]
@@ -23,6 +43,10 @@ pub(super) struct Effects {
     /// Units to enable, and units that only get a record of what enabling them would link.
     pub(super) enable: BTreeSet<String>,
     pub(super) record: BTreeSet<String>,
+    /// Units to enable only where an older version has left a record of them.
+    pub(super) earlier: BTreeSet<String>,
+    /// Whether an older version was there: what its owner disabled stays so.
+    upgrade: bool,
     /// System V scripts to register, and whether they start.
     pub(super) init: BTreeMap<String, bool>,
     /// Files of sysusers.d(5) whose users have to be there, and files of tmpfiles.d(5).
@@ -53,41 +77,67 @@ impl Effects {
     }
 }
 
-/// Reads the scripts of `deb`; one that is not understood is an error that shows it.
-pub(super) fn effects(deb: &Deb, audited: &[AuditedScript]) -> Result<Effects, MergeError> {
-    let mut effects = Effects::default();
-    for script in SCRIPTS {
-        let Some(bytes) = deb.info.get(script) else { continue };
-        let sha256 = Digest::of(bytes).hex();
-        let known = |entry: &&AuditedScript| entry.package == deb.name() && entry.script == script;
-        let entry = audited.iter().filter(known).find(|entry| entry.sha256 == sha256);
-        let text = String::from_utf8_lossy(bytes);
-        let refused = |reason: &str| MergeError::Script {
-            package: deb.name().to_owned(),
-            script: script.to_owned(),
-            sha256: sha256.clone(),
-            reason: reason.to_owned(),
-            text: text.trim_end().to_owned(),
+/// Reads the scripts of `deb`, which takes the place of `old`; one that is not understood is an error that shows it.
+pub(super) fn effects(deb: &Deb, old: Option<&Old>, audited: &[AuditedScript]) -> Result<Effects, MergeError> {
+    let mut effects = Effects { upgrade: old.is_some(), ..Effects::default() };
+    for script in scripts(deb, old) {
+        read(deb, &script, audited, &mut effects)?;
+    }
+    Ok(effects)
+}
+
+/// The scripts that run when the package is installed, in their order; the others are only kept.
+fn scripts<'a>(deb: &'a Deb, old: Option<&'a Old>) -> Vec<Script<'a>> {
+    let new = |name, action| {
+        let bytes = deb.info.get(name)?;
+        let (run, arguments) = match old {
+            Some(old) => (Run::After(&old.version), Some(Arguments { action, version: &old.version })),
+            None => (Run::New, None),
         };
-        match entry {
-            // A preinst runs before the files are there: it cannot wait.
-            Some(entry) if entry.defer && script == "preinst" => {
-                return Err(refused("only a postinst can be deferred"));
-            }
-            Some(entry) if entry.defer => effects.extend(entry),
-            Some(entry) => {
-                debhelper::interpret(&text, &mut effects).map_err(|reason| refused(&reason))?;
-                effects.extend(entry);
-            }
-            None => {
-                let rest = debhelper::interpret(&text, &mut effects).map_err(|reason| refused(&reason))?;
-                if let Some(reason) = rest.reason() {
-                    return Err(refused(reason));
-                }
+        Some(Script { name, bytes, run, arguments })
+    };
+    let before = |name| {
+        let bytes = old?.scripts.get(name)?;
+        let arguments = Some(Arguments { action: "upgrade", version: deb.version() });
+        Some(Script { name, bytes, run: Run::Before, arguments })
+    };
+    let order = [before("prerm"), new("preinst", "upgrade"), before("postrm"), new("postinst", "configure")];
+    order.into_iter().flatten().collect()
+}
+
+fn read(deb: &Deb, script: &Script<'_>, audited: &[AuditedScript], effects: &mut Effects) -> Result<(), MergeError> {
+    let sha256 = Digest::of(script.bytes).hex();
+    let known = |entry: &&AuditedScript| entry.package == deb.name() && entry.script == script.name;
+    let entry = audited.iter().filter(known).find(|entry| entry.sha256 == sha256);
+    let text = String::from_utf8_lossy(script.bytes);
+    let refused = |reason: &str| MergeError::Script {
+        package: deb.name().to_owned(),
+        script: script.name,
+        sha256: sha256.clone(),
+        upgrade: script.run != Run::New,
+        reason: reason.to_owned(),
+        text: text.trim_end().to_owned(),
+    };
+    let run = script.arguments.map_or_else(|| text.clone().into_owned(), |arguments| reached(&text, arguments));
+    let entry = entry.filter(|entry| script.run == Run::New || entry.upgrade);
+    match entry {
+        // A preinst runs before the files are there: it cannot wait.
+        Some(entry) if entry.defer && script.name != "postinst" => {
+            return Err(refused("only a postinst can be deferred"));
+        }
+        Some(entry) if entry.defer => effects.extend(entry),
+        Some(entry) => {
+            debhelper::interpret(&run, script.run, effects).map_err(|reason| refused(&reason))?;
+            effects.extend(entry);
+        }
+        None => {
+            let rest = debhelper::interpret(&run, script.run, effects).map_err(|reason| refused(&reason))?;
+            if let Some(reason) = rest.reason() {
+                return Err(refused(reason));
             }
         }
     }
-    Ok(effects)
+    Ok(())
 }
 
 /// Makes the changes, for `package`.
@@ -118,10 +168,15 @@ pub(super) fn apply(target: &mut Target, package: &str, effects: &Effects) -> Re
     for (script, enabled) in &effects.init {
         units::rc_links(target, script, *enabled)?;
     }
+    let mut enable = BTreeSet::new();
     for unit in &effects.enable {
-        units::helper_enable(target, unit)?;
+        let was_there = !effects.earlier.contains(unit) || units::has_record(target, unit);
+        if !effects.upgrade || (was_there && units::was_enabled(target, unit)?) {
+            enable.insert(unit);
+            units::helper_enable(target, unit)?;
+        }
     }
-    for unit in effects.record.difference(&effects.enable) {
+    for unit in effects.record.iter().filter(|unit| !enable.contains(unit)) {
         units::helper_record(target, unit)?;
     }
     alternatives::install(target, &effects.alternatives)

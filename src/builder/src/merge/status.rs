@@ -82,17 +82,17 @@ impl Status {
         stanzas.filter(|control| !matches!(state(control), "not-installed" | "config-files"))
     }
 
-    /// Fails when a package of that name is there, or was and left something: dpkg would not take it for a new one.
-    pub(super) fn check_new(&self, name: &str) -> Result<(), MergeError> {
-        let mut stanzas = self.stanzas.iter().filter(|((found, _), _)| found == name).map(|(_, (control, _))| control);
-        let Some(control) = stanzas.find(|control| state(control) != "not-installed") else { return Ok(()) };
-        match state(control) {
-            "installed" | "triggers-pending" | "triggers-awaited" => {
-                let found = control.get("Version").unwrap_or_default().to_owned();
-                Err(MergeError::Installed { package: name.to_owned(), found })
-            }
-            state => Err(damaged(format!("has {name} as {state}: finish that or purge it before"))),
-        }
+    /// The packages of that name that are there, or were and left something, whatever their architectures.
+    pub(super) fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Control> {
+        let stanzas = self.stanzas.iter().filter(move |((found, _), _)| found == name).map(|(_, (control, _))| control);
+        stanzas.filter(|control| state(control) != "not-installed")
+    }
+
+    /// The error about a package that is neither installed nor gone: dpkg would not take it for a new one.
+    pub(super) fn unfinished(control: &Control) -> MergeError {
+        let name = control.get("Package").unwrap_or_default();
+        let removed = if state(control) == "installed" { ", to be removed" } else { "" };
+        damaged(format!("has {name} as {}{removed}: finish that or purge it before", state(control)))
     }
 
     /// A package by the name that dpkg gives its files below `info`: with or without architecture.
@@ -102,19 +102,34 @@ impl Status {
         found.find(|((_, found), _)| arch.is_none_or(|arch| arch == found)).map(|(_, (control, _))| control)
     }
 
-    /// Adds a package, and writes the file.
+    /// Adds a package in the place of `old`, and writes the file.
     pub(super) fn add(
         &mut self,
         target: &mut Target,
         deb: &Deb,
         state: State,
         conffiles: String,
+        old: Option<&Control>,
     ) -> Result<(), MergeError> {
         let mut fields: Vec<(String, String)> = deb.control.fields().to_vec();
         let word = if state == State::Installed { "installed" } else { "unpacked" };
         fields.push(("Status".to_owned(), format!("install ok {word}")));
         if !conffiles.is_empty() {
             fields.push(("Conffiles".to_owned(), conffiles));
+        }
+        if let Some(old) = old {
+            // A version that says nothing about these has what the one before had.
+            for name in ["Section", "Priority"] {
+                let said = fields.iter().any(|(field, _)| field.eq_ignore_ascii_case(name));
+                if let Some(value) = old.get(name).filter(|_| !said) {
+                    fields.push((name.to_owned(), value.to_owned()));
+                }
+            }
+            self.stanzas.remove(&key(old));
+            if state == State::Unpacked {
+                // What its postinst gets to know.
+                fields.push(("Config-Version".to_owned(), old.get("Version").unwrap_or_default().to_owned()));
+            }
         }
         self.write(target, fields)
     }

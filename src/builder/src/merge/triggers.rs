@@ -11,6 +11,7 @@ use vmbake_disk::tree::components;
 use super::owners::INFO;
 use super::place::Target;
 use super::status::{Status, state};
+use super::upgrade::Old;
 use super::{MAX_TEXT, MergeError};
 use crate::layer::AuditedScript;
 use crate::manifest::Digest;
@@ -60,18 +61,42 @@ struct Directive<'a> {
 /// Records what a package is interested in. Packages that it has set off itself before do not count.
 pub(super) fn record(target: &mut Target, deb: &Deb) -> Result<(), MergeError> {
     let text = control_file(deb)?;
-    for directive in directives(deb, &text)?.iter().filter(|directive| directive.interest) {
-        let (stem, options) = (deb.info_stem(), if directive.noawait { "/noawait" } else { "" });
-        let (file, line) = match directive.name.starts_with('/') {
-            true => (format!("{TRIGGERS}/File"), format!("{} {stem}{options}", directive.name)),
-            false => (format!("{TRIGGERS}/{}", directive.name), format!("{stem}{options}")),
-        };
-        let old = target.text_or_empty(&file)?;
-        let same = |found: &&str| found.trim_end_matches("/noawait") == line.trim_end_matches("/noawait");
-        let kept: String = old.lines().filter(|found| !same(found)).map(|found| format!("{found}\n")).collect();
+    for directive in directives(deb.name(), &text)?.iter().filter(|directive| directive.interest) {
+        let (file, line) = interest(directive, &deb.info_stem());
+        let kept = others(&target.text_or_empty(&file)?, &line);
         target.set_text(&file, &format!("{kept}{line}\n"))?;
     }
     Ok(())
+}
+
+/// Forgets what an older version was interested in.
+pub(super) fn forget(target: &mut Target, old: &Old) -> Result<(), MergeError> {
+    let package = old.control.get("Package").unwrap_or_default();
+    let text = String::from_utf8(old.triggers.clone()).map_err(|_| damaged(package, "is not UTF-8".to_owned()))?;
+    for directive in directives(package, &text)?.iter().filter(|directive| directive.interest) {
+        let (file, line) = interest(directive, &old.stem);
+        let kept: String = others(&target.text_or_empty(&file)?, &line);
+        match directive.name.starts_with('/') || !kept.is_empty() {
+            true => target.set_text(&file, &kept)?,
+            false => target.remove(&file)?,
+        }
+    }
+    Ok(())
+}
+
+/// The file that has an interest of the package whose files below `info` have that stem, and its line there.
+fn interest(directive: &Directive<'_>, stem: &str) -> (String, String) {
+    let options = if directive.noawait { "/noawait" } else { "" };
+    match directive.name.starts_with('/') {
+        true => (format!("{TRIGGERS}/File"), format!("{} {stem}{options}", directive.name)),
+        false => (format!("{TRIGGERS}/{}", directive.name), format!("{stem}{options}")),
+    }
+}
+
+/// The lines of a file of interests without that one, however it is awaited.
+fn others(text: &str, line: &str) -> String {
+    let same = |found: &&str| found.trim_end_matches("/noawait") == line.trim_end_matches("/noawait");
+    text.lines().filter(|found| !same(found)).map(|found| format!("{found}\n")).collect()
 }
 
 /// What a package sets off, by the paths that it places and by name, and what layers say about it.
@@ -86,7 +111,7 @@ pub(super) fn activate<'a>(
     let mut set_off = BTreeSet::new();
     let files = target.text_or_empty(&format!("{TRIGGERS}/File"))?;
     let files: Vec<(&str, &str)> = files.lines().filter_map(|line| line.split_once(' ')).collect();
-    let named = directives(deb, &text)?;
+    let named = directives(deb.name(), &text)?;
     let named: Vec<&str> = named.iter().filter(|directive| !directive.interest).map(|found| found.name).collect();
     let by_path = named.iter().filter(|name| name.starts_with('/')).map(|name| name.as_bytes());
     for path in paths.iter().map(Vec::as_slice).chain(by_path) {
@@ -149,10 +174,10 @@ fn is_below(path: &[u8], dir: &[u8]) -> bool {
 
 fn control_file(deb: &Deb) -> Result<String, MergeError> {
     let bytes = deb.info.get("triggers").cloned().unwrap_or_default();
-    String::from_utf8(bytes).map_err(|_| damaged(deb, "is not UTF-8".to_owned()))
+    String::from_utf8(bytes).map_err(|_| damaged(deb.name(), "is not UTF-8".to_owned()))
 }
 
-fn directives<'a>(deb: &Deb, text: &'a str) -> Result<Vec<Directive<'a>>, MergeError> {
+fn directives<'a>(package: &str, text: &'a str) -> Result<Vec<Directive<'a>>, MergeError> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let parsed = lines.map(|line| {
         let (word, name) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -162,11 +187,11 @@ fn directives<'a>(deb: &Deb, text: &'a str) -> Result<Vec<Directive<'a>>, MergeE
             "interest-noawait" => (true, true),
             "activate" | "activate-await" => (false, false),
             "activate-noawait" => (false, true),
-            _ => return Err(damaged(deb, format!("line {line:?} has an unknown directive"))),
+            _ => return Err(damaged(package, format!("line {line:?} has an unknown directive"))),
         };
         match is_name(name) {
             true => Ok(Directive { interest, name, noawait }),
-            false => Err(damaged(deb, format!("line {line:?} does not name a trigger"))),
+            false => Err(damaged(package, format!("line {line:?} does not name a trigger"))),
         }
     });
     parsed.collect()
@@ -185,6 +210,6 @@ fn is_name(name: &str) -> bool {
     }
 }
 
-fn damaged(deb: &Deb, reason: String) -> MergeError {
-    MergeError::Content { path: format!("triggers of {}", deb.name()), reason }
+fn damaged(package: &str, reason: String) -> MergeError {
+    MergeError::Content { path: format!("triggers of {package}"), reason }
 }

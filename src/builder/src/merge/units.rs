@@ -56,6 +56,21 @@ pub(super) fn helper_record(target: &mut Target, unit: &str) -> Result<(), Merge
     target.set_text(&format!("{HELPER}/{unit}.dsh-also"), &paths)
 }
 
+/// Whether a package has left a record of what enabling the unit links.
+pub(super) fn has_record(target: &Target, unit: &str) -> bool {
+    target.tree.resolve(format!("{HELPER}/{unit}.dsh-also").as_bytes()).is_ok()
+}
+
+/// Whether all links that are recorded for the unit are there, so that nobody has disabled it.
+pub(super) fn was_enabled(target: &Target, unit: &str) -> Result<bool, MergeError> {
+    let record = target.text_or_empty(&format!("{HELPER}/{unit}.dsh-also"))?;
+    let is_link = |path: &str| {
+        let found = target.tree.find(path.as_bytes()).ok().flatten();
+        found.is_some_and(|id| matches!(target.tree.inode(id).kind, Kind::Symlink(_)))
+    };
+    Ok(record.lines().filter(|line| !line.is_empty()).all(is_link))
+}
+
 /// Makes the links of a System V script as `update-rc.d NAME defaults` does without insserv: those of its header
 /// (`Default-Start`, `Default-Stop`; LSB 3.1 chapter 22), unless it has some already. systemd looks at them only where
 /// no unit of that name is.

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree, TreeError};
 
-use super::record::{ArtifactOrigin, BaseImage, LayerOrigin, PathOrigin, Record, path_text};
+use super::record::{
+    ArtifactOrigin, BaseImage, KeptOrigin, LayerOrigin, PathOrigin, Record, RecordError, inside_record, path_text,
+};
 use super::{BASE, RECORD};
+use crate::layer::Layer;
 use crate::manifest::{InvalidDigest, Manifest};
-use crate::merge;
+use crate::merge::{self, Kept, Merged};
 use crate::stage::Staged;
 
 /// Why no record of origins can be made.
@@ -20,6 +23,12 @@ pub enum OriginError {
     Digest { artifact: String, source: InvalidDigest },
     #[error("{path}: its origin {layer:?} is no layer of the image")]
     Layer { path: String, layer: String },
+    #[error("the base is unusable")]
+    Base(#[source] RecordError),
+    #[error(
+        "the base was baked with layer {layer}, which this image does not have: what it left to the first boot would be lost"
+    )]
+    Lost { layer: String },
     #[error("cannot place the record of origins")]
     Place(#[source] TreeError),
     #[error("cannot write the record of origins as JSON")]
@@ -69,10 +78,27 @@ impl Ingredients {
     }
 }
 
-/// The text of the record of a merged tree. Where the tree has the record of the first-boot layer, this one is placed
+/// Fails where `base` was baked with a layer that is not among `layers`: its plan of the first boot is replaced, and nobody
+/// would carry out that layer's part of it. What else a base says about itself is not believed.
+pub fn check_base(base: &Tree, layers: &[Layer]) -> Result<(), OriginError> {
+    let Some((record, _)) = inside_record(base).map_err(OriginError::Base)? else { return Ok(()) };
+    let there = |name: &String| layers.iter().any(|layer| layer.schema.name == *name);
+    match record.layers.into_keys().find(|name| !there(name)) {
+        Some(layer) => Err(OriginError::Lost { layer }),
+        None => Ok(()),
+    }
+}
+
+/// The text of the record of what was merged. Where the tree has the record of the first-boot layer, this one is placed
 /// beside it, with the time `epoch`, and lists itself as a file of that layer.
-pub fn record(ingredients: &Ingredients, tree: &mut Tree, epoch: Timestamp) -> Result<Vec<u8>, OriginError> {
+pub fn record(ingredients: &Ingredients, merged: &mut Merged, epoch: Timestamp) -> Result<Vec<u8>, OriginError> {
+    let Merged { tree, kept } = merged;
     let mut record = collect(ingredients, tree)?;
+    for Kept { artifact, layer, package, version } in kept.iter().cloned() {
+        // Nothing of it is in the image.
+        record.artifacts.remove(&artifact);
+        record.kept.insert(artifact, KeptOrigin { layer, package, version });
+    }
     let beside = tree.find(merge::RECORD.as_bytes()).map_err(OriginError::Place)?;
     let Some(origin) = beside.map(|id| tree.inode(id).origin) else {
         return record.to_text().map_err(OriginError::Json);
@@ -166,8 +192,9 @@ mod tests {
             assert!(tree.remove(path.as_bytes()).unwrap());
         }
         put(&mut tree, "/new", layer, Kind::Fifo);
-        let text = record(&ingredients, &mut tree, Timestamp::default())?;
-        assert_eq!(tree.lookup(RECORD.as_bytes()), None, "no manifest is inside");
+        let mut merged = Merged { tree, kept: Vec::new() };
+        let text = record(&ingredients, &mut merged, Timestamp::default())?;
+        assert_eq!(merged.tree.lookup(RECORD.as_bytes()), None, "no manifest is inside");
         Ok(Record::parse("r", &text).unwrap())
     }
 

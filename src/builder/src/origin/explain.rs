@@ -10,9 +10,9 @@ use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
 use super::RECORD;
-use super::packages::{self, PackageError};
-use super::record::{MAX_LEN, PathOrigin, Record, RecordError, inside_record, path_text};
-use super::report::{ArtifactReport, BaseReport, Content, Explanation, LayerReport, Link};
+use super::packages::{self, Package, PackageError};
+use super::record::{KeptOrigin, MAX_LEN, PathOrigin, Record, RecordError, inside_record, path_text};
+use super::report::{ArtifactReport, BaseReport, Content, Explanation, KeptReport, LayerReport, Link};
 use crate::inspect::{InspectError, open_some};
 use crate::manifest::{ArtifactType, Dependency, Digest, Manifest, ManifestError};
 use crate::merge;
@@ -135,6 +135,9 @@ fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
             _ => {}
         }
     }
+    if let Some(name) = record.kept.keys().find(|name| !pinned.contains_key(name)) {
+        return Err(ExplainError::UnknownArtifact { name: name.clone() });
+    }
     Ok(())
 }
 
@@ -213,6 +216,8 @@ impl Origins<'_> {
         let artifact = origin.and_then(|origin| self.artifact(origin.artifact.as_ref()?));
         let content = self.content(&path, inode, artifact.as_ref())?;
         let (uid, gid) = (inode.meta.uid, inode.meta.gid);
+        let packages = packages::owners(self.tree, &path)?;
+        let kept = if origin.is_none() { self.kept(&packages) } else { None };
         Ok(Explanation {
             path: path_text(asked),
             links,
@@ -229,7 +234,8 @@ impl Origins<'_> {
             layer,
             artifact,
             content,
-            packages: packages::owners(self.tree, &path)?,
+            kept,
+            packages,
         })
     }
 
@@ -249,6 +255,16 @@ impl Origins<'_> {
             // Every other artifact is in the manifest, or the record would have been refused.
             None => Some(ArtifactReport { own: true, ..found }),
         }
+    }
+
+    /// The artifact that one of the packages is, which the base had in the pinned version.
+    fn kept(&self, packages: &[Package]) -> Option<KeptReport> {
+        let mut kept = self.record?.kept.iter();
+        let is = |kept: &KeptOrigin| {
+            packages.iter().any(|found| found.name == kept.package && found.version.as_ref() == Some(&kept.version))
+        };
+        let (name, kept) = kept.find(|(_, kept)| is(kept))?;
+        Some(KeptReport { name: name.clone(), layer: kept.layer.clone(), version: kept.version.clone() })
     }
 
     /// The base image as the record has it; who answers for it stands in the manifest.

@@ -44,6 +44,10 @@ pub struct Record {
     pub layers: BTreeMap<String, LayerOrigin>,
     /// Artifacts by name.
     pub artifacts: BTreeMap<String, ArtifactOrigin>,
+    /// Packages of the manifest that the base had in the pinned version, by the names of their artifacts: no layer brought
+    /// anything of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kept: BTreeMap<String, KeptOrigin>,
     /// What the layers brought or changed, by [`path_text`]; everything else is the base's.
     pub paths: BTreeMap<String, PathOrigin>,
     /// What the base had and the image has not, with the layer that removes it where one says so. Of a removed
@@ -83,6 +87,18 @@ pub struct ArtifactOrigin {
     pub digest: Digest,
 }
 
+/// A package that the base had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptOrigin {
+    /// The layer that would have installed it.
+    pub layer: String,
+    /// Its name, as dpkg has it.
+    pub package: String,
+    /// Its version, as dpkg has it.
+    pub version: String,
+}
+
 /// Who wrote a path last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -103,6 +119,7 @@ impl Record {
             base,
             layers: BTreeMap::new(),
             artifacts: BTreeMap::new(),
+            kept: BTreeMap::new(),
             paths: BTreeMap::new(),
             removed: BTreeMap::new(),
         }
@@ -152,6 +169,11 @@ impl Record {
         for (name, artifact) in &self.artifacts {
             if !self.layers.contains_key(&artifact.layer) {
                 return missing(name, "layer", &artifact.layer);
+            }
+        }
+        for (name, kept) in &self.kept {
+            if !self.layers.contains_key(&kept.layer) {
+                return missing(name, "layer", &kept.layer);
             }
         }
         for (path, origin) in &self.paths {
@@ -228,6 +250,10 @@ mod tests {
     fn a_record_has_one_form_only() {
         let record = Record::parse("r", text().as_bytes()).unwrap();
         assert_eq!(record.to_text().unwrap(), text().into_bytes());
+        let kept = |layer: &str| {
+            format!("\"kept\":{{\"y\":{{\"layer\":\"{layer}\",\"package\":\"y\",\"version\":\"1\"}}}},\"paths\"")
+        };
+        Record::parse("r", text().replacen("\"paths\"", &kept("a"), 1).as_bytes()).unwrap();
         let longer = format!("{}1,\"format\"", "\"format\":");
         for (from, to, expected) in [
             ("\"format\":1", "\"format\":2", "r: a record of origins in format 2, this program reads 1"),
@@ -242,6 +268,8 @@ mod tests {
             ("\"artifact\":\"x\"", "\"artifact\":\"y\"", "r: /p names artifact y, which"),
             ("{\"x\":{\"layer\":\"a\"", "{\"x\":{\"layer\":\"c\"", "r: x names layer c, which"),
             ("\"/r\":\"a\"", "\"/r\":\"d\"", "r: /r names layer d, which"),
+            ("\"paths\"", kept("b").as_str(), "r: y names layer b, which"),
+            ("\"paths\"", "\"kept\":{},\"paths\"", "r: the record of origins is not in the form"),
             ("sha256:00", "sha256:0g", "r:1:"),
         ] {
             let changed = text().replacen(from, to, 1);

@@ -46,6 +46,9 @@ pub struct Explanation {
     pub artifact: Option<ArtifactReport>,
     /// How its content compares with the artifact, where it is one.
     pub content: Option<Content>,
+    /// The artifact of the manifest that the base had already, where the path is of that package.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<KeptReport>,
     /// The packages that own it.
     pub packages: Vec<Package>,
 }
@@ -104,6 +107,17 @@ pub struct ArtifactReport {
     pub own: bool,
 }
 
+/// A package of the manifest that the base had in the pinned version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KeptReport {
+    /// Name of the artifact.
+    pub name: String,
+    /// The layer that would have installed it.
+    pub layer: String,
+    /// Its version.
+    pub version: String,
+}
+
 /// How the content of a file compares with its artifact. Another content is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -135,6 +149,10 @@ impl fmt::Display for Explanation {
         }
         if let Some(artifact) = &self.artifact {
             write!(f, "{artifact}")?;
+        }
+        if let Some(KeptReport { name, layer, version }) = &self.kept {
+            let [name, layer, version] = [name, layer, version].map(|text| one_line(text));
+            writeln!(f, "kept      artifact {name} {version}: the base had it, layer {layer} brought nothing")?;
         }
         if let Some(Content::Matches) = self.content {
             writeln!(f, "content   matches the pinned digest")?;

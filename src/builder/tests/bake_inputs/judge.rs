@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
-use vmbake_disk::tree::{Kind, Tree};
+use vmbake_disk::source::Map;
+use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
 use super::parts::{Part, bake_onto, base_with, control, deb, dir, file, member, owned, package};
+use super::upgrades::{Versions, versions};
 use crate::tools::have;
 
 /// What dpkg writes beside the state of packages: locks, its log, and older versions of its files.
@@ -153,10 +156,140 @@ fn dpkg_leaves_the_same() {
         expected.remove(own);
         found.remove(own);
     }
+    assert_same(&expected, &found);
+    let verify = Command::new("dpkg").arg(format!("--root={}", at.display())).arg("--audit").output().unwrap();
+    assert!(verify.status.success() && verify.stdout.is_empty());
+}
+
+/// Whether dpkg can run here as root would, and with what in front of it.
+fn as_root(dir: &Path) -> Option<Vec<&'static str>> {
+    if fs::metadata(dir).unwrap().uid() == 0 {
+        return Some(Vec::new());
+    }
+    let unshare = vec!["unshare", "--map-root-user"];
+    let works = Command::new(unshare[0]).args(&unshare[1..]).arg("true").status().is_ok_and(|status| status.success());
+    works.then_some(unshare)
+}
+
+/// Lets dpkg install packages into `root`; where it would ask, what is there stays.
+fn dpkg(prefix: &[&str], root: &Path, name: &str, bytes: &[u8]) {
+    let path = root.with_extension(format!("{name}.deb"));
+    fs::write(&path, bytes).unwrap();
+    let words: Vec<&str> = prefix.iter().copied().chain(["dpkg"]).collect();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).arg(format!("--root={}", root.display())).arg("--force-confold");
+    let output =
+        command.args(["--force-bad-path", "--force-unsafe-io", "--install"]).arg(&path).env("LC_ALL", "C").output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What somebody did to a base after the old versions were installed.
+fn lived_with(root: &Path) {
+    let at = |path: &str| root.join(path);
+    for name in ["edited", "both"] {
+        fs::write(at("etc/conf").join(name), "mine\n").unwrap();
+    }
+    fs::write(at("etc/conf/equal"), "equal 2\n").unwrap();
+    fs::write(at("etc/conf/taken"), "mine\n").unwrap();
+    fs::write(at("etc/conf/both.dpkg-old"), "older\n").unwrap();
+    for name in ["deleted", "missing", "went"] {
+        fs::remove_file(at("etc/conf").join(name)).unwrap();
+    }
+    let mode = |path: &str, mode| fs::set_permissions(at(path), fs::Permissions::from_mode(mode)).unwrap();
+    mode("etc/conf/newer", 0o600);
+    mode("usr/share/files/closed", 0o700);
+    mode("usr/share/files/kept", 0o600);
+    fs::write(at("usr/share/files/full/own"), "mine\n").unwrap();
+    fs::rename(at("usr/share/files/elsewhere"), at("srv")).unwrap();
+    symlink("../../../srv", at("usr/share/files/elsewhere")).unwrap();
+}
+
+/// The tree below a directory; whoever runs this counts as root.
+fn tree_of(root: &Path) -> Tree {
+    let mut tree = Tree::new(
+        Metadata::root(0o755, Timestamp::default()),
+        Origin { layer: "base".to_owned(), ..Origin::default() },
+    );
+    let origin = tree.add_origin(Origin { layer: "base".to_owned(), ..Origin::default() });
+    let mut links: BTreeMap<u64, String> = BTreeMap::new();
+    let mut todo = vec![root.to_owned()];
+    while let Some(dir) = todo.pop() {
+        for entry in fs::read_dir(&dir).unwrap() {
+            let path = entry.unwrap().path();
+            let meta = fs::symlink_metadata(&path).unwrap();
+            let name = format!("/{}", path.strip_prefix(root).unwrap().to_str().unwrap());
+            let kind = if meta.is_dir() {
+                todo.push(path);
+                Kind::directory()
+            } else if meta.is_symlink() {
+                Kind::Symlink(fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec())
+            } else {
+                if let Some(first) = links.insert(meta.ino(), name.clone()) {
+                    let id = tree.lookup(first.as_bytes()).unwrap();
+                    let (dir, name) = tree.locate(name.as_bytes()).unwrap().unwrap();
+                    tree.link(dir, name, id).unwrap();
+                    continue;
+                }
+                let bytes = fs::read(&path).unwrap();
+                let len = bytes.len() as u64;
+                Kind::File(Map::whole(tree.sources_mut().add(Arc::new(bytes)), 0, len))
+            };
+            let mode = u16::try_from(meta.mode() & 0o7777).unwrap();
+            tree.place(name.as_bytes(), Inode { meta: Metadata::root(mode, Timestamp::default()), kind, origin })
+                .unwrap();
+        }
+    }
+    tree
+}
+
+#[test]
+fn dpkg_upgrades_in_the_same_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(prefix) = as_root(dir.path()).filter(|_| have(&["dpkg", "dpkg-deb"])) else {
+        assert!(std::env::var_os("CI").is_none(), "CI has to run this as root");
+        println!("skipped: needs root, or a user namespace, and dpkg");
+        return;
+    };
+    let root = dir.path().join("root");
+    write(
+        &base_with(&[("/var/lib/dpkg/arch", "amd64\n"), ("/var/lib/dpkg/status", ""), ("/var/log/dpkg.log", "")]),
+        &root,
+    );
+    fs::create_dir_all(root.join("var/lib/dpkg/updates")).unwrap();
+    let all = versions();
+    for (name, old) in all.iter().filter_map(|Versions { name, old, .. }| Some((name, old.as_ref()?))) {
+        dpkg(&prefix, &root, name, old);
+    }
+    lived_with(&root);
+    let base = tree_of(&root);
+    let mut parts = Vec::new();
+    for (name, new) in all.iter().filter_map(|Versions { name, new, .. }| Some((name, new.as_ref()?))) {
+        dpkg(&prefix, &root, name, new);
+        parts.push(package(name, new.clone()));
+    }
+    let names: Vec<String> = parts.iter().map(|part| format!("{:?}", part.name)).collect();
+    let tree = bake_onto(base, &parts, &format!(r#", "upgrade": [{}]"#, names.join(", "))).unwrap();
+    let (mut expected, mut found) = (BTreeMap::new(), of_tree(&tree));
+    of_dir(&root, &root, &mut expected);
+    let own = fs::metadata(dir.path()).unwrap().uid();
+    for node in expected.values_mut() {
+        // Whoever is root for dpkg.
+        node.1 = if node.1 == own { 0 } else { node.1 };
+        node.2 = if own == 0 { node.2 } else { 0 };
+    }
+    for path in OWN.iter().copied().chain(["/"]) {
+        expected.remove(path);
+        found.remove(path);
+    }
+    assert_same(&expected, &found);
+    let same_file = |a: &str, b: &str| tree.lookup(a.as_bytes()) == tree.lookup(b.as_bytes());
+    assert!(same_file("/usr/share/files/first", "/usr/share/files/second"), "one inode, two names");
+}
+
+fn assert_same(expected: &BTreeMap<String, Node>, found: &BTreeMap<String, Node>) {
     let different = expected.iter().filter(|(path, node)| found.get(*path) != Some(node));
     let different: Vec<_> = different.map(|(path, node)| (path, node, found.get(path))).collect();
     assert!(different.is_empty(), "path, dpkg's, ours: {different:#?}");
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
-    let verify = Command::new("dpkg").arg(format!("--root={}", at.display())).arg("--audit").output().unwrap();
-    assert!(verify.status.success() && verify.stdout.is_empty());
 }

@@ -1,7 +1,7 @@
 //! What artifacts may put into an image: archives, packages and layers, good and hostile ones, through the stages of a
 //! bake from the manifest to the merged tree.
 
-mod parts;
+pub mod parts;
 mod archives;
 mod debs;
 mod relations;
@@ -13,5 +13,7 @@ mod triggers;
 mod scripts;
 mod alternatives;
 mod keys;
+mod present;
+mod upgrades;
 mod judge;
 mod mutations;

@@ -98,7 +98,7 @@ fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Err
     let base_file = open_base_file(&manifest, &dir.path().join("base"))?;
     let (artifacts, base_file) = check(fetched, base_file, &store, threads)?;
     let (staged, _) = prepare(Plan::new(layers, &manifest)?, artifacts, base_file, None, &store, threads)?;
-    Ok(vmbake::merge::merge(base, staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?)
+    Ok(vmbake::merge::merge(base, staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?.tree)
 }
 
 /// The text of a layer's description; `rest` are more keys, from the comma on.

@@ -4,6 +4,7 @@
 mod image;
 pub mod bakery;
 mod explain;
+mod rebake;
 mod diff;
 mod decoded;
 mod again;
