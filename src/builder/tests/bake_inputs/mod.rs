@@ -13,5 +13,6 @@ mod triggers;
 mod scripts;
 mod alternatives;
 mod keys;
+mod hygiene;
 mod judge;
 mod mutations;
