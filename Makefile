@@ -24,7 +24,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge dpkg mounts kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot ci
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test integration upstream cosign judge bases bases-quick dpkg mounts kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot ci
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -63,7 +63,7 @@ check: firstboot ## rustfmt, clippy, unit tests
 	cargo test --quiet --release --workspace --lib --bins
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := dpkg mounts kinds repro refuse offline
+beside := bases-quick dpkg mounts kinds repro refuse offline
 test: check integration upstream cosign judge kinds-images ## All tests; of the machines, knc
 	qemu-tests/checks/format.py
 	qemu-tests/checks/traffic.py
@@ -85,6 +85,12 @@ judge: bake ## Ask e2fsck, sgdisk, fsck.vfat and qemu-img about the baked image
 
 dpkg: bake ## Compare the baked packages with what the real dpkg installs
 	qemu-tests/checks/dpkg.sh "$$(dirname "$$(cat $(cache)/base-path)")/rootfs.tar" $(manifest) $(OUT)/$(name).raw
+
+bases: bake ## Bake a node on bases as other people have them: partitions, containers, packages, journals
+	qemu-tests/checks/bases.py $(vmbake) "$$(cat $(cache)/base-path)" $(manifest)
+
+bases-quick: bake ## Those bases that take seconds to make
+	qemu-tests/checks/bases.py $(vmbake) "$$(cat $(cache)/base-path)" $(manifest) --quick
 
 mounts: builder ## Compare what the kernel sees in a base that it filled and in the image baked from it
 	qemu-tests/checks/mounts.sh $(vmbake)
