@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test all-tests integration upstream cosign judge dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -68,7 +68,7 @@ check: firstboot ## rustfmt, clippy, unit tests
 	$(plain) cargo test --quiet --release --workspace --lib --bins
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := dpkg mounts kinds repro refuse offline
+beside := bases-quick dpkg mounts kinds repro refuse offline
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@$(MAKE) --no-print-directory all-tests
@@ -98,6 +98,12 @@ dpkg: bake ## Compare the baked packages with what the real dpkg installs
 
 upgrade: base ## Compare upgrades of real packages of the base, to those of sid, with what the real dpkg makes of them
 	qemu-tests/checks/upgrade.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
+
+bases: bake ## Bake a node on bases as other people have them: partitions, containers, packages, journals
+	qemu-tests/checks/bases.py $(vmbake) "$$(cat $(amd64))" $(manifest)
+
+bases-quick: bake ## Those bases that take seconds to make
+	qemu-tests/checks/bases.py $(vmbake) "$$(cat $(amd64))" $(manifest) --quick
 
 mounts: builder ## Compare what the kernel sees in a base that it filled and in the image baked from it
 	qemu-tests/checks/mounts.sh $(vmbake)

@@ -1,6 +1,7 @@
 #!/bin/bash
-# build.sh [--arch ARCH] [--kernel-filled]: builds a Debian 13 cloud image (amd64 or arm64, default amd64) from the Debian archive
-# and prints its path. The disk is that of the official genericcloud image: BIOS and UEFI, arm64 UEFI alone.
+# build.sh [--arch ARCH] [--also PACKAGE]... [--kernel-filled]: builds a Debian 13 cloud image (amd64 or arm64, default amd64) from the
+# Debian archive and prints its path. The disk is that of the official genericcloud image: BIOS and UEFI, arm64 UEFI alone.
+# --also adds a package, or all packages of a pattern of apt, to those of `packages`.
 #
 # As an ordinary user the root file system is written by vmbake's own author. --kernel-filled (root only) has trixie's
 # mke2fs make it and the kernel fill it, so that the readers are not only tested on what vmbake wrote.
@@ -9,12 +10,13 @@
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
 here=$(dirname "$(realpath "$0")")
-variant=own arch=amd64
+variant=own arch=amd64 also=()
 while [ $# -gt 0 ]; do
     case $1 in
         --arch) arch=${2:?--arch amd64 or arm64}; shift ;;
+        --also) also+=("${2:?--also PACKAGE}"); shift ;;
         --kernel-filled) variant=kernel ;;
-        *) echo "usage: build.sh [--arch ARCH] [--kernel-filled]" >&2; exit 2 ;;
+        *) echo "usage: build.sh [--arch ARCH] [--also PACKAGE]... [--kernel-filled]" >&2; exit 2 ;;
     esac
     shift
 done
@@ -28,7 +30,7 @@ chmod 755 "$work"
 # 1. The package list, and from it the name of the result.
 conf=$("$here/apt-root.sh" "$work/apt" "$arch")
 mapfile -t packages < <(sed "s/ARCH$/$arch/" "$here/packages")
-APT_CONFIG=$conf apt-get -qq --print-uris install '?or(?essential,?priority(required))' apt "${packages[@]}" |
+APT_CONFIG=$conf apt-get -qq --print-uris install '?or(?essential,?priority(required))' apt "${packages[@]}" "${also[@]}" |
     awk '{print $2, $4}' | sort >"$work/list"
 [ -s "$work/list" ] || { echo "apt resolved no package" >&2; exit 1; }
 key=$(cat "$work/list" "$here"/{packages,layout.sh,customize.sh,skeleton.py,build.sh} | sha256sum | cut -c1-16)
@@ -45,7 +47,7 @@ if [ ! -e "$result/rootfs.tar" ]; then
     mkdir -p "$work/boot"
     chmod 777 "$work/boot"
     [ "$arch" = "$(dpkg --print-architecture)" ] || "$here/binfmt.sh" "$arch"
-    mmdebstrap --quiet --variant=minbase --architectures="$arch" --include="$include" \
+    mmdebstrap --quiet --variant=minbase --architectures="$arch" --include="$include" "${also[@]/#/--include=}" \
         --aptopt='APT::Install-Recommends "false"' --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
         --customize-hook="$here/customize.sh \"\$1\" '$work/boot' $arch" trixie "$work/rootfs.tar" - <"$work/apt/sources.list" >&2
     cp -r "$work/boot" "$result/boot.new"

@@ -57,7 +57,11 @@ const RULES: &[Rule] = &[
         ]),
     },
     Rule { name: "credential-secret", good: "absent", check: Check::Absent(&["/var/lib/systemd/credential.secret"]) },
-    Rule { name: "logs", good: "no file with content", check: Check::NoContent(&["/var/log/*"]) },
+    Rule {
+        name: "logs",
+        good: "no file with content",
+        check: Check::NoContent(&["/var/log/*", "/var/lib/lastlog/*", "/var/lib/wtmpdb/*"]),
+    },
     Rule { name: "journal", good: "absent", check: Check::Absent(&["/var/log/journal/*", "/run/log/journal/*"]) },
     Rule { name: "apt-lists", good: "empty", check: Check::Custom("/var/lib/apt/lists", check::apt_lists) },
     Rule {
@@ -86,8 +90,10 @@ const RULES: &[Rule] = &[
         good: "absent",
         check: Check::Absent(&[
             "/var/lib/dhcp/*",
-            "/var/lib/dhcpcd/*.lease*",
+            // Leases, and what a server knows the machine by: `duid`, `secret`.
+            "/var/lib/dhcpcd/*",
             "/var/lib/NetworkManager/*.lease",
+            "/var/lib/NetworkManager/secret_key",
             "/var/lib/NetworkManager/timestamps",
             "/run/dhclient*.leases",
             "/run/systemd/netif/leases/*",

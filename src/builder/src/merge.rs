@@ -41,7 +41,7 @@ use crate::layer::{AuditedScript, Layer, LayerFile};
 use crate::manifest::Manifest;
 use crate::stage::{Content, Entry, FIRSTBOOT, Staged, StagedArtifact};
 use place::Target;
-pub(crate) use place::matches;
+pub(crate) use place::{FILES_BELOW, matches};
 
 /// Where the manifest is recorded in every image.
 pub(crate) const RECORD: &str = "/opt/podplane/share/vmconfig-installed.json";

@@ -83,7 +83,8 @@ pub struct Schema {
     /// Units of systemd.
     #[serde(default)]
     pub units: Units,
-    /// Paths that are deleted with everything below; `*` in the last component stands for any bytes.
+    /// Paths that are deleted with everything below; `*` in the last component stands for any bytes, and `**` for the regular
+    /// files below, whose directories stay.
     #[serde(default)]
     pub remove: Vec<String>,
     /// Files that are made empty, or created empty.

@@ -247,7 +247,7 @@ impl Target {
         self.set_text(path, "")
     }
 
-    /// Deletes what a path, or a pattern with `*` in its last component, names.
+    /// Deletes what a path, or a pattern with `*` in its last component, names; `**` leaves what is no regular file.
     pub(super) fn remove(&mut self, pattern: &str) -> Result<(), MergeError> {
         self.check_way(pattern.as_bytes())?;
         let (dir, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
@@ -256,7 +256,17 @@ impl Target {
             return self.wrap(removed).map(|_| ());
         }
         let found = self.wrap(self.tree.find(dir.as_bytes()))?;
-        let Some(Kind::Directory(entries)) = found.map(|id| &self.tree.inode(id).kind) else { return Ok(()) };
+        let Some(dir_id) = found else { return Ok(()) };
+        if last == FILES_BELOW {
+            let files = self.tree.walk_from(dir_id).filter(|(.., inode)| matches!(inode.kind, Kind::File(_)));
+            let below = files.map(|(inner, ..)| inner).filter(|inner| !inner.is_empty());
+            for inner in below.collect::<Vec<_>>() {
+                let removed = self.tree.remove(&[dir.as_bytes(), &inner].concat());
+                self.wrap(removed)?;
+            }
+            return Ok(());
+        }
+        let Kind::Directory(entries) = &self.tree.inode(dir_id).kind else { return Ok(()) };
         for name in entries.keys().filter(|name| matches(last.as_bytes(), name)).cloned().collect::<Vec<_>>() {
             let removed = self.tree.remove(&[dir.as_bytes(), &name].join(&b'/'));
             self.wrap(removed)?;
@@ -264,6 +274,9 @@ impl Target {
         Ok(())
     }
 }
+
+/// The last component of a pattern that stands for the regular files below a directory, however deep.
+pub(crate) const FILES_BELOW: &str = "**";
 
 /// Whether a name fits a pattern, in which `*` stands for any bytes. What stands between two of them is taken where it comes
 /// first: so the time is bounded by the product of both lengths.

@@ -72,6 +72,9 @@ impl Ingredients {
         let (dir, name) = split(path);
         let removes = |pattern: &str| {
             let (pattern_dir, last) = split(pattern.as_bytes());
+            if last == merge::FILES_BELOW.as_bytes() {
+                return path.strip_prefix(pattern_dir).is_some_and(|inner| inner.starts_with(b"/"));
+            }
             pattern_dir == dir && merge::matches(last, name)
         };
         self.removals.iter().rev().find(|(_, pattern)| removes(pattern)).map(|(layer, _)| layer.clone())
@@ -164,7 +167,8 @@ mod tests {
 
     fn layers() -> Vec<Layer> {
         let dir = tempfile::tempdir().unwrap();
-        for (name, rest) in [("a", r#""remove": ["/x/*-", "/y"]"#), ("hygiene", r#""remove": ["/x/a*"]"#)] {
+        for (name, rest) in [("a", r#""remove": ["/x/*-", "/y"]"#), ("hygiene", r#""remove": ["/x/a*", "/files/**"]"#)]
+        {
             std::fs::create_dir(dir.path().join(name)).unwrap();
             let text = format!(r#"{{"name": "{name}", "version": "1", "description": "d", "os": ["o"], {rest}}}"#);
             std::fs::write(dir.path().join(name).join("layer.json"), text).unwrap();
@@ -205,6 +209,14 @@ mod tests {
         let removed: Vec<_> = record.removed.iter().map(|(path, layer)| (path.as_str(), layer.as_deref())).collect();
         assert_eq!(removed, [("/x/a-", Some("hygiene")), ("/x/b-", Some("a")), ("/x/c", None), ("/y", Some("a"))]);
         assert_eq!(record.paths.keys().collect::<Vec<_>>(), ["/new"]);
+    }
+
+    #[test]
+    fn files_below_a_directory_are_removed_by_who_says_so() {
+        let paths = ["/files", "/files/a", "/files/b", "/files/b/c", "/filesystem"];
+        let record = record_of(&paths, &["/files/a", "/files/b/c", "/filesystem"], "a").unwrap();
+        let removed: Vec<_> = record.removed.iter().map(|(path, layer)| (path.as_str(), layer.as_deref())).collect();
+        assert_eq!(removed, [("/files/a", Some("hygiene")), ("/files/b/c", Some("hygiene")), ("/filesystem", None)]);
     }
 
     #[test]

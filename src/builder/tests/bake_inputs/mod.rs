@@ -15,5 +15,6 @@ mod alternatives;
 mod keys;
 mod present;
 mod upgrades;
+mod hygiene;
 mod judge;
 mod mutations;
