@@ -7,3 +7,4 @@ mod explain;
 mod diff;
 mod decoded;
 mod again;
+mod bases;
