@@ -100,10 +100,10 @@ upgrade: base ## Compare upgrades of real packages of the base, to those of sid,
 	qemu-tests/checks/upgrade.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
 
 bases: bake ## Bake a node on bases as other people have them: partitions, containers, packages, journals
-	qemu-tests/checks/bases.py $(vmbake) "$$(cat $(amd64))" $(manifest)
+	qemu-tests/checks/bases.py $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)
 
 bases-quick: bake ## Those bases that take seconds to make
-	qemu-tests/checks/bases.py $(vmbake) "$$(cat $(amd64))" $(manifest) --quick
+	qemu-tests/checks/bases.py $(vmbake) "$$(cat $(amd64))" $(manifest) $(store) --quick
 
 mounts: builder ## Compare what the kernel sees in a base that it filled and in the image baked from it
 	qemu-tests/checks/mounts.sh $(vmbake)

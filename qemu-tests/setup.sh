@@ -7,7 +7,8 @@ set -euo pipefail
 declare -A package=(
     [mmdebstrap]=mmdebstrap [newuidmap]=uidmap [qemu-img]=qemu-utils [qemu-system-x86_64]=qemu-system-x86
     [qemu-system-aarch64]=qemu-system-arm
-    [qemu-aarch64-static]=qemu-user-static [e2fsck]=e2fsprogs [sgdisk]=gdisk [mkfs.vfat]=dosfstools [mcopy]=mtools
+    [qemu-aarch64-static]=qemu-user-static [e2fsck]=e2fsprogs [sgdisk]=gdisk [sfdisk]=fdisk [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs
+    [mkfs.vfat]=dosfstools [mcopy]=mtools
     [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [gcc]=gcc [/usr/bin/python3]=python3 [make]=make [xz]=xz-utils
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
     [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""bases.py VMBAKE BASE MANIFEST [--quick] [--only NAME]...: bakes a node on bases as other people have them, and asks the tools of others about each.
+"""bases.py VMBAKE BASE MANIFEST STORE [--quick] [--only NAME]...: bakes a node on bases as other people have them, and asks the tools of others about each.
 
 base/variants.py makes the bases. Each is pinned as `make bake BASE=...` does it, and baked twice and once more for a larger disk. What is not the
-root's must be carried over as it was, and of the root what no layer changes. MANIFEST has the artifacts, whose blobs are in the store.
+root's must be carried over as it was, and of the root what no layer changes. MANIFEST has the artifacts, whose blobs are in STORE.
 Prints `ok: NAME` or `FAIL: NAME` for each case. --quick leaves out what takes minutes. The kernel's file systems need root.
 """
 
@@ -23,9 +23,8 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent / "base"))
 import disk  # noqa: E402
 import variants  # noqa: E402
-from report import case, failures  # noqa: E402
+from report import case, failures, skip  # noqa: E402
 
-STORE = pathlib.Path(os.environ.get("STORE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "vmbake/store")
 NAME = "node.debian-13.amd64"
 # What the layers of a node change or remove of any base; every other path stays.
 CHANGED = re.compile(
@@ -36,14 +35,14 @@ CHANGED = re.compile(
 class Bench:
     """Bakes in folders of their own, from stores that have the blobs of the manifest and nothing else."""
 
-    def __init__(self, vmbake, manifest, folder):
+    def __init__(self, vmbake, manifest, store, folder):
         self.vmbake, self.folder = vmbake, folder
         self.blobs = folder / "blobs"
         document = json.loads(manifest.read_text())
         for pinned in document["vmconfig"]["dependencies"].values():
             algorithm, digest = pinned["digest"].split(":")
             (self.blobs / algorithm).mkdir(parents=True, exist_ok=True)
-            shutil.copy(STORE / "blobs" / algorithm / digest, self.blobs / algorithm)
+            shutil.copy(store / "blobs" / algorithm / digest, self.blobs / algorithm)
         # Each base is pinned by itself.
         for key in ("image", "boot"):
             document["vmconfig"]["os"].pop(key, None)
@@ -290,19 +289,19 @@ def main():
     parser.add_argument("vmbake", type=pathlib.Path)
     parser.add_argument("base", type=pathlib.Path)
     parser.add_argument("manifest", type=pathlib.Path)
+    parser.add_argument("store", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true", help="only those that take seconds")
     parser.add_argument("--only", action="append", choices=list(variants.VARIANTS), metavar="NAME", help=", ".join(variants.VARIANTS))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         folder = pathlib.Path(folder)
         lab = variants.Lab(options.base, folder)
-        bench = Bench(options.vmbake.resolve(), options.manifest, folder)
+        bench = Bench(options.vmbake.resolve(), options.manifest, options.store, folder)
         for name, variant in variants.VARIANTS.items():
             if options.only and name not in options.only or options.quick and not variant.quick:
                 continue
             if variant.root and os.getuid() != 0:
-                print(f"skipped: {name}: needs root, for {variant.root}")
-                if os.environ.get("CI"):
+                if skip(f"{name} needs root, for {variant.root}") != 0:
                     failures.append(name)
                 continue
             Judge(name, variant, lab, bench).go()

@@ -63,7 +63,9 @@ dd if=/dev/zero of="$work/flip.raw" bs=512 count=33 seek=$((3221225472 / 512 - 3
 refuse "disk without a partition table" 'GPT|partition' --base "$work/flip.raw" "${unpinned[@]}"
 refuse "base that is not the pinned one" 'has digest|bytes' --base "$work/base.raw" --manifest "$manifest" --store "$store"
 : >"$work/empty"
-refuse "empty base" 'partition|GPT|bytes' --base "$work/empty" "${unpinned[@]}"
+refuse "empty base" 'the file is empty' --base "$work/empty" "${unpinned[@]}"
+xz -0kc "$work/empty" >"$work/base.raw.xz"
+refuse "compressed base" "hint: unpack it: xz -dk" --base "$work/base.raw.xz" "${unpinned[@]}"
 refuse "base that does not exist" 'No such file' --base "$work/missing" "${unpinned[@]}"
 
 # Wrong requests.

@@ -12,6 +12,8 @@ import sys
 import tarfile
 import tempfile
 
+from report import skip
+
 HERE = pathlib.Path(__file__).resolve().parent
 LAYERS = HERE.parent.parent / "layers"
 # Libraries, programs, conffiles, alternatives, files that moved: what of these is newer in the suite and fits to the base is
@@ -57,15 +59,15 @@ def candidates(rootfs, apt):
 
 def main(vmbake, base, rootfs, suite="sid"):
     if os.getuid() != 0:
-        print("skipped: needs root")
-        sys.exit(1 if os.environ.get("CI") else 0)
+        sys.exit(skip("needs root"))
     vmbake = os.path.realpath(vmbake)
     with tempfile.TemporaryDirectory() as name:
         work = pathlib.Path(name)
         conf = subprocess.check_output([HERE.parent / "base/apt-root.sh", work / "apt", "amd64", suite], text=True).strip()
         apt = {**os.environ, "APT_CONFIG": conf}
         dependencies, artifacts = {}, {}
-        blobs = work / "cache/vmbake/store/blobs/sha256"
+        store = work / "store"
+        blobs = store / "blobs/sha256"
         blobs.mkdir(parents=True)
         (work / "debs").mkdir()
         for package, old, new in candidates(rootfs, apt):
@@ -89,11 +91,10 @@ def main(vmbake, base, rootfs, suite="sid"):
         manifest = work / "manifest.json"
         manifest.write_text(json.dumps({"vmconfig": {
             "version": "dev", "kind": "newer", "os": {"name": "debian-13", "arch": "amd64"}, "dependencies": dependencies}}))
-        environment = {**os.environ, "XDG_CACHE_HOME": str(work / "cache")}
         subprocess.run([vmbake, "bake", "newer", "--manifest", manifest, "--layers", work / "layers", "--base", base, "--offline",
-                        "--format", "raw", "--out", work / "out"], env=environment, check=True)
+                        "--store", store, "--format", "raw", "--out", work / "out"], check=True)
         image = work / "out/newer.debian-13.amd64.raw"
-        subprocess.run([HERE / "dpkg.sh", rootfs, manifest, image], env=environment, check=True)
+        subprocess.run([HERE / "dpkg.sh", rootfs, manifest, image, store], check=True)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let image = Image::open(Path::new(disk))?;
     let disk_len = image.len();
-    let base = disk::open(Arc::new(image))?;
+    let base = disk::open(Arc::new(image), None)?;
     let tar = File::open(tar)?;
     let entries = archive::read(&tar, &Limits::ROOT)?;
     let newest = entries.iter().map(|entry| entry.meta.mtime.secs).max().unwrap_or(0);

@@ -11,6 +11,7 @@ use serde::Serialize;
 use vmbake_disk::image::Format;
 use vmbake_disk::write::{Clusters, KnownFile, Written};
 
+use crate::bake::Request;
 use crate::layer::Layer;
 use crate::manifest::{Digest, Manifest};
 use crate::record::{Kept, Record};
@@ -21,14 +22,17 @@ use crate::store::Store;
 pub(crate) struct Inputs {
     manifest: Digest,
     layers: Vec<(String, Digest)>,
+    partition: Option<u32>,
     size: Option<u64>,
     epoch: Option<String>,
 }
 
 impl Inputs {
-    pub(crate) fn new(manifest: &Manifest, layers: &[Layer], size: Option<u64>) -> Self {
+    pub(crate) fn new(manifest: &Manifest, layers: &[Layer], request: &Request) -> Self {
         let layers = layers.iter().map(|layer| (layer.schema.name.clone(), layer.digest)).collect();
-        Self { manifest: manifest.digest(), layers, size, epoch: std::env::var("SOURCE_DATE_EPOCH").ok() }
+        let Request { partition, size, .. } = *request;
+        let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+        Self { manifest: manifest.digest(), layers, partition, size, epoch }
     }
 
     /// One digest for all of them and the base; `None` where they cannot be written down.

@@ -48,8 +48,10 @@ pub enum BakeError {
     Verify(#[from] VerifyError),
     #[error(transparent)]
     Input(#[from] InputError),
-    #[error("{path}: the base image's partitions are unusable")]
-    Partitions { path: PathBuf, source: AssembleError },
+    #[error("{path}: {error}")]
+    Partitions { path: PathBuf, error: Box<AssembleError> },
+    #[error("{path}: cannot read the base's partitions")]
+    Disk { path: PathBuf, source: AssembleError },
     #[error("{path}: the root file system is unusable")]
     Root { path: PathBuf, source: ReadError },
     #[error("{path}: is an image for {found}, not for {expected}")]
@@ -79,6 +81,14 @@ pub enum BakeError {
 }
 
 impl BakeError {
+    /// One sentence, unless the error has a cause of its own.
+    fn partitions(path: PathBuf, error: AssembleError) -> Self {
+        match std::error::Error::source(&error) {
+            None => Self::Partitions { path, error: error.into() },
+            Some(_) => Self::Disk { path, source: error },
+        }
+    }
+
     /// The stage's own error, where this one only passes it on and so does not name it as its source.
     pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
@@ -86,6 +96,7 @@ impl BakeError {
             Self::Fetch(error) => Some(error),
             Self::Verify(error) => Some(error),
             Self::Input(error) => Some(error),
+            Self::Partitions { error, .. } => Some(&**error),
             Self::Layer(error) => Some(error),
             Self::Images(error) => Some(error),
             Self::Stage(error) => Some(error),
@@ -110,6 +121,8 @@ pub struct Request {
     pub manifest: PathBuf,
     /// The base disk image; `None` takes the one that the manifest pins, from the store.
     pub base: Option<PathBuf>,
+    /// Number of the base's root partition; `None` where that is obvious.
+    pub partition: Option<u32>,
     /// Layers in a directory, instead of the built-in ones.
     pub layers: Option<PathBuf>,
     /// Where the artifacts are.
@@ -141,6 +154,9 @@ pub struct Baked {
     pub origins: Digest,
     /// The written images.
     pub outputs: Vec<BakedFile>,
+    /// What was wrong with the base and did not stop the bake.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// One written image.
@@ -168,6 +184,7 @@ struct Authored<'a> {
     disk: Disk,
     again: Again<'a>,
     pending: Vec<(Format, Pending)>,
+    notes: Vec<String>,
 }
 
 /// What came of the first steps of a bake. Nothing of the output directory that other bakes use was changed.
@@ -186,7 +203,7 @@ fn author<'a>(request: &'a Request, progress: &Progress) -> Result<Prepared<'a>,
     let layers = Layers::load(request.layers.as_deref())?.resolve(&request.kind, &request.os)?;
     let targets = request.targets(&manifest.name());
     let again = Again::look(&request.store, &targets);
-    let inputs = Inputs::new(&manifest, &layers, request.size);
+    let inputs = Inputs::new(&manifest, &layers, request);
     if let Some(unchanged) = request.unchanged(&manifest, &inputs, &again, progress)? {
         return Ok(Prepared::Unchanged(request, Box::new(unchanged)));
     }
@@ -204,13 +221,15 @@ fn author<'a>(request: &'a Request, progress: &Progress) -> Result<Prepared<'a>,
     // 3. Every input is proven, and decoded where no earlier bake has; then the layers are merged into one tree.
     let (artifacts, base) = check(fetched, base, &request.store, request.threads)?;
     // A wrong one is refused before it is decoded; its partitions are read again then.
-    open_base(base.path(), base.image(), &request.arch)?;
+    open_base(base.path(), base.image(), request)?;
     let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;
     let (count, bytes) = manifest.content().dependencies.values().fold((0, 0), |(n, sum), one| (n + 1, sum + one.size));
     progress.step("verified", &format!("{count} artifacts, {}", human_bytes(bytes)));
     let inputs = base.digest.and_then(|base| inputs.digest(base));
     let (path, base_len) = (base.path, base.disk.len());
-    let base = open_base(&path, base.disk, &request.arch)?;
+    let base = open_base(&path, base.disk, request)?;
+    let notes = base.notes();
+    notes.iter().for_each(|note| progress.step("note", &format!("{}: {note}", path.display())));
     let (file_system, base_tree) = read_root(&path, &base)?;
     origin::check_base(&base_tree, staged.layers())?;
     progress.step("read", &format!("{}: {} files", path.display(), base_tree.walk().count()));
@@ -243,12 +262,12 @@ fn author<'a>(request: &'a Request, progress: &Progress) -> Result<Prepared<'a>,
     let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
     progress.step("authored", &format!("{} of {}", human_bytes(disk.map().data_len()), human_bytes(disk_len)));
 
-    Ok(Prepared::Authored(Box::new(Authored { request, manifest, inputs, origins, disk, again, pending })))
+    Ok(Prepared::Authored(Box::new(Authored { request, manifest, inputs, origins, disk, again, pending, notes })))
 }
 
 impl Prepared<'_> {
     fn write(self, progress: &Progress) -> Result<Baked, BakeError> {
-        let Authored { request, manifest, inputs, origins, disk, again, pending } = match self {
+        let Authored { request, manifest, inputs, origins, disk, again, pending, notes } = match self {
             Self::Unchanged(request, unchanged) => return Ok(unchanged.list(&request.out)?),
             Self::Authored(authored) => *authored,
         };
@@ -259,14 +278,18 @@ impl Prepared<'_> {
         if let (Some(inputs), Some(disk), Some(published)) = (inputs, name, published) {
             again.note(inputs, disk, published, written);
         }
-        Ok(baked)
+        Ok(Baked { notes, ..baked })
     }
 }
 
-/// Finds the base's partitions.
-fn open_base(path: &Path, disk: Arc<dyn ReadAt>, arch: &str) -> Result<BaseDisk, BakeError> {
-    let path = || path.to_owned();
-    let base = disk::open(disk).map_err(|source| BakeError::Partitions { path: path(), source })?;
+/// Finds the base's partitions, and whether the disk can have the size that is asked for.
+fn open_base(path: &Path, disk: Arc<dyn ReadAt>, request: &Request) -> Result<BaseDisk, BakeError> {
+    let (path, arch) = (|| path.to_owned(), request.arch.as_str());
+    let base = disk::open(disk, request.partition);
+    let base = base.map_err(|error| BakeError::partitions(path(), error))?;
+    if let Some(size) = request.size {
+        disk::root_len(&base, size).map_err(|error| BakeError::partitions(path(), error))?;
+    }
     // A disk whose root partition is of the plain Linux type does not tell; its packages will.
     match base.arch().map(Arch::name) {
         Some(found) if found != arch => {
@@ -279,7 +302,7 @@ fn open_base(path: &Path, disk: Arc<dyn ReadAt>, arch: &str) -> Result<BaseDisk,
 fn read_root(path: &Path, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), BakeError> {
     let path = || path.to_owned();
     let source = base.partition_source(base.root().number);
-    let source = source.map_err(|source| BakeError::Partitions { path: path(), source })?;
+    let source = source.map_err(|error| BakeError::partitions(path(), error))?;
     let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
     ext4::read_base(source, origin).map_err(|source| BakeError::Root { path: path(), source })
 }

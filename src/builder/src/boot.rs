@@ -1,18 +1,22 @@
 //! How a disk image boots: what the first entry of its GRUB menu starts, read by our own readers.
 //!
 //! Only what Debian's `grub-mkconfig` writes is understood: `menuentry … {` with one `linux` and one `initrd` command, whose
-//! paths are those of the root file system (GNU GRUB manual, sections 16.1.2 and 17.3).
+//! paths are those of the file system that has the menu (GNU GRUB manual, sections 16.1.2 and 17.3): the root, or `/boot` on a
+//! partition of its own.
+
+mod place;
 
 use std::path::{Path, PathBuf};
+
+use vmbake_disk::ext4::{Reach, Want};
 
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Kind, Tree, TreeError};
 
-use crate::inspect::{InspectError, open_root};
+use crate::inspect::{DiskImage, InspectError};
 use crate::manifest::{Boot, BootFile, Digest};
+pub(crate) use place::{BootPlace, WANTS};
 
-/// Where Debian's GRUB has its menu.
-const CONFIG: &[u8] = b"/boot/grub/grub.cfg";
 /// Largest menu that is read. Debian's has some 10 KiB.
 const MAX_CONFIG: u64 = 1 << 20;
 
@@ -22,8 +26,8 @@ const MAX_CONFIG: u64 = 1 << 20;
 pub enum BootError {
     #[error("{path}: cannot read the image")]
     Image { path: PathBuf, source: InspectError },
-    #[error("{path}: /boot/grub/grub.cfg has no menu entry with a linux and an initrd command")]
-    NoEntry { path: PathBuf },
+    #[error("{path}: {file} has no menu entry with a linux and an initrd command")]
+    NoEntry { path: PathBuf, file: String },
     #[error("{path}: cannot read {file}")]
     File { path: PathBuf, file: String, source: TreeError },
     #[error("{path}: {file} is not a regular file")]
@@ -43,9 +47,9 @@ pub struct Entry {
     pub initrd: Option<String>,
 }
 
-/// Reads how the disk image at `path` boots.
-pub fn read(path: &Path) -> Result<Boot, BootError> {
-    let menu = Menu::open(path)?;
+/// Reads how the disk image at `path` boots; `root` is the number of its root partition, where that is not obvious.
+pub fn read(path: &Path, root: Option<u32>) -> Result<Boot, BootError> {
+    let menu = Menu::open(path, root)?;
     let boot_file = |name: &str| {
         let digest = Digest::of(b"").of_stream(menu.file(name)?);
         let digest = digest.map_err(|source| menu.unreadable(name, source))?.0;
@@ -54,9 +58,10 @@ pub fn read(path: &Path) -> Result<Boot, BootError> {
     Ok(Boot { cmdline: menu.cmdline.clone(), kernel: boot_file(&menu.kernel)?, initrd: boot_file(&menu.initrd)? })
 }
 
-/// What the menu of a disk image starts first, and the root file system that has the files.
+/// What the menu of a disk image starts first, and the file system that has the files.
 pub struct Menu {
     path: PathBuf,
+    /// Only what the entry names is in it.
     tree: Tree,
     partition: u32,
     /// Path of the kernel.
@@ -68,23 +73,27 @@ pub struct Menu {
 }
 
 impl Menu {
-    /// Opens the disk image at `path` and reads its menu.
-    pub fn open(path: &Path) -> Result<Self, BootError> {
-        let path = path.to_owned();
-        let (tree, partition) = match open_root(&path) {
-            Ok(opened) => opened,
-            Err(source) => return Err(BootError::Image { path, source }),
-        };
-        let config = match tree.read(CONFIG, MAX_CONFIG) {
+    /// Opens the disk image at `path` and reads its menu; `root` is the number of its root partition, where that is not obvious.
+    pub fn open(path: &Path, root: Option<u32>) -> Result<Self, BootError> {
+        let unreadable = |source| BootError::Image { path: path.to_owned(), source };
+        let image = DiskImage::open(path).map_err(unreadable)?;
+        let root = image.root(root).map_err(unreadable)?;
+        let tree = image.tree(root, Some(&WANTS)).map_err(unreadable)?;
+        let BootPlace { part, config, .. } = BootPlace::find(&image, root, &tree);
+        let wanted = [Want { path: config.as_bytes(), reach: Reach::Node }];
+        let tree = image.tree(part, Some(&wanted)).map_err(unreadable)?;
+        let (path_of, file) = (|| path.to_owned(), || config.to_owned());
+        let config = match tree.read(config.as_bytes(), MAX_CONFIG) {
             Ok(config) => config,
-            Err(source) => return Err(BootError::File { path, file: "/boot/grub/grub.cfg".to_owned(), source }),
+            Err(source) => return Err(BootError::File { path: path_of(), file: file(), source }),
         };
-        match first_entry(&String::from_utf8_lossy(&config)) {
-            Some(Entry { kernel, cmdline, initrd: Some(initrd) }) => {
-                Ok(Self { path, tree, partition, kernel, initrd, cmdline })
-            }
-            _ => Err(BootError::NoEntry { path }),
-        }
+        let Some(Entry { kernel, cmdline, initrd: Some(initrd) }) = first_entry(&String::from_utf8_lossy(&config))
+        else {
+            return Err(BootError::NoEntry { path: path_of(), file: file() });
+        };
+        let wanted = [&kernel, &initrd].map(|name| Want { path: name.as_bytes(), reach: Reach::Node });
+        let tree = image.tree(part, Some(&wanted)).map_err(unreadable)?;
+        Ok(Self { path: path_of(), tree, partition: part.number, kernel, initrd, cmdline })
     }
 
     /// The content of a file, which may be large.

@@ -96,6 +96,9 @@ struct BakeArgs {
     /// Base disk image, qcow2 or raw [default: the one that the manifest pins, from the store]
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
+    /// Number of the root partition of the base, where more than one could be
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
     /// Directory of layers to use instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     layers: Option<PathBuf>,
@@ -134,6 +137,9 @@ enum Format {
 struct InspectArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,
+    /// Partition number; 0 for a file system without a partition table [default: the root partition]
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -146,7 +152,7 @@ struct LsArgs {
     /// File or directory
     #[arg(default_value = "/")]
     path: PathBuf,
-    /// Partition number [default: the root partition]
+    /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
     /// Descend into directories
@@ -163,7 +169,7 @@ struct CatArgs {
     image: PathBuf,
     /// Regular file; symbolic links are followed inside the image
     path: PathBuf,
-    /// Partition number [default: the root partition]
+    /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
 }

@@ -22,7 +22,7 @@ pub use blocks::diff_blocks;
 pub use report::{Change, Difference, PathChange, Property};
 pub use shares::{BlockDifference, Outside, Place, Share};
 
-use crate::inspect::{InspectError, open_root};
+use crate::inspect::{InspectError, open_tree};
 use crate::manifest::{ContainerImage, Dependency};
 use crate::origin::{inside_manifest, inside_record, installed};
 use crate::parallel::for_each;
@@ -44,6 +44,8 @@ pub enum DiffError {
 /// How to compare.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
+    /// Number of the partition in both images; `None` for the root partition of each.
+    pub partition: Option<u32>,
     /// Whether times of modification count.
     pub times: bool,
     /// Threads that read.
@@ -53,8 +55,8 @@ pub struct Options {
 /// Compares the root file systems of the images `from` and `to`.
 pub fn diff(from: &Path, to: &Path, options: Options) -> Result<Difference, DiffError> {
     let same = identity(from)? == identity(to)?;
-    let open = |image: &Path| match open_root(image) {
-        Ok((tree, _)) => Ok(Facts::new(image, tree)),
+    let open = |image: &Path| match open_tree(image, options.partition) {
+        Ok(tree) => Ok(Facts::new(image, tree)),
         Err(source) => Err(DiffError::Image { image: image.to_owned(), source }),
     };
     let mut opened = for_each(vec![from, to], options.threads, open).into_iter();

@@ -3,7 +3,12 @@
 use std::error::Error;
 use std::io::ErrorKind;
 
+use vmbake_disk::disk::AssembleError;
 use vmbake_disk::ext4::AuthorError;
+use vmbake_disk::gpt::GptError;
+use vmbake_disk::image::{ImageError, quoted};
+use vmbake_disk::layout::LayoutError;
+use vmbake_disk::signature::Role;
 
 use crate::bake::BakeError;
 use crate::download::DownloadError;
@@ -12,6 +17,7 @@ use crate::fetch::FetchError;
 use crate::http::HttpError;
 use crate::images::ImagesError;
 use crate::inputs::InputError;
+use crate::inspect::InspectError;
 use crate::layer::LayerError;
 use crate::machine::MachineError;
 use crate::merge::MergeError;
@@ -40,6 +46,9 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
 fn passed_on<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     None.or_else(|| error.downcast_ref::<BakeError>()?.inner())
         .or_else(|| error.downcast_ref::<InputError>()?.inner())
+        .or_else(|| error.downcast_ref::<ExplainError>()?.inner())
+        .or_else(|| error.downcast_ref::<InspectError>()?.inner())
+        .or_else(|| error.downcast_ref::<AssembleError>()?.inner())
         .or_else(|| error.downcast_ref::<StageError>()?.inner())
         .or_else(|| error.downcast_ref::<FetchError>()?.inner())
         .or_else(|| error.downcast_ref::<DownloadError>()?.inner())
@@ -48,7 +57,8 @@ fn passed_on<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 's
 
 fn of_one(error: &(dyn Error + 'static)) -> Option<String> {
     let of_machine = |error: &(dyn Error + 'static)| error.downcast_ref::<MachineError>()?.hint();
-    let of_file = |error| of_image(error).or_else(|| of_machine(error)).or_else(|| of_io(error));
+    let of_file =
+        |error| of_disk(error).or_else(|| of_image(error)).or_else(|| of_machine(error)).or_else(|| of_io(error));
     of_supply(error).or_else(|| of_input(error)).or_else(|| of_file(error))
 }
 
@@ -189,6 +199,76 @@ fn of_program(error: &MergeError) -> Option<&'static str> {
             Some("install the package that has the library: `apt-file search` names it, or upstream's documentation")
         }
         MergeError::Arch { .. } => Some("--arch takes amd64 or arm64"),
+        _ => None,
+    }
+}
+
+/// What a disk image is, and what is on it.
+fn of_disk(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<ImageError>() {
+        return error.hint();
+    }
+    match (error.downcast_ref::<InspectError>(), error.downcast_ref::<LayoutError>()) {
+        (Some(InspectError::Layout { path, error }), _) => of_layout(error, &quoted(path)),
+        (Some(error), _) => of_partition(error),
+        (None, Some(error)) => of_layout(error, "IMAGE"),
+        (None, None) => of_base(error).map(str::to_owned),
+    }
+}
+
+fn of_layout(error: &LayoutError, image: &str) -> Option<String> {
+    match error {
+        LayoutError::SeveralRoots { .. } => Some("--partition N chooses one of them".to_owned()),
+        LayoutError::NoRoot { .. } => {
+            Some(format!("--partition N chooses the partition; `vmbake inspect {image}` says what is on each"))
+        }
+        LayoutError::NoPartition { .. } => Some(format!("`vmbake inspect {image}` lists the partitions")),
+        LayoutError::Nothing => Some(format!(
+            "it may be encrypted, damaged or in another format: `qemu-img info {image}` and `file -s {image}` know more of them"
+        )),
+        LayoutError::Gpt(GptError::BothUnusable { .. }) => Some(format!(
+            "the file may be incomplete: compare its length with the original's; `sgdisk --verify {image}` says more of a raw one"
+        )),
+        _ => None,
+    }
+}
+
+/// What to do about a partition whose files are not read.
+fn of_partition(error: &InspectError) -> Option<String> {
+    let (at, role) = match error {
+        InspectError::Unread { at, found } if found.name == "iso9660" => {
+            let image = quoted(&at.path);
+            return Some(format!("`xorriso -osirrox on -indev {image} -extract / DIR` unpacks an installation medium"));
+        }
+        InspectError::Unread { at, found } => (at, Some(found.role)),
+        InspectError::NoFileSystem { at } => (at, None),
+        _ => return None,
+    };
+    let image = quoted(&at.path);
+    Some(match role {
+        None | Some(Role::Swap | Role::Metadata) => {
+            format!("--partition N chooses another partition; `vmbake inspect {image}` says what is on each")
+        }
+        Some(_) => format!("`guestfish --ro -i -a {image}`, of Debian's package guestfish, may open it"),
+    })
+}
+
+/// What keeps a disk from being a base.
+fn of_base(error: &(dyn Error + 'static)) -> Option<&'static str> {
+    match error.downcast_ref::<AssembleError>()? {
+        AssembleError::Mbr => Some(
+            "take a base with a GUID partition table, as Debian's cloud images have one; `sgdisk --mbrtogpt` makes one of a \
+             raw disk that boots by UEFI",
+        ),
+        AssembleError::NoTable { .. } => Some(
+            "take the image of a whole disk, such as debian-13-genericcloud-amd64.qcow2; a bare file system does not boot",
+        ),
+        AssembleError::InTheWay { .. } => {
+            Some("bake without --size, or remove that partition from a copy of the base: `sgdisk --delete=N COPY`")
+        }
+        AssembleError::Gpt(GptError::SectorSize { .. }) => {
+            Some("take a base with sectors of 512 bytes, as cloud images have; vmbake only reads the other ones")
+        }
         _ => None,
     }
 }

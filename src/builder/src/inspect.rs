@@ -1,22 +1,24 @@
 //! What an image is: a disk image enters, a [`Report`] for people and programs leaves. Also opens the file tree of any
 //! partition. Nothing is written, no image is trusted.
 
+mod disk;
 mod report;
 mod system;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use vmbake_disk::disk::{self, AssembleError};
+use vmbake_disk::disk::Arch;
 use vmbake_disk::ext4::{self, ReadError, Want};
 use vmbake_disk::fat::{self, FatError};
-use vmbake_disk::gpt::{self, GptError, Partition, Table};
-use vmbake_disk::image::{Image, ImageError};
-use vmbake_disk::source::{ReadAt, Window};
-use vmbake_disk::tree::{Origin, Tree, TreeError};
+use vmbake_disk::image::ImageError;
+use vmbake_disk::layout::{LayoutError, Part, Scheme};
+use vmbake_disk::signature::{self, Signature};
+use vmbake_disk::source::ReadAt;
+use vmbake_disk::tree::{Tree, TreeError};
 
-pub use report::{FileSystemReport, Inodes, PartitionReport, Report, System};
+pub use disk::{DiskImage, Place};
+pub use report::{FileSystemReport, Inodes, PartitionReport, Report, System, Usage};
 pub(crate) use system::os_release;
 
 /// Why an image could not be inspected.
@@ -27,147 +29,168 @@ pub enum InspectError {
     Image(#[from] ImageError),
     #[error("{}: cannot read the size of the file", path.display())]
     Size { path: PathBuf, source: std::io::Error },
-    #[error(transparent)]
-    Gpt(#[from] GptError),
-    #[error(transparent)]
-    Disk(#[from] AssembleError),
-    #[error("no partition {number} on the disk, it has {found}")]
-    NoPartition { number: u32, found: String },
-    #[error("cannot open partition {number}")]
-    Window { number: u32, source: std::io::Error },
-    #[error("partition {number}: cannot read the ext4 file system")]
-    Ext4 { number: u32, source: ReadError },
-    #[error("partition {number}: cannot read the FAT file system")]
-    Fat { number: u32, source: FatError },
-    #[error("partition {number}: neither ext4 nor FAT")]
-    NoFileSystem { number: u32 },
-    #[error(transparent)]
-    Tree(#[from] TreeError),
+    #[error("{}: {error}", path.display())]
+    Layout { path: PathBuf, error: LayoutError },
+    #[error("{}: cannot read the disk", path.display())]
+    Disk { path: PathBuf, source: LayoutError },
+    #[error("{at}: cannot read the ext4 file system")]
+    Ext4 { at: Box<Place>, source: ReadError },
+    #[error("{at}: cannot read the FAT file system")]
+    Fat { at: Box<Place>, source: FatError },
+    #[error("{at}: {}", found.reason())]
+    Unread { at: Box<Place>, found: Box<Signature> },
+    #[error("{at}: no file system that is known")]
+    NoFileSystem { at: Box<Place> },
+    #[error("{}: {error}", path.display())]
+    Tree { path: PathBuf, error: TreeError },
 }
 
-/// Describes the image at `path`.
-pub fn inspect(path: &Path) -> Result<Report, InspectError> {
-    let image = Image::open(path)?;
-    let metadata = std::fs::metadata(path).map_err(|source| InspectError::Size { path: path.to_owned(), source })?;
-    let format = image.format().to_string();
-    let source: Arc<dyn ReadAt> = Arc::new(image);
-    let table = gpt::read(source.as_ref())?;
-    let mut partitions = Vec::new();
-    for partition in &table.partitions {
-        let window = window(&source, partition)?;
-        let (filesystem, damage) = match probe(window.as_ref()) {
-            Ok(filesystem) => (filesystem, None),
-            Err(damage) => (None, Some(damage)),
-        };
-        partitions.push(PartitionReport::new(partition, filesystem, damage));
+impl InspectError {
+    /// One sentence, unless the error has a cause of its own.
+    fn layout(path: &Path, error: LayoutError) -> Self {
+        let path = path.to_owned();
+        match std::error::Error::source(&error) {
+            None => Self::Layout { path, error },
+            Some(_) => Self::Disk { path, source: error },
+        }
     }
-    // An image without a root partition is still an image; the report says why there is no system on it.
-    let (root, arch, no_root) = match disk::open(source.clone()) {
-        Ok(base) => (Some(base.root().clone()), base.arch().map(disk::Arch::name), None),
-        Err(error) => (None, None, Some(error.to_string())),
+
+    /// The error that this one has in its own text.
+    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Image(error) => Some(error),
+            Self::Layout { error, .. } => Some(error),
+            Self::Tree { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Describes the image at `path`, with the operating system of the root partition, or of that which was `chosen`.
+///
+/// What cannot be read is noted: only a file that is not a disk is an error, and a partition that was chosen in vain.
+pub fn inspect(path: &Path, chosen: Option<u32>) -> Result<Report, InspectError> {
+    let image = DiskImage::open(path)?;
+    let metadata = std::fs::metadata(path).map_err(|source| InspectError::Size { path: path.to_owned(), source })?;
+    let layout = image.layout();
+    let mut notes = notes(layout.scheme());
+    let root = match layout.root(chosen) {
+        Ok(root) => Some(root),
+        Err(error @ LayoutError::NoPartition { .. }) => return Err(InspectError::layout(path, error)),
+        Err(error) => {
+            notes.push(error.to_string());
+            None
+        }
     };
-    let system = match &root {
-        Some(root) => Some(system::read(&read_partition(&source, root, Some(&system::WANTS))?)?),
-        None => None,
+    let system = root.and_then(|root| match system::read(&image, root) {
+        Ok((system, unread)) => {
+            notes.extend(unread.map(|error| format!("/boot is not read: {}", reasons(&error, path))));
+            Some(system)
+        }
+        Err(error) => {
+            notes.push(format!("the operating system is not known: {}", reasons(&error, path)));
+            None
+        }
+    });
+    let (disk_guid, disk_signature, sector_size) = match layout.scheme() {
+        Scheme::Gpt(table) => (Some(table.disk_guid.to_string()), None, table.sector),
+        Scheme::Mbr(table) => (None, Some(format!("{:08x}", table.signature)), 512),
+        Scheme::Whole(_) => (None, None, 512),
     };
     Ok(Report {
-        format,
-        virtual_size: source.len(),
+        format: image.format.to_string(),
+        virtual_size: layout.source().len(),
         file_size: metadata.len(),
         allocated: metadata.blocks() * 512,
-        disk_guid: table.disk_guid.to_string(),
-        notes: notes(&table, no_root),
-        arch,
+        table: scheme_name(layout.scheme()),
+        sector_size,
+        disk_guid,
+        disk_signature,
+        notes,
+        arch: root.and_then(|root| Arch::of(root.kind)).map(Arch::name),
         root: root.map(|root| root.number),
         system,
-        partitions,
+        partitions: layout.parts().iter().map(|part| partition(&image, part)).collect(),
     })
 }
 
-/// Opens the root file system of the image at `path`; tells the number of its partition too.
-pub fn open_root(path: &Path) -> Result<(Tree, u32), InspectError> {
-    let source: Arc<dyn ReadAt> = Arc::new(Image::open(path)?);
-    let root = disk::open(source.clone())?.root().clone();
-    Ok((read_partition(&source, &root, None)?, root.number))
+fn partition(image: &DiskImage, part: &Part) -> PartitionReport {
+    if part.kind.is_extended() {
+        return PartitionReport::new(part, None, None);
+    }
+    match image.layout().open(part) {
+        Ok(source) => {
+            let (filesystem, unread) = probe(&*source);
+            PartitionReport::new(part, filesystem, unread)
+        }
+        Err(error) => PartitionReport::new(part, None, Some(error.to_string())),
+    }
 }
 
-/// Opens the file tree of a partition of the image at `path`, by default that of the root file system.
-pub fn open_tree(path: &Path, partition: Option<u32>) -> Result<Tree, InspectError> {
-    open_part(path, partition, None)
+/// Opens the root file system of the image at `path`, or that of the partition `chosen`.
+pub fn open_tree(path: &Path, chosen: Option<u32>) -> Result<Tree, InspectError> {
+    let image = DiskImage::open(path)?;
+    image.tree(image.root(chosen)?, None)
 }
 
 /// As [`open_tree`], but only what `wants` lead to is in the tree. An ext4 file system is read no further.
-pub fn open_some(path: &Path, partition: Option<u32>, wants: &[Want<'_>]) -> Result<Tree, InspectError> {
-    open_part(path, partition, Some(wants))
+pub fn open_some(path: &Path, chosen: Option<u32>, wants: &[Want<'_>]) -> Result<Tree, InspectError> {
+    let image = DiskImage::open(path)?;
+    image.tree(image.root(chosen)?, Some(wants))
 }
 
-fn open_part(path: &Path, number: Option<u32>, wants: Option<&[Want<'_>]>) -> Result<Tree, InspectError> {
-    let source: Arc<dyn ReadAt> = Arc::new(Image::open(path)?);
-    let partition = match number {
-        None => disk::open(source.clone())?.root().clone(),
-        Some(number) => {
-            let table = gpt::read(source.as_ref())?;
-            let missing = || InspectError::NoPartition { number, found: numbers(&table) };
-            table.partition(number).cloned().ok_or_else(missing)?
-        }
-    };
-    read_partition(&source, &partition, wants)
-}
-
-/// Opens the file tree of a partition: all of it, or of an ext4 file system what `wants` lead to.
-pub(crate) fn read_partition(
-    source: &Arc<dyn ReadAt>,
-    partition: &Partition,
-    wants: Option<&[Want<'_>]>,
-) -> Result<Tree, InspectError> {
-    let number = partition.number;
-    let window = window(source, partition)?;
-    let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
-    let found = match wants {
-        None => ext4::read(window.clone(), origin.clone()),
-        Some(wants) => ext4::read_some(window.clone(), origin.clone(), wants),
-    };
-    match found {
-        Ok((_, tree)) => return Ok(tree),
-        Err(ReadError::NotExt4 { .. }) => {}
-        Err(source) => return Err(InspectError::Ext4 { number, source }),
+/// The file system of a partition, if it is known, and why it is not read, if it is not.
+pub(crate) fn probe(source: &dyn ReadAt) -> (Option<FileSystemReport>, Option<String>) {
+    let known = |reason: String| (signature::probe(source).as_ref().map(FileSystemReport::of_signature), Some(reason));
+    match ext4::probe(source) {
+        Ok(found) => return (Some(FileSystemReport::of_ext4(&found)), None),
+        Err(error) if disk::is_not_ext4(&error, source) => {}
+        Err(error) => return known(error.to_string()),
     }
-    match fat::read(window, origin) {
-        Err(FatError::NotFat { .. }) => Err(InspectError::NoFileSystem { number }),
-        other => other.map_err(|source| InspectError::Fat { number, source }),
+    match fat::probe(source) {
+        Ok(found) => (Some(FileSystemReport::of_fat(&found)), None),
+        Err(error @ FatError::NotFat { .. }) => match signature::probe(source) {
+            // A boot sector of FAT whose numbers are not possible.
+            Some(found) if found.role == signature::Role::Known => known(error.to_string()),
+            Some(found) => (Some(FileSystemReport::of_signature(&found)), Some(found.reason())),
+            None => (None, None),
+        },
+        // Too short for a boot sector.
+        Err(FatError::Read { .. }) if source.len() < 512 => (None, None),
+        Err(error) => known(error.to_string()),
     }
 }
 
-fn window(source: &Arc<dyn ReadAt>, partition: &Partition) -> Result<Arc<dyn ReadAt>, InspectError> {
-    let window = Window::new(source.clone(), partition.start..partition.end());
-    let window = window.map_err(|source| InspectError::Window { number: partition.number, source })?;
-    Ok(Arc::new(window))
-}
-
-/// The file system of a partition, if it has one; an error is the reason why it cannot be read.
-fn probe(window: &dyn ReadAt) -> Result<Option<FileSystemReport>, String> {
-    match ext4::probe(window) {
-        Ok(found) => return Ok(Some(FileSystemReport::of_ext4(&found))),
-        Err(ReadError::NotExt4 { .. }) => {}
-        Err(error) => return Err(error.to_string()),
-    }
-    match fat::probe(window) {
-        Ok(found) => Ok(Some(FileSystemReport::of_fat(&found))),
-        Err(FatError::NotFat { .. }) => Ok(None),
-        Err(error) => Err(error.to_string()),
+fn scheme_name(scheme: &Scheme) -> &'static str {
+    match scheme {
+        Scheme::Gpt(_) => "gpt",
+        Scheme::Mbr(_) => "mbr",
+        Scheme::Whole(_) => "none",
     }
 }
 
-fn notes(table: &Table, no_root: Option<String>) -> Vec<String> {
+fn notes(scheme: &Scheme) -> Vec<String> {
     let mut notes = Vec::new();
-    notes.extend(table.used_backup.as_ref().map(|why| format!("backup partition table used: {why}")));
-    notes.extend(table.backup_damage.as_ref().map(|why| format!("backup partition table unusable: {why}")));
-    notes.extend(table.mbr.hybrid.then(|| "hybrid MBR".to_owned()));
-    notes.extend(no_root);
+    match scheme {
+        Scheme::Gpt(table) => {
+            notes.extend(table.used_backup.as_ref().map(|why| format!("backup partition table used: {why}")));
+            notes.extend(table.backup_damage.as_ref().map(|why| format!("backup partition table unusable: {why}")));
+            notes.extend(table.mbr.hybrid.then(|| "hybrid MBR".to_owned()));
+        }
+        Scheme::Mbr(table) => notes.extend(table.damage.as_ref().map(|why| format!("partition table: {why}"))),
+        Scheme::Whole(_) => {}
+    }
     notes
 }
 
-fn numbers(table: &Table) -> String {
-    let numbers: Vec<String> = table.partitions.iter().map(|partition| partition.number.to_string()).collect();
-    if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") }
+/// An error with its causes in one line, without the name of the image that all of it is about.
+pub(crate) fn reasons(error: &dyn std::error::Error, path: &Path) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    let prefix = format!("{}: ", path.display());
+    text.strip_prefix(&prefix).unwrap_or(&text).to_owned()
 }

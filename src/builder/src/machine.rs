@@ -45,6 +45,8 @@ pub struct Options {
     pub firmware: Option<Firmware>,
     /// Added to the kernel command line of a direct boot.
     pub append: Option<String>,
+    /// Number of the root partition whose kernel a direct boot takes, where that is not obvious.
+    pub partition: Option<u32>,
     /// Ports of this host that lead into the machine.
     pub forwards: Vec<Forward>,
     /// What the machine can reach.
@@ -97,7 +99,7 @@ pub fn prepare(options: &Options, say: &dyn Fn(&str, &str)) -> Result<Machine, M
     let scratch = Scratch::open();
     let seed = options.seed.write(&scratch)?;
     let kernel = match firmware {
-        Firmware::Direct => Some(guest.kernel(options.append.as_deref(), &scratch)?),
+        Firmware::Direct => Some(guest.kernel(options, &scratch)?),
         Firmware::Bios | Firmware::Uefi => None,
     };
     let accel = accel::choose(options.accel, guest.arch, &program)?;

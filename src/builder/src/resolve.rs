@@ -96,6 +96,8 @@ pub struct Resolver<'a> {
     pub seen: BTreeMap<(String, String), Timestamp>,
     /// A base image of the user's own, in place of the published one.
     pub image: Option<PathBuf>,
+    /// Number of its root partition; `None` where that is obvious.
+    pub partition: Option<u32>,
     /// Documents and indexes that were fetched already.
     pub cache: Cache,
     /// Counts the bytes of artifacts that arrive.

@@ -150,7 +150,9 @@ fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result
         }
         Entry::OsImage => {
             let (image, boot) = match &resolver.image {
-                Some(path) => (local_image(path)?, crate::boot::read(path).map_err(ResolveError::from)?),
+                Some(path) => {
+                    (local_image(path)?, crate::boot::read(path, resolver.partition).map_err(ResolveError::from)?)
+                }
                 None => resolver.os_image(place)?,
             };
             let detail = format!("{}, {}", image.version, human_bytes(image.size));

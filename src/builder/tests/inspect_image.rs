@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use vmbake::inspect::{InspectError, inspect, open_tree};
+use vmbake_disk::gpt::GptError;
+use vmbake_disk::layout::LayoutError;
 
 use crate::tools::have;
 
@@ -76,7 +78,7 @@ fn tells_what_an_image_is() {
     let qcow2 = dir.path().join("disk.qcow2");
     run("qemu-img", &["convert", "-c", "-O", "qcow2", raw.to_str().unwrap(), qcow2.to_str().unwrap()]);
     for (path, format) in [(&raw, "raw"), (&qcow2, "qcow2")] {
-        let report = inspect(path).unwrap();
+        let report = inspect(path, None).unwrap();
         let size = fs::metadata(path).unwrap().len();
         assert_eq!((report.format.as_str(), report.virtual_size, report.file_size), (format, 64 << 20, size));
         assert_eq!((report.arch, report.root, report.notes.len()), (Some("amd64"), Some(1), 0));
@@ -91,10 +93,11 @@ fn tells_what_an_image_is() {
         assert_eq!((root.start, root.size), (24576 * SECTOR, 104_448 * SECTOR));
         assert_eq!(root.guid, "00000000-0000-4000-8000-000000000001");
         let ext4 = root.filesystem.as_ref().unwrap();
-        assert_eq!((ext4.kind, ext4.label.as_str(), ext4.blocks), ("ext4", "rootfs", 13056));
+        let usage = ext4.usage.as_ref().unwrap();
+        assert_eq!((ext4.kind, ext4.label.as_str(), usage.blocks), ("ext4", "rootfs", 13056));
         assert_eq!(ext4.uuid, "11111111-2222-3333-4444-555555555555");
-        assert!(ext4.inodes.as_ref().unwrap().free < ext4.inodes.as_ref().unwrap().total);
-        assert_eq!((&report.partitions[1].filesystem, &report.partitions[1].damage), (&None, &None));
+        assert!(usage.inodes.as_ref().unwrap().free < usage.inodes.as_ref().unwrap().total);
+        assert_eq!((&report.partitions[1].filesystem, &report.partitions[1].unread), (&None, &None));
         let esp = report.partitions[2].filesystem.as_ref().unwrap();
         assert_eq!((esp.kind, esp.label.as_str(), esp.uuid.as_str()), ("FAT16", "EFI", "CAFE-1234"));
 
@@ -122,9 +125,9 @@ fn opens_the_tree_of_any_partition() {
     let path = image(dir.path());
     assert_eq!(open_tree(&path, None).unwrap().read(b"/etc/hostname", 100).unwrap(), b"node\n");
     assert_eq!(open_tree(&path, Some(15)).unwrap().read(b"/readme.txt", 100).unwrap(), b"node\n");
-    assert!(matches!(open_tree(&path, Some(14)), Err(InspectError::NoFileSystem { number: 14 })));
+    assert!(matches!(open_tree(&path, Some(14)), Err(InspectError::NoFileSystem { at }) if at.number == 14));
     let error = open_tree(&path, Some(2)).unwrap_err().to_string();
-    assert_eq!(error, "no partition 2 on the disk, it has 1, 14, 15");
+    assert_eq!(error, format!("{}: no partition 2 on the disk, it has 1, 14, 15", path.display()));
 }
 
 #[test]
@@ -139,12 +142,23 @@ fn damage_is_reported_not_hidden() {
     bytes[512 + 24] ^= 1;
     bytes[8192 * 512 + 13] = 3;
     fs::write(&path, &bytes).unwrap();
-    let report = inspect(&path).unwrap();
+    let report = inspect(&path, None).unwrap();
     assert!(report.notes[0].starts_with("backup partition table used: "), "{:?}", report.notes);
     // A flipped bit in the ext4 superblock.
     bytes[24576 * 512 + 1024 + 0x20] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    assert!(matches!(inspect(&path), Err(InspectError::Ext4 { number: 1, .. })));
+    let report = inspect(&path, None).unwrap();
+    assert!(report.notes[1].starts_with("the operating system is not known: partition 1: "), "{:?}", report.notes);
+    assert_eq!((report.root, report.arch, &report.system), (Some(1), Some("amd64"), &None));
+    let root = &report.partitions[0];
+    assert!(root.unread.as_ref().is_some_and(|reason| reason.contains("checksum")), "{root:?}");
+    assert_eq!(root.filesystem.as_ref().unwrap().uuid, "11111111-2222-3333-4444-555555555555");
+    assert!(matches!(open_tree(&path, None), Err(InspectError::Ext4 { at, .. }) if at.number == 1));
     fs::write(&path, &intact[..1 << 20]).unwrap();
-    assert!(matches!(inspect(&path), Err(InspectError::Gpt(_))));
+    let Err(InspectError::Layout { error: LayoutError::Gpt(GptError::BothUnusable { .. }), path: named }) =
+        inspect(&path, None)
+    else {
+        panic!("a truncated disk was read");
+    };
+    assert_eq!(named, path);
 }

@@ -4,6 +4,7 @@
 mod apt;
 mod bake_inputs;
 mod boot;
+mod disks;
 mod download;
 mod elf;
 mod firstboot;

@@ -170,7 +170,7 @@ fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     let supply = Supply { store: &store, sources: &sources, client: None, threads };
     let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
     // Its disk is not asked for: the tree is given.
-    fs::write(dir.path().join("base"), "").unwrap();
+    fs::write(dir.path().join("base"), [0; 512]).unwrap();
     let base_file = open_base_file(&manifest, &dir.path().join("base")).unwrap();
     let (artifacts, base_file) = verify::check(fetched, base_file, &store, threads).unwrap();
     let plan = stage::Plan::new(layers, &manifest).unwrap();

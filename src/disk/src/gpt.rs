@@ -1,6 +1,7 @@
 //! GUID partition tables: a disk enters and its [`Table`] leaves; a [`Table`] enters and its sectors leave.
 //!
-//! UEFI 2.10, 5.3. Little endian; sectors of 512 bytes; what is public counts bytes from the start of the disk.
+//! UEFI 2.10, 5.3. Little endian; sectors of 512 bytes, or of 4096, which are read and not written; what is public counts
+//! bytes from the start of the disk.
 //! Headers and entries are decoded and encoded by `gptman`, which keeps numbers, GUIDs and attributes; this module
 //! decides which copy is used and checks it first: both checksums, place, bounds, overlaps.
 //!
@@ -22,6 +23,10 @@ use crate::source::ReadAt;
 /// Bytes of a sector.
 pub const SECTOR: u64 = SECTOR_LEN as u64;
 const SECTOR_LEN: usize = 512;
+/// Bytes of a sector of disks that address no smaller ones.
+const LARGE_SECTOR: u64 = 4096;
+/// What a header begins with.
+const SIGNATURE: [u8; 8] = *b"EFI PART";
 /// The sector of the primary header.
 const PRIMARY_LBA: u64 = 1;
 
@@ -53,6 +58,10 @@ pub enum GptError {
     BothUnusable { primary: Box<GptError>, backup: Box<GptError> },
     #[error("refused: the MBR is hybrid (it lists partitions beside the protective one)")]
     HybridMbr,
+    #[error(
+        "refused: the disk has sectors of {found} bytes, and partition tables are written for sectors of 512 bytes"
+    )]
+    SectorSize { found: u64 },
     #[error("refused: a disk of {len} bytes; a multiple of 512 and at least {min} is needed")]
     DiskLen { len: u64, min: u64 },
     #[error("refused: partition {number} cannot be written: {what}")]
@@ -96,6 +105,8 @@ pub struct Table {
     pub first_usable: u64,
     /// Entries that the table has room for.
     pub capacity: u32,
+    /// Bytes of a sector: 512 or 4096.
+    pub sector: u64,
     /// Sector 0.
     pub mbr: Mbr,
     /// Why the primary copy was not used, when the backup was.
@@ -115,12 +126,13 @@ impl Table {
 ///
 /// The backup is looked for where the primary says (a raw image may have been lengthened since), else in the last sector.
 pub fn read(source: &dyn ReadAt) -> Result<Table, GptError> {
-    let mbr = Mbr::parse(&read_sector(source, 0)?)?;
-    let last = (source.len() / SECTOR).saturating_sub(1);
-    let header = copy::read_header(source, PRIMARY_LBA);
+    let mbr = Mbr::parse(&read_sector(source, SECTOR, 0)?)?;
+    let sector = sector_len(source);
+    let last = last_lba(source, sector);
+    let header = copy::read_header(source, sector, PRIMARY_LBA);
     let alternate = header.as_ref().ok().map(|header| header.backup_lba).filter(|lba| (2..=last).contains(lba));
-    let backup = copy::read(source, alternate.unwrap_or(last));
-    match (header.and_then(|header| copy::read_entries(source, header)), backup) {
+    let backup = copy::read(source, sector, alternate.unwrap_or(last));
+    match (header.and_then(|header| copy::read_entries(source, sector, header)), backup) {
         (Ok(primary), backup) => {
             let damage = match &backup {
                 Ok(backup) if !backup.same_content(&primary) => Some("it differs from the primary".to_owned()),
@@ -136,19 +148,40 @@ pub fn read(source: &dyn ReadAt) -> Result<Table, GptError> {
     }
 }
 
-fn read_sector(source: &dyn ReadAt, lba: u64) -> Result<Sector, GptError> {
-    let mut sector = [0; SECTOR_LEN];
-    let offset = lba.checked_mul(SECTOR).ok_or(GptError::Corrupt { lba, what: "the sector number", found: lba })?;
-    source.read_exact_at(&mut sector, offset).map_err(|source| GptError::Read { lba, source })?;
-    Ok(sector)
+/// Bytes of a sector, which no field tells: where a header stands does.
+fn sector_len(source: &dyn ReadAt) -> u64 {
+    let has_header = |sector, lba| {
+        let found = read_sector(source, sector, lba);
+        found.is_ok_and(|found| found.starts_with(&SIGNATURE))
+    };
+    let sizes = [SECTOR, LARGE_SECTOR];
+    let primary = sizes.into_iter().find(|sector| has_header(*sector, PRIMARY_LBA));
+    let backup = || sizes.into_iter().find(|sector| has_header(*sector, last_lba(source, *sector)));
+    primary.or_else(backup).unwrap_or(SECTOR)
+}
+
+fn last_lba(source: &dyn ReadAt, sector: u64) -> u64 {
+    (source.len() / sector).saturating_sub(1)
+}
+
+/// Where a sector starts, in bytes.
+fn offset(sector: u64, lba: u64) -> Result<u64, GptError> {
+    lba.checked_mul(sector).ok_or(GptError::Corrupt { lba, what: "the sector number", found: lba })
+}
+
+/// The first 512 bytes of a sector, whatever its length.
+fn read_sector(source: &dyn ReadAt, sector: u64, lba: u64) -> Result<Sector, GptError> {
+    let mut bytes = [0; SECTOR_LEN];
+    source.read_exact_at(&mut bytes, offset(sector, lba)?).map_err(|source| GptError::Read { lba, source })?;
+    Ok(bytes)
 }
 
 /// Checks partitions against each other and against the usable sectors `min` to `max` (both inclusive).
-fn check_layout(partitions: &[Partition], min: u64, max: u64) -> Result<(), GptError> {
+fn check_layout(partitions: &[Partition], sector: u64, min: u64, max: u64) -> Result<(), GptError> {
     let mut by_start: Vec<&Partition> = partitions.iter().collect();
     by_start.sort_by_key(|partition| partition.start);
     for partition in &by_start {
-        let (first, last) = (partition.start / SECTOR, (partition.end() / SECTOR).saturating_sub(1));
+        let (first, last) = (partition.start / sector, (partition.end() / sector).saturating_sub(1));
         if first < min || last > max {
             return Err(GptError::OutOfBounds { number: partition.number, first, last, min, max });
         }

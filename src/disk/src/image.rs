@@ -1,9 +1,11 @@
 //! Opens disk images: what enters is a file that somebody else made, what leaves is its disk as a [`ReadAt`].
 //!
-//! A file that begins with qcow2's magic is read as qcow2, every other regular file as raw. Offsets are bytes, either
+//! A file that begins with qcow2's magic is read as qcow2, every other regular file as raw, unless it is known to be something
+//! else: that is refused by its name. Offsets are bytes, either
 //! of the file ("host") or of the disk inside it ("guest").
 
 mod file;
+mod foreign;
 mod qcow2;
 
 use std::fmt;
@@ -15,6 +17,7 @@ use std::str::FromStr;
 
 use crate::source::{FileSource, ReadAt};
 use file::ImageFile;
+pub use foreign::{Foreign, quoted};
 use qcow2::Qcow2;
 
 /// How a disk is stored in a file.
@@ -60,6 +63,12 @@ pub enum ImageError {
     Open { path: PathBuf, source: io::Error },
     #[error("{}: not a regular file", path.display())]
     NotFile { path: PathBuf },
+    #[error("{}: is a directory, not a disk image", path.display())]
+    Directory { path: PathBuf },
+    #[error("{}: the file is empty", path.display())]
+    Empty { path: PathBuf },
+    #[error("{}: is {found}; only raw and qcow2 disk images are read", path.display())]
+    Foreign { path: PathBuf, found: Foreign },
     #[error("{}: cannot read {len} bytes at offset {offset:#x}", path.display())]
     Read { path: PathBuf, offset: u64, len: usize, source: io::Error },
     #[error("{}: corrupt qcow2 image: {what} at offset {offset:#x} is {found:#x}, expected {expected}", path.display())]
@@ -68,6 +77,18 @@ pub enum ImageError {
     Decompress { path: PathBuf, offset: u64, source: io::Error },
     #[error("{}: qcow2 image with {feature}, which is not supported; {hint}", path.display())]
     Unsupported { path: PathBuf, feature: String, hint: &'static str },
+}
+
+impl ImageError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Directory { .. } => Some("name the image file in it".to_owned()),
+            Self::Empty { .. } => Some("a download or a conversion has failed: get the image again".to_owned()),
+            Self::Foreign { path, found } => Some(found.hint(path)),
+            _ => None,
+        }
+    }
 }
 
 /// A disk image, opened for reading.
@@ -94,7 +115,10 @@ impl Image {
     fn read(file: ImageFile) -> Result<Self, ImageError> {
         let inner = match Qcow2::has_magic(&file)? {
             true => Inner::Qcow2(Box::new(Qcow2::open(file)?)),
-            false => Inner::Raw(file.into_source()?),
+            false => match foreign::recognise(&file)? {
+                Some(found) => return Err(file.foreign(found)),
+                None => Inner::Raw(file.into_source()?),
+            },
         };
         Ok(Self { inner })
     }

@@ -184,6 +184,39 @@ fn hybrid_mbr_is_told_and_not_written() {
     assert!(matches!(gpt::write(&table, 64 * MIB), Err(GptError::HybridMbr)));
 }
 
+/// A disk with sectors of 4096 bytes, made by another implementation: a root of 1 MiB from sector 16 on.
+pub fn large_sectors() -> Vec<u8> {
+    let mut disk = std::io::Cursor::new(vec![0; 4 * MIB_LEN]);
+    let mut table = gptman::GPT::new_from(&mut disk, 4096, [7; 16]).unwrap();
+    table[1] = gptman::GPTPartitionEntry {
+        partition_type_guid: Guid::ROOT_X86_64.0,
+        unique_partition_guid: [1; 16],
+        starting_lba: 16,
+        ending_lba: 271,
+        attribute_bits: 0,
+        partition_name: "root".into(),
+    };
+    table.write_into(&mut disk).unwrap();
+    gptman::GPT::write_protective_mbr_into(&mut disk, 4096).unwrap();
+    disk.into_inner()
+}
+
+#[test]
+fn sectors_of_4096_bytes_are_read_and_not_written() {
+    let mut disk = large_sectors();
+    let table = gpt::read(&disk).unwrap();
+    assert_eq!((table.sector, &table.used_backup, &table.backup_damage), (4096, &None, &None));
+    let root = table.partition(1).unwrap();
+    assert_eq!((root.start, root.len, root.name.as_str()), (16 * 4096, MIB, "root"));
+    assert!(matches!(gpt::write(&table, 4 * MIB), Err(GptError::SectorSize { found: 4096 })));
+    // Only the backup is left: it stands in the last sector of that length.
+    disk[4096..8192].fill(0);
+    let table = gpt::read(&disk).unwrap();
+    assert!(table.sector == 4096 && table.used_backup.is_some(), "{table:?}");
+    disk.truncate(disk.len() - 4096);
+    assert!(matches!(gpt::read(&disk), Err(GptError::BothUnusable { .. })));
+}
+
 #[test]
 fn bad_layouts_are_not_written() {
     let dir = tempfile::tempdir().unwrap();
@@ -236,6 +269,7 @@ fn small_disk() -> Vec<u8> {
         partitions: vec![partition(1, 512 * 1024), partition(14, 64 * 1024), partition(15, 128 * 1024)],
         first_usable: 34 * 512,
         capacity: 128,
+        sector: 512,
         mbr: gpt::Mbr { boot_code: [0x90; 440], hybrid: false },
         used_backup: None,
         backup_damage: None,

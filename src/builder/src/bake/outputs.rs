@@ -62,7 +62,10 @@ impl Request {
             BakedFile { path, format: format.to_string(), size: image.size(), sum: image.sum }
         });
         let (name, outputs) = (manifest.name(), outputs.collect());
-        Ok(Some(Unchanged { baked: Baked { name, manifest: manifest.digest(), origins, outputs }, sums }))
+        Ok(Some(Unchanged {
+            baked: Baked { name, manifest: manifest.digest(), origins, outputs, notes: Vec::new() },
+            sums,
+        }))
     }
 
     pub(super) fn outputs(&self, targets: &[(Format, PathBuf)]) -> Result<Vec<(Format, Pending)>, PublishError> {
@@ -123,6 +126,7 @@ impl Request {
         }
         sums::list(&self.out, &sums)?;
         let published = beside.zip(images.into_iter().collect()).map(|(beside, images)| Published { beside, images });
-        Ok((Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs }, published))
+        let notes = Vec::new();
+        Ok((Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs, notes }, published))
     }
 }

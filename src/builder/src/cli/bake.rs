@@ -26,6 +26,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         arch,
         manifest,
         base: args.base.clone(),
+        partition: args.partition,
         layers: args.layers.clone(),
         store: store.clone(),
         sources: sources.clone(),

@@ -33,6 +33,9 @@ pub(super) struct BootArgs {
     /// Add to the kernel command line, with --firmware direct
     #[arg(long, value_name = "TEXT")]
     append: Option<String>,
+    /// Number of the root partition, with --firmware direct, where more than one could be
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
     /// Ports of 127.0.0.1 that lead into the machine: 2222:22,udp:5353:53
     #[arg(long, value_name = "HOST:PORT", value_delimiter = ',')]
     forward: Vec<Forward>,
@@ -74,6 +77,7 @@ pub(super) fn run(args: BootArgs) -> Result<Outcome, Failure> {
         },
         firmware: args.firmware,
         append: args.append,
+        partition: args.partition,
         forwards: args.forward,
         network: args.network,
         memory: args.memory,
@@ -102,6 +106,9 @@ fn check_usage(args: &BootArgs) {
     let refuse = |text: &str| Cli::command().error(ErrorKind::ArgumentConflict, text).exit();
     if args.append.is_some() && args.firmware != Some(Firmware::Direct) {
         refuse("--append is for --firmware direct: else the image's boot loader has the command line");
+    }
+    if args.partition.is_some() && args.firmware != Some(Firmware::Direct) {
+        refuse("--partition is for --firmware direct: else the image's boot loader has chosen");
     }
     if args.network == Network::None && !args.forward.is_empty() {
         refuse("--forward needs a network: --network user or isolated");

@@ -14,6 +14,9 @@ pub(super) struct DiffArgs {
     from: PathBuf,
     /// Disk image to compare it with
     to: PathBuf,
+    /// Partition number in both images; 0 for a file system without a partition table [default: the root partition of each]
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
     /// Compare times of modification too
     #[arg(long)]
     times: bool,
@@ -36,7 +39,8 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
     if args.blocks {
         return blocks(args, threads);
     }
-    let found = diff(&args.from, &args.to, Options { times: args.times, threads })?;
+    let options = Options { partition: args.partition, times: args.times, threads };
+    let found = diff(&args.from, &args.to, options)?;
     found.notes.iter().for_each(|note| eprintln!("note: {}", printable(note)));
     let text = if args.json { serde_json::to_string_pretty(&found)? + "\n" } else { found.to_string() };
     files::print(&text)?;
@@ -48,7 +52,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
 }
 
 fn blocks(args: &DiffArgs, threads: NonZeroUsize) -> Result<Outcome, Failure> {
-    let found = diff_blocks(&args.from, &args.to, threads)?;
+    let found = diff_blocks(&args.from, &args.to, args.partition, threads)?;
     found.notes.iter().for_each(|note| eprintln!("note: {}", printable(note)));
     files::print(&if args.json { serde_json::to_string_pretty(&found)? + "\n" } else { found.to_string() })?;
     Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, Outcome, files};
-use crate::origin::explain;
+use crate::inspect::InspectError;
+use crate::origin::{ExplainError, explain};
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
@@ -14,6 +15,9 @@ pub(super) struct ExplainArgs {
     image: PathBuf,
     /// Path in the root file system; symbolic links are followed inside the image
     path: PathBuf,
+    /// Partition number; 0 for a file system without a partition table [default: the root partition]
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
     /// Record of origins to go by, instead of the one inside the image
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -23,7 +27,11 @@ pub(super) struct ExplainArgs {
 }
 
 pub(super) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
-    let explanation = explain(&args.image, args.path.as_os_str().as_bytes(), args.record.as_deref())?;
+    let found = explain(&args.image, args.partition, args.path.as_os_str().as_bytes(), args.record.as_deref());
+    let explanation = found.map_err(|error| match error {
+        ExplainError::Tree(error) => InspectError::Tree { path: args.image.clone(), error }.into(),
+        other => other,
+    })?;
     let text = if args.json { serde_json::to_string_pretty(&explanation)? + "\n" } else { explanation.to_string() };
     files::print(&text)
 }

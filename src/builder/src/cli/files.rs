@@ -9,15 +9,16 @@ use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
 use super::{CatArgs, Failure, LsArgs, Outcome};
-use crate::inspect::{open_some, open_tree};
+use crate::inspect::{InspectError, open_some, open_tree};
 
 pub(super) fn cat(args: &CatArgs) -> Result<Outcome, Failure> {
     let path = args.path.as_os_str().as_bytes();
     let tree = open_some(&args.image, args.partition, &[Want { path, reach: Reach::Node }])?;
-    let inode = tree.inode(tree.resolve(path)?);
+    let failed = |error| InspectError::Tree { path: args.image.clone(), error };
+    let inode = tree.inode(tree.resolve(path).map_err(failed)?);
     let Kind::File(map) = &inode.kind else {
         let path = args.path.display().to_string();
-        return Err(TreeError::NotFile { path, found: inode.kind.name() }.into());
+        return Err(failed(TreeError::NotFile { path, found: inode.kind.name() }).into());
     };
     finish(io::copy(&mut MapReader::new(map, tree.sources()), &mut io::stdout().lock()).map(|_| ()))
 }
@@ -28,7 +29,8 @@ pub(super) fn ls(args: &LsArgs) -> Result<Outcome, Failure> {
         true => open_tree(&args.image, args.partition)?,
         false => open_some(&args.image, args.partition, &[Want { path: start, reach: Reach::Entries }])?,
     };
-    let names = list(&tree, start, args.recursive)?;
+    let names = list(&tree, start, args.recursive);
+    let names = names.map_err(|error| InspectError::Tree { path: args.image.clone(), error })?;
     let mut out = BufWriter::new(io::stdout().lock());
     let written = names.iter().try_for_each(|(path, id)| {
         let inode = tree.inode(*id);

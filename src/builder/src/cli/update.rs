@@ -36,6 +36,9 @@ pub(super) struct UpdateArgs {
     /// Pin this disk image as base, in place of the published one
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
+    /// Number of its root partition, where more than one could be
+    #[arg(long, value_name = "N", requires = "image")]
+    partition: Option<u32>,
     /// Directory of the manifests
     #[arg(long, value_name = "DIR", default_value = "manifests")]
     manifests: PathBuf,
@@ -68,6 +71,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         now: Timestamp::now(),
         seen: seen(&sources, &args.manifests),
         image: args.image,
+        partition: args.partition,
         cache: Cache::default(),
         received: progress.counter("received"),
     };

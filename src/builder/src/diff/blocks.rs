@@ -39,9 +39,15 @@ impl Cell {
     }
 }
 
-/// Compares the disks of the images `from` and `to` byte by byte.
-pub fn diff_blocks(from: &Path, to: &Path, threads: NonZeroUsize) -> Result<BlockDifference, DiffError> {
-    let mut opened = for_each(vec![from, to], threads, Disk::open).into_iter();
+/// Compares the disks of the images `from` and `to` byte by byte. Their root partitions, or those of the number `partition`,
+/// tell which files the bytes are of.
+pub fn diff_blocks(
+    from: &Path,
+    to: &Path,
+    partition: Option<u32>,
+    threads: NonZeroUsize,
+) -> Result<BlockDifference, DiffError> {
+    let mut opened = for_each(vec![from, to], threads, |path| Disk::open(path, partition)).into_iter();
     let (Some(from), Some(to)) = (opened.next(), opened.next()) else { return Ok(BlockDifference::default()) };
     let (from, to) = (from?, to?);
     let cells = cells(&from, &to, threads)?;

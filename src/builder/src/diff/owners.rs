@@ -5,8 +5,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vmbake_disk::disk;
-use vmbake_disk::gpt;
 use vmbake_disk::image::Image;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Kind, Tree};
@@ -14,7 +12,7 @@ use vmbake_disk::tree::{Kind, Tree};
 use super::DiffError;
 use super::blocks::{CLUSTER, Cell};
 use super::shares::Place;
-use crate::inspect::{InspectError, read_partition};
+use crate::inspect::{DiskImage, InspectError, reasons};
 use crate::origin::{Record, inside_record, path_text};
 
 /// Most files that are named of one owner.
@@ -53,13 +51,16 @@ enum Owner {
 
 impl Disk {
     /// Opens an image. One without a root file system, or without a record, is still a row of bytes: that is noted.
-    pub(super) fn open(path: &Path) -> Result<Self, DiffError> {
+    pub(super) fn open(path: &Path, root: Option<u32>) -> Result<Self, DiffError> {
         let image = |source| DiffError::Image { image: path.to_owned(), source };
-        let source: Arc<dyn ReadAt> = Arc::new(Image::open(path).map_err(|error| image(error.into()))?);
+        let opened = Image::open(path).map_err(|error| image(error.into()))?;
+        let (format, source): (_, Arc<dyn ReadAt>) = (opened.format(), Arc::new(opened));
         let (regions, artifacts) = (Vec::new(), BTreeMap::new());
         let mut disk = Self { path: path.to_owned(), source, regions, artifacts, notes: Vec::new() };
-        if let Err(error) = disk.find_regions() {
-            disk.notes.push(format!("{}: whose bytes stand where is not known: {error}", path.display()));
+        let found = DiskImage::of(path, format, disk.source.clone()).and_then(|image| disk.find_regions(&image, root));
+        if let Err(error) = found {
+            let reasons = reasons(&error, path);
+            disk.notes.push(format!("{}: whose bytes stand where is not known: {reasons}", path.display()));
             disk.regions.clear();
         }
         Ok(disk)
@@ -69,18 +70,22 @@ impl Disk {
         DiffError::Read { image: self.path.clone(), source }
     }
 
-    fn find_regions(&mut self) -> Result<(), InspectError> {
-        let table = gpt::read(self.source.as_ref())?;
-        let root = disk::open(self.source.clone())?.root().clone();
-        let mut partitions = table.partitions;
-        partitions.sort_by_key(|partition| partition.start);
-        for partition in partitions {
-            let range = partition.start..partition.end();
-            if partition.number == root.number {
-                let tree = read_partition(&self.source, &partition, None)?;
+    fn find_regions(&mut self, image: &DiskImage, root: Option<u32>) -> Result<(), InspectError> {
+        let root = image.root(root)?;
+        let mut parts: Vec<_> = image.layout().parts().iter().filter(|part| !part.kind.is_extended()).collect();
+        parts.sort_by_key(|part| part.start);
+        for part in parts {
+            // Those of an MBR may overlap: what one has, the next has not.
+            let start = part.start.max(self.regions.last().map_or(0, |region| region.range.end));
+            let range = start..part.start.saturating_add(part.len);
+            if range.is_empty() {
+                continue;
+            }
+            if part.number == root.number && start == part.start {
+                let tree = image.tree(part, None)?;
                 self.find_files(&tree, range);
             } else {
-                self.regions.push(Region { range, owner: Owner::Partition(partition.number), path: None });
+                self.regions.push(Region { range, owner: Owner::Partition(part.number), path: None });
             }
         }
         Ok(())

@@ -5,7 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use vmbake_disk::ext4::FileSystem;
 use vmbake_disk::fat::FatInfo;
-use vmbake_disk::gpt::Partition;
+use vmbake_disk::layout::{Part, PartKind, Size};
+use vmbake_disk::signature::{self, Signature};
 
 /// What an image is. Sizes and places are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,8 +19,14 @@ pub struct Report {
     pub file_size: u64,
     /// What the file takes on the host, without its holes.
     pub allocated: u64,
-    /// GUID of the disk.
-    pub disk_guid: String,
+    /// `gpt`, `mbr`, or `none` where one file system takes the whole disk.
+    pub table: &'static str,
+    /// Bytes of a sector, as the partition table counts them.
+    pub sector_size: u64,
+    /// GUID of a disk with a GUID partition table.
+    pub disk_guid: Option<String>,
+    /// Signature of a disk with an MBR's.
+    pub disk_signature: Option<String>,
     /// What is wrong with the disk and did not stop the inspection.
     pub notes: Vec<String>,
     /// Architecture, where the root partition's type tells.
@@ -50,35 +57,47 @@ pub struct System {
 /// One partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartitionReport {
-    /// Its number.
+    /// Its number; 0 where there is no table.
     pub number: u32,
     /// Its label (PARTLABEL).
     pub name: String,
     /// What its type is called, where that is known.
     pub type_name: Option<&'static str>,
-    /// Its type.
-    pub type_guid: String,
-    /// Its own GUID (PARTUUID).
+    /// Its type in a GUID partition table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub type_guid: Option<String>,
+    /// Its type in an MBR's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub type_id: Option<String>,
+    /// Its own GUID, or what stands for it on a disk with an MBR (PARTUUID); empty where there is no table.
     pub guid: String,
     /// First byte.
     pub start: u64,
     /// Length.
     pub size: u64,
-    /// What it holds, where that is a file system we know.
+    /// What it holds, where that is known.
     pub filesystem: Option<FileSystemReport>,
-    /// Why its file system cannot be read, where it looks like one.
-    pub damage: Option<String>,
+    /// Why that is not read.
+    pub unread: Option<String>,
 }
 
-/// A file system.
+/// A file system, or what stands in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileSystemReport {
-    /// `ext4`, `FAT12`, `FAT16` or `FAT32`.
+    /// `ext2`, `ext3`, `ext4`, `FAT12`, `FAT16`, `FAT32`, or the name of one that is not read.
     pub kind: &'static str,
     /// Label, empty where there is none.
     pub label: String,
-    /// UUID, or serial number of FAT.
+    /// UUID, or serial number of FAT; empty where it is not known.
     pub uuid: String,
+    /// How full it is, where that is known.
+    #[serde(flatten)]
+    pub usage: Option<Usage>,
+}
+
+/// How full a file system is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Usage {
     /// Bytes of a block or cluster.
     pub block_size: u64,
     /// Blocks or clusters.
@@ -99,17 +118,23 @@ pub struct Inodes {
 }
 
 impl PartitionReport {
-    pub(super) fn new(partition: &Partition, filesystem: Option<FileSystemReport>, damage: Option<String>) -> Self {
+    pub(super) fn new(part: &Part, filesystem: Option<FileSystemReport>, unread: Option<String>) -> Self {
+        let (type_guid, type_id) = match part.kind {
+            PartKind::Gpt(guid) => (Some(guid.to_string()), None),
+            PartKind::Mbr(os_type) => (None, Some(format!("{:02x}", os_type.0))),
+            PartKind::Whole => (None, None),
+        };
         Self {
-            number: partition.number,
-            name: partition.name.clone(),
-            type_name: partition.type_guid.type_name(),
-            type_guid: partition.type_guid.to_string(),
-            guid: partition.guid.to_string(),
-            start: partition.start,
-            size: partition.len,
+            number: part.number,
+            name: part.name.clone(),
+            type_name: part.kind.name(),
+            type_guid,
+            type_id,
+            guid: part.uuid.clone(),
+            start: part.start,
+            size: part.len,
             filesystem,
-            damage,
+            unread,
         }
     }
 }
@@ -117,13 +142,15 @@ impl PartitionReport {
 impl FileSystemReport {
     pub(super) fn of_ext4(found: &FileSystem) -> Self {
         Self {
-            kind: "ext4",
+            kind: ext_kind(&found.features),
             label: String::from_utf8_lossy(&found.label).into_owned(),
-            uuid: uuid(&found.uuid),
-            block_size: found.block_size,
-            blocks: found.blocks,
-            free_blocks: found.free_blocks,
-            inodes: Some(Inodes { total: found.inodes, free: found.free_inodes }),
+            uuid: signature::hyphenated(&found.uuid),
+            usage: Some(Usage {
+                block_size: found.block_size,
+                blocks: found.blocks,
+                free_blocks: found.free_blocks,
+                inodes: Some(Inodes { total: found.inodes, free: found.free_inodes }),
+            }),
         }
     }
 
@@ -132,18 +159,45 @@ impl FileSystemReport {
             kind: found.kind,
             label: found.label.clone(),
             uuid: format!("{:04X}-{:04X}", found.volume_id >> 16, found.volume_id & 0xFFFF),
-            block_size: found.cluster_size.into(),
-            blocks: found.clusters.into(),
-            free_blocks: found.free_clusters.into(),
-            inodes: None,
+            usage: Some(Usage {
+                block_size: found.cluster_size.into(),
+                blocks: found.clusters.into(),
+                free_blocks: found.free_clusters.into(),
+                inodes: None,
+            }),
         }
+    }
+
+    pub(super) fn of_signature(found: &Signature) -> Self {
+        Self { kind: found.name, label: found.label.clone(), uuid: found.uuid.clone(), usage: None }
     }
 }
 
-/// The 16 bytes in the order and grouping in which `blkid` shows them.
-fn uuid(bytes: &[u8; 16]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+/// What `blkid` calls a file system with these features: ext3 has a journal, and ext4 what ext3 did not know.
+fn ext_kind(features: &[&str]) -> &'static str {
+    const EXT3: [&str; 12] = [
+        "dir_prealloc",
+        "imagic_inodes",
+        "has_journal",
+        "ext_attr",
+        "resize_inode",
+        "dir_index",
+        "filetype",
+        "needs_recovery",
+        "meta_bg",
+        "sparse_super",
+        "large_file",
+        "btree_dir",
+    ];
+    // Compatible features leave ext3 what it is.
+    const COMPATIBLE: [&str; 4] = ["sparse_super2", "fast_commit", "stable_inodes", "orphan_file"];
+    if features.iter().any(|feature| !EXT3.contains(feature) && !COMPATIBLE.contains(feature)) {
+        "ext4"
+    } else if features.contains(&"has_journal") {
+        "ext3"
+    } else {
+        "ext2"
+    }
 }
 
 impl fmt::Display for Report {
@@ -158,7 +212,14 @@ impl fmt::Display for Report {
         for note in &self.notes {
             writeln!(f, "note          {note}")?;
         }
-        writeln!(f, "disk GUID     {}", self.disk_guid)?;
+        match (&self.disk_guid, &self.disk_signature) {
+            (Some(guid), _) => writeln!(f, "disk GUID     {guid}")?,
+            (None, Some(signature)) => writeln!(f, "disk id       {signature}, MBR partition table")?,
+            (None, None) => writeln!(f, "partitions    none: one file system takes the whole disk")?,
+        }
+        if self.sector_size != 512 {
+            writeln!(f, "sectors       of {} bytes", self.sector_size)?;
+        }
         self.partitions.iter().try_for_each(|partition| write!(f, "{partition}"))
     }
 }
@@ -178,42 +239,44 @@ impl fmt::Display for System {
 
 impl fmt::Display for PartitionReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = self.type_name.unwrap_or(&self.type_guid);
+        let id = self.type_guid.as_deref().or(self.type_id.as_deref()).unwrap_or_default();
+        let kind = self.type_name.unwrap_or(id);
         write!(f, "partition {:<3} {kind}, {} at {}", self.number, Size(self.size), Size(self.start))?;
         if !self.name.is_empty() {
             write!(f, ", name {:?}", self.name)?;
         }
-        writeln!(f, ", GUID {}", self.guid)?;
-        if let Some(damage) = &self.damage {
-            writeln!(f, "              unreadable: {damage}")?;
+        match (self.guid.is_empty(), self.type_id.is_some()) {
+            (true, _) => writeln!(f)?,
+            (false, false) => writeln!(f, ", GUID {}", self.guid)?,
+            (false, true) => writeln!(f, ", id {}", self.guid)?,
         }
-        let Some(filesystem) = &self.filesystem else { return Ok(()) };
-        let used = filesystem.blocks.saturating_sub(filesystem.free_blocks);
-        let bytes = |blocks: u64| Size(blocks.saturating_mul(filesystem.block_size));
-        write!(f, "              {}, {} of {} used", filesystem.kind, bytes(used), bytes(filesystem.blocks))?;
-        if let Some(inodes) = &filesystem.inodes {
-            write!(f, ", {} of {} inodes", inodes.total.saturating_sub(inodes.free), inodes.total)?;
+        if let Some(filesystem) = &self.filesystem {
+            writeln!(f, "              {filesystem}")?;
         }
-        if !filesystem.label.is_empty() {
-            write!(f, ", label {:?}", filesystem.label)?;
+        if let Some(reason) = &self.unread {
+            writeln!(f, "              not read: {reason}")?;
         }
-        writeln!(f, ", UUID {}", filesystem.uuid)
+        Ok(())
     }
 }
 
-/// Bytes in the largest binary unit that leaves at least one, with one decimal.
-struct Size(u64);
-
-impl fmt::Display for Size {
+impl fmt::Display for FileSystemReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-        match units.into_iter().find(|(unit, _)| self.0 >= *unit) {
-            Some((unit, name)) => {
-                let tenth = (self.0 % unit) * 10 / unit;
-                write!(f, "{}.{tenth} {name}", self.0 / unit)
+        f.write_str(self.kind)?;
+        if let Some(Usage { block_size, blocks, free_blocks, inodes }) = &self.usage {
+            let bytes = |blocks: u64| Size(blocks.saturating_mul(*block_size));
+            write!(f, ", {} of {} used", bytes(blocks.saturating_sub(*free_blocks)), bytes(*blocks))?;
+            if let Some(inodes) = inodes {
+                write!(f, ", {} of {} inodes", inodes.total.saturating_sub(inodes.free), inodes.total)?;
             }
-            None => write!(f, "{} B", self.0),
         }
+        if !self.label.is_empty() {
+            write!(f, ", label {:?}", self.label)?;
+        }
+        if !self.uuid.is_empty() {
+            write!(f, ", UUID {}", self.uuid)?;
+        }
+        Ok(())
     }
 }
 
@@ -222,9 +285,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_and_uuids_are_shown() {
-        let shown = [0, 1023, 1024, 1536, 3 << 30, u64::MAX].map(|len| Size(len).to_string());
-        assert_eq!(shown, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "3.0 GiB", "16777215.9 TiB"]);
-        assert_eq!(uuid(&[0xAB; 16]), "abababab-abab-abab-abab-abababababab");
+    fn ext_file_systems_are_called_as_blkid_calls_them() {
+        let ext2 = ["ext_attr", "resize_inode", "dir_index", "filetype", "sparse_super", "large_file"];
+        assert_eq!(ext_kind(&ext2), "ext2");
+        assert_eq!(ext_kind(&[&ext2[..], &["has_journal"]].concat()), "ext3");
+        assert_eq!(ext_kind(&[&ext2[..], &["has_journal", "extent"]].concat()), "ext4");
+        assert_eq!(ext_kind(&[&ext2[..], &["metadata_csum"]].concat()), "ext4");
     }
 }

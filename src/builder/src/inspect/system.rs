@@ -3,31 +3,45 @@
 use std::collections::BTreeMap;
 
 use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::layout::Part;
 use vmbake_disk::tree::{Kind, Tree, TreeError};
 
-use super::System;
-use crate::boot::first_entry;
+use super::{DiskImage, InspectError, System};
+use crate::boot::{self, BootPlace, first_entry};
 
 /// Largest text file that is read for a report. Debian's grub.cfg has some 10 KiB.
 const MAX_TEXT: u64 = 1 << 20;
 
-/// What a report looks at.
-pub(super) const WANTS: [Want<'static>; 4] = [
-    Want { path: b"/etc/os-release", reach: Reach::Node },
-    Want { path: b"/usr/lib/os-release", reach: Reach::Node },
-    Want { path: b"/boot/grub/grub.cfg", reach: Reach::Node },
-    Want { path: b"/boot", reach: Reach::Entries },
-];
+/// What a report looks at in the root file system.
+const WANTS: [Want<'static>; 2] =
+    [Want { path: b"/etc/os-release", reach: Reach::Node }, Want { path: b"/usr/lib/os-release", reach: Reach::Node }];
 
-pub(super) fn read(tree: &Tree) -> Result<System, TreeError> {
-    let mut os_release = os_release(tree)?;
-    Ok(System {
+/// What the root partition says, and where `/boot` is a partition of its own, what that says. Tells too what was not read.
+pub(super) fn read(image: &DiskImage, root: &Part) -> Result<(System, Option<InspectError>), InspectError> {
+    let failed = |error| InspectError::Tree { path: image.path().to_owned(), error };
+    let tree = image.tree(root, Some(&[&WANTS[..], &boot::WANTS].concat()))?;
+    let mut os_release = os_release(&tree).map_err(failed)?;
+    let mut system = System {
         pretty_name: os_release.remove("PRETTY_NAME"),
         image_id: os_release.remove("IMAGE_ID"),
         image_version: os_release.remove("IMAGE_VERSION"),
-        kernels: kernels(tree),
-        command_line: text(tree, b"/boot/grub/grub.cfg")?.as_deref().and_then(first_entry).map(|entry| entry.cmdline),
-    })
+        ..System::default()
+    };
+    let unread = read_boot(image, &BootPlace::find(image, root, &tree), &mut system).err();
+    Ok((system, unread))
+}
+
+fn read_boot(image: &DiskImage, place: &BootPlace<'_>, system: &mut System) -> Result<(), InspectError> {
+    let wants = [
+        Want { path: place.config.as_bytes(), reach: Reach::Node },
+        Want { path: place.dir.as_bytes(), reach: Reach::Entries },
+    ];
+    let tree = image.tree(place.part, Some(&wants))?;
+    system.kernels = kernels(&tree, place.dir);
+    let menu = text(&tree, place.config.as_bytes());
+    let menu = menu.map_err(|error| InspectError::Tree { path: image.path().to_owned(), error })?;
+    system.command_line = menu.as_deref().and_then(first_entry).map(|entry| entry.cmdline);
+    Ok(())
 }
 
 /// The assignments of `/etc/os-release`, which is where os-release(5) has programs look first, or of `/usr/lib/os-release`.
@@ -58,9 +72,9 @@ fn unquote(value: &str) -> String {
     unquoted
 }
 
-/// Versions of the kernels in `/boot`, sorted as the directory is.
-fn kernels(tree: &Tree) -> Vec<String> {
-    let boot = tree.resolve(b"/boot").map(|id| &tree.inode(id).kind);
+/// Versions of the kernels in a directory, sorted as that is.
+fn kernels(tree: &Tree, dir: &str) -> Vec<String> {
+    let boot = tree.resolve(dir.as_bytes()).map(|id| &tree.inode(id).kind);
     let Ok(Kind::Directory(entries)) = boot else { return Vec::new() };
     let versions = entries.keys().filter_map(|name| name.strip_prefix(b"vmlinuz-"));
     versions.map(|version| String::from_utf8_lossy(version).into_owned()).collect()

@@ -6,12 +6,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vmbake_disk::disk::{self, Arch, AssembleError};
+use vmbake_disk::disk::Arch;
 use vmbake_disk::image::{Format, Image, ImageError};
+use vmbake_disk::layout::{Layout, LayoutError};
 use vmbake_disk::source::ReadAt;
 
+use super::Options;
 use super::scratch::{Scratch, ScratchError};
 use crate::boot::{BootError, Menu};
+use crate::inspect::InspectError;
 
 /// Why an image is not booted.
 #[derive(Debug, thiserror::Error)]
@@ -22,8 +25,8 @@ pub enum GuestError {
     #[error("{path}: cannot open the image")]
     Open { path: PathBuf, source: io::Error },
     #[error("{path}: not the image of a disk that boots")]
-    Disk { path: PathBuf, source: AssembleError },
-    #[error("{path}: its architecture is not known: the root partition has the type of any Linux file system")]
+    Disk { path: PathBuf, source: LayoutError },
+    #[error("{path}: its architecture is not known: the types of its partitions do not tell")]
     UnknownArch { path: PathBuf },
     #[error(transparent)]
     Kernel(#[from] BootError),
@@ -37,13 +40,18 @@ impl GuestError {
             Self::Image(ImageError::Corrupt { .. } | ImageError::Decompress { .. }) => {
                 "the file is damaged or incomplete: `sha256sum -c SHA256SUMS` where there is one, else fetch or bake it again"
             }
+            Self::Image(error) => return error.hint(),
             Self::Disk { .. } => {
-                "an image is raw or qcow2, with a GUID partition table and one root partition; `vmbake inspect` says what \
-                 is on it, `qemu-img convert` makes qcow2 of other formats"
+                "an image is raw or qcow2, with a GUID partition table and a root partition; `vmbake inspect` says what is on it"
             }
             Self::UnknownArch { .. } => {
-                "give the root partition the type of a root: `sgdisk --typecode=1:8304` for amd64, 1:8305 for arm64"
+                "give the root partition the type of a root: `sgdisk --typecode=1:8304` for amd64, 1:8305 for arm64; an MBR has no \
+                 such types"
             }
+            Self::Kernel(BootError::Image {
+                source: InspectError::Layout { error: LayoutError::SeveralRoots { .. }, .. },
+                ..
+            }) => "--partition N chooses one of them",
             Self::Kernel(_) => "--firmware bios or uefi starts what the image itself starts",
             Self::Scratch(error) => return error.hint(),
             _ => return None,
@@ -76,12 +84,18 @@ impl Guest {
             Err(source) => return Err(GuestError::Open { path, source }),
         };
         let (format, size) = (image.format(), image.len());
-        match disk::open(Arc::new(image)) {
-            Ok(base) => match base.arch() {
-                Some(arch) => Ok(Self { path, file, format, size, arch }),
-                None => Err(GuestError::UnknownArch { path }),
-            },
-            Err(source) => Err(GuestError::Disk { path, source }),
+        let layout = match Layout::read(Arc::new(image)) {
+            Ok(layout) => layout,
+            Err(source) => return Err(GuestError::Disk { path, source }),
+        };
+        // Of several roots all are for one machine, or nobody can tell.
+        let mut arches = layout.parts().iter().filter_map(|part| Arch::of(part.kind));
+        match (arches.next(), arches.next()) {
+            (Some(arch), None) => Ok(Self { path, file, format, size, arch }),
+            (Some(arch), Some(other)) if arch == other && arches.all(|other| arch == other) => {
+                Ok(Self { path, file, format, size, arch })
+            }
+            _ => Err(GuestError::UnknownArch { path }),
         }
     }
 
@@ -94,14 +108,18 @@ impl Guest {
         })
     }
 
-    /// The kernel of the first menu entry, its initial RAM disk, and its command line with `append`.
-    pub fn kernel(&self, append: Option<&str>, scratch: &Scratch) -> Result<Kernel, GuestError> {
-        let menu = Menu::open(&self.path)?;
+    /// The kernel of the first menu entry, its initial RAM disk, and its command line with what is added.
+    pub fn kernel(&self, options: &Options, scratch: &Scratch) -> Result<Kernel, GuestError> {
+        let menu = Menu::open(&self.path, options.partition)?;
         let extract = |name: &str| -> Result<File, GuestError> {
             let copied = scratch.copy(&mut menu.file(name)?)?;
             Ok(copied.map_err(|source| menu.unreadable(name, source))?)
         };
-        let cmdline = [Some(menu.cmdline.as_str()), append].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let cmdline = [Some(menu.cmdline.as_str()), options.append.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" ");
         Ok(Kernel { kernel: extract(&menu.kernel)?, initrd: extract(&menu.initrd)?, cmdline })
     }
 }

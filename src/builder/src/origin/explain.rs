@@ -56,9 +56,24 @@ pub enum ExplainError {
     Removed { path: String, layer: String },
 }
 
-/// Tells where `path` of the image came from: by the record inside the image, or by the one in file `record`. A record
+impl ExplainError {
+    /// The error that this one only passes on.
+    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Inspect(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Tells where `path` of the image's root file system came from, or of that of `partition`: by the record inside the image, or by the one in file `record`. A record
 /// that stands beside the image must be the one inside.
-pub fn explain(image: &Path, path: &[u8], record: Option<&Path>) -> Result<Explanation, ExplainError> {
+pub fn explain(
+    image: &Path,
+    partition: Option<u32>,
+    path: &[u8],
+    record: Option<&Path>,
+) -> Result<Explanation, ExplainError> {
     let wants = [
         Want { path, reach: Reach::Node },
         Want { path: RECORD.as_bytes(), reach: Reach::Node },
@@ -66,7 +81,7 @@ pub fn explain(image: &Path, path: &[u8], record: Option<&Path>) -> Result<Expla
         Want { path: b"/etc/passwd", reach: Reach::Node },
         Want { path: b"/etc/group", reach: Reach::Node },
     ];
-    let tree = open_some(image, None, &[&wants[..], &packages::WANTS].concat())?;
+    let tree = open_some(image, partition, &[&wants[..], &packages::WANTS].concat())?;
     let record = match record {
         Some(file) => Some(read_record(file)?),
         None => own_record(image, &tree)?,

@@ -9,7 +9,7 @@ impl Resolver<'_> {
     /// Resolves the published base image, and reads how it boots.
     pub fn os_image(&self, place: Place<'_>) -> Result<(Dependency, Boot), ResolveError> {
         let (image, downloaded) = self.file(place, &place.system.image)?;
-        let boot = boot::read(&self.store.path(&downloaded.digest))?;
+        let boot = boot::read(&self.store.path(&downloaded.digest), None)?;
         Ok((image, boot))
     }
 

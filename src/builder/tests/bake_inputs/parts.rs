@@ -94,7 +94,7 @@ fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Err
     let supply = Supply { store: &store, sources: &sources, client: None, threads };
     let fetched = fetch(&manifest, &supply, &Progress::new(true))?;
     // Its disk is not asked for: the tree is given.
-    fs::write(dir.path().join("base"), "")?;
+    fs::write(dir.path().join("base"), [0; 512])?;
     let base_file = open_base_file(&manifest, &dir.path().join("base"))?;
     let (artifacts, base_file) = check(fetched, base_file, &store, threads)?;
     let (staged, _) = prepare(Plan::new(layers, &manifest)?, artifacts, base_file, None, &store, threads)?;

@@ -22,13 +22,13 @@ fn a_bad_image_is_told_before_qemu_is_looked_for() {
     run("qemu-img", &["create", "-f", "qcow2", "-F", "raw", "-b", "disk.raw", lab.path("top.qcow2").to_str().unwrap()]);
     for (image, reason, hint) in [
         ("absent", "absent: cannot open the image", ""),
-        ("tmp", "tmp: not a regular file", ""),
-        ("text", "text: not the image of a disk that boots", "raw or qcow2"),
+        ("tmp", "tmp: is a directory, not a disk image", "name the image file"),
+        ("text", "text: is a text file", "`head text` shows it"),
         ("zeros", "zeros: not the image of a disk that boots", "raw or qcow2"),
         ("half.raw", "half.raw: not the image of a disk that boots", "raw or qcow2"),
         ("half.qcow2", "half.qcow2: corrupt qcow2 image", "damaged or incomplete"),
         ("top.qcow2", "backing file", ""),
-        ("esp.raw", "no root partition", "one root partition"),
+        ("esp.raw", "esp.raw: its architecture is not known", "sgdisk --typecode=1:8304"),
         ("linux.raw", "linux.raw: its architecture is not known", "sgdisk --typecode=1:8304"),
     ] {
         let said = lab.refused(&[image]);
@@ -45,6 +45,19 @@ fn what_is_missing_is_named_with_its_package() {
     }
     let lab = Lab::new();
     lab.disk("arm.raw", ARM64);
+    lab.disk("two.raw", AMD64);
+    let two = lab.path("two.raw");
+    run(
+        "sgdisk",
+        &[
+            "--delete=1",
+            "--new=1:2048:4095",
+            "--typecode=1:8304",
+            "--new=2:4096:0",
+            "--typecode=2:8304",
+            two.to_str().unwrap(),
+        ],
+    );
     for (image, program, package) in [
         ("disk.raw", "qemu-system-x86_64 is not on PATH", "hint: apt-get install qemu-system-x86\n"),
         ("arm.raw", "qemu-system-aarch64 is not on PATH", "hint: apt-get install qemu-system-arm\n"),
@@ -56,6 +69,8 @@ fn what_is_missing_is_named_with_its_package() {
         (&["arm.raw", "--firmware", "bios"][..], "no BIOS for arm64 exists"),
         (&["arm.raw", "--accel", "kvm", "--firmware", "direct"], "cannot read the image"),
         (&["disk.raw", "--firmware", "direct"], "cannot read the image"),
+        (&["two.raw", "--firmware", "direct"], "more than one partition can be the root file system: 1 ("),
+        (&["two.raw", "--firmware", "direct", "--partition", "3"], "no partition 3 on the disk, it has 1, 2"),
         (&["disk.raw", "--user-data", "absent"], "absent: cannot read"),
     ] {
         let output = lab.command(args).output().unwrap();

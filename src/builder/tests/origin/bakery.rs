@@ -46,6 +46,13 @@ pub fn bake(request: &Request) -> Result<Baked, BakeError> {
     Ok(baked.remove(0))
 }
 
+/// The base alone, in `dir`.
+pub fn base_of(dir: &Path) -> PathBuf {
+    let base = dir.join("base.raw");
+    image::write_disk(&base_tree(), &base);
+    base
+}
+
 /// The same base as qcow2, in `dir`.
 pub fn qcow2_base(dir: &Path) -> PathBuf {
     let (raw, qcow2) = (dir.join("base.raw"), dir.join("base.qcow2"));
@@ -66,6 +73,7 @@ pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> Request 
         arch: "amd64".to_owned(),
         manifest,
         base: Some(base),
+        partition: None,
         layers: Some(dir.join("layers")),
         store,
         sources: Sources::load(None).unwrap(),

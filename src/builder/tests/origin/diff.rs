@@ -59,7 +59,7 @@ fn sample(new: bool) -> Tree {
 }
 
 fn compare(from: &Path, to: &Path, times: bool) -> Difference {
-    diff(from, to, Options { times, threads: NonZeroUsize::new(2).unwrap() }).unwrap()
+    diff(from, to, Options { partition: None, times, threads: NonZeroUsize::new(2).unwrap() }).unwrap()
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn disks_are_compared_by_blocks() {
         file(tree, RECORD, &record.replace(&tool, &other));
         file(tree, "/usr/bin/tool", &"other".repeat(60_000));
     });
-    let found = diff_blocks(&old, &new, NonZeroUsize::new(2).unwrap()).unwrap();
+    let found = diff_blocks(&old, &new, None, NonZeroUsize::new(2).unwrap()).unwrap();
     let (a, b) = (fs::read(&old).unwrap(), fs::read(&new).unwrap());
     let counts = |share: Share| [share.shared, share.from, share.to];
     assert_eq!(counts(found.clusters), pieces(&a, &b, 64 << 10));

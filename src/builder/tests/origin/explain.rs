@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use vmbake::inspect::open_root;
+use vmbake::inspect::open_tree;
 use vmbake::manifest::Digest;
 use vmbake::origin::{Content, RECORD, Record, explain};
 
@@ -26,7 +26,7 @@ fn a_record_is_made_inside_and_beside_the_image() {
     let sums = fs::read_to_string(out.join("SHA256SUMS")).unwrap();
     assert!(sums.contains(&format!("{}  tools.o.amd64.origin.json\n", Digest::of(&beside).hex())), "{sums}");
 
-    let (tree, _) = open_root(&out.join("tools.o.amd64.raw")).unwrap();
+    let tree = open_tree(&out.join("tools.o.amd64.raw"), None).unwrap();
     assert_eq!(tree.read(RECORD.as_bytes(), 1 << 20).unwrap(), beside);
     let inode = tree.inode(tree.resolve(RECORD.as_bytes()).unwrap());
     assert_eq!((inode.meta.mode, inode.meta.uid, inode.meta.gid), (0o644, 0, 0));
@@ -74,7 +74,7 @@ fn paths_are_explained_to_the_signer() {
     let dir = tempfile::tempdir().unwrap();
     let (_, out) = baked(dir.path(), 1);
     let image = out.join("tools.o.amd64.raw");
-    let said = |path: &str| explain(&image, path.as_bytes(), None).map(|found| found.to_string());
+    let said = |path: &str| explain(&image, None, path.as_bytes(), None).map(|found| found.to_string());
     let layer = "layer     tools 7, sha256:";
     for (path, expected) in [
         (
@@ -135,7 +135,7 @@ fn changed_images_and_records_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let (_, out) = baked(dir.path(), 1);
     let image = out.join("tools.o.amd64.raw");
-    let (tree, _) = open_root(&image).unwrap();
+    let tree = open_tree(&image, None).unwrap();
     let record = String::from_utf8(tree.read(RECORD.as_bytes(), 1 << 20).unwrap()).unwrap();
     let manifest = String::from_utf8(tree.read(MANIFEST.as_bytes(), 1 << 20).unwrap()).unwrap();
     let tool = String::from_utf8(TOOL.to_vec()).unwrap();
@@ -170,10 +170,10 @@ fn changed_images_and_records_are_told() {
             let kind = content(tree, new.as_bytes());
             put(tree, path.as_bytes(), kind);
         });
-        let result = explain(&changed, b"/usr/bin/tool", None);
+        let result = explain(&changed, None, b"/usr/bin/tool", None);
         if expected.is_empty() {
             assert_eq!(result.unwrap().content, Some(Content::Matches), "another file does not matter");
-            let error = explain(&changed, path.as_bytes(), None).unwrap_err().to_string();
+            let error = explain(&changed, None, path.as_bytes(), None).unwrap_err().to_string();
             assert!(error.contains("but artifact firstboot is sha256:"), "{error}");
         } else {
             let error = result.unwrap_err().to_string();
@@ -194,7 +194,7 @@ fn a_record_beside_the_image_is_used_or_compared() {
     let beside = out.join("tools.o.amd64.origin.json");
     let bare = dir.path().join("bare.raw");
     change(&image, &bare, |tree| assert!(tree.remove(RECORD.as_bytes()).unwrap()));
-    let asked = |image: &Path, record| explain(image, b"/usr/bin/tool", record);
+    let asked = |image: &Path, record| explain(image, None, b"/usr/bin/tool", record);
 
     let unknown = asked(&bare, None).unwrap();
     assert!((!unknown.recorded, unknown.layer.is_none(), unknown.base.is_none()) == (true, true, true));
@@ -209,7 +209,7 @@ fn a_record_beside_the_image_is_used_or_compared() {
     let said = vmbake(&["explain", image.to_str().unwrap(), "/etc/os-release"]);
     assert_eq!(said.status.code(), Some(1));
     assert!(text(&said.stderr).contains("hint: --record"), "{}", text(&said.stderr));
-    let by_choice = explain(&image, b"/etc/os-release", Some(&beside)).unwrap();
+    let by_choice = explain(&image, None, b"/etc/os-release", Some(&beside)).unwrap();
     assert_eq!(by_choice.layer.unwrap().name, "tools");
 
     fs::write(&beside, "{}").unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use vmbake::inspect::open_root;
+use vmbake::inspect::open_tree;
 use vmbake_disk::disk;
 use vmbake_disk::ext4::{self, Size, VolumeOptions};
 use vmbake_disk::image::{Format, Image};
@@ -71,7 +71,7 @@ pub fn write_disk(tree: &Tree, out: &Path) {
 
 /// Writes a copy of the image at `from` whose tree was changed by `edit`.
 pub fn change(from: &Path, out: &Path, edit: impl FnOnce(&mut Tree)) {
-    let (mut tree, _) = open_root(from).unwrap();
+    let mut tree = open_tree(from, None).unwrap();
     edit(&mut tree);
     write_onto(from, &tree, out);
 }
@@ -79,7 +79,7 @@ pub fn change(from: &Path, out: &Path, edit: impl FnOnce(&mut Tree)) {
 fn write_onto(disk: &Path, tree: &Tree, out: &Path) {
     let image = Image::open(disk).unwrap();
     let len = image.len();
-    let base = disk::open(Arc::new(image)).unwrap();
+    let base = disk::open(Arc::new(image), None).unwrap();
     let options = VolumeOptions {
         size: Size::Exact(disk::root_len(&base, len).unwrap()),
         uuid: [1; 16],

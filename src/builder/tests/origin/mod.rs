@@ -8,3 +8,4 @@ mod rebake;
 mod diff;
 mod decoded;
 mod again;
+mod bases;

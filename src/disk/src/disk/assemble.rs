@@ -2,14 +2,16 @@
 //!
 //! Everything but the root partition and the partition table is a range of the base and never decoded: boot code of
 //! the MBR, BIOS boot partition, EFI system partition, any others, each at its place. What stands in no partition
-//! is not carried over: a boot loader in such a gap (U-Boot, GRUB without a BIOS boot partition) would be lost. The root
-//! partition must be the last on the disk; it takes all that is left.
+//! is not carried over: a boot loader in such a gap (U-Boot, GRUB without a BIOS boot partition) would be lost. A root
+//! partition that is the last on the disk takes all that is left. One with another behind it keeps its length, and the disk
+//! its size.
 
 use std::io;
 use std::sync::Arc;
 
 use crate::disk::Disk;
 use crate::gpt::{self, GptError, Guid, Partition, Table};
+use crate::layout::{Layout, LayoutError, PartKind, Scheme, Size};
 use crate::source::{Extent, Map, ReadAt, Sources, Window};
 
 /// Partition ends are multiples of this, as partition tools make them.
@@ -20,25 +22,39 @@ const ALIGN: u64 = 1 << 20;
 #[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum AssembleError {
     #[error(transparent)]
+    Layout(#[from] LayoutError),
+    #[error(transparent)]
     Gpt(#[from] GptError),
     #[error("no partition {number} on the disk")]
     NoPartition { number: u32 },
     #[error("cannot open partition {number}")]
     Window { number: u32, source: io::Error },
-    #[error("no root partition: none has the type of a root, and {found} instead of 1 have the type Linux filesystem")]
-    NoRoot { found: usize },
-    #[error("refused: partitions {a} and {b} both have the type of a root file system")]
-    TwoRoots { a: u32, b: u32 },
+    #[error("refused: an MBR partition table; a base is a disk with a GUID partition table")]
+    Mbr,
+    #[error("refused: {name} without a partition table; a base is a whole disk")]
+    NoTable { name: &'static str },
     #[error(
-        "refused: partition {other} stands behind the root partition {root}, which has to be the last to be resized"
+        "refused: partition {other} ({kind}) stands behind the root partition {root}: the disk stays as large as the base, \
+         {}, and cannot become {}", Size(*len), Size(*wanted)
     )]
-    RootNotLast { root: u32, other: u32 },
+    InTheWay { root: u32, other: u32, kind: String, len: u64, wanted: u64 },
     #[error("refused: a disk of {len} bytes is too small, at least {min} are needed")]
     DiskTooSmall { len: u64, min: u64 },
     #[error("refused: a disk of {len} bytes is not made of whole sectors of 512 bytes")]
     DiskUnaligned { len: u64 },
     #[error("refused: the root file system has {len} bytes, the root partition {room}")]
     RootTooLarge { len: u64, room: u64 },
+}
+
+impl AssembleError {
+    /// The error that this one only passes on.
+    pub fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Layout(error) => Some(error),
+            Self::Gpt(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// Which processor a disk was made for, as told by the type of its root partition.
@@ -56,6 +72,15 @@ impl Arch {
         match self {
             Self::Amd64 => "amd64",
             Self::Arm64 => "arm64",
+        }
+    }
+
+    /// The architecture whose root partitions are of that kind.
+    pub fn of(kind: PartKind) -> Option<Self> {
+        match kind {
+            PartKind::Gpt(Guid::ROOT_X86_64) => Some(Self::Amd64),
+            PartKind::Gpt(Guid::ROOT_ARM64) => Some(Self::Arm64),
+            _ => None,
         }
     }
 }
@@ -95,6 +120,14 @@ impl BaseDisk {
         self.arch
     }
 
+    /// What is wrong with its partition table and does not stop anybody: each sentence is about the disk.
+    pub fn notes(&self) -> Vec<String> {
+        let Table { used_backup, backup_damage, .. } = &self.table;
+        let used = used_backup.as_ref().map(|why| format!("the backup partition table is used: {why}"));
+        let damage = backup_damage.as_ref().map(|why| format!("the backup partition table is unusable: {why}"));
+        used.into_iter().chain(damage).collect()
+    }
+
     /// The bytes of one partition.
     pub fn partition_source(&self, number: u32) -> Result<Arc<dyn ReadAt>, AssembleError> {
         let partition = self.table.partition(number).ok_or(AssembleError::NoPartition { number })?;
@@ -107,31 +140,36 @@ impl BaseDisk {
     }
 }
 
-/// Reads the partition table of a disk and finds its root partition: the one with a root's type, else the only
-/// one with the type Linux filesystem.
-pub fn open(source: Arc<dyn ReadAt>) -> Result<BaseDisk, AssembleError> {
-    let table = gpt::read(source.as_ref())?;
-    let of = |wanted: &[Guid]| -> Vec<&Partition> {
-        table.partitions.iter().filter(|partition| wanted.contains(&partition.type_guid)).collect()
+/// Reads the partition table of a disk and finds its root partition as [`Layout::root`] does. Only a disk is accepted whose
+/// table can be written again.
+pub fn open(source: Arc<dyn ReadAt>, chosen: Option<u32>) -> Result<BaseDisk, AssembleError> {
+    let layout = Layout::read(source.clone())?;
+    let table = match layout.scheme() {
+        Scheme::Gpt(table) if table.sector != gpt::SECTOR => {
+            return Err(GptError::SectorSize { found: table.sector }.into());
+        }
+        Scheme::Gpt(table) => Table::clone(table),
+        Scheme::Mbr(_) => return Err(AssembleError::Mbr),
+        Scheme::Whole(found) => return Err(AssembleError::NoTable { name: found.name }),
     };
-    let root = match (&of(&[Guid::ROOT_X86_64, Guid::ROOT_ARM64])[..], &of(&[Guid::LINUX])[..]) {
-        ([root], _) | ([], [root]) => (*root).clone(),
-        ([], others) => return Err(AssembleError::NoRoot { found: others.len() }),
-        ([a, b, ..], _) => return Err(AssembleError::TwoRoots { a: a.number, b: b.number }),
-    };
-    let arch = match root.type_guid {
-        Guid::ROOT_X86_64 => Some(Arch::Amd64),
-        Guid::ROOT_ARM64 => Some(Arch::Arm64),
-        _ => None,
-    };
+    let number = layout.root(chosen)?.number;
+    let root = table.partition(number).cloned().ok_or(AssembleError::NoPartition { number })?;
+    let arch = Arch::of(PartKind::Gpt(root.type_guid));
     Ok(BaseDisk { source, table, root, arch })
 }
 
-/// Length of the root partition on a disk of `disk_len` bytes: up to the backup table, its end aligned to 1 MiB.
+/// Length of the root partition on a disk of `disk_len` bytes: up to the backup table, its end aligned to 1 MiB; where another
+/// partition stands behind it, its own.
 pub fn root_len(base: &BaseDisk, disk_len: u64) -> Result<u64, AssembleError> {
     let root = &base.root;
     if let Some(other) = base.table.partitions.iter().find(|other| other.start > root.start) {
-        return Err(AssembleError::RootNotLast { root: root.number, other: other.number });
+        let len = base.source.len();
+        if disk_len == len {
+            return Ok(root.len);
+        }
+        let kind = other.type_guid.type_name().map_or_else(|| other.type_guid.to_string(), str::to_owned);
+        let (root, other) = (root.number, other.number);
+        return Err(AssembleError::InTheWay { root, other, kind, len, wanted: disk_len });
     }
     let tail = gpt::reserved_tail(&base.table);
     let end = disk_len.saturating_sub(tail) / ALIGN * ALIGN;
@@ -164,13 +202,16 @@ pub fn assemble(base: &BaseDisk, disk_len: u64, root: &Map, root_sources: &Sourc
     let metadata = sources.add(Arc::new([head, tail].concat()));
     let mut map = Map::hole(disk_len);
     map.push(Extent { at: 0, len: head_len, source: metadata, offset: 0 });
-    let mut carried: Vec<&Partition> = table.partitions.iter().filter(|p| p.number != base.root.number).collect();
-    carried.sort_by_key(|partition| partition.start);
-    for partition in carried {
-        map.push(Extent { at: partition.start, len: partition.len, source: disk, offset: partition.start });
-    }
-    for extent in root.extents() {
-        map.push(Extent { at: base.root.start + extent.at, ..*extent });
+    let mut partitions: Vec<&Partition> = table.partitions.iter().collect();
+    partitions.sort_by_key(|partition| partition.start);
+    for Partition { number, start, len, .. } in partitions {
+        if *number != base.root.number {
+            map.push(Extent { at: *start, len: *len, source: disk, offset: *start });
+            continue;
+        }
+        for extent in root.extents() {
+            map.push(Extent { at: start + extent.at, ..*extent });
+        }
     }
     map.push(Extent { at: disk_len - tail_len, len: tail_len, source: metadata, offset: head_len });
     Ok(Disk::new(map, sources))

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use gptman::{GPTHeader, GPTPartitionEntry};
 
-use super::{GptError, Guid, Mbr, Partition, SECTOR, SECTOR_LEN, Table, check_layout, read_sector};
+use super::{GptError, Guid, Mbr, Partition, SECTOR, SECTOR_LEN, Table, check_layout, offset, read_sector};
 use crate::source::ReadAt;
 
 /// Bytes of an entry. Larger ones are allowed by the specification and made by nobody.
@@ -16,6 +16,7 @@ const MAX_ENTRIES: u32 = 1024;
 pub(super) struct Copy {
     header: GPTHeader,
     partitions: Vec<Partition>,
+    sector: u64,
 }
 
 impl Copy {
@@ -29,8 +30,9 @@ impl Copy {
         Table {
             disk_guid: Guid(self.header.disk_guid),
             partitions: self.partitions,
-            first_usable: self.header.first_usable_lba.saturating_mul(SECTOR),
+            first_usable: self.header.first_usable_lba.saturating_mul(self.sector),
             capacity: self.header.number_of_partition_entries,
+            sector: self.sector,
             mbr,
             used_backup: None,
             backup_damage: None,
@@ -38,16 +40,16 @@ impl Copy {
     }
 }
 
-pub(super) fn read(source: &dyn ReadAt, lba: u64) -> Result<Copy, GptError> {
-    read_entries(source, read_header(source, lba)?)
+pub(super) fn read(source: &dyn ReadAt, sector: u64, lba: u64) -> Result<Copy, GptError> {
+    read_entries(source, sector, read_header(source, sector, lba)?)
 }
 
 /// Reads the header at `lba`; checks its signature, revision, size, checksum and place.
-pub(super) fn read_header(source: &dyn ReadAt, lba: u64) -> Result<GPTHeader, GptError> {
-    let sector = read_sector(source, lba)?;
-    let size = u64::from(u32::from_le_bytes([sector[12], sector[13], sector[14], sector[15]]));
-    let revision = u64::from(u32::from_le_bytes([sector[8], sector[9], sector[10], sector[11]]));
-    let header = GPTHeader::read_from(&mut Cursor::new(&sector[..])).map_err(|error| match error {
+pub(super) fn read_header(source: &dyn ReadAt, sector: u64, lba: u64) -> Result<GPTHeader, GptError> {
+    let bytes = read_sector(source, sector, lba)?;
+    let size = u64::from(u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]));
+    let revision = u64::from(u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]));
+    let header = GPTHeader::read_from(&mut Cursor::new(&bytes[..])).map_err(|error| match error {
         gptman::Error::InvalidChecksum(found, expected) => GptError::Checksum { what: "header", lba, expected, found },
         gptman::Error::InvalidRevision => {
             GptError::Unsupported { lba, what: "the revision", found: revision, expected: "1.0" }
@@ -64,7 +66,7 @@ pub(super) fn read_header(source: &dyn ReadAt, lba: u64) -> Result<GPTHeader, Gp
 }
 
 /// Reads and checks the entries of a checked header.
-pub(super) fn read_entries(source: &dyn ReadAt, header: GPTHeader) -> Result<Copy, GptError> {
+pub(super) fn read_entries(source: &dyn ReadAt, sector: u64, header: GPTHeader) -> Result<Copy, GptError> {
     let lba = header.primary_lba;
     let entry_len = header.size_of_partition_entry;
     if entry_len != ENTRY_LEN {
@@ -76,11 +78,9 @@ pub(super) fn read_entries(source: &dyn ReadAt, header: GPTHeader) -> Result<Cop
         return Err(GptError::Unsupported { lba, what: "the number of entries", found, expected: "1 to 1024" });
     }
     let start = header.partition_entry_lba;
-    let mut array = Vec::new();
-    for index in 0..array_sectors(count) {
-        let at = start.checked_add(index).ok_or(GptError::Corrupt { lba, what: "the entry array", found: start })?;
-        array.extend(read_sector(source, at)?);
-    }
+    let mut array = vec![0; count as usize * ENTRY_LEN as usize];
+    let read = source.read_exact_at(&mut array, offset(sector, start)?);
+    read.map_err(|source| GptError::Read { lba: start, source })?;
     // gptman reads more bytes than it decodes (the size of its own struct), behind the last entry too.
     array.resize(array.len() + SECTOR_LEN, 0);
     let entries = array.windows(2 * ENTRY_LEN as usize).step_by(ENTRY_LEN as usize).take(count as usize);
@@ -91,20 +91,21 @@ pub(super) fn read_entries(source: &dyn ReadAt, header: GPTHeader) -> Result<Cop
         return Err(GptError::Checksum { what: "entry array", lba: start, expected, found });
     }
     let partitions = (1..).zip(&entries).filter(|(_, entry)| entry.is_used());
-    let partitions = partitions.map(|(number, entry)| partition(lba, number, entry)).collect::<Result<Vec<_>, _>>()?;
-    let end = source.len() / SECTOR;
-    check_layout(&partitions, header.first_usable_lba, header.last_usable_lba.min(end.saturating_sub(1)))?;
-    Ok(Copy { header, partitions })
+    let partitions =
+        partitions.map(|(number, entry)| partition(sector, lba, number, entry)).collect::<Result<Vec<_>, _>>()?;
+    let end = source.len() / sector;
+    check_layout(&partitions, sector, header.first_usable_lba, header.last_usable_lba.min(end.saturating_sub(1)))?;
+    Ok(Copy { header, partitions, sector })
 }
 
-/// Sectors that an array of `count` entries takes.
+/// Sectors of 512 bytes that an array of `count` entries takes.
 pub(super) fn array_sectors(count: u32) -> u64 {
     (u64::from(count) * u64::from(ENTRY_LEN)).div_ceil(SECTOR)
 }
 
-fn partition(lba: u64, number: u32, entry: &GPTPartitionEntry) -> Result<Partition, GptError> {
+fn partition(sector: u64, lba: u64, number: u32, entry: &GPTPartitionEntry) -> Result<Partition, GptError> {
     let (first, last) = (entry.starting_lba, entry.ending_lba);
-    let bytes = |lba: u64| lba.checked_mul(SECTOR);
+    let bytes = |lba: u64| lba.checked_mul(sector);
     let end = last.checked_add(1).and_then(bytes);
     let (Some(start), Some(end)) = (bytes(first), end) else {
         return Err(GptError::Corrupt { lba, what: "the last sector of a partition", found: last });

@@ -25,6 +25,17 @@ impl Guid {
     /// Linux swap.
     pub const LINUX_SWAP: Self =
         Self::new(0x0657_FD6D, 0xA4AB, 0x43C4, [0x84, 0xE5, 0x09, 0x33, 0xC8, 0x4B, 0x4F, 0x4F]);
+    /// `/boot` apart from the root (Discoverable Partitions Specification).
+    pub const XBOOTLDR: Self = Self::new(0xBC13_C2FF, 0x59E6, 0x4262, [0xA3, 0x52, 0xB2, 0x75, 0xFD, 0x6F, 0x71, 0x72]);
+    /// Physical volume of LVM.
+    pub const LINUX_LVM: Self =
+        Self::new(0xE6D6_D379, 0xF507, 0x44C2, [0xA2, 0x3C, 0x23, 0x8F, 0x2A, 0x3D, 0xF9, 0x28]);
+    /// Member of a software RAID.
+    pub const LINUX_RAID: Self =
+        Self::new(0xA19D_880F, 0x05FC, 0x4D3B, [0xA0, 0x06, 0x74, 0x3F, 0x0F, 0x84, 0x91, 0x1E]);
+    /// Microsoft's type for FAT, exFAT and NTFS.
+    pub const BASIC_DATA: Self =
+        Self::new(0xEBD0_A0A2, 0xB9E5, 0x4433, [0x87, 0xC0, 0x68, 0xB6, 0xB7, 0x26, 0x99, 0xC7]);
 
     /// Composes a GUID from its fields in the order in which they are written.
     pub const fn new(a: u32, b: u16, c: u16, d: [u8; 8]) -> Self {
@@ -41,6 +52,10 @@ impl Guid {
             Self::ROOT_ARM64 => Some("Linux root (ARM64)"),
             Self::LINUX => Some("Linux filesystem"),
             Self::LINUX_SWAP => Some("Linux swap"),
+            Self::XBOOTLDR => Some("Linux extended boot"),
+            Self::LINUX_LVM => Some("Linux LVM"),
+            Self::LINUX_RAID => Some("Linux RAID"),
+            Self::BASIC_DATA => Some("Microsoft basic data"),
             _ => None,
         }
     }
@@ -71,6 +86,10 @@ mod tests {
             (Guid::ROOT_ARM64, "B921B045-1DF0-41C3-AF44-4C6F280D3FAE"),
             (Guid::LINUX, "0FC63DAF-8483-4772-8E79-3D69D8477DE4"),
             (Guid::LINUX_SWAP, "0657FD6D-A4AB-43C4-84E5-0933C84B4F4F"),
+            (Guid::XBOOTLDR, "BC13C2FF-59E6-4262-A352-B275FD6F7172"),
+            (Guid::LINUX_LVM, "E6D6D379-F507-44C2-A23C-238F2A3DF928"),
+            (Guid::LINUX_RAID, "A19D880F-05FC-4D3B-A006-743F0F84911E"),
+            (Guid::BASIC_DATA, "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7"),
             (Guid::UNUSED, "00000000-0000-0000-0000-000000000000"),
         ];
         for (guid, text) in cases {

@@ -22,6 +22,9 @@ pub fn write(table: &Table, disk_len: u64) -> Result<(Vec<u8>, Vec<u8>), GptErro
     if table.mbr.hybrid {
         return Err(GptError::HybridMbr);
     }
+    if table.sector != SECTOR {
+        return Err(GptError::SectorSize { found: table.sector });
+    }
     let array = array_sectors(table.capacity);
     let entries_lba = PRIMARY_LBA + 1;
     let first_usable = (table.first_usable / SECTOR).max(entries_lba + array);
@@ -31,7 +34,7 @@ pub fn write(table: &Table, disk_len: u64) -> Result<(Vec<u8>, Vec<u8>), GptErro
     }
     let last_lba = disk_len / SECTOR - 1;
     let last_usable = last_lba - array - 1;
-    check_layout(&table.partitions, first_usable, last_usable)?;
+    check_layout(&table.partitions, SECTOR, first_usable, last_usable)?;
     let entries = entries(table)?;
     let mut primary = GPTHeader {
         signature: *b"EFI PART",

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::ImageError;
+use super::{Foreign, ImageError};
 use crate::source::FileSource;
 
 /// An open regular file with its path and its length when it was opened.
@@ -28,8 +28,12 @@ impl ImageFile {
     pub fn of(file: File, path: &Path) -> Result<Self, ImageError> {
         let fail = |source| ImageError::Open { path: path.to_owned(), source };
         let metadata = file.metadata().map_err(fail)?;
-        if !metadata.is_file() {
-            return Err(ImageError::NotFile { path: path.to_owned() });
+        let path_of = || path.to_owned();
+        match metadata.len() {
+            _ if metadata.is_dir() => return Err(ImageError::Directory { path: path_of() }),
+            _ if !metadata.is_file() => return Err(ImageError::NotFile { path: path_of() }),
+            0 => return Err(ImageError::Empty { path: path_of() }),
+            _ => {}
         }
         Ok(Self { file, path: path.to_owned(), len: metadata.len() })
     }
@@ -70,6 +74,11 @@ impl ImageFile {
     /// Compressed data that does not decode to a whole cluster.
     pub fn bad_cluster(&self, offset: u64, source: std::io::Error) -> ImageError {
         ImageError::Decompress { path: self.path.clone(), offset, source }
+    }
+
+    /// A file that holds something else.
+    pub fn foreign(&self, found: Foreign) -> ImageError {
+        ImageError::Foreign { path: self.path.clone(), found }
     }
 
     /// A feature of the format that is not read here, and what to do about it.
