@@ -239,7 +239,8 @@ class Judge:
             image = out / f"{NAME}.raw"
             self.file_system(image, "e2fsck of the larger disk")
             sectors = disk.partitions(image)[1].sectors
-            self.case("the root has the room", sectors - self.root.sectors >= (1 << 30) // disk.SECTOR, sectors)
+            # Its end is a multiple of 1 MiB.
+            self.case("the root has the room", (sectors - self.root.sectors) * disk.SECTOR > (1 << 30) - disk.MIB, sectors)
 
     def interrupted(self):
         """A journal that was not played: a bake refuses in one sentence; queries play it, or refuse, but show nothing that is stale."""

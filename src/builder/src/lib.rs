@@ -45,3 +45,7 @@ mod named;
 pub mod parallel;
 pub mod progress;
 pub mod user_data;
+
+#[cfg(test)]
+#[path = "../tests/tools/mod.rs"]
+mod tools;

@@ -316,7 +316,7 @@ fn python() -> Option<&'static str> {
     };
     let found = ["python3", "/usr/bin/python3"].into_iter().find(has);
     if found.is_none() {
-        crate::skip::skip("python3-jsonschema is not installed");
+        crate::tools::skip::skip("python3-jsonschema is not installed");
     }
     found
 }

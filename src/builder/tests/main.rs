@@ -3,6 +3,7 @@
 
 mod apt;
 mod bake_inputs;
+mod base;
 mod boot;
 mod disks;
 mod download;
@@ -16,8 +17,6 @@ mod parsers;
 mod plan;
 mod registry;
 mod sigstore;
-#[path = "../../disk/tests/skip.rs"]
-mod skip;
 mod tools;
 mod trust;
 mod user_data;

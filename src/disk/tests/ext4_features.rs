@@ -1,5 +1,5 @@
 //! Volumes as mke2fs makes them with one feature or another, filled by it and debugfs: read as they were filled.
-#![allow(clippy::cast_possible_truncation, reason = "numbers of tests are small")]
+#![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers of tests are small")]
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -136,19 +136,16 @@ fn without_core_dumps<T>(run: impl FnOnce() -> T) -> T {
 }
 
 #[cfg(test)]
-#[path = "../../../disk/tests/skip.rs"]
-mod skip;
-
-#[cfg(test)]
 mod tests {
     use super::*;
     use crate::machine::qemu;
+    use crate::tools::skip::skip;
 
     #[test]
     fn a_guest_says_its_word() {
         for (arch, cpu) in [(Arch::Amd64, "max"), (Arch::Arm64, "cortex-a53")] {
             let Ok(program) = qemu::find(arch) else {
-                skip::skip(&format!("no qemu for {} is installed", arch.name()));
+                skip(&format!("no qemu for {} is installed", arch.name()));
                 continue;
             };
             assert!(runs(&program, arch, "tcg", cpu).unwrap(), "{}", arch.name());

@@ -215,13 +215,9 @@ fn comparison(text: &str) -> Option<(Operator, String)> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/tools/mod.rs"]
-mod tools;
-
-#[cfg(test)]
 mod tests {
-    use super::tools::have;
     use super::*;
+    use crate::tools::have;
 
     #[test]
     fn relations_compare_versions_as_dpkg() {

@@ -14,7 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use vmbake::manifest::Digest;
 
-use crate::tools::{base, have};
+use crate::base::base;
+use crate::tools::have;
 
 mod disks;
 mod ends;

@@ -9,8 +9,9 @@ use vmbake::merge::ldconfig;
 use vmbake_disk::tree::{Kind, Timestamp, Tree};
 
 use super::parts::{Image, Make, host, library, run};
-use crate::skip::skip;
-use crate::tools::{base, have};
+use crate::base::base;
+use crate::tools::have;
+use crate::tools::skip::skip;
 
 const CACHE: &str = "/etc/ld.so.cache";
 

@@ -135,7 +135,7 @@ pub fn judge(roots: &[PathBuf]) {
     let python = Path::new("/usr/bin/python3");
     let ready = Command::new(python).args(["-c", "import jinja2, yaml, tomllib"]).output();
     if !ready.is_ok_and(|output| output.status.success()) {
-        crate::skip::skip("python3-jinja2 or python3-yaml is not installed");
+        crate::tools::skip::skip("python3-jinja2 or python3-yaml is not installed");
         return;
     }
     let output = Command::new(python).arg(format!("{DATA}/judge.py")).args(roots).output().unwrap();

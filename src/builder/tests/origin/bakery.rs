@@ -20,7 +20,7 @@ pub const TOOL: &[u8] = b"#!/bin/sh\necho tool\n";
 /// Whether an image can be baked here. In CI it must be possible.
 pub fn can_bake() -> bool {
     if program("amd64").is_err() {
-        crate::skip::skip("this vmbake has no first-boot program");
+        crate::tools::skip::skip("this vmbake has no first-boot program");
         return false;
     }
     have(&TOOLS)

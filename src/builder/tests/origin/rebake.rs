@@ -5,7 +5,7 @@ use std::path::Path;
 
 use vmbake::bake::{BakeError, Request};
 use vmbake::hint::hint;
-use vmbake::inspect::open_root;
+use vmbake::inspect::open_tree;
 use vmbake::manifest::Digest;
 use vmbake::origin::{OriginError, RECORD, Record, explain};
 use vmbake_disk::tree::{Kind, Tree};
@@ -16,7 +16,7 @@ use crate::bake_inputs::parts::{control, deb, file as member};
 
 /// What a tree has, path by path, without the record of origins, and without the manifest, which pins the base.
 fn paths(image: &Path) -> Vec<String> {
-    let (tree, _) = open_root(image).unwrap();
+    let tree = open_tree(image, None).unwrap();
     let of = |path: &[u8]| match &tree.inode(tree.lookup(path).unwrap()).kind {
         Kind::File(_) => Digest::of(&tree.read(path, 64 << 20).unwrap()).hex(),
         Kind::Symlink(to) => String::from_utf8_lossy(to).into_owned(),
@@ -52,7 +52,7 @@ fn a_baked_image_is_a_base() {
 
     // What the earlier bake removed was not in this base; what it brought is brought again.
     let record = |image: &Path| {
-        let tree = open_root(image).unwrap().0;
+        let tree = open_tree(image, None).unwrap();
         Record::parse("r", &tree.read(RECORD.as_bytes(), 1 << 20).unwrap()).unwrap()
     };
     let (before, after) = (record(&first), record(&second));
@@ -137,7 +137,7 @@ fn a_package_that_the_base_has_is_recorded_as_its() {
     let request = with_package(dir.path(), base.clone(), "0.5.12-12", "");
     bake(&request).unwrap();
     let image = request.out.join("tools.o.amd64.raw");
-    let (tree, _) = open_root(&image).unwrap();
+    let tree = open_tree(&image, None).unwrap();
     let record = Record::parse("r", &tree.read(RECORD.as_bytes(), 1 << 20).unwrap()).unwrap();
     assert_eq!(record.artifacts.keys().collect::<Vec<_>>(), ["firstboot", "pack", "tool"]);
     let kept = &record.kept["shell"];
@@ -145,12 +145,12 @@ fn a_package_that_the_base_has_is_recorded_as_its() {
     assert!(!record.paths.keys().any(|path| path.contains("dash") || path.contains("dpkg")));
     assert_eq!(read(&tree, "/usr/bin/dash"), "dash");
 
-    let told = explain(&image, b"/usr/bin/sh", None).unwrap();
+    let told = explain(&image, None, b"/usr/bin/sh", None).unwrap();
     assert_eq!(told.kept.as_ref().map(|kept| (kept.name.as_str(), kept.layer.as_str())), Some(("shell", "tools")));
     assert!(told.layer.is_none() && told.artifact.is_none() && told.base.is_some());
     let line = "kept      artifact shell 0.5.12-12: the base had it, layer tools brought nothing\n";
     assert!(told.to_string().contains(line), "{told}");
-    assert!(explain(&image, b"/usr/bin/tool", None).unwrap().kept.is_none());
+    assert!(explain(&image, None, b"/usr/bin/tool", None).unwrap().kept.is_none());
     let json = vmbake(&["explain", "--json", image.to_str().unwrap(), "/usr/bin/tool"]);
     assert!(json.status.success() && !text(&json.stdout).contains("kept"));
 }
@@ -170,7 +170,7 @@ fn another_version_names_both_and_what_to_do() {
 
     let request = with_package(dir.path(), base, "0.6-1", r#""upgrade": ["shell"], "#);
     bake(&request).unwrap();
-    let (tree, _) = open_root(&request.out.join("tools.o.amd64.raw")).unwrap();
+    let tree = open_tree(&request.out.join("tools.o.amd64.raw"), None).unwrap();
     let record = Record::parse("r", &tree.read(RECORD.as_bytes(), 1 << 20).unwrap()).unwrap();
     assert_eq!(read(&tree, "/usr/bin/dash"), "the manifest's");
     assert_eq!(record.paths["/usr/bin/dash"].artifact.as_deref(), Some("shell"));
