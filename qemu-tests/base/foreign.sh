@@ -20,7 +20,9 @@ image=$cache/$arch-$key.qcow2
 exec 9>"$cache/$arch-$key.lock"
 flock 9
 if [ ! -e "$image" ]; then
-    mmdebstrap --quiet --mode=chrootless --variant=minbase --architectures="$arch" --include=ca-certificates,curl,passwd,procps,tar \
+    # libwrap0 is in every base that has an SSH server.
+    mmdebstrap --quiet --mode=chrootless --variant=minbase --architectures="$arch" \
+        --include=ca-certificates,curl,libwrap0,passwd,procps,tar \
         --aptopt='APT::Install-Recommends "false"' --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
         --customize-hook='echo systemd-journal:x:101: >>"$1/etc/group"; echo "systemd-journal:!::" >>"$1/etc/gshadow"' \
         --customize-hook='rm -f "$1/etc/hostname"; : >"$1/etc/machine-id"' \

@@ -342,6 +342,8 @@ fn a_dry_run_changes_nothing_and_tells_the_same() {
     let run = |dry_run: bool| {
         let (tree, root, own) = tree(dry_run);
         let private = Owner { mode: 0o600, ..own };
+        // An ordinary user has to get through directories.
+        let (open, closed) = (Owner { mode: 0o750, ..own }, Owner { mode: 0o700, ..own });
         for name in ["same", "other", "gone", "kept"] {
             let path = tree.path().join("d").join(name);
             fs::write(&path, "1").unwrap();
@@ -360,13 +362,13 @@ fn a_dry_run_changes_nothing_and_tells_the_same() {
             root.permit("/d/none", &private, true).unwrap(),
             root.remove("/d/gone").unwrap(),
             root.remove("/d/gone").unwrap(),
-            root.directory("/d/e", &own).unwrap(),
-            root.directory("/d/e/f", &own).unwrap(),
+            root.directory("/d/e", &open).unwrap(),
+            root.directory("/d/e/f", &open).unwrap(),
             root.write("/d/e/f/x", b"x", &own).unwrap(),
             root.remove_directory("/d/e").unwrap(),
             root.remove("/d/e/f/x").unwrap(),
             root.remove_directory("/d/e/f").unwrap(),
-            root.directory("/d/e", &private).unwrap(),
+            root.directory("/d/e", &closed).unwrap(),
             root.write("/d/gone", b"new", &own).unwrap(),
         ];
         told.push(root.remove("/d/e").is_err());
