@@ -175,3 +175,20 @@ fn flags_are_read_but_not_of_a_base() {
     assert_eq!(info.unknown_features, ["FEATURE_C27"]);
     assert!(info.check_base().is_err());
 }
+
+/// The superblock counts free blocks in blocks, group descriptors in clusters.
+#[test]
+fn free_blocks_are_those_of_dumpe2fs() {
+    if !have(&["mke2fs", "dumpe2fs"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("image");
+    for options in [&["-b", "4096"][..], &["-b", "1024"], &["-b", "1024", "-O", "bigalloc", "-C", "16384"]] {
+        run("mke2fs", &[&["-q", "-F", "-t", "ext4"], options, &[text(&image), "64M"]].concat());
+        let said = String::from_utf8(run("dumpe2fs", &["-h", text(&image)]).stdout).unwrap();
+        let free = said.lines().find_map(|line| line.strip_prefix("Free blocks:")).unwrap().trim().to_owned();
+        let info = probe(&FileSource::new(File::open(&image).unwrap()).unwrap()).unwrap();
+        assert_eq!(info.free_blocks.to_string(), free, "{options:?}");
+    }
+}

@@ -156,9 +156,9 @@ fn damage_and_what_is_not_replayed_are_told() {
     let mut image = std::fs::read(&plain.image).unwrap();
     image[journal + 0x2b] |= 0x40;
     unsupported(image.clone(), "journal features 0x40");
-    // Fast commits, 256 blocks of them, of the transaction after the only one.
+    // Fast commits, 256 blocks of them of which Linux leaves the first unused, of the transaction after the only one.
     image[journal + 0x2b] ^= 0x60;
-    let fast = journal + (u32_at(&image, journal + 0x10) as usize - 256) * BLOCK;
+    let fast = journal + (u32_at(&image, journal + 0x10) as usize - 255) * BLOCK;
     let next = (u32_at(&image, journal + 0x18) + 1).to_le_bytes();
     image[fast..fast + 12].copy_from_slice(&[&[9, 0, 8, 0, 0, 0, 0, 0], &next[..]].concat());
     unsupported(image.clone(), "fast commits");

@@ -86,7 +86,7 @@ fn child(runs: &mut Runs<'_>, entry: &[u8], depth: u16, place: &Place) -> Result
         let what = format!("extent index for block {logical} of the file at block {block}");
         return Err(ReadError::corrupt(place.clone(), what));
     }
-    runs.budget.take_block(runs.node)?;
+    runs.budget.take_block(runs.node, block)?;
     let bytes = runs.volume.read_block(block)?;
     let place = Place::Block { inode: runs.node.number, block };
     let capacity = u16::try_from(bytes.len() / ENTRY - 1).unwrap_or(u16::MAX);

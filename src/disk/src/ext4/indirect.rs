@@ -36,7 +36,7 @@ fn below(runs: &mut Runs<'_>, number: u32, depth: usize, logical: u64, place: &P
         let what = format!("map of block {logical} of the file at block {physical}");
         return Err(ReadError::corrupt(place.clone(), what));
     }
-    runs.budget.take_block(runs.node)?;
+    runs.budget.take_block(runs.node, physical)?;
     let bytes = runs.volume.read_block(physical)?;
     let place = Place::Block { inode: runs.node.number, block: physical };
     let step = (1..depth).fold(1, |blocks, _| blocks * (runs.volume.block_len / NUMBER) as u64);

@@ -1,5 +1,7 @@
 //! Where the blocks of an inode are: an extent tree or a block map, both read into runs.
 
+use std::collections::BTreeSet;
+
 use super::inodes::Node;
 use super::superblock::Super;
 use super::{Place, ReadError, extents, indirect};
@@ -18,33 +20,32 @@ pub(super) struct Run {
 
 /// How much mapping may be read: a volume whose inodes share what maps their blocks could otherwise take any time and memory.
 pub(super) struct Budget {
-    /// Blocks with extents or block numbers.
-    blocks: u64,
+    /// Blocks with extents or block numbers that were read: no volume has one in two maps.
+    blocks: BTreeSet<u64>,
     /// Runs: each takes at least a block of the volume.
     runs: u64,
 }
 
 impl Budget {
-    /// No more of either than the volume has blocks.
+    /// Each block of the volume may map once, and there are no more runs than blocks.
     pub(super) fn of(volume: &Super<'_>) -> Self {
-        Self { blocks: volume.info.blocks, runs: volume.info.blocks }
+        Self { blocks: BTreeSet::new(), runs: volume.info.blocks }
     }
 
-    pub(super) fn take_block(&mut self, node: &Node) -> Result<(), ReadError> {
-        take(&mut self.blocks, node)
+    pub(super) fn take_block(&mut self, node: &Node, block: u64) -> Result<(), ReadError> {
+        match self.blocks.insert(block) {
+            true => Ok(()),
+            false => Err(ReadError::corrupt(Place::Inode(node.number), format!("block {block} maps blocks twice"))),
+        }
     }
 
     fn take_run(&mut self, node: &Node) -> Result<(), ReadError> {
-        take(&mut self.runs, node)
+        let less = self.runs.checked_sub(1);
+        self.runs = less.ok_or_else(|| {
+            ReadError::corrupt(Place::Inode(node.number), "with those before it maps more blocks than the volume has")
+        })?;
+        Ok(())
     }
-}
-
-fn take(left: &mut u64, node: &Node) -> Result<(), ReadError> {
-    let less = left.checked_sub(1);
-    *left = less.ok_or_else(|| {
-        ReadError::corrupt(Place::Inode(node.number), "with those before it maps more blocks than the volume has")
-    })?;
-    Ok(())
 }
 
 /// The runs of an inode, ascending and disjoint, all inside the volume.

@@ -234,8 +234,8 @@ fn info(raw: &[u8; LEN], features: Features) -> Result<FileSystem, ReadError> {
         hash_seed: array(0xec),
         block_size: 1024 << log_block_size,
         blocks: u64::from(le32(raw, 0x04)) | high(0x150),
-        // Counted in clusters, unlike the other two.
-        free_blocks: (u64::from(le32(raw, 0x0c)) | high(0x158)).saturating_mul(cluster_blocks(raw, features)?),
+        // In blocks, also where there are clusters: only group descriptors count those.
+        free_blocks: u64::from(le32(raw, 0x0c)) | high(0x158),
         reserved_blocks: u64::from(le32(raw, 0x08)) | high(0x154),
         inodes: le32(raw, 0x00),
         free_inodes: le32(raw, 0x10),

@@ -74,7 +74,11 @@ impl Log {
             }
         }
         if info.fast_commit == Some(scan.sequence) {
-            return Err(ReadError::unsupported(Place::Journal(info.log.end), "fast commits that need recovery", MOUNT));
+            return Err(ReadError::unsupported(
+                Place::Journal(info.log.end + 1),
+                "fast commits that need recovery",
+                MOUNT,
+            ));
         }
         Ok(Self { transactions })
     }

@@ -94,7 +94,8 @@ impl JournalSuper {
             bits64: incompat & BITS64 != 0,
             checksums,
             async_commit: incompat & ASYNC_COMMIT != 0,
-            fast_commit: if fast_blocks == 0 { None } else { fast_commit(journal, end.into())? },
+            // Linux leaves block `end` (`j_last`) unused: the area begins behind it (`j_fc_first`).
+            fast_commit: if fast_blocks < 2 { None } else { fast_commit(journal, u64::from(end) + 1)? },
         })
     }
 }
