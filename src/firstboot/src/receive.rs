@@ -63,9 +63,14 @@ pub fn run(root: &Root, plan: &Plan, record: &mut Record, lock: Lock) -> Result<
     }
     // What was refused does not keep the rest from being used; it is told at the end.
     let before = watched(root, plan)?;
-    configure::run(root, plan, record)?;
+    let configured = configure::run(root, plan, record);
     let after = watched(root, plan)?;
     let changed: Vec<&str> = after.iter().filter(|one| !before.contains(one)).map(|(unit, _)| *unit).collect();
+    if configured.is_err() {
+        // The next run finds the file as it is now: that it changed is known only here.
+        services::restart(root, &changed)?;
+    }
+    configured?;
     let variables = configure::variables(root, plan)?;
     let scope = Scope { variables: &variables, machine: &Here::new(root) };
     drop(lock);

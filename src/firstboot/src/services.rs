@@ -64,6 +64,11 @@ pub fn handle(
     first.map_or(Ok(()), Err)
 }
 
+/// Restarts units, whatever their conditions say.
+pub fn restart(root: &Root, units: &[&str]) -> Result<(), Error> {
+    systemctl(root, &["restart"], units)
+}
+
 /// Runs systemctl for all units at once; as it does nothing for any of them if one is masked or missing, then for each alone.
 fn each(root: &Root, arguments: &[&str], units: &[&str]) -> Vec<Error> {
     match systemctl(root, arguments, units) {
