@@ -123,6 +123,9 @@ fn of_input(error: &(dyn Error + 'static)) -> Option<String> {
         Some(MergeError::Overwrites { package, owner, .. }) => Some(format!(
             "dpkg refuses it too: only a version of {package} that replaces {owner}, or a base without {owner}, will do"
         )),
+        Some(MergeError::ConffileMoves { owner, .. }) => {
+            Some(format!("take a base without {owner}, or one where apt has moved it"))
+        }
         Some(MergeError::Needs { what: "user", name, .. }) => {
             Some(format!("add to `users` of the layer: \"{name}\", with an id that it keeps"))
         }

@@ -67,6 +67,8 @@ pub enum MergeError {
     Relation { package: String, field: &'static str, text: String },
     #[error("{path}: {package} brings it, but it is also in package {owner} ({version})")]
     Overwrites { path: String, package: String, owner: String, version: String },
+    #[error("{path}: is a conffile of {package}, and of {owner} in the base: conffiles that move are not carried over")]
+    ConffileMoves { path: String, package: String, owner: String },
     #[error("{package}: sets off the trigger {trigger}, and nobody runs what {interested} does about it")]
     Trigger { package: String, trigger: String, interested: String, sha256: String },
     #[error("{package}: its scripts need the {what} {name}, which no layer makes")]

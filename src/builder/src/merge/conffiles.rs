@@ -13,7 +13,8 @@ use vmbake_disk::tree::{Inode, Kind, TreeError};
 use super::MergeError;
 use super::dpkg::Placed;
 use super::place::Target;
-use super::upgrade::Old;
+use super::status::Status;
+use super::upgrade::{self, Old};
 use crate::stage::{Deb, EntryKind};
 
 /// What becomes of the package's version of a conffile.
@@ -27,6 +28,34 @@ enum Choice {
     Beside,
 }
 
+/// Fails where a conffile of the package is one of another package too: what dpkg makes of that depends on what that package
+/// once installed, which is not looked at here.
+pub(super) fn none_moves(status: &Status, deb: &Deb) -> Result<(), MergeError> {
+    let own = deb.conffiles();
+    for control in status.unpacked() {
+        let owner = control.get("Package").unwrap_or_default();
+        let theirs = upgrade::conffiles(control);
+        if let Some(path) = own.iter().find(|path| owner != deb.name() && theirs.contains_key(*path)) {
+            let (package, owner) = (deb.name().to_owned(), owner.to_owned());
+            return Err(MergeError::ConffileMoves { path: path.clone(), package, owner });
+        }
+    }
+    Ok(())
+}
+
+/// Fails where a conffile shares its inode with another file of the package: which of its versions that has is dpkg's choice.
+fn no_links(placed: &[Placed], conffiles: &[String]) -> Result<(), MergeError> {
+    for link in placed {
+        let EntryKind::HardLink(to) = &link.entry.kind else { continue };
+        let target = placed.iter().find(|placed| placed.entry.path == *to).map(|placed| &placed.listed);
+        if conffiles.iter().any(|path| *path == link.listed || Some(path) == target) {
+            let reason = "is a hard link of a conffile, which no upgrade takes over".to_owned();
+            return Err(MergeError::Content { path: link.listed.clone(), reason });
+        }
+    }
+    Ok(())
+}
+
 /// Decides about the conffiles among `placed`, and tells the MD5 of each as the package has it.
 pub(super) fn settle(
     target: &mut Target,
@@ -36,6 +65,9 @@ pub(super) fn settle(
     placed: &mut [Placed],
 ) -> Result<BTreeMap<String, String>, MergeError> {
     let mut digests = BTreeMap::new();
+    if old.is_some() {
+        no_links(placed, &deb.conffiles())?;
+    }
     for path in deb.conffiles() {
         let refused = |reason: String| MergeError::Content { path: path.clone(), reason };
         let found = placed.iter_mut().find(|placed| placed.listed == path);

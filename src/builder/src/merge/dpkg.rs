@@ -67,6 +67,7 @@ impl Database {
         if let Some(old) = &old {
             self.owners.forget(&old.stem);
         }
+        conffiles::none_moves(&self.status, deb)?;
         let mut placed = self.placed(target, deb)?;
         let digests = conffiles::settle(target, deb, old.as_ref(), source, &mut placed)?;
         let entries: Vec<Entry> =

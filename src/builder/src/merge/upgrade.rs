@@ -155,7 +155,7 @@ impl Old {
 }
 
 /// The field `Conffiles`: a path, its digest and perhaps words about it, on a line each.
-fn conffiles(control: &Control) -> BTreeMap<String, String> {
+pub(super) fn conffiles(control: &Control) -> BTreeMap<String, String> {
     let lines = control.get("Conffiles").unwrap_or_default().lines().map(str::trim);
     let parse = |line: &str| {
         let line = ["remove-on-upgrade", "obsolete"]

@@ -333,6 +333,38 @@ fn what_an_upgrade_cannot_replace_is_refused() {
     }
 }
 
+/// dpkg compares with what the other package installed: until that is done here, nothing old may stay without a word.
+#[test]
+fn conffiles_that_move_between_packages_are_refused() {
+    let status = "Package: p\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1.0-1\n\n\
+        Package: q\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1\nConffiles:\n \
+        /etc/q.conf 764efa883dda1e11db47671c4a3bbd9e obsolete\n\n";
+    let bake = |conffile: &str| {
+        let control = control("p", "Replaces: q (<< 2)\n").replace("1.0-1", "2.0-1");
+        let data = [dir("./etc/"), file(&format!("./etc/{conffile}"), "new\n")];
+        let part = package("art", deb(&control, &[("conffiles", &format!("/etc/{conffile}\n"))], &data));
+        let base =
+            [("/var/lib/dpkg/status", status), ("/var/lib/dpkg/info/p.list", "/.\n/usr\n"), ("/etc/q.conf", "hi\n")];
+        bake_onto(base_with(&base), &[part], UPGRADE)
+    };
+    let error = bake("q.conf").unwrap_err();
+    assert!(error.starts_with("/etc/q.conf: is a conffile of p, and of q in the base"), "{error}");
+    assert_eq!(text(&bake("p.conf").unwrap(), "/etc/p.conf"), "new\n");
+}
+
+#[test]
+fn hard_links_of_conffiles_are_refused() {
+    let status = "Package: p\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1.0-1\n\n";
+    let base = [("/var/lib/dpkg/status", status), ("/var/lib/dpkg/info/p.list", "/.\n/usr\n")];
+    let control = control("p", "").replace("1.0-1", "2.0-1");
+    let data = [dir("./etc/"), file("./etc/p.conf", "new\n"), member(b'1', b"./etc/link", b"./etc/p.conf", b"")];
+    for conffile in ["p.conf", "link"] {
+        let part = package("art", deb(&control, &[("conffiles", &format!("/etc/{conffile}\n"))], &data));
+        let error = bake_onto(base_with(&base), &[part], UPGRADE).unwrap_err();
+        assert!(error.starts_with("/etc/link: is a hard link of a conffile"), "{error}");
+    }
+}
+
 fn upgrade_of(files: &[(&str, &str)], after: &[(&str, &str)]) -> Result<Tree, String> {
     let status = "Package: p\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1.0-1\n\n";
     let mut all =
