@@ -39,8 +39,9 @@ class Bench:
         self.vmbake, self.folder = vmbake, folder
         self.blobs = folder / "blobs"
         document = json.loads(manifest.read_text())
-        for pinned in document["vmconfig"]["dependencies"].values():
-            algorithm, digest = pinned["digest"].split(":")
+        artifacts = [pinned["digest"] for pinned in document["vmconfig"]["dependencies"].values()]
+        for name in [*artifacts, *document["vmconfig"].get("evidence", {})]:
+            algorithm, digest = name.split(":")
             (self.blobs / algorithm).mkdir(parents=True, exist_ok=True)
             shutil.copy(store / "blobs" / algorithm / digest, self.blobs / algorithm)
         # Each base is pinned by itself.

@@ -5,6 +5,7 @@ The sites hold real programs in the layouts of their upstreams, signed with keys
 real one. Prints `ok: NAME` or `FAIL: NAME` for each case, and exits 1 after any failure.
 """
 
+import hashlib
 import json
 import pathlib
 import re
@@ -50,8 +51,8 @@ def resolve(lab, manifests, store):
     code, said = lab.update(manifests, store, "knd", "knc")
     case("knd and knc resolve for both architectures", code == 0 and sorted(texts(manifests)) == [f"{t}.json" for t in TARGETS], said)
     for target in TARGETS:
-        code, said = lab.run("manifest", "show", manifests / f"{target}.json")
-        case(f"{target} has the proofs that its sources demand", code == 0 and "none" not in re.findall(r"proof  (\S+)", said), said)
+        code, said = lab.run("manifest", "show", manifests / f"{target}.json", "--store", store)
+        case(f"{target} is proven anew from its evidence", code == 0 and "NOT PROVEN" not in said and "proven by" in said, said)
     before, _ = texts(manifests), lab.requests()
     code, said = lab.update(manifests, store, "knd", "knc")
     case("a second update asks nobody and changes no byte", code == 0 and texts(manifests) == before and not lab.requests(), said)
@@ -106,7 +107,7 @@ def fetch(lab, manifests, work):
     lab.requests()
     both = [subprocess.Popen(lab.command(*arguments, work / "shared"), env=lab.environment, stderr=subprocess.DEVNULL) for _ in range(2)]
     codes = [process.wait() for process in both]
-    asked = [request[1] for request in lab.requests() if not re.search("/manifests/|/token", request[1]) and request[3] == "200"]
+    asked = [request[1] for request in lab.requests() if not re.search("/manifests/|/token|/log/entries/", request[1]) and request[3] == "200"]
     case("two fetches into one store download nothing twice", codes == [0, 0] and len(set(asked)) == len(asked), str(asked))
     path = site_path(manifests, target, "containerd")
     lab.fault({path: {"kind": "cut", "after": 4_000_000}})
@@ -126,7 +127,11 @@ def fetch(lab, manifests, work):
 
     lab.fault({path: {"kind": "slow"}})
     process = subprocess.Popen(lab.command(*arguments, work / "killed"), env=lab.environment, stderr=subprocess.DEVNULL)
-    time.sleep(3)  # the slow file takes a minute, the others less than that
+    # The slow file takes a minute: its beginning is there long before its end.
+    begun = work / "killed/partial" / entry(manifests, target, "containerd")["digest"].split(":")[1]
+    deadline = time.time() + 120
+    while time.time() < deadline and not (begun.exists() and begun.stat().st_size > 0):
+        time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
     process.wait()
     lab.fault({})
@@ -233,6 +238,62 @@ def weaken(lab, manifests, store, work):
     case("update proves it again", code == 0 and texts(work / "weak") == texts(manifests), said)
 
 
+def forge(lab, manifests, store, work):
+    """Entries that somebody has replaced by hand, with all that a manifest says of them; the artifact is in the store."""
+    target = "knd.debian-13.amd64"
+    path = work / f"forged/{target}.json"
+    shutil.copytree(manifests, path.parent)
+    forged = work / "forged-store"
+    shutil.copytree(store, forged)
+
+    def put(content):
+        digest = hashlib.sha256(content).hexdigest()
+        (forged / "blobs/sha256" / digest).write_bytes(content)
+        return f"sha256:{digest}"
+
+    program = b"#!/bin/sh\n"
+    for name, changes, expected in [
+        ("fluent-bit", {}, "the manifest says digest"),
+        ("fluent-bit", {"version": "99", "url": "https://packages.fluentbit.io/debian/trixie/pool/x.deb"}, "no package fluent-bit 99"),
+        ("fluent-bit", {"evidence": [lab.swap("InRelease.unknown-key")["file"], None]}, "unknown key"),
+        ("libpq5", {}, "the manifest says digest"),
+        ("containerd", {}, "the bundle does not prove it"),
+        ("containerd", {"evidence": [lab.swap("containerd.other-identity")["file"]]}, "the bundle does not prove it.*|signed by .*ci.yml"),
+        ("kubelet", {}, "the signature does not prove it"),
+        ("kubelet", {"identity": "somebody@example.org"}, "does not prove it"),
+        ("kubelet", {"evidence": [None, None]}, "no log entry"),
+        ("runc", {}, "the manifest says digest"),
+        ("runc", {"proof": None}, "its source demands a checksum file"),
+    ]:
+        document = json.loads((manifests / path.name).read_text())
+        pinned = document["vmconfig"]["dependencies"][name]
+        pinned.update({"digest": put(program), "size": len(program)})
+        for key, value in changes.items():
+            if key == "proof":
+                pinned["proof"] = value
+            elif key in pinned:
+                pinned[key] = value
+            elif key == "evidence":
+                # What is not replaced stays.
+                old = pinned["proof"]["evidence"]
+                documents = [was if file is None else put(pathlib.Path(file).read_bytes()) for file, was in zip(value, old)]
+                pinned["proof"]["evidence"] = documents
+                for file, digest in zip(value, documents):
+                    if file:
+                        document["vmconfig"]["evidence"][digest] = {"url": "https://example.org/x", "size": pathlib.Path(file).stat().st_size}
+            else:
+                pinned["proof"][key] = value
+        path.write_text(json.dumps(document))
+        for command in (["manifest", "show", path], ["fetch", "knd", "--manifest", path],
+                        ["bake", "knd", "--offline", "--manifest", path, "--out", work / "forged-out"]):
+            code, said = lab.run(*command, "--store", forged)
+            what = ", ".join(changes) or "digest and size"
+            case(f"{command[0]} refuses {name} with another {what}", code == 1 and f"{name}: is not proven" in said and
+                 re.search(expected, said) and not (work / "forged-out").exists(), said)
+    code, said = lab.update(path.parent, forged, "knd", "--arch", "amd64")
+    case("update renews what was forged", code == 0 and texts(path.parent) == texts(manifests) and "renewing" in said, said)
+
+
 def kill(lab, manifests, work):
     """An update that is killed keeps what was resolved, and the next one completes it."""
     path = site_path(manifests, "knc.debian-13.amd64", "containerd")
@@ -271,6 +332,7 @@ def main(vmbake):
             doors(lab, manifests, work)
             attack(lab, manifests, work)
             weaken(lab, manifests, store, work)
+            forge(lab, manifests, store, work)
             (work / "kill").mkdir()
             kill(lab, manifests, work / "kill")
         finally:

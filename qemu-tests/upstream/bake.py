@@ -54,7 +54,7 @@ def baking(vmbake, kind, arch, base, *more):
     """Runs a bake of what is in the store; exit code and what it said."""
     work = FOLDER / arch
     command = [vmbake, "bake", kind, "--arch", arch, "--offline", "--manifest", work / f"manifests/{target(kind, arch)}.json", "--store",
-               work / "store", "--base", base, "--format", "raw", "--force", *more]
+               work / "store", "--trust", work / "trust", "--base", base, "--format", "raw", "--force", *more]
     result = subprocess.run(command, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH}, text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, check=False)
     return result.returncode, result.stdout
@@ -69,6 +69,7 @@ def _sites(vmbake, bases):
         for arch, base in bases.items():
             work = FOLDER / arch
             shutil.rmtree(work, ignore_errors=True)
+            shutil.copytree(lab.root / "trust", work / "trust")
             _good("update", lab.update(work / "manifests", work / "store", *KINDS, "--arch", arch))
             # The sites' disk images boot, but they are no Debian: the bases take their places.
             for path in (work / "manifests").glob("*.json"):

@@ -140,7 +140,7 @@ fn known(record: &Record) -> Option<KnownFile> {
 }
 
 /// Digest of the running program, which may have been replaced under its name.
-fn program(store: &Store) -> Option<Digest> {
+pub(crate) fn program(store: &Store) -> Option<Digest> {
     let file = File::open("/proc/self/exe").ok()?;
     Some(store.digest(&std::env::current_exe().ok()?, &file, &Digest::of(b"")).ok()?.0)
 }

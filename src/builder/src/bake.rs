@@ -18,6 +18,7 @@ use vmbake_disk::tree::{Origin, Timestamp, Tree};
 use vmbake_disk::write::WriteError;
 
 use crate::again::{Again, Inputs};
+use crate::anchors::Anchors;
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use crate::http::Client;
 use crate::images::{ImagesError, lay_out};
@@ -129,6 +130,8 @@ pub struct Request {
     pub store: Store,
     /// What proof the artifacts must have.
     pub sources: Sources,
+    /// Whom to believe.
+    pub anchors: Anchors,
     /// Downloads what is missing in the store; `None` offline.
     pub client: Option<Client>,
     /// Length of the disk in bytes; `None` keeps the base's.
@@ -219,12 +222,12 @@ fn author<'a>(request: &'a Request, progress: &Progress) -> Result<Prepared<'a>,
     let plan = Plan::new(layers, &manifest)?;
 
     // 3. Every input is proven, and decoded where no earlier bake has; then the layers are merged into one tree.
+    let verified = fetched.verdict.summary();
     let (artifacts, base) = check(fetched, base, &request.store, request.threads)?;
     // A wrong one is refused before it is decoded; its partitions are read again then.
     open_base(base.path(), base.image(), request)?;
     let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;
-    let (count, bytes) = manifest.content().dependencies.values().fold((0, 0), |(n, sum), one| (n + 1, sum + one.size));
-    progress.step("verified", &format!("{count} artifacts, {}", human_bytes(bytes)));
+    progress.step("verified", &verified);
     let inputs = base.digest.and_then(|base| inputs.digest(base));
     let (path, base_len) = (base.path, base.disk.len());
     let base = open_base(&path, base.disk, request)?;
@@ -323,7 +326,8 @@ fn epoch(base: &Tree) -> Result<Timestamp, BakeError> {
 
 impl Request {
     fn supply(&self) -> Supply<'_> {
-        Supply { store: &self.store, sources: &self.sources, client: self.client.as_ref(), threads: self.threads }
+        let Self { store, sources, anchors, threads, .. } = self;
+        Supply { store, sources, anchors, client: self.client.as_ref(), threads: *threads }
     }
 
     fn base(&self, manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {

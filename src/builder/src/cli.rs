@@ -125,6 +125,8 @@ struct BakeArgs {
     jobs: Option<NonZeroUsize>,
     #[command(flatten)]
     network: network::NetworkArgs,
+    #[command(flatten)]
+    trust: network::TrustArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

@@ -39,6 +39,11 @@ impl DownloadError {
         }
     }
 
+    /// Whether something else than the wanted file is at that address.
+    fn is_other_file(&self) -> bool {
+        matches!(self, Self::Size { .. } | Self::Digest { .. } | Self::Http(HttpError::TooLarge { .. }))
+    }
+
     /// Whether the server says that there is nothing at that address.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Http(error) if error.is_absent())
@@ -48,7 +53,7 @@ impl DownloadError {
 /// A file that is to be downloaded.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Where it is; the later addresses are asked when nothing is at the earlier ones.
+    /// Where it is; the later addresses are asked when nothing, or another file, is at the earlier ones.
     pub urls: Vec<String>,
     /// Headers of the request.
     pub headers: BTreeMap<&'static str, String>,
@@ -83,15 +88,19 @@ pub fn obtain(
     if let Some(found) = intact(store, wanted)? {
         return Ok(found);
     }
-    let mut result = Err(HttpError::Invalid { url: String::new() }.into());
+    let mut refused: Option<DownloadError> = None;
     for url in &wanted.urls {
-        result = from_url(client, store, wanted, url, progress);
-        match &result {
-            Err(error) if error.is_absent() => {}
-            _ => break,
+        match from_url(client, store, wanted, url, progress) {
+            // What else is there tells more than that nothing is elsewhere.
+            Err(error) if error.is_absent() || error.is_other_file() => {
+                if refused.as_ref().is_none_or(DownloadError::is_absent) {
+                    refused = Some(error);
+                }
+            }
+            result => return result,
         }
     }
-    result
+    Err(refused.unwrap_or_else(|| HttpError::Invalid { url: String::new() }.into()))
 }
 
 /// The wanted blob, if it is in the store and is what its name says.

@@ -8,15 +8,15 @@ use std::num::NonZeroUsize;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use jiff::tz::TimeZone;
 use rustix::fs::OFlags;
 
+use crate::anchors::Anchors;
 use crate::download::{DownloadError, Wanted, obtain};
 use crate::http::Client;
 use crate::manifest::{Dependency, Digest, Manifest, Proof};
 use crate::parallel::for_each;
-use crate::policy::{self, LOCAL, PolicyError};
 use crate::progress::{Progress, human_bytes};
+use crate::prove::{LOCAL, ProveError, Prover, Verdict};
 use crate::registry;
 use crate::sources::Sources;
 use crate::store::{Store, StoreError};
@@ -37,7 +37,7 @@ pub enum FetchError {
     #[error("{name}: cannot be downloaded")]
     Download { name: String, source: DownloadError },
     #[error(transparent)]
-    Policy(#[from] PolicyError),
+    Prove(#[from] ProveError),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -46,7 +46,7 @@ impl FetchError {
     /// The error that this one only passes on.
     pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Policy(error) => Some(error),
+            Self::Prove(error) => Some(error),
             Self::Store(error) => Some(error),
             _ => None,
         }
@@ -59,6 +59,8 @@ pub struct Supply<'a> {
     pub store: &'a Store,
     /// What proof each must have, and where copies of what has left its place are.
     pub sources: &'a Sources,
+    /// Whom to believe.
+    pub anchors: &'a Anchors,
     /// Downloads them; `None` offline.
     pub client: Option<&'a Client>,
     /// Downloads at the same time.
@@ -80,11 +82,20 @@ pub(crate) struct FetchedArtifact {
 #[derive(Debug)]
 pub struct Fetched {
     pub(crate) artifacts: Vec<FetchedArtifact>,
+    /// Who answers for their digests, and for that of the base image that is pinned.
+    pub verdict: Verdict,
 }
 
-/// Opens every artifact of `manifest`, downloaded where that is needed and possible.
+impl<'a> Supply<'a> {
+    /// Proves entries of manifests with the evidence that is there or can be had.
+    pub fn prover(&self) -> Prover<'a> {
+        Prover::new(self.store, self.sources, self.anchors, self.client)
+    }
+}
+
+/// Proves the digests that `manifest` pins, and opens every artifact, downloaded where that is needed and possible.
 pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<Fetched, FetchError> {
-    policy::check(supply.sources, manifest.content())?;
+    let verdict = supply.prover().all(manifest)?;
     let dependencies: Vec<_> = manifest.content().dependencies.iter().collect();
     let bar = progress.bar("fetching", dependencies.iter().map(|(_, dependency)| dependency.size).sum());
     let results = for_each(dependencies, supply.threads, |(name, dependency)| {
@@ -97,7 +108,7 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
         fetched
     });
     bar.finish_and_clear();
-    Ok(Fetched { artifacts: results.into_iter().collect::<Result<_, _>>()? })
+    Ok(Fetched { artifacts: results.into_iter().collect::<Result<_, _>>()?, verdict })
 }
 
 /// A base image that is there.
@@ -139,12 +150,10 @@ pub fn open_base_file(manifest: &Manifest, path: &Path) -> Result<FetchedBase, F
 pub fn blobs(manifest: &Manifest, store: &Store) -> Vec<Digest> {
     let content = manifest.content();
     let mut blobs = Vec::new();
-    for entry in content.dependencies.values().chain(&content.os.image) {
+    for entry in content.entries() {
         blobs.push(entry.digest);
-        if let Some(Proof::Sigstore(signed) | Proof::Cosign(signed)) = &entry.proof {
-            blobs.extend(signed.evidence);
-        }
     }
+    blobs.extend(content.evidence.keys());
     for image in &content.images {
         blobs.push(image.index);
         blobs.extend(registry::blobs(store, image));
@@ -195,17 +204,14 @@ fn one(
     }
 }
 
-/// The artifact's address, and that of a copy: a package leaves its archive when a newer one comes, and is found in the
+/// The artifact's address, and those of copies: a package leaves its archive when a newer one comes, and is found in the
 /// state that the archive had when the package was pinned.
 fn urls(dependency: &Dependency, sources: &Sources) -> Vec<String> {
     let mut urls = vec![dependency.url.clone()];
     if let Some(Proof::Apt { archive, date, .. }) = &dependency.proof
         && let Some(archive) = sources.schema().archives.get(archive)
-        && let Some(snapshot) = &archive.snapshot
-        && let Some(path) = dependency.url.strip_prefix(archive.url.start())
     {
-        let time = date.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ");
-        urls.push(format!("{}/{time}/{}", snapshot.trim_end_matches('/'), path.trim_start_matches('/')));
+        urls.extend(archive.past(&dependency.url, *date));
     }
     urls
 }
@@ -221,8 +227,10 @@ mod tests {
             "digest": "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "size": 0, "proof":
             {"type": "apt", "archive": "debian", "suite": "trixie", "date": "2026-09-12T07:55:41Z", "signers": ["A"]}}"#;
         let dependency: Dependency = serde_json::from_str(text).unwrap();
-        let past = "https://snapshot.debian.org/archive/debian/20260912T075541Z/pool/main/r/runc/runc_1_amd64.deb";
-        assert_eq!(urls(&dependency, &sources), [dependency.url.as_str(), past]);
+        let past = ["20260912T075541Z", "20260912T195541Z", "20260913T075541Z"]
+            .map(|time| format!("https://snapshot.debian.org/archive/debian/{time}/pool/main/r/runc/runc_1_amd64.deb"));
+        assert_eq!(urls(&dependency, &sources)[0], dependency.url);
+        assert_eq!(urls(&dependency, &sources)[1..], past);
         let other = Dependency { proof: None, ..dependency };
         assert_eq!(urls(&other, &sources).len(), 1);
     }

@@ -22,7 +22,7 @@ use crate::layer::LayerError;
 use crate::machine::MachineError;
 use crate::merge::MergeError;
 use crate::origin::{ExplainError, OriginError};
-use crate::policy::PolicyError;
+use crate::prove::LinkError;
 use crate::publish::PublishError;
 use crate::registry::RegistryError;
 use crate::stage::StageError;
@@ -77,7 +77,8 @@ fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
         _ if matches!(error.downcast_ref(), Some(ImagesError::Unusable { .. })) => {
             "`vmbake fetch` downloads container images, and so does a bake that is not --offline"
         }
-        _ if error.is::<PolicyError>() => "delete the entry from the manifest: `vmbake update` proves it again",
+        _ if error.is::<LinkError>() => of_link(error.downcast_ref()?),
+        _ if error.is::<Box<LinkError>>() => of_link(error.downcast_ref::<Box<LinkError>>()?),
         _ if matches!(error.downcast_ref(), Some(UpdateError::Incomplete { .. })) => {
             "what was resolved is kept: run it again for the rest when the reasons above are gone. An entry that is \
              deleted from the manifest takes whatever upstream has"
@@ -85,6 +86,27 @@ fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
         _ => return None,
     };
     Some(text.to_owned())
+}
+
+fn of_link(error: &LinkError) -> &'static str {
+    match error {
+        LinkError::Absent { .. } | LinkError::Damaged { .. } | LinkError::Oci(_) => {
+            "`vmbake fetch` brings the evidence that a manifest pins; --store names another store"
+        }
+        LinkError::NoEvidence { .. } | LinkError::Unlisted { .. } => {
+            "`vmbake update --refresh` proves every entry again, and pins what proves it"
+        }
+        LinkError::Unknown { .. } => {
+            "--sources names what its source demands; without a source an entry is pinned by hand, and has no `proof`"
+        }
+        LinkError::Download { .. } => {
+            "`vmbake update --refresh` pins what upstream has now; --mirror names a place that still has the evidence"
+        }
+        _ => {
+            "somebody has changed the manifest, or what is trusted has changed since: `vmbake update --refresh` proves every \
+             entry again from upstream"
+        }
+    }
 }
 
 fn of_input(error: &(dyn Error + 'static)) -> Option<String> {

@@ -3,13 +3,14 @@
 //! What enters is the text of `manifests/<kind>.<os-name>.<arch>.json`; what leaves is a [`Manifest`] whose digests
 //! are well formed. Unknown keys are errors, so that a misspelt one is not silently ignored.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 pub use digest::{Digest, Hasher, InvalidDigest};
-pub use proof::{Proof, Signed};
+pub use proof::{Document, Form, Proof, Signed};
 
 mod digest;
 mod proof;
@@ -43,7 +44,7 @@ pub struct Manifest {
 /// The file's only top-level key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct File {
     vmconfig: Content,
 }
 
@@ -63,6 +64,12 @@ pub struct Content {
     /// Container images for the runtime.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ContainerImage>,
+    /// The documents that the proofs rest on, by their digests.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub evidence: BTreeMap<Digest, Document>,
+    /// The newest `Date` that was seen of each archive and suite: an older one is a replay.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<String, BTreeMap<String, Timestamp>>,
 }
 
 /// The operating system of an image.
@@ -168,10 +175,22 @@ pub struct Dependency {
 }
 
 impl Content {
+    /// Every entry that has a proof of its own: the base image and the artifacts.
+    pub fn entries(&self) -> impl Iterator<Item = &Dependency> {
+        self.os.image.iter().chain(self.dependencies.values())
+    }
+
+    /// Drops documents that no proof rests on any more.
+    pub fn drop_unused_evidence(&mut self) {
+        let used: BTreeSet<Digest> =
+            self.entries().filter_map(|entry| entry.proof.as_ref()).flat_map(Proof::evidence).copied().collect();
+        self.evidence.retain(|digest, _| used.contains(digest));
+    }
+
     /// The manifest as text: keys sorted, two spaces a level, one newline at the end.
     pub fn to_text(&self) -> Result<String, serde_json::Error> {
         // A value's objects are sorted, which those of the struct are not.
-        let value = serde_json::to_value(Document { vmconfig: self.clone() })?;
+        let value = serde_json::to_value(File { vmconfig: self.clone() })?;
         Ok(serde_json::to_string_pretty(&value)? + "\n")
     }
 }
@@ -189,13 +208,13 @@ impl Manifest {
 
     /// Reads a manifest from its text; `path` is for messages.
     pub fn parse(path: &Path, text: Vec<u8>) -> Result<Self, ManifestError> {
-        let document: Document = serde_json::from_slice(&text).map_err(|source| ManifestError::Syntax {
+        let file: File = serde_json::from_slice(&text).map_err(|source| ManifestError::Syntax {
             path: path.to_owned(),
             line: source.line(),
             column: source.column(),
             source,
         })?;
-        Ok(Self { content: document.vmconfig, digest: Digest::of(&text), text })
+        Ok(Self { content: file.vmconfig, digest: Digest::of(&text), text })
     }
 
     /// Fails unless the manifest is for this kind, operating system and architecture.

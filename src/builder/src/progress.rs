@@ -47,13 +47,7 @@ impl Progress {
 
     /// Says what failed, with the chain of causes, while other things go on.
     pub fn failure(&self, name: &str, error: &dyn std::error::Error) {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        eprintln!("{:>9}  {name}: {text}", "failed");
+        eprintln!("{:>9}  {name}: {}", "failed", chain(error));
     }
 
     /// A count of bytes whose total nobody knows; invisible unless stderr is a terminal.
@@ -78,6 +72,17 @@ impl Progress {
         let hidden = self.quiet || locked(&self.held).is_some();
         if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
     }
+}
+
+/// An error with its causes, in one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }
 
 /// A number of bytes for people, in binary units.

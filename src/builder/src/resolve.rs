@@ -4,8 +4,9 @@
 //! demands checked over its digest. Documents that several entries need are fetched once.
 
 use std::collections::BTreeMap;
+use std::io::Seek;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use indicatif::ProgressBar;
 use jiff::Timestamp;
@@ -13,8 +14,8 @@ use jiff::Timestamp;
 use crate::boot::BootError;
 use crate::download::{DownloadError, Downloaded, Wanted, obtain};
 use crate::http::{Client, HttpError};
-use crate::manifest::{Dependency, Digest, Proof};
-use crate::parallel::locked;
+use crate::manifest::{Dependency, Digest, Document, Form, Proof};
+use crate::memo::Memo;
 use crate::proof::apt::AptError;
 use crate::proof::checksum::{self, ChecksumError};
 use crate::proof::openpgp::KeyringError;
@@ -22,6 +23,7 @@ use crate::proof::openpgp::KeyringError;
 use crate::anchors::{AnchorError, Anchors};
 use crate::proof::cosign::CosignError;
 use crate::proof::sigstore::SigstoreError;
+use crate::prove::Prover;
 use crate::registry::RegistryError;
 use crate::sources::{Demand, Source, Sources, System, Target, Undefined, Upstream, VersionSource};
 use crate::store::{Store, StoreError};
@@ -104,38 +106,20 @@ pub struct Resolver<'a> {
     pub received: ProgressBar,
 }
 
+/// A proven entry, with the documents that prove it, which are in the store.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// The entry.
+    pub dependency: Dependency,
+    /// Documents by digest.
+    pub evidence: BTreeMap<Digest, Document>,
+}
+
 /// What was fetched once in this run, by address.
 #[derive(Default)]
 pub struct Cache {
     documents: Memo<Vec<u8>>,
     indexes: Memo<apt::Index>,
-}
-
-/// Values that are made once each, by whichever thread comes first.
-struct Memo<T> {
-    slots: Mutex<BTreeMap<String, Arc<Slot<T>>>>,
-}
-
-/// A value that is there, or that the thread which has the lock is making.
-type Slot<T> = Mutex<Option<Arc<T>>>;
-
-impl<T> Default for Memo<T> {
-    fn default() -> Self {
-        Self { slots: Mutex::new(BTreeMap::new()) }
-    }
-}
-
-impl<T> Memo<T> {
-    fn get<E>(&self, key: &str, make: impl FnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
-        let slot = locked(&self.slots).entry(key.to_owned()).or_default().clone();
-        let mut slot = locked(&slot);
-        if let Some(value) = &*slot {
-            return Ok(value.clone());
-        }
-        let value = Arc::new(make()?);
-        *slot = Some(value.clone());
-        Ok(value)
-    }
 }
 
 /// The manifest that an entry is resolved for.
@@ -151,17 +135,14 @@ pub struct Place<'a> {
 
 impl Place<'_> {
     fn values(&self) -> BTreeMap<String, String> {
-        let mut values: BTreeMap<String, String> =
-            self.versions.iter().map(|(name, version)| (format!("version:{name}"), version.clone())).collect();
-        for (name, value) in [
-            ("kind", &self.target.kind),
-            ("os", &self.target.os),
-            ("arch", &self.target.arch),
-            ("codename", &self.system.codename),
-        ] {
-            values.insert(name.to_owned(), value.clone());
-        }
-        values
+        self.target.values(self.system, self.versions)
+    }
+}
+
+impl<'a> Resolver<'a> {
+    /// Proves what is pinned already.
+    pub fn prover(&self) -> Prover<'a> {
+        Prover::new(self.store, self.sources, self.anchors, Some(self.client))
     }
 }
 
@@ -175,26 +156,22 @@ impl Resolver<'_> {
     }
 
     /// Resolves an artifact.
-    pub fn dependency(&self, place: Place<'_>, source: &Source) -> Result<Dependency, ResolveError> {
-        let mut dependency = match &source.upstream.version {
+    pub fn dependency(&self, place: Place<'_>, source: &Source) -> Result<Resolved, ResolveError> {
+        let mut resolved = match &source.upstream.version {
             VersionSource::Apt { archive, package } => self.deb(place, archive, package)?,
             _ => self.file(place, &source.upstream)?.0,
         };
-        dependency.providers = source.providers.clone();
-        Ok(dependency)
+        resolved.dependency.providers = source.providers.clone();
+        Ok(resolved)
     }
 
     /// Resolves a file that stands by itself; returns it open too.
-    fn file(&self, place: Place<'_>, upstream: &Upstream) -> Result<(Dependency, Downloaded), ResolveError> {
-        let mut values = place.values();
+    fn file(&self, place: Place<'_>, upstream: &Upstream) -> Result<(Resolved, Downloaded), ResolveError> {
         let version = self.version(place, &upstream.version)?;
-        values.insert("version".to_owned(), version.clone());
-        let url = match &upstream.url {
-            Some(url) => url.render(&values).map_err(|source| ResolveError::Template { place: "url", source })?,
-            None => String::new(),
-        };
-        let file = url.rsplit('/').next().unwrap_or_default().to_owned();
-        values.extend([("url".to_owned(), url.clone()), ("file".to_owned(), file.clone())]);
+        let values = upstream.values(place.values(), &version);
+        let values = values.map_err(|source| ResolveError::Template { place: "url", source })?;
+        let value = |name: &str| values.get(name).cloned().unwrap_or_default();
+        let (url, file) = (value("url"), value("file"));
 
         let mut checksums = None;
         if let Some(template) = &upstream.checksums {
@@ -206,16 +183,58 @@ impl Resolver<'_> {
             checksums = Some((from, digest));
         }
         let digest = checksums.as_ref().map(|(_, digest)| *digest);
-        let mut downloaded = self.obtain(vec![url.clone()], digest, None)?;
-        let proof = match &upstream.proof {
+        let mut evidence = BTreeMap::new();
+        let (proof, downloaded) = match &upstream.proof {
             Demand::Sigstore { .. } | Demand::Cosign { .. } => {
-                self.signed(&upstream.proof, &values, &mut downloaded)?
+                let downloaded = self.obtain_sha256(&url, digest)?;
+                (self.signed(&upstream.proof, &values, downloaded.digest, &mut evidence)?, downloaded)
             }
-            _ => checksums.map_or(Proof::FirstUse, |(url, _)| Proof::Checksum { url }),
+            _ => {
+                let downloaded = self.obtain(vec![url.clone()], digest, None)?;
+                let proof = match checksums {
+                    Some((url, _)) => {
+                        let kept = self.keep(&url, Form::Whole, &self.document(&url)?, &mut evidence)?;
+                        Proof::Checksum { url, evidence: Some(kept) }
+                    }
+                    None => Proof::FirstUse,
+                };
+                (proof, downloaded)
+            }
         };
         let (digest, size, kind) = (downloaded.digest, downloaded.size, upstream.kind);
-        let providers = Vec::new();
-        Ok((Dependency { version, url, kind, digest, size, providers, proof: Some(proof) }, downloaded))
+        let dependency = Dependency { version, url, kind, digest, size, providers: Vec::new(), proof: Some(proof) };
+        Ok((Resolved { dependency, evidence }, downloaded))
+    }
+
+    /// Downloads a file that somebody has signed. Signatures are over SHA-256, so that is what is pinned, whatever a checksum file states.
+    fn obtain_sha256(&self, url: &str, stated: Option<Digest>) -> Result<Downloaded, ResolveError> {
+        let sha512 = match stated {
+            Some(Digest::Sha512(_)) => stated,
+            _ => return self.obtain(vec![url.to_owned()], stated, None),
+        };
+        let mut downloaded = self.obtain(vec![url.to_owned()], None, None)?;
+        let read = |source| StoreError::Read { path: self.store.path(&downloaded.digest), source };
+        let expected = sha512.unwrap_or(downloaded.digest);
+        let (found, _) = expected.of_stream(&mut downloaded.file).map_err(read)?;
+        downloaded.file.rewind().map_err(read)?;
+        if found != expected {
+            let (url, expected, found) = (url.to_owned(), Box::new(expected), Box::new(found));
+            return Err(DownloadError::Digest { url, expected, found }.into());
+        }
+        Ok(downloaded)
+    }
+
+    /// Keeps a document that a proof rests on.
+    fn keep(
+        &self,
+        url: &str,
+        form: Form,
+        bytes: &[u8],
+        evidence: &mut BTreeMap<Digest, Document>,
+    ) -> Result<Digest, StoreError> {
+        let digest = self.store.insert(bytes)?;
+        evidence.insert(digest, Document { url: url.to_owned(), size: bytes.len() as u64, form });
+        Ok(digest)
     }
 
     fn obtain(&self, urls: Vec<String>, digest: Option<Digest>, size: Option<u64>) -> Result<Downloaded, ResolveError> {

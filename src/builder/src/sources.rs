@@ -6,11 +6,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::manifest::Digest;
+
 pub use schema::{Archive, Demand, ImageSource, Schema, Source, System, TrustSource, Upstream, VersionSource};
 pub use template::{InvalidTemplate, Template, Undefined};
 
 mod schema;
 mod template;
+
+/// Hours after its `Date` at which a copy of an archive's state is looked for.
+const COPIED_AFTER: [i64; 3] = [0, 12, 24];
 
 /// Why the sources cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +38,7 @@ pub enum SourcesError {
 #[derive(Clone, Debug)]
 pub struct Sources {
     schema: Schema,
+    digest: Digest,
 }
 
 /// What one manifest is for.
@@ -47,6 +56,13 @@ impl Target {
     /// `<kind>.<os>.<arch>`.
     pub fn name(&self) -> String {
         format!("{}.{}.{}", self.kind, self.os, self.arch)
+    }
+
+    /// What templates may name, with the versions of the manifest's artifacts.
+    pub fn values(&self, system: &System, versions: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let versions = versions.iter().map(|(name, version)| (format!("version:{name}"), version.clone()));
+        let own = [("kind", &self.kind), ("os", &self.os), ("arch", &self.arch), ("codename", &system.codename)];
+        versions.chain(own.map(|(name, value)| (name.to_owned(), value.clone()))).collect()
     }
 }
 
@@ -73,8 +89,13 @@ impl Sources {
         })?;
         match faults(&schema).into_iter().next() {
             Some((place, message)) => Err(SourcesError::Invalid { path: path.to_owned(), place, message }),
-            None => Ok(Self { schema }),
+            None => Ok(Self { schema, digest: Digest::of(text) }),
         }
+    }
+
+    /// SHA-256 of their text.
+    pub fn digest(&self) -> Digest {
+        self.digest
     }
 
     /// What they say.
@@ -111,6 +132,22 @@ impl Sources {
         self.schema.dependencies.iter().filter(move |source| source.serves(target))
     }
 
+    /// An archive, and those that have newer versions of its packages.
+    pub fn archives_for<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let also = self.schema.archives.get(name).into_iter().flat_map(|archive| &archive.also);
+        std::iter::once(name).chain(also.map(String::as_str))
+    }
+
+    /// Names of all packages that may come from an archive.
+    pub fn packages_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.schema.dependencies.iter().filter_map(move |source| match &source.upstream.version {
+            VersionSource::Apt { archive, package } if self.archives_for(archive).any(|found| found == name) => {
+                Some(package.as_str())
+            }
+            _ => None,
+        })
+    }
+
     /// The container images of a target.
     pub fn images(&self, target: &Target) -> impl Iterator<Item = &ImageSource> {
         self.schema.images.iter().filter(move |image| image.kinds.contains(&target.kind))
@@ -122,6 +159,41 @@ impl Source {
         self.kinds.contains(&target.kind)
             && self.systems.as_ref().is_none_or(|systems| systems.contains(&target.os))
             && self.arches.as_ref().is_none_or(|arches| arches.contains(&target.arch))
+    }
+}
+
+impl Archive {
+    /// Its address, without a `/` at its end, and its suite.
+    pub fn place(&self, values: &BTreeMap<String, String>) -> Result<(String, String), Undefined> {
+        Ok((self.url.render(values)?.trim_end_matches('/').to_owned(), self.suite.render(values)?))
+    }
+
+    /// Where copies of what was at `url` are that the archive had at a time and soon after: a state is copied hours after its `Date`.
+    pub fn past(&self, url: &str, date: Timestamp) -> Vec<String> {
+        let Some((snapshot, path)) = self.snapshot.as_ref().zip(url.strip_prefix(self.url.start())) else {
+            return Vec::new();
+        };
+        let (snapshot, path) = (snapshot.trim_end_matches('/'), path.trim_start_matches('/'));
+        let copy = |hours| {
+            let time = date.saturating_add(SignedDuration::from_hours(hours)).unwrap_or(date);
+            format!("{snapshot}/{}/{path}", time.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ"))
+        };
+        COPIED_AFTER.map(copy).to_vec()
+    }
+}
+
+impl Upstream {
+    /// `values` with those of one version: itself, the artifact's address, and the name at the end of that.
+    pub fn values(
+        &self,
+        mut values: BTreeMap<String, String>,
+        version: &str,
+    ) -> Result<BTreeMap<String, String>, Undefined> {
+        values.insert("version".to_owned(), version.to_owned());
+        let url = self.url.as_ref().map(|url| url.render(&values)).transpose()?.unwrap_or_default();
+        let file = url.rsplit('/').next().unwrap_or_default().to_owned();
+        values.extend([("url".to_owned(), url), ("file".to_owned(), file)]);
+        Ok(values)
     }
 }
 
@@ -150,6 +222,9 @@ fn faults(schema: &Schema) -> Vec<(String, String)> {
         let place = format!("archives.{name}");
         if !archive.url.start().starts_with("https://") {
             faults.push((place.clone(), "url is not https".to_owned()));
+        }
+        if let Some(other) = archive.also.iter().find(|other| *other == name || !schema.archives.contains_key(*other)) {
+            faults.push((place.clone(), format!("also: {other} is no other archive that is listed")));
         }
         if archive.keyring.is_empty() || archive.keyring.contains('/') {
             faults.push((place, format!("keyring {:?} is not the name of a file in trust/", archive.keyring)));
@@ -209,7 +284,7 @@ fn version_faults(schema: &Schema, place: &str, version: &VersionSource, faults:
 
 /// Entries that would give one manifest two artifacts of a name.
 fn repeated(schema: &Schema) -> Vec<(String, String)> {
-    let sources = Sources { schema: schema.clone() };
+    let sources = Sources { schema: schema.clone(), digest: Digest::of(b"") };
     let mut faults = Vec::new();
     for target in sources.targets() {
         let mut seen = BTreeMap::new();
@@ -267,6 +342,7 @@ mod tests {
             ("\"suite\"", "\"suit\"", "s.json:2:67: unknown field `suit`"),
             ("[\"b\"], \"arches\"", "[\"b\"], \"archs\"", "unknown field `archs`"),
             ("https://d.example", "http://d.example", "archives.debian: url is not https"),
+            ("\"main\"", "\"main\", \"also\": [\"b\"]", "archives.debian: also: b is no other archive"),
             ("{\"archive\": \"debian\"", "{\"archive\": \"ubuntu\"", "archive ubuntu is not listed"),
             (", \"checksums\": \"{url}.sha256\"", "", "dependencies[1] (x): checksums is missing"),
             ("{\"same-as\": \"x\"}", "{\"same-as\": \"z\"}", "needs the version of z, which is not listed"),

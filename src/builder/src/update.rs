@@ -8,13 +8,13 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use crate::manifest::{ArtifactType, Dependency, Digest, Manifest, ManifestError, Proof};
+use crate::manifest::{ArtifactType, Content, Dependency, Digest, Manifest, ManifestError, Proof};
 use crate::parallel::for_each;
-use crate::policy::LOCAL;
-use crate::progress::{Progress, human_bytes};
+use crate::progress::{Progress, chain, human_bytes};
+use crate::prove::{LOCAL, LinkError, OS_IMAGE, Prover};
 use crate::publish::PublishError;
-use crate::resolve::{ResolveError, Resolver};
-use crate::sources::{Sources, SourcesError, Target};
+use crate::resolve::{ResolveError, Resolved, Resolver};
+use crate::sources::{Sources, SourcesError, Target, VersionSource};
 use jiff::Timestamp;
 
 use open::{Entry, Open, path};
@@ -25,9 +25,6 @@ pub use check::{Newer, newer};
 mod check;
 mod open;
 mod order;
-
-/// Name of the entry of the base image in `--only` and in reports.
-pub const OS_IMAGE: &str = "os.image";
 
 /// Why manifests could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +53,8 @@ enum EntryError {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error("what was resolved cannot be proven again")]
+    Replay(#[from] LinkError),
     #[error("upstream has {found}, which is older than the pinned {pinned}")]
     GoesBack {
         pinned: String,
@@ -85,15 +84,22 @@ pub struct Request {
 
 type Job<'a> = (&'a Open<'a>, Entry<'a>);
 
-/// The newest `Date` of each archive and suite that the manifests of a directory record.
+/// The newest `Date` of each archive and suite that the manifests of a directory have seen.
 pub fn seen(sources: &Sources, folder: &Path) -> BTreeMap<(String, String), Timestamp> {
     let mut seen = BTreeMap::new();
+    let mut add = |archive: &String, suite: &String, date: Timestamp| {
+        let newest = seen.entry((archive.clone(), suite.clone())).or_insert(date);
+        *newest = date.max(*newest);
+    };
     for target in sources.targets() {
         let Ok(manifest) = Manifest::load(&path(folder, &target)) else { continue };
-        for dependency in manifest.content().dependencies.values() {
+        let content = manifest.content();
+        for (archive, suites) in &content.seen {
+            suites.iter().for_each(|(suite, date)| add(archive, suite, *date));
+        }
+        for dependency in content.dependencies.values() {
             if let Some(Proof::Apt { archive, suite, date, .. }) = &dependency.proof {
-                let newest = seen.entry((archive.clone(), suite.clone())).or_insert(*date);
-                *newest = (*newest).max(*date);
+                add(archive, suite, *date);
             }
         }
     }
@@ -104,14 +110,15 @@ pub fn seen(sources: &Sources, folder: &Path) -> BTreeMap<(String, String), Time
 pub fn update(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources)?;
+    let prover = resolver.prover();
     let (mut total, mut failed) = (0, 0);
     // Entries that need the version of another one come after it, and are chosen when that is known.
     for second in [false, true] {
-        let jobs = open.iter().flat_map(|open| request.jobs(open, resolver));
+        let jobs = open.iter().flat_map(|open| request.jobs(open, resolver, &prover, progress));
         let jobs: Vec<Job<'_>> = jobs.filter(|(_, entry)| entry.needs().is_some() == second).collect();
         total += jobs.len();
         let results = for_each(jobs, request.threads, |(open, entry)| {
-            let result = resolve(resolver, open, entry);
+            let result = resolve(resolver, &prover, open, entry);
             let name = format!("{} {}", open.target.name(), entry.name());
             resolver.received.suspend(|| match &result {
                 Ok(detail) => progress.step("pinned", &format!("{name} {detail}")),
@@ -128,8 +135,13 @@ pub fn update(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -
     }
 }
 
-/// Resolves one entry and writes its manifest; tells what is pinned now.
-fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<String, EntryError> {
+/// Resolves one entry and writes its manifest, if it can be proven again from what is kept; tells what is pinned now.
+fn resolve(
+    resolver: &Resolver<'_>,
+    prover: &Prover<'_>,
+    open: &Open<'_>,
+    entry: Entry<'_>,
+) -> Result<String, EntryError> {
     let versions = open.versions();
     let place = open.place(&versions);
     if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
@@ -143,25 +155,36 @@ fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result
     match entry {
         Entry::Dependency(source) => {
             let found = resolver.dependency(place, source)?;
-            let detail = format!("{}, {}", found.version, human_bytes(found.size));
-            let enough = |old: &Dependency| open.accepts(&source.name, &source.upstream, old);
-            open.change(|content| keep(content.dependencies.entry(source.name.clone()), found, enough))?;
+            let detail = format!("{}, {}", found.dependency.version, human_bytes(found.dependency.size));
+            let dates = match &source.upstream.version {
+                VersionSource::Apt { archive, .. } => resolver.dates(place, archive)?,
+                _ => Vec::new(),
+            };
+            open.change(|content| {
+                dates.into_iter().for_each(|(archive, suite, date)| note_date(content, archive, suite, date));
+                content.evidence.extend(found.evidence);
+                prover.dependency(content, &source.name, &found.dependency)?;
+                content.dependencies.insert(source.name.clone(), found.dependency);
+                content.drop_unused_evidence();
+                Ok(())
+            })?;
             Ok(detail)
         }
         Entry::OsImage => {
-            let (image, boot) = match &resolver.image {
+            let (found, boot) = match &resolver.image {
                 Some(path) => {
                     (local_image(path)?, crate::boot::read(path, resolver.partition).map_err(ResolveError::from)?)
                 }
                 None => resolver.os_image(place)?,
             };
-            let detail = format!("{}, {}", image.version, human_bytes(image.size));
+            let detail = format!("{}, {}", found.dependency.version, human_bytes(found.dependency.size));
             open.change(|content| {
                 content.os.boot = Some(boot);
-                match &mut content.os.image {
-                    Some(old) if is_same(old, &image) && open.accepts(OS_IMAGE, &open.system.image, old) => {}
-                    slot => *slot = Some(image),
-                }
+                content.evidence.extend(found.evidence);
+                prover.os_image(content, &found.dependency)?;
+                content.os.image = Some(found.dependency);
+                content.drop_unused_evidence();
+                Ok(())
             })?;
             Ok(detail)
         }
@@ -172,40 +195,23 @@ fn resolve(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result
                 content.images.retain(|old| source.tag_of(&old.image).is_none());
                 content.images.push(image);
                 content.images.sort_by(|a, b| a.image.cmp(&b.image));
+                Ok(())
             })?;
             Ok(detail)
         }
     }
 }
 
-/// An entry that has not changed keeps the proof it was pinned with, whose date is older, while that is still enough.
-fn keep(
-    slot: std::collections::btree_map::Entry<'_, String, Dependency>,
-    found: Dependency,
-    is_enough: impl Fn(&Dependency) -> bool,
-) {
-    slot.and_modify(|old| {
-        if !is_same(old, &found) || !is_enough(old) {
-            *old = found.clone();
-        }
-    })
-    .or_insert(found);
+fn note_date(content: &mut Content, archive: String, suite: String, date: Timestamp) {
+    let newest = content.seen.entry(archive).or_default().entry(suite).or_insert(date);
+    *newest = date.max(*newest);
 }
 
-fn is_same(old: &Dependency, new: &Dependency) -> bool {
-    let same_kind_of_proof = match (&old.proof, &new.proof) {
-        (Some(old), Some(new)) => std::mem::discriminant(old) == std::mem::discriminant(new),
-        (old, new) => old == new,
-    };
-    let rest = |entry: &Dependency| Dependency { proof: None, ..entry.clone() };
-    same_kind_of_proof && rest(old) == rest(new)
-}
-
-fn local_image(path: &Path) -> Result<Dependency, EntryError> {
+fn local_image(path: &Path) -> Result<Resolved, EntryError> {
     let read = |source| EntryError::Image { path: path.to_owned(), source };
     let (digest, size) = Digest::of(b"").of_stream(File::open(path).map_err(read)?).map_err(read)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(Dependency {
+    let dependency = Dependency {
         version: "local".to_owned(),
         url: format!("{LOCAL}{name}"),
         kind: ArtifactType::Qcow2,
@@ -213,7 +219,8 @@ fn local_image(path: &Path) -> Result<Dependency, EntryError> {
         size,
         providers: Vec::new(),
         proof: Some(Proof::Local),
-    })
+    };
+    Ok(Resolved { dependency, evidence: BTreeMap::new() })
 }
 
 impl Request {
@@ -246,43 +253,26 @@ impl Request {
         self.only.is_empty() || self.only.contains(name)
     }
 
-    /// The entries of a manifest that have to be resolved.
-    fn jobs<'a>(&self, open: &'a Open<'a>, resolver: &Resolver<'a>) -> Vec<Job<'a>> {
+    /// The entries of a manifest that have to be resolved: those that are asked for, and what cannot be proven anew.
+    fn jobs<'a>(
+        &self,
+        open: &'a Open<'a>,
+        resolver: &Resolver<'a>,
+        prover: &Prover<'_>,
+        progress: &Progress,
+    ) -> Vec<Job<'a>> {
+        let is_proven = |entry: Entry<'_>| {
+            open.is_proven(entry, prover).unwrap_or_else(|error| {
+                let name = format!("{} {}", open.target.name(), entry.name());
+                progress.step("renewing", &format!("{name}: what was pinned is not proven: {}", chain(&error)));
+                false
+            })
+        };
         let wanted = |entry: &Entry<'_>| {
             let own_image = matches!(entry, Entry::OsImage) && resolver.image.is_some();
             let again = self.refresh || !self.only.is_empty() || own_image;
-            self.asks_for(entry.name()) && (again || !open.is_proven(*entry))
+            self.asks_for(entry.name()) && (again || !is_proven(*entry))
         };
         open.entries(resolver.sources).filter(wanted).map(|entry| (open, entry)).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::manifest::Signed;
-
-    #[test]
-    fn a_proof_is_kept_while_it_is_enough() {
-        let entry = |identity: &str| Dependency {
-            version: "1".to_owned(),
-            url: "https://up.example/a".to_owned(),
-            kind: ArtifactType::Binary,
-            digest: Digest::of(b"a"),
-            size: 1,
-            providers: Vec::new(),
-            proof: Some(Proof::Sigstore(Signed {
-                identity: identity.to_owned(),
-                issuer: "https://issuer.example".to_owned(),
-                log_index: None,
-                signed: None,
-                evidence: None,
-            })),
-        };
-        for (enough, expected) in [(true, "old"), (false, "new")] {
-            let mut entries = BTreeMap::from([("a".to_owned(), entry("old"))]);
-            keep(entries.entry("a".to_owned()), entry("new"), |_| enough);
-            assert_eq!(entries["a"], entry(expected));
-        }
     }
 }

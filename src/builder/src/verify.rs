@@ -179,6 +179,7 @@ fn check_file(name: &str, path: &Path, file: &File, pinned: &Dependency, store: 
 mod tests {
     use super::*;
 
+    use crate::anchors::Anchors;
     use crate::fetch::{Supply, fetch};
     use crate::manifest::Manifest;
     use crate::progress::Progress;
@@ -196,7 +197,7 @@ mod tests {
         std::fs::write(store.path(&digest), content).unwrap();
         let manifest = Manifest::parse(Path::new("m"), text.into_bytes()).unwrap();
         let (sources, threads) = (Sources::load(None).unwrap(), NonZeroUsize::MIN);
-        let supply = Supply { store: &store, sources: &sources, client: None, threads };
+        let supply = Supply { store: &store, sources: &sources, anchors: &Anchors::default(), client: None, threads };
         let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
         fetched.artifacts.into_iter().map(|artifact| check_artifact(artifact, &store)).collect()
     }

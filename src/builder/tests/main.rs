@@ -15,6 +15,7 @@ mod layers;
 mod origin;
 mod parsers;
 mod plan;
+mod prove;
 mod registry;
 mod sigstore;
 mod tools;

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
+use vmbake::anchors::Anchors;
 use vmbake::fetch::{Supply, fetch, open_base_file};
 use vmbake::first_boot::compile;
 use vmbake::inputs::prepare;
@@ -167,7 +168,7 @@ fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     let manifest = Manifest::parse(Path::new("m"), text.into_bytes()).unwrap();
     let store = Store::open(Some(dir.path().join("store"))).unwrap();
     let (sources, threads) = (Sources::load(None).unwrap(), NonZeroUsize::MIN);
-    let supply = Supply { store: &store, sources: &sources, client: None, threads };
+    let supply = Supply { store: &store, sources: &sources, anchors: &Anchors::default(), client: None, threads };
     let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
     // Its disk is not asked for: the tree is given.
     fs::write(dir.path().join("base"), [0; 512]).unwrap();

@@ -10,7 +10,6 @@ use super::{BakeError, Baked, BakedFile, Request};
 use crate::again::{Again, Inputs, Published, Useful, file_digest};
 use crate::fetch::FetchError;
 use crate::manifest::{Digest, Manifest};
-use crate::policy;
 use crate::progress::{Progress, human_bytes};
 use crate::publish::{Pending, PublishError, renew_file};
 use crate::record::Kept;
@@ -52,7 +51,7 @@ impl Request {
         let base = base.filter(|base| pinned.is_none_or(|pinned| pinned == *base));
         let inputs = base.and_then(|base| inputs.digest(base));
         let Some(files) = inputs.and_then(|inputs| again.unchanged(&self.formats, &inputs)) else { return Ok(None) };
-        policy::check(&self.sources, manifest.content()).map_err(FetchError::from)?;
+        self.supply().prover().all(manifest).map_err(FetchError::from)?;
         let name = |file: &Kept| file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let sums = files.iter().map(|file| (name(file), file.sum)).collect();
         let [_, origins, images @ ..] = &files[..] else { return Ok(None) };

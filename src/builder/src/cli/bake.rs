@@ -30,6 +30,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         layers: args.layers.clone(),
         store: store.clone(),
         sources: sources.clone(),
+        anchors: args.trust.anchors(),
         client: client.clone(),
         size: args.size,
         formats: formats.iter().copied().map(Into::into).collect(),

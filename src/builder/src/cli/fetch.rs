@@ -4,13 +4,13 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 
-use super::network::NetworkArgs;
+use super::network::{NetworkArgs, TrustArgs};
 use super::pinned::{Pinned, PinnedArgs};
 use super::{Failure, Outcome};
 use crate::fetch::{Supply, fetch, fetch_base};
 use crate::manifest::Manifest;
-use crate::policy::LOCAL;
 use crate::progress::{Progress, human_bytes};
+use crate::prove::LOCAL;
 
 #[derive(Debug, Args)]
 pub(super) struct FetchArgs {
@@ -24,18 +24,22 @@ pub(super) struct FetchArgs {
     jobs: NonZeroUsize,
     #[command(flatten)]
     network: NetworkArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
 }
 
 pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
     let sources = args.network.sources()?;
-    let (store, client) = (args.network.store()?, args.network.client(&sources)?);
+    let (store, client, anchors) = (args.network.store()?, args.network.client(&sources)?, args.trust.anchors());
     let _shared = store.share()?;
     let progress = Progress::new(false);
-    let supply = Supply { store: &store, sources: &sources, client: Some(&client), threads: args.jobs };
+    let supply =
+        Supply { store: &store, sources: &sources, anchors: &anchors, client: Some(&client), threads: args.jobs };
     for Pinned { kind, os, arch, manifest: path } in args.pinned.each()? {
         let manifest = Manifest::load(&path)?;
         manifest.require(&path, &kind, &os, &arch)?;
-        fetch(&manifest, &supply, &progress)?;
+        let fetched = fetch(&manifest, &supply, &progress)?;
+        progress.step("verified", &fetched.verdict.summary());
         let image = manifest.content().os.image.as_ref();
         if let Some(image) = image.filter(|image| !args.without_base && !image.url.starts_with(LOCAL)) {
             let base = fetch_base(&manifest, &supply, &progress)?;

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
+use super::network::{NetworkArgs, TrustArgs};
 use super::{Failure, Outcome, files};
 use crate::manifest::{Manifest, Proof};
-use crate::policy;
-use crate::progress::human_bytes;
-use crate::sources::Sources;
+use crate::progress::{chain, human_bytes};
+use crate::prove::{OS_IMAGE, ProveError, Prover, Standing};
 
 #[derive(Debug, Args)]
 pub(super) struct ManifestArgs {
@@ -19,16 +19,17 @@ pub(super) struct ManifestArgs {
 
 #[derive(Debug, Subcommand)]
 enum ManifestCommand {
-    /// List the entries of a manifest with their proofs; exit 1 if one is weaker than its source demands
+    /// Prove the entries of a manifest anew, from the evidence in the store, and list them; exit 1 if one is not proven
     Show {
         /// The manifest's file
         file: PathBuf,
-        /// Where upstreams live and what proves them, instead of what is built in
-        #[arg(long, value_name = "FILE")]
-        sources: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        network: NetworkArgs,
+        #[command(flatten)]
+        trust: TrustArgs,
     },
 }
 
@@ -40,25 +41,44 @@ struct Line {
     size: u64,
     digest: String,
     url: String,
-    proof: Option<Proof>,
+    /// What the manifest records.
+    recorded: Option<Proof>,
+    /// Who answers for the digest.
+    proven: Option<Standing>,
+    /// Why nobody does.
+    unproven: Option<String>,
 }
 
 pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
-    let ManifestCommand::Show { file, sources, json } = args.command;
+    let ManifestCommand::Show { file, json, network, trust } = args.command;
     let manifest = Manifest::load(&file)?;
-    let lines = lines(&manifest);
+    let (store, sources, anchors) = (network.store()?, network.sources()?, trust.anchors());
+    let mut lines = lines(&manifest);
+    let mut failed: Option<ProveError> = None;
+    for (name, proven) in Prover::new(&store, &sources, &anchors, None).each(manifest.content()) {
+        let Some(line) = lines.iter_mut().find(|line| line.name == name) else { continue };
+        match proven {
+            Ok(standing) => line.proven = Some(standing),
+            Err(error) => {
+                line.unproven = Some(chain(&error.source));
+                failed.get_or_insert(error);
+            }
+        }
+    }
     let text = match json {
         true => serde_json::to_string_pretty(&lines)? + "\n",
         false => lines.iter().map(show).collect(),
     };
     files::print(&text)?;
-    policy::check(&Sources::load(sources.as_deref())?, manifest.content())?;
-    Ok(Outcome::Clean)
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(Outcome::Clean),
+    }
 }
 
 fn lines(manifest: &Manifest) -> Vec<Line> {
     let content = manifest.content();
-    let base = content.os.image.iter().map(|image| ("os.image", image));
+    let base = content.os.image.iter().map(|image| (OS_IMAGE, image));
     let dependencies = content.dependencies.iter().map(|(name, dependency)| (name.as_str(), dependency));
     let artifacts = base.chain(dependencies).map(|(name, entry)| Line {
         name: name.to_owned(),
@@ -66,7 +86,9 @@ fn lines(manifest: &Manifest) -> Vec<Line> {
         size: entry.size,
         digest: entry.digest.to_string(),
         url: entry.url.clone(),
-        proof: entry.proof.clone(),
+        recorded: entry.proof.clone(),
+        proven: None,
+        unproven: None,
     });
     let images = content.images.iter().map(|image| Line {
         name: image.image.clone(),
@@ -74,14 +96,22 @@ fn lines(manifest: &Manifest) -> Vec<Line> {
         size: image.size,
         digest: image.digest.to_string(),
         url: format!("index {}", image.index),
-        proof: image.proof.clone(),
+        recorded: image.proof.clone(),
+        proven: None,
+        unproven: None,
     });
     artifacts.chain(images).collect()
 }
 
 fn show(line: &Line) -> String {
-    let proof = line.proof.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
     let Line { name, version, digest, url, .. } = line;
     let size = human_bytes(line.size);
-    format!("{name} {version}, {size}\n    from   {url}\n    digest {digest}\n    proof  {proof}\n")
+    let proven = match (&line.proven, &line.unproven) {
+        (Some(standing), _) => format!("proven {standing}"),
+        (None, reason) => format!("NOT PROVEN: {}", reason.as_deref().unwrap_or("it was not looked at")),
+    };
+    // What is recorded is worth nothing while it is not proven.
+    let detail = line.recorded.as_ref().filter(|_| line.proven.as_ref().is_some_and(Standing::is_signed));
+    let detail = detail.map(|proof| format!("\n    proof  {proof}")).unwrap_or_default();
+    format!("{name} {version}, {size}\n    from   {url}\n    digest {digest}\n    {proven}{detail}\n")
 }

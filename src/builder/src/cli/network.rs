@@ -74,7 +74,9 @@ impl NetworkArgs {
         }
         for archive in sources.schema().archives.values() {
             let Some(origin) = &archive.origin else { continue };
-            if let Some(mirror) = host_mirror(origin).and_then(|url| Mirror::new(archive.url.start(), &url).ok()) {
+            let label = archive.label.as_ref().unwrap_or(origin);
+            if let Some(mirror) = host_mirror(origin, label).and_then(|url| Mirror::new(archive.url.start(), &url).ok())
+            {
                 mirrors.insert_default(mirror);
             }
         }
@@ -104,12 +106,12 @@ fn parse_config(path: &Path, text: &[u8]) -> Result<Vec<Mirror>, Failure> {
 }
 
 /// Where the host's apt gets the archive of that origin and label from; `None` on other systems.
-fn host_mirror(origin: &str) -> Option<String> {
+fn host_mirror(origin: &str, label: &str) -> Option<String> {
     let format = "$(ORIGIN) $(LABEL) $(REPO_URI)";
     let output = Command::new("apt-get").args(["indextargets", "--format", format]).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     text.lines().find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
-        [found, label, uri] if found == origin && label == origin && uri.starts_with("http") => Some(uri.to_owned()),
+        [of, labelled, uri] if of == origin && labelled == label && uri.starts_with("http") => Some(uri.to_owned()),
         _ => None,
     })
 }

@@ -19,6 +19,9 @@ pub enum Proof {
     Checksum {
         /// Where the file was fetched.
         url: String,
+        /// The file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<Digest>,
     },
     /// The signed index of an apt repository.
     Apt {
@@ -30,6 +33,12 @@ pub enum Proof {
         date: Timestamp,
         /// Fingerprints of the trusted keys that signed it, upper-case hexadecimal, sorted.
         signers: Vec<String>,
+        /// When the last of them signed, or `date` if that is later: whoever proves it again judges the keys as of then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        signed: Option<Timestamp>,
+        /// The `InRelease`, then the index of packages.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        evidence: Vec<Digest>,
     },
     /// A bundle of sigstore.
     Sigstore(Signed),
@@ -51,9 +60,65 @@ pub struct Signed {
     /// When the log or a timestamp authority saw the signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<Timestamp>,
-    /// The bundle that proves it, in the store.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<Digest>,
+    /// The bundle; of cosign signature, certificate and, where there is one, entry of the log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    pub evidence: Vec<Digest>,
+}
+
+/// A document that proofs rest on: as it is pinned, under its digest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// Where it was fetched.
+    pub url: String,
+    /// Its length in bytes.
+    pub size: u64,
+    /// What is kept of that address's answer.
+    #[serde(default, skip_serializing_if = "Form::is_whole")]
+    pub form: Form,
+}
+
+/// What is kept of the answer of an address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Form {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The entry of a transparency log, without what changes as the log grows (see [`crate::proof::sigstore::rekor::lasting`]).
+    LogEntry,
+}
+
+impl Form {
+    fn is_whole(&self) -> bool {
+        *self == Self::Whole
+    }
+}
+
+/// Manifests of earlier versions have one digest, which is of the bundle.
+fn one_or_more<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Digest>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        One(Digest),
+        More(Vec<Digest>),
+    }
+    Ok(match Either::deserialize(deserializer)? {
+        Either::One(digest) => vec![digest],
+        Either::More(digests) => digests,
+    })
+}
+
+impl Proof {
+    /// The documents that it rests on.
+    pub fn evidence(&self) -> &[Digest] {
+        match self {
+            Self::Local | Self::FirstUse => &[],
+            Self::Checksum { evidence, .. } => evidence.as_slice(),
+            Self::Apt { evidence, .. } => evidence,
+            Self::Sigstore(signed) | Self::Cosign(signed) => &signed.evidence,
+        }
+    }
 }
 
 impl fmt::Display for Proof {
@@ -61,8 +126,8 @@ impl fmt::Display for Proof {
         match self {
             Self::Local => f.write_str("a local file"),
             Self::FirstUse => f.write_str("the first download"),
-            Self::Checksum { url } => write!(f, "checksum file {url}"),
-            Self::Apt { archive, suite, date, signers } => {
+            Self::Checksum { url, .. } => write!(f, "checksum file {url}"),
+            Self::Apt { archive, suite, date, signers, .. } => {
                 write!(f, "archive {archive}, {suite} of {date}, signed by {}", signers.join(", "))
             }
             Self::Sigstore(signed) => write!(f, "sigstore bundle by {signed}"),

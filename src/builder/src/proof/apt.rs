@@ -42,6 +42,8 @@ pub enum AptError {
     Older { date: Timestamp, previous: Timestamp },
     #[error("InRelease: was valid until {until}, and now is {now}")]
     Stale { until: Timestamp, now: Timestamp },
+    #[error("InRelease: its Date {date} is more than {days} days ago, and now is {now}")]
+    Aged { date: Timestamp, days: u16, now: Timestamp },
     #[error("InRelease: lists no Packages of component {component} for {arch}")]
     NoIndex { component: String, arch: String },
     #[error("{file}: cannot read")]

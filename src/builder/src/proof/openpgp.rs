@@ -1,7 +1,7 @@
 //! OpenPGP (RFC 9580): a keyring and a clearsigned message enter, the signed text and its signers leave.
 //!
 //! Stricter than the specification and than gpg: nothing may stand outside the signed block, every key must be alive
-//! and unrevoked at the time of the check (not only when it signed), and a signature of a known key that does not
+//! at the time of the check (not only when it signed) and never revoked since, and a signature of a known key that does not
 //! hold condemns the message even where another one holds. Signatures of unknown keys say nothing, good or bad.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -53,6 +53,9 @@ impl Root {
     }
 }
 
+/// File of `trust/` with the authorities and logs of sigstore.
+pub const ROOT: &str = "sigstore-root.json";
+
 /// Whose signature is wanted.
 #[derive(Clone, Debug)]
 pub enum Signer {
@@ -111,8 +114,8 @@ pub struct Proven {
 }
 
 impl Proven {
-    /// The record for the manifest, with the digest under which the bundle is kept; none where a key signed.
-    pub fn record(&self, evidence: Option<Digest>) -> Option<Signed> {
+    /// The record for the manifest, with the documents that prove it; none where a key signed.
+    pub fn record(&self, evidence: Vec<Digest>) -> Option<Signed> {
         Some(Signed {
             identity: self.identity.clone()?,
             issuer: self.issuer.clone()?,

@@ -1,13 +1,13 @@
 //! The base image, and container images.
 
-use super::{Place, ResolveError, Resolver};
+use super::{Place, ResolveError, Resolved, Resolver};
 use crate::boot;
-use crate::manifest::{Boot, ContainerImage, Dependency};
+use crate::manifest::{Boot, ContainerImage};
 use crate::sources::ImageSource;
 
 impl Resolver<'_> {
     /// Resolves the published base image, and reads how it boots.
-    pub fn os_image(&self, place: Place<'_>) -> Result<(Dependency, Boot), ResolveError> {
+    pub fn os_image(&self, place: Place<'_>) -> Result<(Resolved, Boot), ResolveError> {
         let (image, downloaded) = self.file(place, &place.system.image)?;
         let boot = boot::read(&self.store.path(&downloaded.digest), None)?;
         Ok((image, boot))

@@ -1,33 +1,28 @@
 //! Signatures of sigstore over a file that was downloaded: as a bundle, or as `.sig` and `.cert`.
 
 use std::collections::BTreeMap;
-use std::io::Seek;
 
 use super::{ResolveError, Resolver};
-use crate::download::Downloaded;
-use crate::manifest::{Digest, Proof};
+use crate::manifest::{Digest, Document, Form, Proof};
 use crate::proof::cosign::{self, CosignError, Detached};
-use crate::proof::sigstore::{self, Proven, Root, Signer, rekor};
+use crate::proof::sigstore::{self, ROOT, Root, Signer, rekor};
 use crate::sources::{Demand, Template};
-use crate::store::StoreError;
 
-/// File of `trust/` with the authorities and logs of sigstore.
-const ROOT: &str = "sigstore-root.json";
 /// Entries of the log that are looked at: anybody may log more under the digest of any file.
 const MAX_ENTRIES: usize = 32;
 
 impl Resolver<'_> {
-    /// Proves a downloaded file by the signature that is demanded; keeps the evidence in the store.
+    /// Proves a file, known by its SHA-256, by the signature that is demanded; keeps what proves it.
     pub(super) fn signed(
         &self,
         demand: &Demand,
         values: &BTreeMap<String, String>,
-        file: &mut Downloaded,
+        sha256: Digest,
+        evidence: &mut BTreeMap<Digest, Document>,
     ) -> Result<Proof, ResolveError> {
         let render = |place, template: &Template| {
             template.render(values).map_err(|source| ResolveError::Template { place, source })
         };
-        let digests = self.digests(file)?;
         match demand {
             Demand::Sigstore { bundle, identity, issuer, predicate_type } => {
                 let url = render("bundle", bundle)?;
@@ -37,24 +32,35 @@ impl Resolver<'_> {
                     subject_name: values.get("file").map(String::as_str),
                     now: self.now,
                 };
-                let proven = sigstore::verify(&self.document(&url)?, &digests, &policy, &self.root()?);
+                let document = self.document(&url)?;
+                let proven = sigstore::verify(&document, &[sha256], &policy, &self.root()?);
                 let proven =
                     proven.map_err(|source| ResolveError::Sigstore { url: url.clone(), source: source.into() })?;
-                Ok(self.record(&proven)?.map_or(Proof::FirstUse, Proof::Sigstore))
+                let kept = vec![self.keep(&url, Form::Whole, &document, evidence)?];
+                Ok(proven.record(kept).map_or(Proof::FirstUse, Proof::Sigstore))
             }
             Demand::Cosign { signature, certificate, identity, issuer, log, without_log } => {
-                let url = render("signature", signature)?;
+                let (url, certificate_url) = (render("signature", signature)?, render("certificate", certificate)?);
                 let refused = |source| ResolveError::Cosign { url: url.clone(), source: Box::new(source) };
-                let certificate = self.document(&render("certificate", certificate)?)?;
-                let detached = Detached::parse(&self.document(&url)?, &certificate).map_err(refused)?;
-                let entry = self.log_entry(log, &digests[0], &detached).map_err(|error| match error {
+                let (signature, certificate) = (self.document(&url)?, self.document(&certificate_url)?);
+                let detached = Detached::parse(&signature, &certificate).map_err(refused)?;
+                let entry = self.log_entry(log, &sha256, &detached).map_err(|error| match error {
                     LogError::Resolve(error) => error,
                     LogError::Answer(source) => refused(CosignError::Entry { source }),
                 })?;
+                let answer = entry.as_ref().map(|(_, answer)| answer.as_slice());
                 let identity = render("identity", identity)?;
                 let policy = cosign::Policy { identity: &identity, issuer, allow_no_log: *without_log, now: self.now };
-                let proven = detached.verify(&digests, entry.as_deref(), &policy, &self.root()?).map_err(refused)?;
-                Ok(self.record(&proven)?.map_or(Proof::FirstUse, Proof::Cosign))
+                let proven = detached.verify(&[sha256], answer, &policy, &self.root()?).map_err(refused)?;
+                let mut kept = vec![
+                    self.keep(&url, Form::Whole, &signature, evidence)?,
+                    self.keep(&certificate_url, Form::Whole, &certificate, evidence)?,
+                ];
+                if let Some((url, answer)) = &entry {
+                    let lasting = rekor::lasting(answer).map_err(|source| refused(CosignError::Entry { source }))?;
+                    kept.push(self.keep(url, Form::LogEntry, &lasting, evidence)?);
+                }
+                Ok(proven.record(kept).map_or(Proof::FirstUse, Proof::Cosign))
             }
             Demand::FirstUse | Demand::Checksum | Demand::Apt => Ok(Proof::FirstUse),
         }
@@ -65,31 +71,21 @@ impl Resolver<'_> {
         root.map_err(|source| ResolveError::Sigstore { url: ROOT.to_owned(), source: Box::new(source) })
     }
 
-    fn record(&self, proven: &Proven) -> Result<Option<crate::manifest::Signed>, StoreError> {
-        let evidence = proven.bundle.as_ref().map(|bundle| self.store.insert(bundle)).transpose()?;
-        Ok(proven.record(evidence))
-    }
-
-    /// The file's digests, SHA-256 first: signatures are over that one.
-    fn digests(&self, file: &mut Downloaded) -> Result<Vec<Digest>, StoreError> {
-        if let Digest::Sha256(_) = file.digest {
-            return Ok(vec![file.digest]);
-        }
-        let read = |source| StoreError::Read { path: self.store.path(&file.digest), source };
-        let (sha256, _) = Digest::of(b"").of_stream(&mut file.file).map_err(read)?;
-        file.file.rewind().map_err(read)?;
-        Ok(vec![sha256, file.digest])
-    }
-
-    /// The log's answer with the entry of this signature, if the log has one.
-    fn log_entry(&self, log: &str, sha256: &Digest, detached: &Detached) -> Result<Option<Vec<u8>>, LogError> {
+    /// The log's answer with the entry of this signature, and where it is, if the log has one.
+    fn log_entry(
+        &self,
+        log: &str,
+        sha256: &Digest,
+        detached: &Detached,
+    ) -> Result<Option<(String, Vec<u8>)>, LogError> {
         let log = log.trim_end_matches('/');
         let query = serde_json::json!({ "hash": sha256.to_string() }).to_string();
         let found = self.client.post_json(&format!("{log}/api/v1/index/retrieve"), &query, super::MAX_DOCUMENT)?;
         for uuid in rekor::uuids(&found)?.into_iter().take(MAX_ENTRIES) {
-            let answer = self.client.get(&format!("{log}/api/v1/log/entries/{uuid}"), super::MAX_DOCUMENT)?;
+            let url = format!("{log}/api/v1/log/entries/{uuid}");
+            let answer = self.client.get(&url, super::MAX_DOCUMENT)?;
             if detached.find(&answer)?.is_some() {
-                return Ok(Some(answer));
+                return Ok(Some((url, answer)));
             }
         }
         Ok(None)

@@ -37,9 +37,18 @@ pub struct Archive {
     pub component: String,
     /// File of `trust/` with the keys that may sign it.
     pub keyring: String,
-    /// `Origin` and `Label` of the repository: a mirror of it that the host's apt uses is asked by default.
+    /// `Origin` of the repository: a mirror of it that the host's apt uses is asked by default.
     #[serde(default)]
     pub origin: Option<String>,
+    /// Its `Label`; absent means that it is the same as `origin`.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// Archives that have newer versions of the same packages, such as its security updates: the newest version of all is taken.
+    #[serde(default)]
+    pub also: Vec<String>,
+    /// Days after which its `InRelease` is too old to pin anything from.
+    #[serde(default)]
+    pub max_age_days: Option<u16>,
     /// Directory with a copy of the archive for every time, for files that left the pool.
     #[serde(default)]
     pub snapshot: Option<String>,

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::{EntryError, OS_IMAGE};
-use crate::manifest::{Content, Dependency, Manifest, ManifestError, Os};
+use super::EntryError;
+use crate::manifest::{Content, Manifest, ManifestError, Os};
 use crate::parallel::locked;
-use crate::policy::{self, LOCAL};
+use crate::prove::{LOCAL, LinkError, OS_IMAGE, Prover};
 use crate::publish::write_file;
 use crate::resolve::Place;
-use crate::sources::{ImageSource, Source, Sources, System, Target, Upstream, VersionSource};
+use crate::sources::{ImageSource, Source, Sources, System, Target, VersionSource};
 
 /// A manifest that is being updated.
 pub(super) struct Open<'a> {
@@ -41,6 +41,8 @@ fn empty(target: &Target) -> Content {
         os: Os { name: target.os.clone(), arch: target.arch.clone(), image: None, boot: None },
         dependencies: BTreeMap::new(),
         images: Vec::new(),
+        evidence: BTreeMap::new(),
+        seen: BTreeMap::new(),
     }
 }
 
@@ -64,29 +66,25 @@ impl<'a> Open<'a> {
         std::iter::once(Entry::OsImage).chain(dependencies).chain(images)
     }
 
-    /// Whether an entry is pinned, with the proof that its source demands.
-    pub(super) fn is_proven(&self, entry: Entry<'_>) -> bool {
-        let content = locked(&self.content);
-        match entry {
-            Entry::OsImage => content.os.image.as_ref().is_some_and(|image| {
-                content.os.boot.is_some()
-                    && (image.url.starts_with(LOCAL) || self.accepts(OS_IMAGE, &self.system.image, image))
-            }),
-            Entry::Dependency(source) => content.dependencies.get(&source.name).is_some_and(|pinned| {
-                let leader = match &source.upstream.version {
-                    VersionSource::SameAs(name) => content.dependencies.get(name),
-                    _ => None,
-                };
-                leader.is_none_or(|leader| leader.version == pinned.version)
-                    && self.accepts(&source.name, &source.upstream, pinned)
-            }),
-            Entry::Container(source) => content.images.iter().any(|pinned| source.tag_of(&pinned.image).is_some()),
-        }
-    }
-
-    /// Whether what proves `pinned` is what its source demands.
-    pub(super) fn accepts(&self, name: &str, upstream: &Upstream, pinned: &Dependency) -> bool {
-        policy::check_one(self.target, self.system, name, upstream, pinned).is_ok()
+    /// What is wrong with an entry, proven anew: nothing, that it is not pinned (`Ok(false)`), or which link is missing.
+    pub(super) fn is_proven(&self, entry: Entry<'_>, prover: &Prover<'_>) -> Result<bool, LinkError> {
+        let content = locked(&self.content).clone();
+        let proven = match entry {
+            Entry::OsImage => content
+                .os
+                .image
+                .as_ref()
+                .filter(|_| content.os.boot.is_some())
+                .map(|image| prover.os_image(&content, image)),
+            Entry::Dependency(source) => {
+                content.dependencies.get(&source.name).map(|pinned| prover.dependency(&content, &source.name, pinned))
+            }
+            Entry::Container(source) => {
+                let pinned = content.images.iter().find(|pinned| source.tag_of(&pinned.image).is_some());
+                pinned.map(|pinned| prover.image(&content, pinned))
+            }
+        };
+        proven.transpose().map(|standing| standing.is_some())
     }
 
     pub(super) fn is_local(&self) -> bool {
@@ -115,7 +113,7 @@ impl<'a> Open<'a> {
 
     /// Changes the content, and the file if that says something else. The file is read again first, since another process
     /// may have resolved other entries of it meanwhile.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Content)) -> Result<(), EntryError> {
+    pub(super) fn change(&self, change: impl FnOnce(&mut Content) -> Result<(), EntryError>) -> Result<(), EntryError> {
         let mut content = locked(&self.content);
         let folder = self.path.parent().unwrap_or(Path::new("."));
         let lock = |source| EntryError::Lock { path: folder.to_owned(), source };
@@ -127,7 +125,10 @@ impl<'a> Open<'a> {
             *content = Manifest::load(&self.path)?.content().clone();
         }
         let before = content.clone();
-        change(&mut content);
+        if let Err(error) = change(&mut content) {
+            *content = before;
+            return Err(error);
+        }
         if *content != before || !there {
             write_file(&self.path, content.to_text()?.as_bytes(), true)?;
         }

@@ -162,3 +162,15 @@ fn an_older_release_than_the_one_seen_before_is_a_replay() {
         }
     }
 }
+
+#[test]
+fn what_is_too_old_is_told_with_its_age() {
+    let Some(lab) = Lab::with_keys(&["good"]) else { return };
+    let release = Release::verify(&lab.sign(&good(), &["good"]), &lab.keyring(&["good"]), &expect("trixie")).unwrap();
+    // It is a week old.
+    for (days, ok) in [(None, true), (Some(8), true), (Some(6), false), (Some(0), false), (Some(u16::MAX), true)] {
+        let result = release.check_age(days, now());
+        assert_eq!(result.is_ok(), ok, "{days:?}");
+        assert!(ok || matches!(result, Err(AptError::Aged { .. })), "{days:?}");
+    }
+}

@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
+use vmbake::anchors::Anchors;
 use vmbake::fetch::{Supply, fetch, open_base_file};
 use vmbake::inputs::prepare;
 use vmbake::layer::Layers;
@@ -91,7 +92,7 @@ fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Err
     let manifest = Manifest::parse(Path::new("manifest"), manifest.into_bytes())?;
     let layers = Layers::load(Some(&dir.path().join("layers")))?.resolve(top, "o")?;
     let (sources, threads) = (Sources::load(None)?, NonZeroUsize::MIN);
-    let supply = Supply { store: &store, sources: &sources, client: None, threads };
+    let supply = Supply { store: &store, sources: &sources, anchors: &Anchors::default(), client: None, threads };
     let fetched = fetch(&manifest, &supply, &Progress::new(true))?;
     // Its disk is not asked for: the tree is given.
     fs::write(dir.path().join("base"), [0; 512])?;

@@ -87,6 +87,7 @@ fn vmbake(request: &Request, limit: &str, what: &[&str]) -> Output {
         ("--base", request.base.as_ref().unwrap().as_path()),
         ("--layers", request.layers.as_ref().unwrap()),
         ("--store", request.store.root()),
+        ("--sources", &request.store.root().with_file_name("sources.json")),
         ("--out", &request.out),
     ] {
         command.arg(option).arg(path);

@@ -4,6 +4,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use vmbake::anchors::Anchors;
 use vmbake::bake::{BakeError, Baked, Request, bake_all};
 use vmbake::embedded::program;
 use vmbake::manifest::Digest;
@@ -14,6 +15,16 @@ use vmbake_disk::tree::Tree;
 
 use super::image::{self, TOOLS, file, link};
 use crate::tools::have;
+
+/// What must prove the tool; the pack was pinned by hand.
+const SOURCES: &str = r#"{
+  "archives": {},
+  "systems": {"o": {"codename": "o", "kinds": ["more", "other", "tools"], "arches": ["amd64"],
+    "image": {"type": "qcow2", "version": {"pinned": "1"}, "url": "https://example.org/base-{version}", "proof": "first-use"}}},
+  "dependencies": [{"name": "tool", "kinds": ["more", "other", "tools"],
+    "upstream": {"type": "binary", "version": {"pinned": "1.2"}, "url": "https://example.org/{version}", "checksums": "{url}.sha256",
+      "proof": "checksum"}}]
+}"#;
 
 pub const TOOL: &[u8] = b"#!/bin/sh\necho tool\n";
 
@@ -64,7 +75,8 @@ pub fn qcow2_base(dir: &Path) -> PathBuf {
 /// What to bake on a base, from a manifest, layers and a store that are written into `dir` here.
 pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> Request {
     let store = Store::open(Some(dir.join("store"))).unwrap();
-    let manifest = dir.join("manifest.json");
+    let (manifest, sources) = (dir.join("manifest.json"), dir.join("sources.json"));
+    fs::write(&sources, SOURCES).unwrap();
     fs::write(&manifest, manifest_text(&store, &fs::read(&base).unwrap())).unwrap();
     write_layers(&dir.join("layers"));
     Request {
@@ -76,7 +88,8 @@ pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> Request 
         partition: None,
         layers: Some(dir.join("layers")),
         store,
-        sources: Sources::load(None).unwrap(),
+        sources: Sources::load(Some(&sources)).unwrap(),
+        anchors: Anchors::default(),
         client: None,
         size: None,
         formats: vec![Format::Raw],
@@ -133,26 +146,29 @@ fn write_layers(root: &Path) {
 
 /// Puts the artifacts into the store; their manifest pins the base too.
 fn manifest_text(store: &Store, base: &[u8]) -> String {
-    let entry = |bytes: &[u8], kind: &str, version: &str| {
+    let entry = |bytes: &[u8], kind: &str, version: &str, site: &str| {
         let (digest, size) = (Digest::of(bytes), bytes.len());
         format!(
-            r#""version": "{version}", "url": "https://example.org/{version}", "type": "{kind}", "digest": "{digest}", "size": {size}"#
+            r#""version": "{version}", "url": "{site}{version}", "type": "{kind}", "digest": "{digest}", "size": {size}"#
         )
     };
     let pack = pack();
-    for bytes in [TOOL, &pack] {
+    let sums = format!("{}  1.2\n", Digest::of(TOOL).hex());
+    for bytes in [TOOL, &pack, sums.as_bytes()] {
         let path = store.path(&Digest::of(bytes));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }
+    let sums_digest = Digest::of(sums.as_bytes());
     format!(
         r#"{{"vmconfig": {{"version": "dev", "kind": "tools", "os": {{"name": "o", "arch": "amd64",
         "image": {{{}, "proof": {{"type": "local"}}}}}}, "dependencies": {{
-        "tool": {{{}, "proof": {{"type": "cosign", "identity": "krel@example.org", "issuer": "https://issuer.example.org"}}}},
-        "pack": {{{}}}}}}}}}"#,
-        entry(base, "qcow2", "base-1"),
-        entry(TOOL, "binary", "1.2"),
-        entry(&pack, "tar.gz", "3.4")
+        "tool": {{{}, "proof": {{"type": "checksum", "url": "https://example.org/1.2.sha256", "evidence": "{sums_digest}"}}}},
+        "pack": {{{}}}}}, "evidence": {{"{sums_digest}": {{"url": "https://example.org/1.2.sha256", "size": {}}}}}}}}}"#,
+        entry(base, "qcow2", "base-1", "local:"),
+        entry(TOOL, "binary", "1.2", "https://example.org/"),
+        entry(&pack, "tar.gz", "3.4", "https://example.org/"),
+        sums.len()
     )
 }
 

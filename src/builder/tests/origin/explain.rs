@@ -85,7 +85,7 @@ fn paths_are_explained_to_the_signer() {
                 "type      regular file, 0755 root:root (0:0), 20 B\n",
                 layer,
                 "artifact  tool 1.2\n  from    https://example.org/1.2\n  digest  sha256:",
-                "  proof   cosign signature by krel@example.org (https://issuer.example.org)\n",
+                "  proof   checksum file https://example.org/1.2.sha256\n",
                 "content   matches the pinned digest\npackage   none\n",
             ][..],
         ),
@@ -98,7 +98,7 @@ fn paths_are_explained_to_the_signer() {
             "/bin/sh",
             &[
                 "path      /bin/sh\nlink      /usr/bin/sh -> dash\nresolved  /usr/bin/dash\n",
-                "base      base image base-1\n  from    https://example.org/base-1\n  digest  sha256:",
+                "base      base image base-1\n  from    local:base-1\n  digest  sha256:",
                 "  proof   a local file\n",
                 "package   dash 0.5.12-12 (amd64)\npackage   lost of unknown version (amd64)\n",
             ],
@@ -121,7 +121,7 @@ fn paths_are_explained_to_the_signer() {
     let path = image.to_str().unwrap();
     let output = vmbake(&["explain", path, "/usr/bin/tool", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&json["layer"]["name"], &json["artifact"]["proof"]["type"]), (&"tools".into(), &"cosign".into()));
+    assert_eq!((&json["layer"]["name"], &json["artifact"]["proof"]["type"]), (&"tools".into(), &"checksum".into()));
     assert_eq!((&json["content"], &json["recorded"]), (&"matches".into(), &true.into()));
     let absent = vmbake(&["explain", path, "/nothing"]);
     assert_eq!((absent.status.code(), text(&absent.stdout)), (Some(1), ""));

@@ -56,13 +56,13 @@ fn signature_certificate_and_entry_become_a_bundle_that_proves_alone() {
         now: policy(false).now,
     };
     assert_eq!(sigstore::verify(&bundle, &kubelet(), &again, &root()).unwrap(), proven);
-    let evidence = Some(Digest::of(&bundle));
+    let evidence = vec![Digest::of(&bundle)];
     let expected = Signed {
         identity: IDENTITY.to_owned(),
         issuer: ISSUER.to_owned(),
         log_index: Some(4_163_434),
         signed: "2026-08-12T10:05:00Z".parse().ok(),
-        evidence,
+        evidence: evidence.clone(),
     };
     assert_eq!(proven.record(evidence), Some(expected));
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use super::AptError;
 use super::fields::{self, Fields};
@@ -31,6 +31,7 @@ pub struct Release {
     date: Timestamp,
     valid_until: Option<Timestamp>,
     signers: Vec<String>,
+    signed: Timestamp,
     acquire_by_hash: bool,
     files: BTreeMap<String, Listed>,
 }
@@ -99,7 +100,22 @@ impl Release {
         let acquire_by_hash = fields.get("Acquire-By-Hash")?.is_some_and(|value| value.eq_ignore_ascii_case("yes"));
         let files = files(&fields)?;
         let suite = expect.suite.to_owned();
-        Ok(Self { suite, date, valid_until, signers: signed.signers, acquire_by_hash, files })
+        Ok(Self {
+            suite,
+            date,
+            valid_until,
+            signers: signed.signers,
+            signed: signed.signed.max(date),
+            acquire_by_hash,
+            files,
+        })
+    }
+
+    /// Fails if its `Date` is more than so many days before `now`.
+    pub fn check_age(&self, max_age_days: Option<u16>, now: Timestamp) -> Result<(), AptError> {
+        let Some(days) = max_age_days else { return Ok(()) };
+        let oldest = now.saturating_sub(SignedDuration::from_hours(24 * i64::from(days))).unwrap_or(Timestamp::MIN);
+        if self.date < oldest { Err(AptError::Aged { date: self.date, days, now }) } else { Ok(()) }
     }
 
     /// The suite or codename that was asked for, which it has.
@@ -120,6 +136,11 @@ impl Release {
     /// Fingerprints of the trusted primary keys that signed it, upper-case hexadecimal, sorted.
     pub fn signers(&self) -> &[String] {
         &self.signers
+    }
+
+    /// When the last of them signed, or its `Date` if that is later.
+    pub fn signed(&self) -> Timestamp {
+        self.signed
     }
 
     /// Whether the archive offers its indexes by digest.

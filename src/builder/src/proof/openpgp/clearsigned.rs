@@ -44,6 +44,8 @@ pub struct Clearsigned {
     pub text: String,
     /// Fingerprints of the trusted primary keys with a good signature, upper-case hexadecimal, sorted.
     pub signers: Vec<String>,
+    /// When the last of these signatures was made.
+    pub signed: Timestamp,
 }
 
 impl Clearsigned {
@@ -64,17 +66,17 @@ impl Clearsigned {
         if verifier.processing_csf_message() != Some(true) || !verifier.message_processed() {
             return Err(OpenPgpError::Structure);
         }
-        let signers = verifier.into_helper().signers()?;
+        let (signers, signed) = verifier.into_helper().signers()?;
         let text = String::from_utf8(text).map_err(|source| OpenPgpError::Corrupt { source: source.into() })?;
-        Ok(Self { text, signers })
+        Ok(Self { text, signers, signed })
     }
 }
 
 /// What one signature says.
 #[derive(Debug)]
 enum Verdict {
-    /// Holds, by this trusted key.
-    Good(String),
+    /// Holds, by this trusted key, made then.
+    Good(String, Timestamp),
     /// Says nothing: the key is unknown, or not trusted any more.
     Ignored(String),
     /// A known key, and it does not hold.
@@ -111,21 +113,25 @@ impl VerificationHelper for Judge<'_> {
 }
 
 impl Judge<'_> {
-    fn signers(self) -> Result<Vec<String>, OpenPgpError> {
+    /// Who signed, and when the last of them did.
+    fn signers(self) -> Result<(Vec<String>, Timestamp), OpenPgpError> {
         if !self.one_layer {
             return Err(OpenPgpError::Structure);
         }
-        let (mut signers, mut ignored) = (Vec::new(), Vec::new());
+        let (mut signers, mut ignored, mut last) = (Vec::new(), Vec::new(), Timestamp::MIN);
         for verdict in self.verdicts {
             match verdict {
-                Verdict::Good(fingerprint) => signers.push(fingerprint),
+                Verdict::Good(fingerprint, made) => {
+                    signers.push(fingerprint);
+                    last = last.max(made);
+                }
                 Verdict::Ignored(reason) => ignored.push(reason),
                 Verdict::Bad(reason) => return Err(OpenPgpError::BadSignature { reason }),
             }
         }
         signers.sort();
         signers.dedup();
-        if signers.is_empty() { Err(OpenPgpError::Untrusted { found: ignored }) } else { Ok(signers) }
+        if signers.is_empty() { Err(OpenPgpError::Untrusted { found: ignored }) } else { Ok((signers, last)) }
     }
 }
 
@@ -133,8 +139,14 @@ impl Judge<'_> {
 fn standing(good: &GoodChecksum<'_>, now: Timestamp) -> Verdict {
     let cert = good.ka.cert();
     let (fingerprint, key) = (cert.fingerprint().to_hex(), good.ka.key().fingerprint());
+    // Every valid signature has a time (RFC 9580, section 5.2.3.11).
+    let made = good.sig.signature_creation_time().and_then(|time| Timestamp::try_from(time).ok());
+    let Some(made) = made else { return Verdict::Bad("it does not say when it was made".to_owned()) };
+    if keyring::is_withdrawn(cert, &key, now) {
+        return Verdict::Ignored(format!("key {} of {fingerprint} is revoked", key.to_hex()));
+    }
     match keyring::state(cert, now) {
-        KeyState::Live if keyring::can_sign(cert, &key, now) => Verdict::Good(fingerprint),
+        KeyState::Live if keyring::can_sign(cert, &key, now) => Verdict::Good(fingerprint, made),
         KeyState::Live => Verdict::Ignored(format!("key {} of {fingerprint} is expired or revoked", key.to_hex())),
         state => Verdict::Ignored(format!("key {fingerprint} is {state}")),
     }

@@ -11,7 +11,7 @@ use sequoia_openpgp::serialize::SerializeInto as _;
 use sequoia_openpgp::types::RevocationStatus;
 use sequoia_openpgp::{Fingerprint, KeyHandle};
 
-use super::{policy, system_time};
+use super::{policy, seconds, system_time};
 
 /// Largest keyring that is read, in bytes: Debian's with all its certifications has 100 KB.
 const MAX_LEN: u64 = 16 << 20;
@@ -159,6 +159,17 @@ impl fmt::Display for KeyState {
             Self::Unusable(reason) => write!(f, "unusable: {reason}"),
         }
     }
+}
+
+/// Seconds of 2100-01-01, which is after every revocation: what was withdrawn once is so for signatures of whatever time.
+const EVER: i64 = 4_102_444_800;
+
+/// Whether a certificate, or that key of it, was withdrawn at any time, as far as the certificate says.
+pub(super) fn is_withdrawn(cert: &Cert, key: &Fingerprint, now: Timestamp) -> bool {
+    let (policy, ever) = (policy(now), seconds(EVER));
+    let mut same = cert.keys().subkeys().filter(|found| found.key().fingerprint() == *key);
+    matches!(cert.revocation_status(&policy, ever), RevocationStatus::Revoked(_))
+        || same.any(|key| matches!(key.bundle().revocation_status(&policy, ever), RevocationStatus::Revoked(_)))
 }
 
 /// What `cert` is worth at `now`.

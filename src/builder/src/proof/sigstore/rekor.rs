@@ -36,6 +36,26 @@ pub fn uuids(answer: &[u8]) -> Result<Vec<String>, RekorError> {
     }
 }
 
+/// What lasts of an answer with one entry: that entry with the log's promise, keys sorted. The proof of inclusion, which grows with
+/// the log, is left out, so that whoever asks later gets the same bytes.
+pub fn lasting(answer: &[u8]) -> Result<Vec<u8>, RekorError> {
+    let value = json::parse(answer).map_err(RekorError::new)?;
+    let entry = match &value {
+        Value::Object(members) if members.len() == 1 && !members.contains_key("body") => members.values().next(),
+        _ => Some(&value),
+    };
+    let Some(entry) = entry.filter(|entry| entry["verification"]["signedEntryTimestamp"].is_string()) else {
+        return Err(RekorError::new("it is not one entry with a signedEntryTimestamp"));
+    };
+    let kept =
+        ["body", "integratedTime", "logID", "logIndex"].into_iter().map(|key| (key.to_owned(), entry[key].clone()));
+    let mut kept: serde_json::Map<String, Value> = kept.collect();
+    let promise = &entry["verification"]["signedEntryTimestamp"];
+    kept.insert("verification".to_owned(), serde_json::json!({ "signedEntryTimestamp": promise }));
+    kept.sort_keys();
+    serde_json::to_vec(&kept).map_err(RekorError::new)
+}
+
 /// An entry of the log, as it was answered.
 #[derive(Clone, Debug)]
 pub struct Entry(LogEntry);

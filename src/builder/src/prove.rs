@@ -1,0 +1,231 @@
+//! Proves every entry of a manifest anew: what a manifest records of a proof is replayed from the evidence that it pins, never read.
+//!
+//! A manifest, `sources.json`, trust anchors and a store enter; who answers for each entry leaves ([`Standing`]), or which link of
+//! the chain is missing ([`LinkError`]). No clock is asked: ages and expiry are judged as of the time that the manifest pins, so
+//! that an old release can be proven again, while trust anchors and revocations are those of today.
+//!
+//! The chain of each entry: a pinned key or identity, a signed index or statement, and in it exactly the version, address, digest
+//! and length of the entry. What must prove it is said by `sources.json` alone; an entry that no source knows was pinned by hand.
+
+use crate::anchors::{AnchorError, Anchors};
+use crate::download::DownloadError;
+use crate::http::Client;
+use crate::manifest::{ContainerImage, Content, Dependency, Digest, Manifest, Proof};
+use crate::memo::Memo;
+use crate::proof::apt::{AptError, Packages};
+use crate::proof::checksum::ChecksumError;
+use crate::proof::cosign::CosignError;
+use crate::proof::oci::{InvalidPlatform, OciError};
+use crate::proof::openpgp::KeyringError;
+use crate::proof::sigstore::SigstoreError;
+use crate::proof::sigstore::rekor::RekorError;
+use crate::sources::{Demand, Sources, System, Target, Undefined, Upstream, VersionSource};
+use crate::store::{Store, StoreError};
+
+pub use standing::{Standing, Verdict};
+
+mod apt;
+mod evidence;
+mod file;
+mod image;
+mod standing;
+mod verdict;
+
+/// Prefix of the address of a base image that the user made or chose.
+pub const LOCAL: &str = "local:";
+/// Name of the base image among the entries.
+pub const OS_IMAGE: &str = "os.image";
+
+/// An entry that is not proven.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: is not proven")]
+pub struct ProveError {
+    /// Name of the entry.
+    pub name: String,
+    /// The missing link.
+    pub source: Box<LinkError>,
+}
+
+/// The link that is missing between an entry and who answers for it.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum LinkError {
+    #[error("the manifest records {found}, its source demands {demanded}")]
+    Weak { demanded: String, found: String },
+    #[error("the manifest records {found}, but no source says how that is proven")]
+    Unknown { found: String },
+    #[error("the manifest pins no evidence for {proof}")]
+    NoEvidence { proof: String },
+    #[error("evidence {digest}: the manifest does not say where it is")]
+    Unlisted { digest: Box<Digest> },
+    #[error("evidence {digest} is not in the store (from {url})")]
+    Absent { digest: Box<Digest>, url: String },
+    #[error("evidence {digest}: {found} bytes with digest {actual} in the store, the manifest says {expected} bytes")]
+    Damaged { digest: Box<Digest>, actual: Box<Digest>, expected: u64, found: u64 },
+    #[error("evidence {digest}: {size} bytes, more than the {limit} that evidence may have")]
+    TooLarge { digest: Box<Digest>, size: u64, limit: u64 },
+    #[error("evidence {digest}: cannot be downloaded")]
+    Download { digest: Box<Digest>, source: DownloadError },
+    #[error("the manifest says {what} {found}, proven is {proven}")]
+    Differs { what: &'static str, found: String, proven: String },
+    #[error("its {what} does not list the index {digest}")]
+    Index { what: &'static str, digest: Box<Digest> },
+    #[error("its source cannot be applied")]
+    Template(#[from] Undefined),
+    #[error("{file}: not a usable keyring")]
+    Keyring { file: String, source: KeyringError },
+    #[error("the archive does not prove it")]
+    Apt(#[from] AptError),
+    #[error("the checksum file does not prove it")]
+    Checksum(#[from] ChecksumError),
+    #[error("the bundle does not prove it")]
+    Sigstore(#[from] SigstoreError),
+    #[error("the signature does not prove it")]
+    Cosign(#[from] CosignError),
+    #[error("the log entry cannot be used")]
+    Log(#[from] RekorError),
+    #[error("its index does not lead to it")]
+    Oci(#[from] OciError),
+    #[error(transparent)]
+    Platform(#[from] InvalidPlatform),
+    #[error(transparent)]
+    Anchor(#[from] AnchorError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// All that a proof is replayed with; shared by all threads.
+pub struct Prover<'a> {
+    store: &'a Store,
+    sources: &'a Sources,
+    anchors: &'a Anchors,
+    /// Brings evidence that the store lacks; `None` offline.
+    client: Option<&'a Client>,
+    /// Indexes that were read already.
+    indexes: Memo<Packages>,
+}
+
+/// The manifest that an entry stands in.
+struct Place<'a> {
+    target: Target,
+    system: &'a System,
+    content: &'a Content,
+}
+
+impl<'a> Prover<'a> {
+    /// Proves with what is in `store`, and what `client` brings there.
+    pub fn new(store: &'a Store, sources: &'a Sources, anchors: &'a Anchors, client: Option<&'a Client>) -> Self {
+        Self { store, sources, anchors, client, indexes: Memo::default() }
+    }
+
+    /// Proves every entry of a manifest: the base image, the artifacts, the container images.
+    pub fn each(&self, content: &Content) -> Vec<(String, Result<Standing, ProveError>)> {
+        let base = content.os.image.iter().map(|image| (OS_IMAGE.to_owned(), self.os_image(content, image)));
+        let artifacts =
+            content.dependencies.iter().map(|(name, entry)| (name.clone(), self.dependency(content, name, entry)));
+        let images = content.images.iter().map(|image| (image.image.clone(), self.image(content, image)));
+        let named = |(name, result): (String, Result<_, _>)| {
+            let result = result.map_err(|source| ProveError { name: name.clone(), source: Box::new(source) });
+            (name, result)
+        };
+        base.chain(artifacts).chain(images).map(named).collect()
+    }
+
+    /// Proves the base image and all artifacts of a manifest, unless that is known of the same manifest, sources, anchors and
+    /// program. Container images are proven where they are laid out.
+    pub fn all(&self, manifest: &Manifest) -> Result<Verdict, ProveError> {
+        let key = verdict::key(self, manifest);
+        if let Some(known) = key.as_ref().and_then(|key| verdict::load(self.store, key)) {
+            return Ok(known);
+        }
+        let content = Content { images: Vec::new(), ..manifest.content().clone() };
+        let entries = self.each(&content).into_iter().map(|(name, result)| Ok((name, result?)));
+        let verdict = Verdict::new(entries.collect::<Result<_, ProveError>>()?);
+        if let Some(key) = &key {
+            verdict::save(self.store, key, &verdict);
+        }
+        Ok(verdict)
+    }
+
+    /// Proves an artifact.
+    pub fn dependency(&self, content: &Content, name: &str, entry: &Dependency) -> Result<Standing, LinkError> {
+        let Some(place) = self.place(content) else { return by_hand(entry.proof.as_ref()) };
+        match self.sources.dependencies(&place.target).find(|source| source.name == name) {
+            Some(source) => {
+                let listed = |providers: &[String]| providers.join(", ");
+                same("providers", &listed(&entry.providers), &listed(&source.providers))?;
+                self.upstream(&place, &source.upstream, entry)
+            }
+            None => by_hand(entry.proof.as_ref()),
+        }
+    }
+
+    /// Proves the base image.
+    pub fn os_image(&self, content: &Content, image: &Dependency) -> Result<Standing, LinkError> {
+        // The user names that file again when it is used.
+        if image.url.starts_with(LOCAL) && image.proof == Some(Proof::Local) {
+            return Ok(Standing::Local);
+        }
+        match self.place(content) {
+            Some(place) => self.upstream(&place, &place.system.image, image),
+            None => by_hand(image.proof.as_ref()),
+        }
+    }
+
+    /// Proves a container image, all but its layers.
+    pub fn image(&self, content: &Content, image: &ContainerImage) -> Result<Standing, LinkError> {
+        image::replay(self, content, image)
+    }
+
+    /// `None` where the sources know no such image at all.
+    fn place<'b>(&'b self, content: &'b Content) -> Option<Place<'b>> {
+        let os = &content.os;
+        let target = Target { kind: content.kind.clone(), os: os.name.clone(), arch: os.arch.clone() };
+        let system = self.sources.system(&target).ok()?;
+        Some(Place { target, system, content })
+    }
+
+    fn upstream(&self, place: &Place<'_>, upstream: &Upstream, entry: &Dependency) -> Result<Standing, LinkError> {
+        same("type", &format!("{:?}", entry.kind), &format!("{:?}", upstream.kind))?;
+        match &upstream.version {
+            VersionSource::Pinned(version) => same("version", &entry.version, version)?,
+            VersionSource::SameAs(name) => {
+                let leader = place.content.dependencies.get(name).map_or("", |leader| &leader.version);
+                same("version", &entry.version, leader)?;
+            }
+            _ => {}
+        }
+        match (&upstream.proof, &upstream.version) {
+            (Demand::Apt, VersionSource::Apt { archive, package }) => apt::replay(self, place, archive, package, entry),
+            (demand, _) => file::replay(self, place, upstream, demand, entry),
+        }
+    }
+}
+
+impl Place<'_> {
+    fn values(&self) -> std::collections::BTreeMap<String, String> {
+        let versions = self.content.dependencies.iter().map(|(name, entry)| (name.clone(), entry.version.clone()));
+        self.target.values(self.system, &versions.collect())
+    }
+}
+
+/// An entry without a source; it must not claim a proof that nobody can replay.
+fn by_hand(proof: Option<&Proof>) -> Result<Standing, LinkError> {
+    match proof {
+        None | Some(Proof::Local) => Ok(Standing::ByHand),
+        Some(proof) => Err(LinkError::Unknown { found: proof.to_string() }),
+    }
+}
+
+fn same(what: &'static str, found: &str, proven: &str) -> Result<(), LinkError> {
+    if found == proven {
+        return Ok(());
+    }
+    let or_none = |text: &str| if text.is_empty() { "(none)".to_owned() } else { text.to_owned() };
+    Err(LinkError::Differs { what, found: or_none(found), proven: or_none(proven) })
+}
+
+fn weak(demanded: impl Into<String>, found: Option<&Proof>) -> LinkError {
+    let found = found.map_or_else(|| "no proof".to_owned(), ToString::to_string);
+    LinkError::Weak { demanded: demanded.into(), found }
+}

@@ -1,0 +1,35 @@
+//! Verdicts that are remembered: `verdicts/<digest>` in the store, named by all that decided.
+
+use std::path::PathBuf;
+
+use super::{Prover, Verdict};
+use crate::again::program;
+use crate::manifest::{Digest, Manifest};
+use crate::proof::sigstore::ROOT;
+use crate::stamp::{read_record, write_record};
+use crate::store::Store;
+
+/// Folder of the store.
+const FOLDER: &str = "verdicts";
+
+/// A digest of the manifest, which names the evidence, of the sources, the trust anchors and the program; `None` where one of them
+/// cannot be told.
+pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
+    let archives = prover.sources.schema().archives.values().map(|archive| archive.keyring.as_str());
+    let anchors: Vec<Option<Digest>> =
+        archives.chain([ROOT]).map(|name| prover.anchors.read(name).ok().map(|bytes| Digest::of(&bytes))).collect();
+    let all = (manifest.digest(), prover.sources.digest(), anchors, program(prover.store)?);
+    serde_json::to_vec(&all).ok().map(|text| Digest::of(&text))
+}
+
+pub(super) fn load(store: &Store, key: &Digest) -> Option<Verdict> {
+    serde_json::from_slice(&read_record(&place(store, key))?).ok()
+}
+
+pub(super) fn save(store: &Store, key: &Digest, verdict: &Verdict) {
+    write_record(&place(store, key), |out| Ok(serde_json::to_writer(out, verdict)?));
+}
+
+fn place(store: &Store, key: &Digest) -> PathBuf {
+    store.root().join(FOLDER).join(key.hex())
+}
