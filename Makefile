@@ -20,8 +20,8 @@ amd64    := target/base-path
 base     := $(amd64)$(filter-out .amd64,.$(ARCH))
 # What tests were left out, and why.
 export VMBAKE_SKIPPED := $(CURDIR)/target/skipped
-# Tests of the crates see no settings of the user's own.
-plain    := env -u VMBAKE_MIRRORS -u SOURCE_DATE_EPOCH XDG_CONFIG_HOME=$(CURDIR)/target/config XDG_CACHE_HOME=$(CURDIR)/target/cache
+# Tests of the crates see no settings of the user's own, and believe the folders that they make.
+plain    := umask 022 && env -u VMBAKE_MIRRORS -u SOURCE_DATE_EPOCH XDG_CONFIG_HOME=$(CURDIR)/target/config XDG_CACHE_HOME=$(CURDIR)/target/cache
 
 # rustc that lints as well: what is built for use and for tests is linted on the way, and no crate is compiled a second time
 # just for that.
@@ -45,7 +45,7 @@ builder: firstboot ## Build vmbake
 	cargo build --quiet --release --workspace --bins --examples
 
 base: builder ## Build a Debian base image, unless BASE names one
-	@mkdir -p target && { test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh --arch $(ARCH); } > $(base)
+	@umask 022 && mkdir -p target && { test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh --arch $(ARCH); } > $(base)
 
 manifest: base ## Pin and prove the artifacts of KIND, on that base image
 	$(vmbake) update $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --trust trust --manifests $(dir $(manifest)) --store $(store) --image "$$(cat $(base))"
@@ -71,7 +71,7 @@ check: firstboot ## rustfmt, clippy, unit tests
 beside := bases-quick dpkg mounts kinds repro refuse offline
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
-	@$(MAKE) --no-print-directory all-tests
+	@umask 022 && $(MAKE) --no-print-directory all-tests
 	@if [ -s $(VMBAKE_SKIPPED) ]; then echo "passed, but these were skipped:"; sed 's/^/  /' $(VMBAKE_SKIPPED); else echo "passed; nothing was skipped"; fi
 
 all-tests: check integration upstream cosign judge kinds-images
@@ -81,7 +81,7 @@ all-tests: check integration upstream cosign judge kinds-images
 	$(MAKE) --no-print-directory $(beside); others=$$?; wait $$boot && exit $$others
 
 integration: base ## Tests of the crates against real tools
-	VMBAKE_TEST_BASE="$$(cat $(amd64))" $(plain) cargo test --quiet --release --workspace
+	$(plain) VMBAKE_TEST_BASE="$$(cat $(amd64))" cargo test --quiet --release --workspace
 	qemu-tests/checks/firstboot.sh
 
 upstream: builder ## Resolve and fetch from release sites on loopback, and attack them

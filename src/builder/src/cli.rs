@@ -105,6 +105,9 @@ struct BakeArgs {
     /// Open no socket: everything must be in the store
     #[arg(long)]
     offline: bool,
+    /// Hash, decode, compress everything anew: of the store only the blobs are used, and what the bake learns is not kept
+    #[arg(long)]
+    no_cache: bool,
     /// Size of the disk: bytes, or with K, M, G, T (binary) [default: the base's size]
     #[arg(long, value_parser = parse_size)]
     size: Option<u64>,

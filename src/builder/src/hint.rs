@@ -26,6 +26,7 @@ use crate::policy::PolicyError;
 use crate::publish::PublishError;
 use crate::registry::RegistryError;
 use crate::stage::StageError;
+use crate::store::StoreError;
 use crate::update::UpdateError;
 use crate::user_data::{Problem, UserDataError};
 use crate::verify::VerifyError;
@@ -59,7 +60,8 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<String> {
     let of_machine = |error: &(dyn Error + 'static)| error.downcast_ref::<MachineError>()?.hint();
     let of_file =
         |error| of_disk(error).or_else(|| of_image(error)).or_else(|| of_machine(error)).or_else(|| of_io(error));
-    of_supply(error).or_else(|| of_input(error)).or_else(|| of_file(error))
+    let of_store = |error: &(dyn Error + 'static)| error.downcast_ref::<StoreError>()?.hint();
+    of_store(error).or_else(|| of_supply(error)).or_else(|| of_input(error)).or_else(|| of_file(error))
 }
 
 fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {

@@ -8,6 +8,7 @@ pub mod sources;
 pub mod anchors;
 pub mod trust;
 pub mod http;
+pub mod ownership;
 mod stamp;
 pub mod store;
 pub mod download;

@@ -1,7 +1,8 @@
 //! Checks inputs against their pinned lengths and digests: what was fetched enters, [`Artifact`]s and a [`Base`] leave.
 //!
-//! Nothing else makes these, and whatever decodes takes nothing else: what was not checked cannot be decoded. Files that were
-//! hashed before and have not been touched since are not hashed again.
+//! Nothing else makes these, and whatever decodes takes nothing else: what was not checked cannot be decoded. Private files that
+//! were hashed before and have not been touched since are not hashed again. A base that others can write to is copied before it is
+//! checked, so that what is checked is what is read later.
 
 use std::fs::File;
 use std::io;
@@ -13,6 +14,7 @@ use vmbake_disk::image::{Format, Image, ImageError};
 
 use crate::fetch::{Fetched, FetchedArtifact, FetchedBase};
 use crate::manifest::{Dependency, Digest};
+use crate::ownership::Exposed;
 use crate::parallel::run;
 use crate::store::Store;
 
@@ -66,6 +68,7 @@ pub struct Base {
     path: PathBuf,
     image: Arc<Image>,
     digest: Option<Digest>,
+    copied: Option<Exposed>,
 }
 
 impl Base {
@@ -77,6 +80,11 @@ impl Base {
     /// Its digest; only a raw disk that nobody pins has none.
     pub fn digest(&self) -> Option<&Digest> {
         self.digest.as_ref()
+    }
+
+    /// Why it was copied, where others could change it.
+    pub fn copied(&self) -> Option<&Exposed> {
+        self.copied.as_ref()
     }
 
     /// Its disk.
@@ -142,6 +150,7 @@ fn check_artifact(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, 
 fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
     let FetchedBase { path, file, pinned, hashed } = base;
     let read = |source| VerifyError::Read { name: BASE.to_owned(), path: path.clone(), source };
+    let (file, copied) = store.private(&path, file).map_err(read)?;
     if let Some(pinned) = pinned.as_ref().filter(|_| !hashed) {
         check_file(BASE, &path, &file, pinned, store)?;
     }
@@ -153,7 +162,7 @@ fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
         (None, Format::Qcow2) => Some(store.digest(&path, &file, &Digest::of(b"")).map_err(read)?.0),
         (None, Format::Raw) => None,
     };
-    Ok(Base { path, image: Arc::new(image), digest })
+    Ok(Base { path, image: Arc::new(image), digest, copied })
 }
 
 /// Checks one open file against what is pinned of it, and leaves it at its start.

@@ -14,6 +14,10 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     formats.sort_unstable();
     formats.dedup();
     let store = args.network.store()?;
+    let store = if args.no_cache { store.without_caches() } else { store };
+    if let Some(exposed) = store.exposed().filter(|_| !args.json) {
+        eprintln!("{:>9}  {}: nothing is taken from an earlier bake: {exposed}", "note", store.root().display());
+    }
     let threads = match args.jobs {
         Some(jobs) => jobs,
         None => std::thread::available_parallelism()?,

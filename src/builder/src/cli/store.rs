@@ -24,7 +24,7 @@ pub(super) struct StoreArgs {
 
 #[derive(Debug, Subcommand)]
 enum StoreCommand {
-    /// Hash every blob; remove those that are damaged, and exit 1 if there were any
+    /// Hash every blob; remove those that are damaged, and exit 1 if there were any. What was noted or decoded goes too
     Verify,
     /// Remove what no manifest pins
     Gc {
@@ -68,7 +68,9 @@ fn verify(store: &Store, json: bool) -> Result<Outcome, Failure> {
         println!("{}", serde_json::json!({ "blobs": count, "removed": corrupt }));
     } else {
         for blob in &corrupt {
-            let found = blob.found.map_or_else(|| "not named by a digest".to_owned(), |found| format!("holds {found}"));
+            let found = blob
+                .found
+                .map_or_else(|| "no file that is named by its digest".to_owned(), |found| format!("holds {found}"));
             println!("{}: {found}; removed", blob.path.display());
         }
         eprintln!("{count} blobs, {} of them damaged", corrupt.len());

@@ -1,13 +1,13 @@
 //! Checking a whole store, and taking out what nobody needs.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use crate::manifest::Digest;
+use crate::ownership;
 use crate::parallel::for_each;
 use crate::record;
 
@@ -18,7 +18,7 @@ use super::{Store, StoreError, decoded, remove, seen};
 pub struct Corrupt {
     /// Where it was.
     pub path: PathBuf,
-    /// Digest of what was in it; `None` where the name is no digest at all.
+    /// Digest of what was in it; `None` where that is no regular file, or the name no digest.
     pub found: Option<Digest>,
 }
 
@@ -32,15 +32,21 @@ pub struct Garbage {
 }
 
 pub(super) fn verify(store: &Store, threads: NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
-    decoded::drop_all(store)?;
-    seen::forget(store)?;
+    for folder in [decoded::FOLDER, seen::FOLDER, record::FOLDER] {
+        files(store.root.join(folder))?.iter().try_for_each(|path| remove(path))?;
+    }
     let blobs = blobs(store)?;
     let count = blobs.len() as u64;
     let results = for_each(blobs, threads, |(path, name)| {
-        let found = match name {
-            Some(name) => {
-                let read = |source| StoreError::Read { path: path.clone(), source };
-                let (found, _) = name.of_stream(File::open(&path).map_err(read)?).map_err(read)?;
+        let read = |source| StoreError::Read { path: path.clone(), source };
+        let file = match ownership::open(&path) {
+            // A link or a pipe in place of a blob.
+            Err(_) if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) => None,
+            opened => Some(opened.map_err(read)?),
+        };
+        let found = match name.zip(file) {
+            Some((name, file)) => {
+                let (found, _) = name.of_stream(file).map_err(read)?;
                 if found == name {
                     return Ok(None);
                 }

@@ -4,8 +4,10 @@
 mod image;
 pub mod bakery;
 mod explain;
+mod poison;
 mod rebake;
 mod diff;
 mod decoded;
 mod again;
+mod attacks;
 mod bases;
