@@ -150,6 +150,9 @@ fn check_artifact(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, 
 fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
     let FetchedBase { path, file, pinned, hashed } = base;
     let read = |source| VerifyError::Read { name: BASE.to_owned(), path: path.clone(), source };
+    if let Some(pinned) = &pinned {
+        check_len(BASE, &path, &file, pinned)?;
+    }
     let (file, copied) = store.private(&path, file).map_err(read)?;
     if let Some(pinned) = pinned.as_ref().filter(|_| !hashed) {
         check_file(BASE, &path, &file, pinned, store)?;
@@ -167,21 +170,28 @@ fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
 
 /// Checks one open file against what is pinned of it, and leaves it at its start.
 fn check_file(name: &str, path: &Path, file: &File, pinned: &Dependency, store: &Store) -> Result<(), VerifyError> {
+    check_len(name, path, file, pinned)?;
     let read = |source: io::Error| VerifyError::Read { name: name.to_owned(), path: path.to_owned(), source };
-    let len = file.metadata().map_err(read)?.len();
-    let size = |found| VerifyError::Size { name: name.to_owned(), path: path.to_owned(), expected: pinned.size, found };
-    if len != pinned.size {
-        return Err(size(len));
-    }
     let (found, len) = store.digest(path, file, &pinned.digest).map_err(read)?;
     if len != pinned.size {
-        return Err(size(len));
+        let (name, path) = (name.to_owned(), path.to_owned());
+        return Err(VerifyError::Size { name, path, expected: pinned.size, found: len });
     }
     if found != pinned.digest {
         let (name, path) = (name.to_owned(), path.to_owned());
         return Err(VerifyError::Digest { name, path, expected: Box::new(pinned.digest), found: Box::new(found) });
     }
     Ok(())
+}
+
+/// Compares the length of an open file with what is pinned of it.
+fn check_len(name: &str, path: &Path, file: &File, pinned: &Dependency) -> Result<(), VerifyError> {
+    let (name, path) = (name.to_owned(), path.to_owned());
+    match file.metadata() {
+        Ok(meta) if meta.len() == pinned.size => Ok(()),
+        Ok(meta) => Err(VerifyError::Size { name, path, expected: pinned.size, found: meta.len() }),
+        Err(source) => Err(VerifyError::Read { name, path, source }),
+    }
 }
 
 #[cfg(test)]
