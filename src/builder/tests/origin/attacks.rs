@@ -173,7 +173,7 @@ fn a_store_that_others_can_write_to_is_refused() {
         set(&folder, mode);
         let (error, hint) = refused("mode");
         assert!(error.contains("others can write to this store") && error.ends_with(&format!("{mode:04o}")), "{error}");
-        assert_eq!(hint, format!("`chmod -R go-w {}` keeps others out", folder.display().to_string()));
+        assert_eq!(hint, format!("`chmod -R go-w {}` keeps others out", folder.display()));
         set(&folder, 0o755);
     }
     Store::open(Some(root.clone())).unwrap();
