@@ -32,7 +32,7 @@ impl Form {
         match self {
             Self::Tar => "tar-1",
             Self::DebData => "deb-1",
-            Self::Disk => "disk-1",
+            Self::Disk => "disk-2",
         }
     }
 }
