@@ -29,11 +29,10 @@ pub(super) fn ls(args: &LsArgs) -> Result<Outcome, Failure> {
         true => open_tree(&args.image, args.partition)?,
         false => open_some(&args.image, args.partition, &[Want { path: start, reach: Reach::Entries }])?,
     };
-    let names = list(&tree, start, args.recursive);
-    let names = names.map_err(|error| InspectError::Tree { path: args.image.clone(), error })?;
+    let dir = tree.resolve(start).map_err(|error| InspectError::Tree { path: args.image.clone(), error })?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let written = names.iter().try_for_each(|(path, id)| {
-        let inode = tree.inode(*id);
+    let written = list(&tree, start, dir, args.recursive, |path, id| {
+        let inode = tree.inode(id);
         if args.json {
             serde_json::to_writer(&mut out, &Entry::new(path, inode))?;
             out.write_all(b"\n")
@@ -57,18 +56,24 @@ pub(super) fn print(text: &str) -> Result<Outcome, Failure> {
     finish(io::stdout().lock().write_all(text.as_bytes()))
 }
 
-/// What to list: the entries of a directory, or the one name that `path` is.
-fn list(tree: &Tree, path: &[u8], recursive: bool) -> Result<Vec<(Vec<u8>, InodeId)>, TreeError> {
+/// Hands out what to list: the entries of the directory that `path` leads to, or the one name that it is.
+fn list(
+    tree: &Tree,
+    path: &[u8],
+    found: InodeId,
+    recursive: bool,
+    mut each: impl FnMut(&[u8], InodeId) -> io::Result<()>,
+) -> io::Result<()> {
     let shown: Vec<u8> = components(path).flat_map(|name| [b"/", name].concat()).collect();
-    let dir = tree.resolve(path)?;
-    let Kind::Directory(entries) = &tree.inode(dir).kind else {
-        return Ok(vec![(shown, dir)]);
-    };
-    if !recursive {
-        return Ok(entries.iter().map(|(name, id)| ([&shown[..], b"/", name].concat(), *id)).collect());
+    match &tree.inode(found).kind {
+        Kind::Directory(_) if recursive => {
+            tree.walk_from(found).skip(1).try_for_each(|(below, id, _)| each(&[&shown[..], &below].concat(), id))
+        }
+        Kind::Directory(entries) => {
+            entries.iter().try_for_each(|(name, id)| each(&[&shown[..], b"/", name].concat(), *id))
+        }
+        _ => each(&shown, found),
     }
-    let below = tree.walk_from(dir).map(|(path, id, _)| ([&shown[..], &path].concat(), id));
-    Ok(below.filter(|(path, _)| !path.is_empty()).collect())
 }
 
 fn write_line(out: &mut impl Write, path: &[u8], inode: &Inode) -> io::Result<()> {

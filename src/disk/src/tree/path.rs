@@ -100,16 +100,39 @@ pub(super) fn parent_of(path: &[u8]) -> &[u8] {
     &path[..start]
 }
 
-/// An iterator over all names of a tree; see [`Tree::walk`].
+/// An iterator over all names of a tree; see [`Tree::walk`]. It holds one path and a place in each directory on it, however
+/// many names there are.
 #[derive(Debug)]
 pub struct Walk<'a> {
     tree: &'a Tree,
-    todo: Vec<(Vec<u8>, InodeId)>,
+    start: Option<InodeId>,
+    path: Vec<u8>,
+    /// The directories on the path: how long theirs is, and what is left of their entries.
+    dirs: Vec<(usize, Entries<'a>)>,
 }
+
+type Entries<'a> = std::collections::btree_map::Iter<'a, Vec<u8>, InodeId>;
 
 impl<'a> Walk<'a> {
     pub(super) fn from(tree: &'a Tree, start: InodeId) -> Self {
-        Self { tree, todo: vec![(Vec::new(), start)] }
+        Self { tree, start: Some(start), path: Vec::new(), dirs: Vec::new() }
+    }
+
+    /// The next name, whose path is `self.path` then.
+    fn step(&mut self) -> Option<InodeId> {
+        if let Some(start) = self.start.take() {
+            return Some(start);
+        }
+        loop {
+            let (len, entries) = self.dirs.last_mut()?;
+            self.path.truncate(*len);
+            if let Some((name, id)) = entries.next() {
+                self.path.push(b'/');
+                self.path.extend_from_slice(name);
+                return Some(*id);
+            }
+            self.dirs.pop();
+        }
     }
 }
 
@@ -118,11 +141,11 @@ impl<'a> Iterator for Walk<'a> {
     type Item = (Vec<u8>, InodeId, &'a Inode);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (path, id) = self.todo.pop()?;
+        let id = self.step()?;
         let inode = self.tree.inode(id);
         if let Kind::Directory(entries) = &inode.kind {
-            self.todo.extend(entries.iter().rev().map(|(name, id)| ([&path, &b"/"[..], name].concat(), *id)));
+            self.dirs.push((self.path.len(), entries.iter()));
         }
-        Some((path, id, inode))
+        Some((self.path.clone(), id, inode))
     }
 }

@@ -11,6 +11,7 @@ use mkext4::spec::inode::FileType;
 use super::{Join, Made, check_type};
 use crate::ext4::blocks::{self, Content, Scope};
 use crate::ext4::directory::Entry;
+use crate::ext4::error::REBUILD;
 use crate::ext4::inodes::{self, Node, ROOT_INODE};
 use crate::ext4::superblock::{FileSystem, Super};
 use crate::ext4::{LOST_FOUND, Place, ReadError, journal};
@@ -57,7 +58,12 @@ struct Partial<'a> {
     /// By number of the inode.
     ids: BTreeMap<u32, InodeId>,
     dirs: BTreeMap<InodeId, Dir>,
+    /// Names that may still be followed: links lead through links.
+    steps_left: u32,
 }
+
+/// Most names that all paths lead through, links and what they lead to included. Debian's take some hundred.
+const MAX_STEPS: u32 = 1 << 20;
 
 /// A directory of the tree.
 struct Dir {
@@ -73,12 +79,12 @@ impl<'a> Partial<'a> {
         let root = inodes::read_one(volume, ROOT_INODE)?.filter(|root| root.kind == FileType::Dir);
         let nodes = [root.ok_or_else(no_root)?];
         let contents = blocks::read(volume, &nodes, Scope::Nodes)?;
-        let mut tree = Tree::new(Join::new(&nodes, &contents).metadata(0)?, origin);
+        let mut tree = Tree::new(Join::new(volume, &nodes, &contents).metadata(0)?, origin);
         let made =
             Made { source: tree.sources_mut().add(source), block: volume.block, origin: tree.inode(ROOT).origin };
         let root = Dir { number: ROOT_INODE, parent: ROOT_INODE, names: None };
         let (ids, dirs) = (BTreeMap::from([(ROOT_INODE, ROOT)]), BTreeMap::from([(ROOT, root)]));
-        Ok(Self { volume, tree, made, ids, dirs })
+        Ok(Self { volume, tree, made, ids, dirs, steps_left: MAX_STEPS })
     }
 
     fn want(&mut self, want: &Want<'_>) -> Result<(), ReadError> {
@@ -103,6 +109,7 @@ impl<'a> Partial<'a> {
         let mut stack = if path.starts_with(b"/") { vec![ROOT] } else { self.way(from) };
         let mut links = 0;
         while let Some(name) = todo.pop() {
+            self.step()?;
             if name == b".." {
                 stack.truncate(stack.len().saturating_sub(1).max(1));
                 continue;
@@ -124,6 +131,15 @@ impl<'a> Partial<'a> {
             }
         }
         Ok(stack.last().copied())
+    }
+
+    fn step(&mut self) -> Result<(), ReadError> {
+        let left = self.steps_left.checked_sub(1);
+        self.steps_left = left.ok_or_else(|| {
+            let feature = format!("symbolic links that lead through more than {MAX_STEPS} names");
+            ReadError::unsupported(Place::Inode(ROOT_INODE), feature, REBUILD)
+        })?;
+        Ok(())
     }
 
     /// The directories from the root to `dir`.
@@ -219,7 +235,7 @@ impl<'a> Partial<'a> {
             }
             None => {
                 let contents = blocks::read(self.volume, &nodes, Scope::Nodes)?;
-                let join = Join::new(&nodes, &contents);
+                let join = Join::new(self.volume, &nodes, &contents);
                 let inode = Inode { meta: join.metadata(0)?, kind: join.kind(0, &self.made), origin: self.made.origin };
                 self.tree.insert(dir, name, inode).map_err(invalid)?
             }
