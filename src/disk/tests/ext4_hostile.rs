@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::common::*;
 use proptest::prelude::*;
-use vmbake_disk::ext4::{Place, ReadError, author, probe, read};
+use vmbake_disk::ext4::{Place, Reach, ReadError, Want, author, probe, read, read_some};
 use vmbake_disk::source::{FileSource, MapReader};
 use vmbake_disk::tree::{Kind, Origin};
 
@@ -295,4 +295,27 @@ fn damage_that_checksums_do_not_show_is_found() {
             other => panic!("{requests:?}: {other:?}"),
         }
     }
+}
+
+/// Each of 40 links leads through 500 names to the next, and there are 60 such first ones.
+#[test]
+fn links_that_lead_through_links_end() {
+    let mut tree = empty_tree();
+    put(&mut tree, "/dir", Kind::directory());
+    put(&mut tree, "/boot", Kind::directory());
+    put_file(&mut tree, "/end", b"x");
+    for index in 0..39 {
+        let next = if index == 38 { "/end".to_owned() } else { format!("/l{}", index + 1) };
+        put(&mut tree, &format!("/l{index}"), Kind::Symlink(("/dir/..".repeat(500) + &next).into_bytes()));
+    }
+    for index in 0..60 {
+        put(&mut tree, &format!("/boot/first{index}"), Kind::Symlink(b"/l0".to_vec()));
+    }
+    let volume = author(&tree, &smallest()).unwrap();
+    let mut image = Vec::new();
+    std::io::Read::read_to_end(&mut MapReader::new(volume.map(), volume.sources()), &mut image).unwrap();
+    let source = Arc::new(image);
+    let wants = |reach| read_some(source.clone(), Origin::default(), &[Want { path: b"/boot", reach }]);
+    assert_eq!(wants(Reach::Entries).unwrap().1.lookup(b"/end"), None);
+    unsupported(wants(Reach::Targets).map(|_| 0), "lead through more than 1048576 names");
 }

@@ -18,7 +18,7 @@ const MAX_READ: u64 = 1 << 20;
 /// Unwanted bytes that are read along rather than starting another read.
 const MAX_GAP: u64 = 64 << 10;
 /// Most names that are read. The root of a Debian system has 100,000 at most.
-const MAX_NAMES: usize = 4_000_000;
+const MAX_NAMES: usize = 2_000_000;
 /// Most blocks of a file, whose numbers have 32 bits.
 const MAX_FILE: u64 = 1 << 32;
 
@@ -67,10 +67,16 @@ enum Purpose {
     Xattrs { index: usize, users: u32 },
 }
 
-/// Reads what is needed to build a tree. No more blocks are read than the volume has, whatever inodes claim.
-pub(super) fn read(volume: &Super<'_>, nodes: &[Node], scope: Scope) -> Result<Contents, ReadError> {
+/// Reads what is needed to build a tree. No more blocks are read than the volume has, whatever inodes claim: `budget` is one for
+/// all nodes of the tree.
+pub(super) fn read(
+    volume: &Super<'_>,
+    nodes: &[Node],
+    scope: Scope,
+    budget: &mut Budget,
+) -> Result<Contents, ReadError> {
     let mut contents = Contents { of: Vec::with_capacity(nodes.len()), xattrs: BTreeMap::new() };
-    let mut wanted = Wanted { volume, budget: Budget::of(volume), directory_blocks: 0, wants: Vec::new() };
+    let mut wanted = Wanted { volume, budget, directory_blocks: 0, wants: Vec::new() };
     let mut users: BTreeMap<u64, (usize, u32)> = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
         contents.of.push(match node.kind {
@@ -81,7 +87,9 @@ pub(super) fn read(volume: &Super<'_>, nodes: &[Node], scope: Scope) -> Result<C
             users.entry(node.xattr_block).or_insert((index, 0)).1 += 1;
         }
     }
-    wanted.budget.check_claims()?;
+    if scope == Scope::Whole {
+        wanted.budget.check_claims()?;
+    }
     let mut wants = wanted.wants;
     let xattrs = |(block, (index, users))| Want { block, len: 1, purpose: Purpose::Xattrs { index, users } };
     wants.extend(users.into_iter().map(xattrs));
@@ -115,7 +123,7 @@ pub(super) fn read(volume: &Super<'_>, nodes: &[Node], scope: Scope) -> Result<C
 /// The list of blocks to be read.
 struct Wanted<'a> {
     volume: &'a Super<'a>,
-    budget: Budget,
+    budget: &'a mut Budget,
     /// Blocks of directories so far.
     directory_blocks: u64,
     wants: Vec<Want>,
@@ -132,7 +140,7 @@ impl Wanted<'_> {
             FileType::Regular if node.size > MAX_FILE * self.volume.block => {
                 Err(ReadError::corrupt(place, format!("file of {} bytes", node.size)))
             }
-            FileType::Regular => mapping::read(self.volume, node, &mut self.budget).map(Content::File),
+            FileType::Regular => mapping::read(self.volume, node, self.budget).map(Content::File),
             FileType::Symlink if node.has_inline_data() => {
                 let bytes = inline::bytes(self.volume, node)?.concat();
                 target(node, &bytes).map(Content::Symlink)
@@ -142,7 +150,7 @@ impl Wanted<'_> {
                 target(node, &node.i_block[..len]).map(Content::Symlink)
             }
             FileType::Symlink => {
-                let runs = mapping::read(self.volume, node, &mut self.budget)?;
+                let runs = mapping::read(self.volume, node, self.budget)?;
                 match runs.first() {
                     Some(run) if run.logical == 0 && run.written && node.size < self.volume.block => {
                         self.wants.push(Want { block: run.physical, len: 1, purpose: Purpose::Symlink { index } });
@@ -164,7 +172,7 @@ impl Wanted<'_> {
             return Err(ReadError::corrupt(place, format!("directory of {} bytes", node.size)));
         }
         let mut covered = 0;
-        for run in mapping::read(self.volume, node, &mut self.budget)?.iter().take_while(|run| run.logical < blocks) {
+        for run in mapping::read(self.volume, node, self.budget)?.iter().take_while(|run| run.logical < blocks) {
             if run.logical != covered || !run.written {
                 break;
             }

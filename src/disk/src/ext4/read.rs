@@ -12,7 +12,7 @@ use super::directory::{Directory, Entry};
 use super::error::REBUILD;
 use super::inline::Piece;
 use super::inodes::{self, Node, ROOT_INODE};
-use super::mapping::Run;
+use super::mapping::{Budget, Run};
 use super::superblock::{FileSystem, Super, probe};
 use super::{LOST_FOUND, Place, ReadError, journal};
 use crate::source::{Extent, Map, ReadAt, SourceId};
@@ -23,7 +23,7 @@ pub use partial::{Reach, Want, read_some};
 /// Longest path that a system call takes, its end included (`PATH_MAX`). It also bounds the depth of a tree.
 const PATH_MAX: usize = 4096;
 /// Most bytes of the paths of all names: whoever lists a volume keeps them. Those of a Debian root have 6 MiB.
-const MAX_PATH_BYTES: usize = 256 << 20;
+const MAX_PATH_BYTES: usize = 128 << 20;
 
 /// Reads a whole volume; all nodes get `origin`, and contents refer to ranges of `source`, seen as it would be when its journal
 /// was replayed.
@@ -46,7 +46,7 @@ fn read_checked(
     let volume = Super::open(&*source)?.with_tables()?;
     let nodes = inodes::read(&volume)?;
     nodes.iter().try_for_each(check)?;
-    let contents = blocks::read(&volume, &nodes, Scope::Whole)?;
+    let contents = blocks::read(&volume, &nodes, Scope::Whole, &mut Budget::of(&volume))?;
     let info = volume.info.clone();
     let block = volume.block;
     let tree = Join::new(&volume, &nodes, &contents).tree(source.clone(), block, origin)?;
