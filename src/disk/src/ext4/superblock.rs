@@ -23,8 +23,8 @@ const MAX_LOG_CLUSTER_SIZE: u32 = 20;
 /// Length of an inode, and the first that is not reserved, before revision 1.
 const GOOD_OLD: (u16, u32) = (128, 11);
 
-/// Most bytes of attributes that inodes do not hold themselves, counted for each inode that has them: two million labels of SELinux.
-const MAX_ATTRIBUTES: u64 = 256 << 20;
+/// Most bytes of attributes that inodes do not hold themselves, counted for each inode that has them: a million labels of SELinux.
+const MAX_ATTRIBUTES: u64 = 128 << 20;
 /// What an attribute costs beside its name and value.
 const ATTRIBUTE: u64 = 64;
 

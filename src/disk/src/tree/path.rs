@@ -1,6 +1,6 @@
 //! Finding nodes: look-ups with and without symbolic links, and the walk over all names.
 
-use super::{Inode, InodeId, Kind, MAX_SYMLINKS, ROOT, Tree, TreeError};
+use super::{Inode, InodeId, Kind, MAX_LINK_NAMES, MAX_SYMLINKS, ROOT, Tree, TreeError};
 
 /// The names of a path: what stands between slashes, without empty ones and `.`.
 pub fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
@@ -64,7 +64,7 @@ impl Tree {
     fn steps<'a>(&'a self, path: &'a [u8], last: bool) -> Result<Option<Steps<'a>>, TreeError> {
         let mut todo: Vec<&[u8]> = components(path).rev().collect();
         let mut stack: Steps<'a> = Vec::new();
-        let mut links = 0;
+        let (mut links, mut names) = (0, 0);
         while let Some(name) = todo.pop() {
             if name == b".." {
                 stack.pop();
@@ -78,7 +78,8 @@ impl Tree {
             match &self.inode(id).kind {
                 Kind::Symlink(target) if last || !todo.is_empty() => {
                     links += 1;
-                    if links > MAX_SYMLINKS {
+                    names += components(target).count();
+                    if links > MAX_SYMLINKS || names > MAX_LINK_NAMES {
                         return Err(TreeError::SymlinkLoop { path: show(path) });
                     }
                     if target.starts_with(b"/") {

@@ -44,7 +44,7 @@ pub const EXT4: &[Case] = &[
         name: "100,000 files with one block of attributes",
         make: shared_attributes,
         path: "/f0",
-        reason: "more than 268435456 bytes of shared attributes",
+        reason: "more than 134217728 bytes of shared attributes",
         seen: Seen::Whole,
     },
     Case {

@@ -18,7 +18,7 @@ use crate::ext4::mapping::Budget;
 use crate::ext4::superblock::{FileSystem, Super};
 use crate::ext4::{LOST_FOUND, Place, ReadError, journal};
 use crate::source::ReadAt;
-use crate::tree::{Inode, InodeId, Kind, MAX_SYMLINKS, Origin, ROOT, Tree, components};
+use crate::tree::{Inode, InodeId, Kind, MAX_LINK_NAMES, MAX_SYMLINKS, Origin, ROOT, Tree, components};
 
 /// How much is read at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl<'a> Partial<'a> {
         let names = |path: &[u8]| components(path).map(<[u8]>::to_vec).rev().collect::<Vec<_>>();
         let mut todo = names(path);
         let mut stack = if path.starts_with(b"/") { vec![ROOT] } else { self.way(from) };
-        let mut links = 0;
+        let (mut links, mut link_names) = (0, 0);
         while let Some(name) = todo.pop() {
             self.step()?;
             if name == b".." {
@@ -128,7 +128,8 @@ impl<'a> Partial<'a> {
             match &self.tree.inode(id).kind {
                 Kind::Symlink(target) => {
                     links += 1;
-                    if links > MAX_SYMLINKS {
+                    link_names += components(target).count();
+                    if links > MAX_SYMLINKS || link_names > MAX_LINK_NAMES {
                         return Ok(None);
                     }
                     if target.starts_with(b"/") {
