@@ -319,3 +319,35 @@ fn links_that_lead_through_links_end() {
     assert_eq!(wants(Reach::Entries).unwrap().1.lookup(b"/end"), None);
     unsupported(wants(Reach::Targets).map(|_| 0), "lead through more than 1048576 names");
 }
+
+#[test]
+fn a_block_has_one_place_unless_files_may_share() {
+    if !have(&["mke2fs", "debugfs"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("image");
+    run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", text(&image), "32M"]);
+    let debugfs = |request: &str| run("debugfs", &["-w", "-R", request, text(&image)]);
+    debugfs("write /etc/hostname f");
+    debugfs("write /etc/hostname g");
+    let expect = |word: &str| match parse_file(&image) {
+        Err(ReadError::Corrupt { what, .. }) => assert!(what.contains(word), "{what}"),
+        other => panic!("{word}: {other:?}"),
+    };
+    debugfs("sif f block[0] 15000");
+    debugfs("sif f block[1] 15000");
+    expect("block 15000 stands at two places of it");
+    debugfs("sif f block[1] 0");
+    debugfs("sif g block[0] 15000");
+    expect("block 15000 belongs to inode 12 too");
+    debugfs("feature shared_blocks");
+    assert_eq!(parse_file(&image).unwrap(), 3);
+    // A directory shares nothing all the same.
+    debugfs("mkdir d");
+    let names = run("debugfs", &["-R", "blocks d", text(&image)]);
+    let block = String::from_utf8_lossy(&names.stdout).trim().to_owned();
+    debugfs("mkdir e");
+    debugfs(&format!("sif e block[0] {block}"));
+    expect(&format!("block {block} belongs to inode 14 too"));
+}

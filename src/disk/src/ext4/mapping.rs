@@ -99,7 +99,10 @@ impl Budget {
         match self.claims.array_windows().find(|[one, next]| one.block + one.len > next.block) {
             None => Ok(()),
             Some([one, next]) => {
-                let what = format!("block {} belongs to inode {} too", next.block, one.inode);
+                let what = match one.inode == next.inode {
+                    true => format!("block {} stands at two places of it", next.block),
+                    false => format!("block {} belongs to inode {} too", next.block, one.inode),
+                };
                 Err(ReadError::corrupt(Place::Inode(next.inode), what))
             }
         }

@@ -185,7 +185,8 @@ impl<'a> Super<'a> {
     /// Takes an attribute of `len` bytes from what may still be read.
     pub(super) fn spend_on_attribute(&self, len: u64) -> Result<(), ReadError> {
         let left = self.attributes_left.get().checked_sub(len.saturating_add(ATTRIBUTE));
-        let left = left.ok_or_else(|| corrupt(format!("more than {MAX_ATTRIBUTES} bytes of shared attributes")))?;
+        let too_many = || format!("more than {MAX_ATTRIBUTES} bytes of shared attributes");
+        let left = left.ok_or_else(|| ReadError::unsupported(Place::Superblock, too_many(), REBUILD))?;
         self.attributes_left.set(left);
         Ok(())
     }
