@@ -179,8 +179,8 @@ pub fn render(request: &Request, plan: &Plan, layers: &[Layer]) -> Result<Render
     }
     if let Some(inputs) = &plan.inputs {
         let part = |name: &str| if name == AUTHORITY { Part::Authority } else { Part::Settings };
-        let lines = settings.iter().map(|(name, value)| (part(name), env::render([(name.as_str(), value.as_str())])));
-        document.file(&inputs.user_data, &lines.collect::<Vec<_>>());
+        let line = |(name, value): (&String, &String)| Ok((part(name), env::assignment(name, value, false)?));
+        document.file(&inputs.user_data, &settings.iter().map(line).collect::<Result<Vec<_>, Error>>()?);
     }
     document.login(&login);
     let provider = request.provider.or_else(|| settings.get(PROVIDER).and_then(|name| Provider::named(name)));
