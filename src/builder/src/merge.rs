@@ -11,6 +11,7 @@ mod dpkg;
 mod expand;
 mod first_boot;
 mod ldcache;
+mod lex;
 mod limits;
 mod overrides;
 mod owners;
