@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -60,12 +60,18 @@ update-manifests: builder ## Pin and prove what upstreams publish now, for every
 update-trust: builder ## Fetch the trust anchors again; asks before it replaces one
 	$(vmbake) trust update --trust trust
 
-check: firstboot ## rustfmt, clippy, unit tests
+check: firstboot deny ## rustfmt, clippy, unit tests, licences and sources of dependencies
 	cargo fmt --all --check
 	@[ -n "$$RUSTC_WORKSPACE_WRAPPER" ] || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
 	@echo "cargo build, with clippy: must say nothing"
 	@said=$$(cargo build --quiet --release --workspace --all-targets --color always 2>&1) && [ -z "$$said" ] || { echo "$$said" >&2; exit 1; }
 	$(plain) cargo test --quiet --release --workspace --lib --bins
+
+deny: setup ## Ask cargo-deny about licences, duplicates and sources of the dependencies, offline
+	qemu-tests/checks/deny.sh
+
+advisories: setup ## Ask it about known vulnerabilities, whose database it fetches
+	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
 beside := bases-quick dpkg mounts kinds repro refuse offline

@@ -22,7 +22,7 @@ done
 [ -e /usr/share/OVMF/OVMF_CODE.fd ] || [ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || missing+=(ovmf)
 [ -e /usr/share/AAVMF/AAVMF_CODE.fd ] || missing+=(qemu-efi-aarch64)
 # The tests run Debian's python3, whatever else is called python3 here.
-for module in cryptography jinja2 jsonschema yaml; do
+for module in cryptography jinja2 jsonschema pip yaml; do
     /usr/bin/python3 -c "import $module" 2>/dev/null || missing+=("python3-$module")
 done
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
