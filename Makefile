@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -146,18 +146,11 @@ qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, ne
 qemu-test-mutations: bake kinds-images ## Make faults in machines and images: each must be noticed
 	qemu-tests/mutations.py $(OUT) target/kinds
 
-# Nothing random is a volume: the fuzzer begins with some that mke2fs makes.
-seeds := 'ext2 -b 1024' 'ext4 -b 1024 -O inline_data,ea_inode,^metadata_csum,^has_journal' 'ext4 -b 1024 -O meta_bg,^resize_inode,^metadata_csum,^has_journal -g 256'
-fuzz: setup ## Fuzz the parsers of the first-boot program and the reader of ext2 to ext4, SECONDS for each
-	@command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
-	for target in env plan template tables; do \
-	    RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER= cargo fuzz run --fuzz-dir src/firstboot/fuzz $$target -- -max_total_time=$(SECONDS) -max_len=4096 || exit 1; \
-	done
-	@mkdir -p src/disk/fuzz/corpus/ext4
-	@for made in $(seeds); do \
-	    PATH=$$PATH:/usr/sbin mke2fs -q -F -t $$made -N 32 -d manifests "src/disk/fuzz/corpus/ext4/$$made" 512 || exit 1; \
-	done
-	RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER= cargo fuzz run --fuzz-dir src/disk/fuzz ext4 -- -max_total_time=$(SECONDS) -max_len=524288
+fuzz: setup ## Fuzz every parser of what is not ours, SECONDS for each
+	qemu-tests/fuzz.sh $(SECONDS)
+
+fuzz-smoke: setup ## Fuzz each for 20 seconds
+	qemu-tests/fuzz.sh 20
 
 bench: bench-table bench-growth bench-parts bench-boot ## All measurements; takes more than an hour, on a machine that does nothing else
 

@@ -219,6 +219,12 @@ pub fn ldconfig(tree: Tree, arch: &str, epoch: Timestamp) -> Result<Tree, MergeE
     Ok(target.tree)
 }
 
+/// Reads a maintainer script in every way in which dpkg runs one. For fuzzers, which know no packages.
+#[doc(hidden)]
+pub fn judge_script(script: &[u8]) {
+    scripts::judge(script);
+}
+
 /// A tree of nothing but the members of one archive, whose contents are ranges of `source`.
 pub fn unpack(entries: &[Entry], source: Arc<dyn ReadAt>, origin: Origin) -> Result<Tree, MergeError> {
     let root = Metadata::root(0o755, Timestamp::default());

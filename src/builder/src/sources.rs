@@ -63,7 +63,8 @@ impl Sources {
         }
     }
 
-    fn parse(path: &Path, text: &[u8]) -> Result<Self, SourcesError> {
+    /// Reads the text of the file at `path`.
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Self, SourcesError> {
         let schema: Schema = serde_json::from_slice(text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             // serde_json ends its message with the position, which already stands in front of ours.
