@@ -23,6 +23,7 @@ use crate::machine::MachineError;
 use crate::merge::MergeError;
 use crate::origin::{ExplainError, OriginError};
 use crate::policy::PolicyError;
+use crate::proof::program::ProgramError;
 use crate::publish::PublishError;
 use crate::registry::RegistryError;
 use crate::stage::StageError;
@@ -76,6 +77,10 @@ fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
         }
         _ if matches!(error.downcast_ref(), Some(ImagesError::Unusable { .. })) => {
             "`vmbake fetch` downloads container images, and so does a bake that is not --offline"
+        }
+        _ if matches!(error.downcast_ref(), Some(ProgramError::Package { .. } | ProgramError::Version { .. })) => {
+            "a signature does not say for which program and version it is, so that somebody may have put another one there: \
+             tell upstream; if its releases have changed, correct `program` in sources.json"
         }
         _ if error.is::<PolicyError>() => "delete the entry from the manifest: `vmbake update` proves it again",
         _ if matches!(error.downcast_ref(), Some(UpdateError::Incomplete { .. })) => {

@@ -18,6 +18,7 @@ use crate::parallel::locked;
 use crate::proof::apt::AptError;
 use crate::proof::checksum::{self, ChecksumError};
 use crate::proof::openpgp::KeyringError;
+use crate::proof::program::{self, ProgramError};
 
 use crate::anchors::{AnchorError, Anchors};
 use crate::proof::cosign::CosignError;
@@ -60,6 +61,8 @@ pub enum ResolveError {
     Sigstore { url: String, source: Box<SigstoreError> },
     #[error("{url}: does not prove the artifact")]
     Cosign { url: String, source: Box<CosignError> },
+    #[error("{url}: is not the program that was asked for")]
+    Program { url: String, source: ProgramError },
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error(transparent)]
@@ -213,6 +216,8 @@ impl Resolver<'_> {
             }
             _ => checksums.map_or(Proof::FirstUse, |(url, _)| Proof::Checksum { url }),
         };
+        program::check(upstream, &version, &place.target.arch, &downloaded.file)
+            .map_err(|source| ResolveError::Program { url: url.clone(), source })?;
         let (digest, size, kind) = (downloaded.digest, downloaded.size, upstream.kind);
         let providers = Vec::new();
         Ok((Dependency { version, url, kind, digest, size, providers, proof: Some(proof) }, downloaded))

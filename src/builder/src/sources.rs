@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use schema::{Archive, Demand, ImageSource, Schema, Source, System, TrustSource, Upstream, VersionSource};
+use crate::manifest::ArtifactType;
+pub use schema::{Archive, Demand, ImageSource, Program, Schema, Source, System, TrustSource, Upstream, VersionSource};
 pub use template::{InvalidTemplate, Template, Undefined};
 
 mod schema;
@@ -185,6 +186,9 @@ fn upstream_faults(schema: &Schema, place: &str, upstream: &Upstream, faults: &m
     if templates.into_iter().flatten().any(|url| !url.start().starts_with("https://") && url.start() != "") {
         fault("an address is not https");
     }
+    if upstream.program.is_some() && upstream.kind != ArtifactType::Binary {
+        fault("program needs type binary");
+    }
     match &upstream.proof {
         Demand::Apt if !from_archive => fault("proof apt needs a version from an archive"),
         Demand::Apt => {}
@@ -272,6 +276,11 @@ mod tests {
             ("{\"same-as\": \"x\"}", "{\"same-as\": \"z\"}", "needs the version of z, which is not listed"),
             ("\"x\", \"kinds\": [\"a\"]", "\"x\", \"kinds\": [\"a\", \"b\"]", "x is there twice for b.debian-13.amd64"),
             ("/v{version}/x", "/v{verison}/x", "{verison} is none of version"),
+            (
+                "\"proof\": \"apt\"",
+                "\"proof\": \"apt\", \"program\": {\"package\": \"p\"}",
+                "program needs type binary",
+            ),
         ] {
             let error = parse(&TEXT.replace(from, to)).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
