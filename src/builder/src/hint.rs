@@ -72,9 +72,15 @@ fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
         (_, Some(HttpError::Status { url, status: 403 | 429, .. })) if url.contains("github") => {
             "GITHUB_TOKEN raises the limit of GitHub's API, which is 60 requests an hour without it"
         }
-        (_, Some(HttpError::Transport { .. } | HttpError::Broken { .. })) => {
-            "--mirror PREFIX=URL asks another place; https_proxy names a proxy, SSL_CERT_FILE more authorities"
-        }
+        (
+            _,
+            Some(
+                HttpError::Transport { .. }
+                | HttpError::Broken { .. }
+                | HttpError::Slow { .. }
+                | HttpError::Deadline { .. },
+            ),
+        ) => "--mirror PREFIX=URL asks another place; https_proxy names a proxy, SSL_CERT_FILE more authorities",
         _ if matches!(error.downcast_ref(), Some(ImagesError::Unusable { .. })) => {
             "`vmbake fetch` downloads container images, and so does a bake that is not --offline"
         }
