@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::origin::one_line;
-
 mod bake;
 mod boot;
 mod diff;
@@ -161,6 +159,9 @@ struct LsArgs {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    /// In PATH, each \xNN is a byte, as in `escaped_path` of --json
+    #[arg(long)]
+    escaped: bool,
 }
 
 #[derive(Debug, Args)]
@@ -172,17 +173,9 @@ struct CatArgs {
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-}
-
-/// Text with names and words of images and archives in it, as a terminal can show it: of the control characters only new
-/// lines and tabs are kept.
-pub fn printable(text: &str) -> String {
-    text.split_inclusive(['\n', '\t'])
-        .map(|part| match part.strip_suffix(['\n', '\t']) {
-            Some(line) => one_line(line) + &part[line.len()..],
-            None => one_line(part),
-        })
-        .collect()
+    /// In PATH, each \xNN is a byte, as in `escaped_path` of `ls --json`
+    #[arg(long)]
+    escaped: bool,
 }
 
 /// Why a command failed, whatever it was.

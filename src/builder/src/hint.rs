@@ -44,7 +44,7 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
 }
 
 /// The error that another one only passes on, and so does not name as its source.
-fn passed_on<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+pub(crate) fn passed_on<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     None.or_else(|| error.downcast_ref::<BakeError>()?.inner())
         .or_else(|| error.downcast_ref::<InputError>()?.inner())
         .or_else(|| error.downcast_ref::<ExplainError>()?.inner())

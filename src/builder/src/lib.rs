@@ -37,6 +37,7 @@ pub mod bake;
 pub mod cli;
 pub mod diff;
 pub mod embedded;
+pub mod escape;
 pub mod hint;
 pub mod inspect;
 pub mod lint;

@@ -35,6 +35,7 @@ use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree, TreeError};
 
 use crate::elf::ElfError;
+use crate::escape;
 use crate::first_boot::Fault;
 use crate::images::Layout;
 use crate::layer::{AuditedScript, Layer, LayerFile};
@@ -129,7 +130,7 @@ pub enum MergeError {
 }
 
 fn lines(faults: &[Fault]) -> String {
-    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    faults.iter().map(|fault| escape::line(fault.to_string())).collect::<Vec<_>>().join("\n")
 }
 
 /// A package that the base has in an earlier version, which no layer says may be replaced.

@@ -24,6 +24,7 @@ use vmbake_firstboot::error::Error;
 use vmbake_firstboot::plan::Plan;
 use vmbake_firstboot::settings::is_host_name;
 
+use crate::escape;
 use crate::layer::Layer;
 use document::{Document, Part};
 
@@ -135,7 +136,7 @@ impl fmt::Display for Origin {
 }
 
 fn lines(problems: &[Problem]) -> String {
-    problems.iter().map(|problem| format!("\n  {problem}")).collect()
+    problems.iter().map(|problem| format!("\n  {}", escape::line(problem.to_string()))).collect()
 }
 
 /// Makes the document; `plan` is that of the kind and `layers` are those that it was compiled from.

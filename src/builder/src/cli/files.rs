@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use serde::Serialize;
 use vmbake_disk::ext4::{Reach, Want};
@@ -9,22 +10,23 @@ use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
 use super::{CatArgs, Failure, LsArgs, Outcome};
+use crate::escape;
 use crate::inspect::{InspectError, open_some, open_tree};
 
 pub(super) fn cat(args: &CatArgs) -> Result<Outcome, Failure> {
-    let path = args.path.as_os_str().as_bytes();
+    let path = &path_bytes(&args.path, args.escaped)?;
     let tree = open_some(&args.image, args.partition, &[Want { path, reach: Reach::Node }])?;
     let failed = |error| InspectError::Tree { path: args.image.clone(), error };
     let inode = tree.inode(tree.resolve(path).map_err(failed)?);
     let Kind::File(map) = &inode.kind else {
-        let path = args.path.display().to_string();
+        let path = escape::name(path);
         return Err(failed(TreeError::NotFile { path, found: inode.kind.name() }).into());
     };
     finish(io::copy(&mut MapReader::new(map, tree.sources()), &mut io::stdout().lock()).map(|_| ()))
 }
 
 pub(super) fn ls(args: &LsArgs) -> Result<Outcome, Failure> {
-    let start = args.path.as_os_str().as_bytes();
+    let start = &path_bytes(&args.path, args.escaped)?;
     let tree = match args.recursive {
         true => open_tree(&args.image, args.partition)?,
         false => open_some(&args.image, args.partition, &[Want { path: start, reach: Reach::Entries }])?,
@@ -35,8 +37,7 @@ pub(super) fn ls(args: &LsArgs) -> Result<Outcome, Failure> {
     let written = names.iter().try_for_each(|(path, id)| {
         let inode = tree.inode(*id);
         if args.json {
-            serde_json::to_writer(&mut out, &Entry::new(path, inode))?;
-            out.write_all(b"\n")
+            out.write_all(escape::json_line(&Entry::new(path, inode))?.as_bytes())
         } else {
             write_line(&mut out, path, inode)
         }
@@ -52,9 +53,29 @@ pub(super) fn finish(written: io::Result<()>) -> Result<Outcome, Failure> {
     }
 }
 
-/// Writes a whole answer to standard output.
+/// The path that an argument means: as it is, or with `\xNN` for bytes.
+pub(super) fn path_bytes(path: &Path, escaped: bool) -> Result<Vec<u8>, Failure> {
+    let bytes = path.as_os_str().as_bytes();
+    if !escaped {
+        return Ok(bytes.to_vec());
+    }
+    let invalid = || format!("{}: a backslash without xNN after it, two hexadecimal digits", path.display()).into();
+    escape::unescape(bytes).ok_or_else(invalid)
+}
+
+/// Writes a whole answer to standard output, as it is.
 pub(super) fn print(text: &str) -> Result<Outcome, Failure> {
     finish(io::stdout().lock().write_all(text.as_bytes()))
+}
+
+/// Writes an answer for people: whoever made it has escaped what could look like another line.
+pub(super) fn show(text: &str) -> Result<Outcome, Failure> {
+    print(&escape::lines(text))
+}
+
+/// Writes an answer for programs.
+pub(super) fn print_json(value: &impl Serialize) -> Result<Outcome, Failure> {
+    print(&escape::json(value)?)
 }
 
 /// What to list: the entries of a directory, or the one name that `path` is.
@@ -83,10 +104,9 @@ fn write_line(out: &mut impl Write, path: &[u8], inode: &Inode) -> io::Result<()
     let time = time.map_or_else(|_| format!("@{}", meta.mtime.secs), |time| time.to_string());
     let mode = mode_string(inode);
     write!(out, "{mode} {:>5} {:>5} {size:>12} {time} ", meta.uid, meta.gid)?;
-    out.write_all(path)?;
+    out.write_all(escape::name(path).as_bytes())?;
     if let Kind::Symlink(target) = &inode.kind {
-        out.write_all(b" -> ")?;
-        out.write_all(target)?;
+        write!(out, " -> {}", escape::name(target))?;
     }
     out.write_all(b"\n")
 }
@@ -118,10 +138,13 @@ fn mode_string(inode: &Inode) -> String {
     text
 }
 
-/// One line of `ls --json`. Bytes that are no UTF-8 are replaced in names and targets.
+/// One line of `ls --json`. Bytes that are no UTF-8 are replaced in names and targets, and there beside it is the escaped text that
+/// has them all.
 #[derive(Serialize)]
 struct Entry {
     path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    escaped_path: Option<String>,
     #[serde(rename = "type")]
     kind: &'static str,
     mode: String,
@@ -133,6 +156,8 @@ struct Entry {
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    escaped_target: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     xattrs: Vec<String>,
 }
@@ -140,9 +165,12 @@ struct Entry {
 impl Entry {
     fn new(path: &[u8], inode: &Inode) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let escaped = |bytes: &[u8]| str::from_utf8(bytes).is_err().then(|| escape::path(bytes));
         let meta = &inode.meta;
+        let target = if let Kind::Symlink(target) = &inode.kind { Some(target) } else { None };
         Self {
             path: text(path),
+            escaped_path: escaped(path),
             kind: inode.kind.name(),
             mode: format!("{:04o}", meta.mode),
             uid: meta.uid,
@@ -150,8 +178,9 @@ impl Entry {
             mtime: meta.mtime.secs,
             mtime_nanos: meta.mtime.nanos,
             size: if let Kind::File(map) = &inode.kind { Some(map.len()) } else { None },
-            target: if let Kind::Symlink(target) = &inode.kind { Some(text(target)) } else { None },
-            xattrs: meta.xattrs.keys().map(|name| text(name)).collect(),
+            target: target.map(|target| text(target)),
+            escaped_target: target.and_then(|target| escaped(target)),
+            xattrs: meta.xattrs.keys().map(|name| escape::name(name)).collect(),
         }
     }
 }

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{Failure, Outcome, files};
+use crate::escape;
 use crate::manifest::{Manifest, Proof};
 use crate::policy;
 use crate::progress::human_bytes;
@@ -47,11 +48,10 @@ pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
     let ManifestCommand::Show { file, sources, json } = args.command;
     let manifest = Manifest::load(&file)?;
     let lines = lines(&manifest);
-    let text = match json {
-        true => serde_json::to_string_pretty(&lines)? + "\n",
-        false => lines.iter().map(show).collect(),
+    match json {
+        true => files::print_json(&lines)?,
+        false => files::show(&lines.iter().map(show).collect::<String>())?,
     };
-    files::print(&text)?;
     policy::check(&Sources::load(sources.as_deref())?, manifest.content())?;
     Ok(Outcome::Clean)
 }
@@ -81,7 +81,8 @@ fn lines(manifest: &Manifest) -> Vec<Line> {
 
 fn show(line: &Line) -> String {
     let proof = line.proof.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
-    let Line { name, version, digest, url, .. } = line;
+    let [name, version, url, proof] = [&line.name, &line.version, &line.url, &proof].map(escape::line);
+    let digest = &line.digest;
     let size = human_bytes(line.size);
     format!("{name} {version}, {size}\n    from   {url}\n    digest {digest}\n    proof  {proof}\n")
 }

@@ -7,9 +7,14 @@ pub fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".")
 }
 
-/// A path for messages.
+/// A path for messages, with `\xNN` for bytes that are no UTF-8.
 pub(super) fn show(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
+    let mut text = String::new();
+    for chunk in path.utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text
 }
 
 /// Names with the nodes that they lead to, one after the other from the root.
