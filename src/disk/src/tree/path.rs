@@ -131,3 +131,13 @@ impl<'a> Iterator for Walk<'a> {
         Some((path, id, inode))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_every_byte_of_a_path() {
+        assert_eq!(show(b"/caf\xe9/\xc3\xa9\\"), "/caf\\xe9/\u{e9}\\");
+    }
+}
