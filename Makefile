@@ -20,8 +20,8 @@ amd64    := target/base-path
 base     := $(amd64)$(filter-out .amd64,.$(ARCH))
 # What tests were left out, and why.
 export VMBAKE_SKIPPED := $(CURDIR)/target/skipped
-# Tests of the crates see no settings of the user's own.
-plain    := env -u VMBAKE_MIRRORS -u SOURCE_DATE_EPOCH XDG_CONFIG_HOME=$(CURDIR)/target/config XDG_CACHE_HOME=$(CURDIR)/target/cache
+# Tests of the crates see no settings of the user's own, and believe the folders that they make.
+plain    := umask 022 && env -u VMBAKE_MIRRORS -u SOURCE_DATE_EPOCH XDG_CONFIG_HOME=$(CURDIR)/target/config XDG_CACHE_HOME=$(CURDIR)/target/cache
 
 # rustc that lints as well: what is built for use and for tests is linted on the way, and no crate is compiled a second time
 # just for that.
@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -45,7 +45,7 @@ builder: firstboot ## Build vmbake
 	cargo build --quiet --release --workspace --bins --examples
 
 base: builder ## Build a Debian base image, unless BASE names one
-	@mkdir -p target && { test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh --arch $(ARCH); } > $(base)
+	@umask 022 && mkdir -p target && { test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh --arch $(ARCH); } > $(base)
 
 manifest: base ## Pin and prove the artifacts of KIND, on that base image
 	$(vmbake) update $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --trust trust --manifests $(dir $(manifest)) --store $(store) --image "$$(cat $(base))"
@@ -60,18 +60,24 @@ update-manifests: builder ## Pin and prove what upstreams publish now, for every
 update-trust: builder ## Fetch the trust anchors again; asks before it replaces one
 	$(vmbake) trust update --trust trust
 
-check: firstboot ## rustfmt, clippy, unit tests
+check: firstboot deny ## rustfmt, clippy, unit tests, licences and sources of dependencies
 	cargo fmt --all --check
 	@[ -n "$$RUSTC_WORKSPACE_WRAPPER" ] || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
 	@echo "cargo build, with clippy: must say nothing"
 	@said=$$(cargo build --quiet --release --workspace --all-targets --color always 2>&1) && [ -z "$$said" ] || { echo "$$said" >&2; exit 1; }
 	$(plain) cargo test --quiet --release --workspace --lib --bins
 
+deny: setup ## Ask cargo-deny about licences, duplicates and sources of the dependencies, offline
+	qemu-tests/checks/deny.sh
+
+advisories: setup ## Ask it about known vulnerabilities, whose database it fetches
+	qemu-tests/checks/deny.sh advisories
+
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
 beside := bases-quick dpkg mounts kinds repro refuse offline
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
-	@$(MAKE) --no-print-directory all-tests
+	@umask 022 && $(MAKE) --no-print-directory all-tests
 	@if [ -s $(VMBAKE_SKIPPED) ]; then echo "passed, but these were skipped:"; sed 's/^/  /' $(VMBAKE_SKIPPED); else echo "passed; nothing was skipped"; fi
 
 all-tests: check integration upstream cosign judge kinds-images
@@ -81,7 +87,7 @@ all-tests: check integration upstream cosign judge kinds-images
 	$(MAKE) --no-print-directory $(beside); others=$$?; wait $$boot && exit $$others
 
 integration: base ## Tests of the crates against real tools
-	VMBAKE_TEST_BASE="$$(cat $(amd64))" $(plain) cargo test --quiet --release --workspace
+	$(plain) VMBAKE_TEST_BASE="$$(cat $(amd64))" cargo test --quiet --release --workspace
 	qemu-tests/checks/firstboot.sh
 
 upstream: builder ## Resolve and fetch from release sites on loopback, and attack them
@@ -140,18 +146,11 @@ qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, ne
 qemu-test-mutations: bake kinds-images ## Make faults in machines and images: each must be noticed
 	qemu-tests/mutations.py $(OUT) target/kinds
 
-# Nothing random is a volume: the fuzzer begins with some that mke2fs makes.
-seeds := 'ext2 -b 1024' 'ext4 -b 1024 -O inline_data,ea_inode,^metadata_csum,^has_journal' 'ext4 -b 1024 -O meta_bg,^resize_inode,^metadata_csum,^has_journal -g 256'
-fuzz: setup ## Fuzz the parsers of the first-boot program and the reader of ext2 to ext4, SECONDS for each
-	@command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
-	for target in env plan template tables; do \
-	    RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER= cargo fuzz run --fuzz-dir src/firstboot/fuzz $$target -- -max_total_time=$(SECONDS) -max_len=4096 || exit 1; \
-	done
-	@mkdir -p src/disk/fuzz/corpus/ext4
-	@for made in $(seeds); do \
-	    PATH=$$PATH:/usr/sbin mke2fs -q -F -t $$made -N 32 -d manifests "src/disk/fuzz/corpus/ext4/$$made" 512 || exit 1; \
-	done
-	RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER= cargo fuzz run --fuzz-dir src/disk/fuzz ext4 -- -max_total_time=$(SECONDS) -max_len=524288
+fuzz: setup ## Fuzz every parser of what is not ours, SECONDS for each
+	qemu-tests/fuzz.sh $(SECONDS)
+
+fuzz-smoke: setup ## Fuzz each for 20 seconds
+	qemu-tests/fuzz.sh 20
 
 bench: bench-table bench-growth bench-parts bench-boot ## All measurements; takes more than an hour, on a machine that does nothing else
 

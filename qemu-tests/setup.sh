@@ -11,7 +11,7 @@ declare -A package=(
     [mkfs.vfat]=dosfstools [mcopy]=mtools
     [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [gcc]=gcc [/usr/bin/python3]=python3 [make]=make [xz]=xz-utils
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
-    [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity
+    [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity [go]=golang-go
 )
 missing=()
 [ "${1-}" != arm64 ] || package+=([arch-test]=arch-test)
@@ -22,7 +22,7 @@ done
 [ -e /usr/share/OVMF/OVMF_CODE.fd ] || [ -e /usr/share/OVMF/OVMF_CODE_4M.fd ] || missing+=(ovmf)
 [ -e /usr/share/AAVMF/AAVMF_CODE.fd ] || missing+=(qemu-efi-aarch64)
 # The tests run Debian's python3, whatever else is called python3 here.
-for module in cryptography jinja2 jsonschema yaml; do
+for module in cryptography jinja2 jsonschema pip yaml; do
     /usr/bin/python3 -c "import $module" 2>/dev/null || missing+=("python3-$module")
 done
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)

@@ -15,7 +15,7 @@ put() {
 # environment NAME…: lines with the values of variables.
 environment() {
     local name
-    local quote="'\\''"
+    local quote="'\"'\"'"
     for name; do
         local value=${!name-}
         printf "%s='%s'\n" "$name" "${value//\'/$quote}"

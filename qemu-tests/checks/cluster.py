@@ -26,7 +26,8 @@ UNTOUCHED = ["containerd.service", "nstance-agent.service", "first-boot-env.serv
 
 
 def environment(values):
-    return "".join(f"{name}='{value}'\n" for name, value in values.items())
+    quoted = {name: value.replace("'", "'\"'\"'") for name, value in values.items()}
+    return "".join(f"{name}='{value}'\n" for name, value in quoted.items())
 
 
 class Authority:

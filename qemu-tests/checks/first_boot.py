@@ -21,7 +21,7 @@ def write(layers, root):
 
 
 def quoted(value):
-    return "'" + value.replace("'", "'\\''") + "'"
+    return "'" + value.replace("'", "'\"'\"'") + "'"
 
 
 def rendered(text, notation, values):

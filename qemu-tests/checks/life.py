@@ -19,6 +19,8 @@ from machine import ADDRESS, ADDRESS6, Machine
 from report import case, failures, skip
 from scenarios import FIRST, LATE, MARKER
 
+# What a shell, systemd or the loader of programs would take for something else.
+SECRET = "it's \"4\" \\ $HOME `id` # ;'\nLD_PRELOAD=/tmp/x\n'"
 # The key of who may log in.
 KEYS = "/home/admin/.ssh/authorized_keys"
 USER_DATA = scenarios.USER_DATA.lstrip("/")
@@ -104,7 +106,7 @@ def late(node):
     case(f"{name}: the console says why, once for each attempt", len(lines) == 3, node.console()[-2000:])
     case(f"{name}: nothing was written", not node.get(MARKER) and node.failed() == {FIRST}, node.failed())
 
-    text = node.data()
+    text = node.data(REGISTRY_SECRET_ACCESS_KEY=SECRET)
     (node.root / USER_DATA).unlink()
     with open(node.root / USER_DATA, "w") as file:
         file.write(text[:100])
@@ -115,6 +117,13 @@ def late(node):
     # Two attempts would mean that the half was read.
     case(f"{name}: recovers with the whole of the right data", recovered and attempts(node) == 4 and not node.failed(), node.journal("-u", FIRST))
     case(f"{name}: the agent runs", node.states("nstance-agent.service")["nstance-agent.service"] == ("active", "enabled"))
+
+    file, variable = "/opt/env/zot.env", "REGISTRY_SECRET_ACCESS_KEY"
+    code, said = node.run("systemd-run", "--quiet", "--wait", "--pipe", f"--property=EnvironmentFile={file}", "/usr/bin/env", "-0")
+    found = dict(entry.split("=", 1) for entry in said.split("\0") if entry)
+    case(f"{name}: systemd reads a secret as it is", code == 0 and found.get(variable) == SECRET and "LD_PRELOAD" not in found, said)
+    code, said = node.run("sh", "-c", f'. {file} && printf %s "${variable}"')
+    case(f"{name}: so does a shell", code == 0 and said == SECRET, said)
 
     before, runs = node.invocations(), node.journal("-u", LATE).count("Finished")
     (node.root / USER_DATA).write_text(text)

@@ -181,6 +181,10 @@ def attack(lab, manifests, work):
         return {f"{artifact['kubelet']}.sig": lab.swap(f"kubelet.{name}.sig"), f"{artifact['kubelet']}.cert": lab.swap(f"kubelet.{name}.cert"),
                 index: lab.swap(f"kubelet.{name}.index")}
 
+    def program(name):
+        files = {f"{artifact['kubelet']}{end}": lab.swap(f"kubelet.{name}{end}") for end in ("", ".sha256")}
+        return {**files, **cosign(name)}
+
     cases = [
         ("a flipped byte", "runc", {artifact["runc"]: {"kind": "flip"}}, "has digest"),
         ("a swapped artifact", "crictl", {artifact["crictl"]: {"kind": "swap", "file": str(other_crictl)}}, "has digest"),
@@ -192,6 +196,9 @@ def attack(lab, manifests, work):
         ("a signature by another issuer", "kubelet", cosign("other-issuer"), "vouched for by .*issuer.example.org"),
         ("a signature that is not in the log", "kubelet", {index: lab.swap("empty")}, "no log entry"),
         ("a signature of another file", "kubelet", {f"{artifact['kubelet']}.sig": lab.swap("kubelet.other-issuer.sig")}, "no log entry"),
+        ("an older program of the same signer", "kubelet", program("older"), "of version v1.33.0, not v"),
+        ("another program of the same signer", "kubelet", program("other-program"), "cmd/kube-proxy, not .*cmd/kubelet"),
+        ("a program for another machine of the same signer", "kubelet", program("other-machine"), "for ELF64 AArch64, not for ELF64 x86-64"),
         ("an unsigned InRelease", "fluent-bit", {f"{FLUENTBIT}/InRelease": lab.swap("InRelease.unsigned")}, "not signed"),
         ("an InRelease by an unknown key", "fluent-bit", {f"{FLUENTBIT}/InRelease": lab.swap("InRelease.unknown-key")}, "key"),
         ("an older InRelease", "fluent-bit", {f"{FLUENTBIT}/InRelease": lab.swap("InRelease.older")}, "older than"),

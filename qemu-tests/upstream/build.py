@@ -19,7 +19,7 @@ import tempfile
 import time
 
 from pki import Pki
-from programs import Programs
+from programs import Programs, release
 
 ARCHES = ["amd64", "arm64"]
 VERSIONS = {
@@ -122,7 +122,7 @@ def kubernetes(site, programs, versions, pki, now):
     for arch in ARCHES:
         for name in ("kubelet", "kubectl", "kube-apiserver", "kube-scheduler", "kube-controller-manager"):
             standin = programs[arch].standin(name, version)
-            content = programs[arch].real("kubectl") + standin[-80:] if name == "kubectl" else standin
+            content = release(programs[arch].real("kubectl") + standin[-80:] if name == "kubectl" else standin, name, version, arch)
             path = f"dl.k8s.io/release/v{version}/bin/linux/{arch}/{name}"
             signature, certificate, uuid, entry = pki.sign_blob(content, *KUBERNETES, now)
             site.put(path, content)
@@ -325,10 +325,19 @@ def attacks(folder, programs, versions, pki, key, indexes, now):
     put("containerd.other-identity", json.dumps(pki.attest(subjects, identity.replace("release.yml", "ci.yml"), GITHUB, now)))
     put("containerd.other-issuer", json.dumps(pki.attest(subjects, identity, "https://issuer.example.org", now)))
     put("containerd.other-root", json.dumps(Pki(now, "another authority").attest(subjects, identity, GITHUB, now)))
-    kubelet = programs["amd64"].standin("kubelet", versions["kubernetes"])
-    for name, signer in (("other-identity", ("somebody@example.org", KUBERNETES[1])),
-                         ("other-issuer", (KUBERNETES[0], "https://issuer.example.org"))):
-        signature, certificate, uuid, entry = pki.sign_blob(kubelet, *signer, now)
+    def kubelet(name="kubelet", version=versions["kubernetes"], arch="amd64"):
+        return release(programs[arch].standin(name, version), name, version, arch)
+
+    for name, content, signer in (
+            ("other-identity", kubelet(), ("somebody@example.org", KUBERNETES[1])),
+            ("other-issuer", kubelet(), (KUBERNETES[0], "https://issuer.example.org")),
+            # Signed like every release: the signature does not say what it is of.
+            ("older", kubelet(version="1.33.0"), KUBERNETES),
+            ("other-program", kubelet(name="kube-proxy"), KUBERNETES),
+            ("other-machine", kubelet(arch="arm64"), KUBERNETES)):
+        signature, certificate, uuid, entry = pki.sign_blob(content, *signer, now)
+        put(f"kubelet.{name}", content)
+        put(f"kubelet.{name}.sha256", hashlib.sha256(content).hexdigest())
         put(f"kubelet.{name}.sig", signature)
         put(f"kubelet.{name}.cert", certificate)
         put(f"kubelet.{name}.index", json.dumps([uuid]))

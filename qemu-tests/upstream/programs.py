@@ -23,6 +23,26 @@ PACKAGES = {
     "kubectl": ("kubectl", "usr/bin/kubectl"),
 }
 PLUGINS = ("containernetworking-plugins", "usr/lib/cni")
+# What Go's linker notes: where it starts, and how the releases of Kubernetes say what they are.
+BUILD_INFO = b"\xff Go buildinf:"
+KUBERNETES = "path\tk8s.io/kubernetes/cmd/{name}\nmod\tk8s.io/kubernetes\tv{version}\t\nbuild\t-trimpath=true\nbuild\tGOARCH={arch}\n"
+
+
+def string(text):
+    """A string of the build information: its length in groups of seven bits, and its bytes."""
+    length, groups = len(text), []
+    while length > 0x7f:
+        groups.append(length & 0x7f | 0x80)
+        length >>= 7
+    return bytes([*groups, length]) + text.encode()
+
+
+def release(program, name, version, arch):
+    """A program as Kubernetes releases it under that name and version: all that differs is what Go's linker noted in it."""
+    mark = "=" * 16
+    note = bytes([8, 2]) + bytes(16) + string("go1.24.9") + string(mark + KUBERNETES.format(name=name, version=version, arch=arch) + mark)
+    at = next(at for at in range(0, len(program), 16) if program.startswith(BUILD_INFO, at)) + len(BUILD_INFO)
+    return program[:at] + note + program[at + len(note):]
 
 
 class Programs:

@@ -41,7 +41,7 @@ impl Inputs {
     }
 }
 
-/// The index of each takes a two-thousandth of its disk in memory.
+/// The index of each takes a thousandth of its disk in memory.
 const MAX_QCOW2: usize = 8;
 
 /// What the last bake left.

@@ -224,6 +224,9 @@ fn author<'a>(request: &'a Request, progress: &Progress) -> Result<Prepared<'a>,
     // 3. Every input is proven, and decoded where no earlier bake has; then the layers are merged into one tree.
     let verified = fetched.verdict.summary();
     let (artifacts, base) = check(fetched, base, &request.store, request.threads)?;
+    if let Some(exposed) = base.copied() {
+        progress.step("copied", &format!("{}: {exposed}", base.path().display()));
+    }
     // A wrong one is refused before it is decoded; its partitions are read again then.
     open_base(base.path(), base.image(), request)?;
     let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;

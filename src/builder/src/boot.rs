@@ -7,10 +7,11 @@
 mod place;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use vmbake_disk::ext4::{Reach, Want};
-
-use vmbake_disk::source::MapReader;
+use vmbake_disk::image::Image;
+use vmbake_disk::source::{MapReader, ReadAt};
 use vmbake_disk::tree::{Kind, Tree, TreeError};
 
 use crate::inspect::{DiskImage, InspectError};
@@ -75,8 +76,16 @@ pub struct Menu {
 impl Menu {
     /// Opens the disk image at `path` and reads its menu; `root` is the number of its root partition, where that is not obvious.
     pub fn open(path: &Path, root: Option<u32>) -> Result<Self, BootError> {
+        match Image::open(path) {
+            Ok(image) => Self::of(path, &Arc::new(image), root),
+            Err(error) => Err(BootError::Image { path: path.to_owned(), source: error.into() }),
+        }
+    }
+
+    /// As [`Menu::open`], of an image that is open already; `path` is for messages.
+    pub fn of(path: &Path, image: &Arc<Image>, root: Option<u32>) -> Result<Self, BootError> {
         let unreadable = |source| BootError::Image { path: path.to_owned(), source };
-        let image = DiskImage::open(path).map_err(unreadable)?;
+        let image = DiskImage::of(path, image.format(), Arc::clone(image) as Arc<dyn ReadAt>).map_err(unreadable)?;
         let root = image.root(root).map_err(unreadable)?;
         let tree = image.tree(root, Some(&WANTS)).map_err(unreadable)?;
         let BootPlace { part, config, .. } = BootPlace::find(&image, root, &tree);

@@ -5,8 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::origin::one_line;
-
 mod bake;
 mod boot;
 mod diff;
@@ -105,6 +103,9 @@ struct BakeArgs {
     /// Open no socket: everything must be in the store
     #[arg(long)]
     offline: bool,
+    /// Hash, decode, compress everything anew: of the store only the blobs are used, and what the bake learns is not kept
+    #[arg(long)]
+    no_cache: bool,
     /// Size of the disk: bytes, or with K, M, G, T (binary) [default: the base's size]
     #[arg(long, value_parser = parse_size)]
     size: Option<u64>,
@@ -163,6 +164,9 @@ struct LsArgs {
     /// Print one JSON object a line
     #[arg(long)]
     json: bool,
+    /// In PATH, each \xNN is a byte, as in `escaped_path` of --json
+    #[arg(long)]
+    escaped: bool,
 }
 
 #[derive(Debug, Args)]
@@ -174,17 +178,9 @@ struct CatArgs {
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-}
-
-/// Text with names and words of images and archives in it, as a terminal can show it: of the control characters only new
-/// lines and tabs are kept.
-pub fn printable(text: &str) -> String {
-    text.split_inclusive(['\n', '\t'])
-        .map(|part| match part.strip_suffix(['\n', '\t']) {
-            Some(line) => one_line(line) + &part[line.len()..],
-            None => one_line(part),
-        })
-        .collect()
+    /// In PATH, each \xNN is a byte, as in `escaped_path` of `ls --json`
+    #[arg(long)]
+    escaped: bool,
 }
 
 /// Why a command failed, whatever it was.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
-use crate::http::{ATTEMPTS, Answer, Client, HttpError, pause};
+use crate::http::{ATTEMPTS, Answer, Client, Deadline, HttpError, broken, pause};
 use crate::manifest::{Digest, Hasher};
 use crate::store::{Partial, Store, StoreError};
 
@@ -135,7 +135,8 @@ fn from_url(
         return Ok(found);
     }
     let joined = !partial.is_empty();
-    let mut transfer = Transfer { client, wanted, url, progress, partial, joined, most: 0 };
+    let deadline = Deadline::after(client.limits().artifact);
+    let mut transfer = Transfer { client, wanted, url, progress, partial, joined, most: 0, deadline };
     transfer.receive()?;
     if transfer.joined && matches!(transfer.check(), Err(DownloadError::Digest { .. })) {
         transfer.partial.reset()?;
@@ -155,6 +156,8 @@ struct Transfer<'a> {
     joined: bool,
     /// The most bytes that ever were there: what was told to `progress`.
     most: u64,
+    /// When all of it must be there, however many answers that takes.
+    deadline: Deadline,
 }
 
 impl Transfer<'_> {
@@ -183,7 +186,7 @@ impl Transfer<'_> {
     }
 
     /// Receives the rest of the file; a broken connection is continued as long as attempts bring more than was ever
-    /// there. A server that makes every attempt start over would else be asked for ever.
+    /// there. A server that makes every attempt start over would else be asked for ever, and so would one that is too slow.
     fn receive(&mut self) -> Result<(), DownloadError> {
         let limit = self.wanted.size.unwrap_or(self.wanted.limit);
         if self.partial.len() > limit {
@@ -198,7 +201,8 @@ impl Transfer<'_> {
             }
             match self.attempt(limit) {
                 Err(DownloadError::Http(error)) if error.is_temporary() => {
-                    failures = if self.partial.len() > best { 1 } else { failures + 1 };
+                    let slow = matches!(error, HttpError::Slow { .. });
+                    failures = if self.partial.len() > best && !slow { 1 } else { failures + 1 };
                     best = best.max(self.partial.len());
                     if failures >= ATTEMPTS {
                         return Err(error.into());
@@ -219,7 +223,7 @@ impl Transfer<'_> {
         if !self.partial.is_empty() {
             headers.insert("range", format!("bytes={}-", self.partial.len()));
         }
-        let answer = self.client.open(self.url, &headers)?;
+        let answer = self.client.open(self.url, &headers, self.deadline)?;
         if continues(&answer, self.partial.len()) {
             self.joined |= !self.partial.is_empty();
         } else {
@@ -237,12 +241,11 @@ impl Transfer<'_> {
         let mut buffer = vec![0; CHUNK];
         loop {
             let received = self.partial.len();
-            let broken = |source| HttpError::Broken { url: url.clone(), received, source };
             let len = match reader.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(len) => len,
                 Err(source) if source.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(source) => return Err(broken(source).into()),
+                Err(source) => return Err(broken(&url, received, source).into()),
             };
             if received + len as u64 > limit {
                 self.partial.reset()?;

@@ -3,7 +3,7 @@
 //!
 //! What enters is the content of a file, as ranges of sources, of which a few small places are read; what leaves is an
 //! [`Elf`], or `None` for a file that is none. Read are the header, the program headers, `PT_INTERP`, the dynamic
-//! section and the strings it names; never sections, symbols or code.
+//! section and the strings it names; never symbols or code, and of all sections only the one in which [`BuildInfo`] is.
 //!
 //! Format: System V ABI, generic part (gABI), chapters 4 "ELF Header" and 5 "Program Header" and "Dynamic Linking";
 //! offsets are bytes from the start of the file, both classes and both byte orders. Stricter than the gABI: counts and
@@ -11,6 +11,7 @@
 
 mod input;
 mod dynamic;
+mod go;
 mod property;
 
 use std::fmt;
@@ -18,6 +19,7 @@ use std::fmt;
 use vmbake_disk::source::{Map, Sources};
 
 pub use dynamic::Dynamic;
+pub use go::{BuildInfo, Module};
 use input::{Fields, Input};
 
 /// `e_type` of a program at a fixed address.
@@ -56,6 +58,8 @@ pub enum ElfError {
     Corrupt { what: &'static str, found: u64, expected: &'static str },
     #[error("{what} is {found}, more than the {limit} that are read")]
     Unsupported { what: &'static str, found: u64, limit: u64 },
+    #[error("the build information of Go has {reason} at byte {offset}")]
+    Go { offset: u64, reason: &'static str },
 }
 
 /// `EI_CLASS`: the size of addresses.

@@ -16,9 +16,10 @@ use crate::http::Client;
 use crate::manifest::{Dependency, Digest, Manifest, Proof};
 use crate::parallel::for_each;
 use crate::progress::{Progress, human_bytes};
+use crate::proof::program::{self, ProgramError};
 use crate::prove::{LOCAL, ProveError, Prover, Verdict};
 use crate::registry;
-use crate::sources::Sources;
+use crate::sources::{Sources, Upstream};
 use crate::store::{Store, StoreError};
 
 /// Name of the base image in messages.
@@ -36,6 +37,8 @@ pub enum FetchError {
     OpenBase { path: PathBuf, source: std::io::Error },
     #[error("{name}: cannot be downloaded")]
     Download { name: String, source: DownloadError },
+    #[error("{name}: is not the program that its source demands")]
+    Program { name: String, source: Box<ProgramError> },
     #[error(transparent)]
     Prove(#[from] ProveError),
     #[error(transparent)]
@@ -76,6 +79,18 @@ pub(crate) struct FetchedArtifact {
     pub(crate) file: File,
     /// Whether this process has hashed it: then nobody has to do so again.
     pub(crate) hashed: bool,
+    /// Where it is from, if a source knows it, and its architecture: what it must say of itself when its digest is proven.
+    pub(crate) program: Option<(Upstream, String)>,
+}
+
+impl FetchedArtifact {
+    /// Fails unless a proven file is the program that its source demands.
+    pub(crate) fn check_program(&self) -> Result<(), ProgramError> {
+        match &self.program {
+            Some((upstream, arch)) => program::check(upstream, &self.dependency.version, arch, &self.file),
+            None => Ok(()),
+        }
+    }
 }
 
 /// All artifacts of a manifest, open; made only by [`fetch`].
@@ -96,10 +111,13 @@ impl<'a> Supply<'a> {
 /// Proves the digests that `manifest` pins, and opens every artifact, downloaded where that is needed and possible.
 pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<Fetched, FetchError> {
     let verdict = supply.prover().all(manifest)?;
-    let dependencies: Vec<_> = manifest.content().dependencies.iter().collect();
+    let content = manifest.content();
+    let dependencies: Vec<_> = content.dependencies.iter().collect();
     let bar = progress.bar("fetching", dependencies.iter().map(|(_, dependency)| dependency.size).sum());
     let results = for_each(dependencies, supply.threads, |(name, dependency)| {
-        let fetched = one(name, dependency, supply, &|bytes| bar.inc(bytes));
+        let program =
+            supply.sources.upstream(&content.target(), name).map(|found| (found.clone(), content.os.arch.clone()));
+        let fetched = one(name, dependency, program, supply, &|bytes| bar.inc(bytes));
         if let Ok(fetched) = &fetched
             && supply.client.is_some()
         {
@@ -127,7 +145,7 @@ pub struct FetchedBase {
 pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
     let Some(image) = &manifest.content().os.image else { return Err(FetchError::NoBase) };
     let bar = progress.bar("fetching", image.size);
-    let fetched = one(BASE, image, supply, &|bytes| bar.inc(bytes));
+    let fetched = one(BASE, image, None, supply, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let FetchedArtifact { path, file, hashed, dependency, .. } = fetched?;
     Ok(FetchedBase { path, file, pinned: Some(dependency), hashed })
@@ -168,6 +186,7 @@ fn summary(name: &str, dependency: &Dependency) -> String {
 fn one(
     name: &str,
     dependency: &Dependency,
+    program: Option<(Upstream, String)>,
     supply: &Supply<'_>,
     progress: &dyn Fn(u64),
 ) -> Result<FetchedArtifact, FetchError> {
@@ -178,6 +197,7 @@ fn one(
         path: path.clone(),
         file,
         hashed,
+        program,
     };
     match supply.client.filter(|_| !dependency.url.starts_with(LOCAL)) {
         Some(client) => {
@@ -190,7 +210,11 @@ fn one(
             };
             let found = obtain(client, supply.store, &wanted, progress);
             let found = found.map_err(|source| FetchError::Download { name: name.to_owned(), source })?;
-            Ok(fetched(found.file, true))
+            let fetched = fetched(found.file, true);
+            fetched
+                .check_program()
+                .map_err(|source| FetchError::Program { name: name.to_owned(), source: Box::new(source) })?;
+            Ok(fetched)
         }
         None => match supply.store.blob(&dependency.digest)? {
             Some(file) => Ok(fetched(file, false)),

@@ -22,10 +22,12 @@ use crate::layer::LayerError;
 use crate::machine::MachineError;
 use crate::merge::MergeError;
 use crate::origin::{ExplainError, OriginError};
+use crate::proof::program::ProgramError;
 use crate::prove::LinkError;
 use crate::publish::PublishError;
 use crate::registry::RegistryError;
 use crate::stage::StageError;
+use crate::store::StoreError;
 use crate::update::UpdateError;
 use crate::user_data::{Problem, UserDataError};
 use crate::verify::VerifyError;
@@ -43,7 +45,7 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
 }
 
 /// The error that another one only passes on, and so does not name as its source.
-fn passed_on<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+pub(crate) fn passed_on<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     None.or_else(|| error.downcast_ref::<BakeError>()?.inner())
         .or_else(|| error.downcast_ref::<InputError>()?.inner())
         .or_else(|| error.downcast_ref::<ExplainError>()?.inner())
@@ -59,7 +61,8 @@ fn of_one(error: &(dyn Error + 'static)) -> Option<String> {
     let of_machine = |error: &(dyn Error + 'static)| error.downcast_ref::<MachineError>()?.hint();
     let of_file =
         |error| of_disk(error).or_else(|| of_image(error)).or_else(|| of_machine(error)).or_else(|| of_io(error));
-    of_supply(error).or_else(|| of_input(error)).or_else(|| of_file(error))
+    let of_store = |error: &(dyn Error + 'static)| error.downcast_ref::<StoreError>()?.hint();
+    of_store(error).or_else(|| of_supply(error)).or_else(|| of_input(error)).or_else(|| of_file(error))
 }
 
 fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
@@ -71,14 +74,23 @@ fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
         (_, Some(HttpError::Status { url, status: 403 | 429, .. })) if url.contains("github") => {
             "GITHUB_TOKEN raises the limit of GitHub's API, which is 60 requests an hour without it"
         }
-        (_, Some(HttpError::Transport { .. } | HttpError::Broken { .. })) => {
-            "--mirror PREFIX=URL asks another place; https_proxy names a proxy, SSL_CERT_FILE more authorities"
-        }
+        (
+            _,
+            Some(
+                HttpError::Transport { .. }
+                | HttpError::Broken { .. }
+                | HttpError::Slow { .. }
+                | HttpError::Deadline { .. },
+            ),
+        ) => "--mirror PREFIX=URL asks another place; https_proxy names a proxy, SSL_CERT_FILE more authorities",
         _ if matches!(error.downcast_ref(), Some(ImagesError::Unusable { .. })) => {
             "`vmbake fetch` downloads container images, and so does a bake that is not --offline"
         }
-        _ if error.is::<LinkError>() => of_link(error.downcast_ref()?),
-        _ if error.is::<Box<LinkError>>() => of_link(error.downcast_ref::<Box<LinkError>>()?),
+        _ if matches!(boxed(error), Some(ProgramError::Package { .. } | ProgramError::Version { .. })) => {
+            "a signature does not say for which program and version it is, so that somebody may have put another one there: \
+             tell upstream; if its releases have changed, correct `program` in sources.json"
+        }
+        _ if boxed::<LinkError>(error).is_some() => of_link(boxed(error)?),
         _ if matches!(error.downcast_ref(), Some(UpdateError::Incomplete { .. })) => {
             "what was resolved is kept: run it again for the rest when the reasons above are gone. An entry that is \
              deleted from the manifest takes whatever upstream has"
@@ -86,6 +98,11 @@ fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
         _ => return None,
     };
     Some(text.to_owned())
+}
+
+/// The error, if it is one of that type, which others hold in a box.
+fn boxed<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    error.downcast_ref().or_else(|| error.downcast_ref::<Box<E>>().map(|error| &**error))
 }
 
 fn of_link(error: &LinkError) -> &'static str {

@@ -1,4 +1,4 @@
-//! HTTP for everything that vmbake downloads: mirrors, proxies, bounded redirects, retries.
+//! HTTP for everything that vmbake downloads: mirrors, proxies, bounded redirects, retries, bounded waiting.
 //!
 //! A URL enters, a bounded document or a stream leaves. Nothing that leaves is trusted: the caller proves it. Proxies come
 //! from the environment (`https_proxy`, `no_proxy`, …) and the roots of TLS from the operating system, or from
@@ -9,21 +9,24 @@ use std::io::Read;
 use std::time::Duration;
 
 use ureq::Agent;
-use ureq::http::{HeaderMap, Method, Request, Response, StatusCode, Uri, header};
+use ureq::http::{HeaderMap, Method, Response, StatusCode, Uri, header};
 use ureq::tls::{RootCerts, TlsConfig};
 
 pub use mirror::{InvalidMirror, Mirror, Mirrors};
+pub use pace::{Deadline, Limits};
 pub use retry::{ATTEMPTS, pause, retry};
 
+use hops::Hops;
+use pace::Paced;
+pub(crate) use pace::broken;
+
+mod hops;
 mod mirror;
+mod pace;
 mod retry;
 
 /// Redirects that are followed for one request. Release sites need two.
 const MAX_REDIRECTS: usize = 5;
-/// A server that is silent for this long is gone.
-const SILENCE: Duration = Duration::from_secs(30);
-/// Host of the API that takes `GITHUB_TOKEN`, whose limit for anonymous requests is 60 an hour.
-const GITHUB_API: &str = "api.github.com";
 
 /// Why something could not be downloaded.
 #[derive(Debug, thiserror::Error)]
@@ -41,8 +44,14 @@ pub enum HttpError {
     Redirects { url: String },
     #[error("{url}: redirects from https to {target}")]
     Downgrade { url: String, target: String },
+    #[error("{url}: redirects with {status} to {target}, where a POST would become something else")]
+    Method { url: String, status: u16, target: String },
     #[error("{url}: more than {limit} bytes")]
     TooLarge { url: String, limit: u64 },
+    #[error("{url}: only {bytes} bytes came in {seconds:.1} seconds")]
+    Slow { url: String, bytes: u64, seconds: f32 },
+    #[error("{url}: not complete after {seconds:.1} seconds")]
+    Deadline { url: String, seconds: f32 },
 }
 
 impl HttpError {
@@ -50,7 +59,7 @@ impl HttpError {
     pub fn is_temporary(&self) -> bool {
         match self {
             Self::Transport { source, .. } => !matches!(**source, ureq::Error::Tls(_) | ureq::Error::Rustls(_)),
-            Self::Broken { .. } => true,
+            Self::Broken { .. } | Self::Slow { .. } => true,
             Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504),
             _ => false,
         }
@@ -68,6 +77,7 @@ pub struct Client {
     agent: Agent,
     mirrors: Mirrors,
     github_token: Option<String>,
+    limits: Limits,
 }
 
 /// The start of an answer whose body is still to be read.
@@ -80,12 +90,14 @@ pub struct Answer {
     /// Its headers.
     pub headers: HeaderMap,
     body: ureq::Body,
+    limits: Limits,
+    deadline: Deadline,
 }
 
 impl Answer {
-    /// The body, without limit: the reader counts.
+    /// The body, without limit to its length: the reader counts.
     pub fn into_reader(self) -> impl Read {
-        self.body.into_with_config().limit(u64::MAX).reader()
+        Paced::new(self.body.into_with_config().limit(u64::MAX).reader(), self.limits, self.deadline)
     }
 
     /// The whole body, if it has at most `limit` bytes.
@@ -97,7 +109,7 @@ impl Answer {
         match result {
             Ok(_) if received > limit => Err(HttpError::TooLarge { url, limit }),
             Ok(_) => Ok(content),
-            Err(source) => Err(HttpError::Broken { url, received, source }),
+            Err(source) => Err(broken(&url, received, source)),
         }
     }
 
@@ -110,69 +122,106 @@ impl Answer {
 impl Client {
     /// A client that asks `mirrors` in place of the addresses they stand for.
     pub fn new(mirrors: Mirrors) -> Self {
+        Self::with_limits(mirrors, Limits::default())
+    }
+
+    /// A client that asks other things of servers.
+    pub fn with_limits(mirrors: Mirrors, limits: Limits) -> Self {
         let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
         let agent = Agent::config_builder()
             .tls_config(tls)
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .timeout_connect(Some(SILENCE))
-            .timeout_recv_response(Some(SILENCE))
-            .timeout_per_read(Some(SILENCE))
+            .timeout_connect(Some(limits.silence))
+            .timeout_recv_response(Some(limits.silence))
+            .timeout_per_read(Some(limits.silence))
             .user_agent(concat!("vmbake/", env!("CARGO_PKG_VERSION")))
             .build()
             .new_agent();
         // One that was read from a file may end with a newline, which no header can have.
         let token = std::env::var("GITHUB_TOKEN").ok().map(|token| token.trim().to_owned());
-        Self { agent, mirrors, github_token: token.filter(|token| !token.is_empty()) }
+        Self { agent, mirrors, github_token: token.filter(|token| !token.is_empty()), limits }
+    }
+
+    /// The same client without the user's token, for addresses that a server has named.
+    pub fn anonymous(&self) -> Self {
+        Self { github_token: None, ..self.clone() }
+    }
+
+    /// What it asks of servers.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The document at `url`, of at most `limit` bytes; asks again when that may help.
     pub fn get(&self, url: &str, limit: u64) -> Result<Vec<u8>, HttpError> {
-        retry(|| self.open(url, &BTreeMap::new())?.read(limit))
+        self.document(&Method::GET, url, &BTreeMap::new(), "", |answer| answer.read(limit))
     }
 
     /// The answer to a JSON document posted to `url`.
     pub fn post_json(&self, url: &str, body: &str, limit: u64) -> Result<Vec<u8>, HttpError> {
         let headers = BTreeMap::from([(header::CONTENT_TYPE.as_str(), "application/json".to_owned())]);
-        retry(|| self.send(&Method::POST, url, &headers, body)?.read(limit))
+        self.document(&Method::POST, url, &headers, body, |answer| answer.read(limit))
     }
 
-    /// The start of the answer from `url`, asked once.
-    pub fn open(&self, url: &str, headers: &BTreeMap<&str, String>) -> Result<Answer, HttpError> {
-        self.send(&Method::GET, url, headers, "")
+    /// What `read` makes of the answer from `url`, asked again when that may help.
+    pub fn get_with<T>(
+        &self,
+        url: &str,
+        headers: &BTreeMap<&str, String>,
+        read: impl Fn(Answer) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
+        self.document(&Method::GET, url, headers, "", read)
     }
 
-    /// Makes one request and follows its redirects. `Authorization` goes to the first host only.
+    fn document<T>(
+        &self,
+        method: &Method,
+        url: &str,
+        headers: &BTreeMap<&str, String>,
+        body: &str,
+        read: impl Fn(Answer) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
+        let deadline = Deadline::after(self.limits.document);
+        retry(|| read(self.send(method, url, headers, body, deadline)?))
+    }
+
+    /// The start of the answer from `url`, asked once, whose body must be there at the deadline.
+    pub fn open(&self, url: &str, headers: &BTreeMap<&str, String>, deadline: Deadline) -> Result<Answer, HttpError> {
+        self.send(&Method::GET, url, headers, "", deadline)
+    }
+
+    /// Makes one request and follows its redirects.
     fn send(
         &self,
         method: &Method,
         url: &str,
         headers: &BTreeMap<&str, String>,
         body: &str,
+        deadline: Deadline,
     ) -> Result<Answer, HttpError> {
         let mut next = self.mirrors.map(url);
-        let first_host = parse(&next)?.authority().cloned();
+        let mut hops = Hops::new(parse(&next)?, method, headers, body, self.github_token.as_deref());
         for _ in 0..=MAX_REDIRECTS {
+            deadline.check(&next)?;
             let uri = parse(&next)?;
-            let same_host = uri.authority().cloned() == first_host;
-            let mut request = Request::builder().method(method).uri(uri.clone());
-            for (name, value) in headers.iter().filter(|(name, _)| same_host || **name != "authorization") {
-                request = request.header(*name, value);
-            }
-            if let Some(token) = self.github_token.as_ref().filter(|_| is_github_api(&uri)) {
-                request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
-            }
-            let invalid = |_| HttpError::Invalid { url: next.clone() };
-            let request = request.body(body.to_owned()).map_err(invalid)?;
             let transport = |source| HttpError::Transport { url: next.clone(), source: Box::new(source) };
-            let response = self.agent.run(request).map_err(transport)?;
-            match redirect_target(&uri, &response) {
-                Some(target) => next = self.mirrors.map(&target?),
-                None => return answer(next, response),
+            let response = self.agent.run(hops.request(&uri)?).map_err(transport)?;
+            match hops.next(&uri, &response)? {
+                Some(target) => next = self.mirrors.map(&target),
+                None => return self.answer(next, response, deadline),
             }
         }
         Err(HttpError::Redirects { url: url.to_owned() })
+    }
+
+    fn answer(&self, url: String, response: Response<ureq::Body>, deadline: Deadline) -> Result<Answer, HttpError> {
+        let (head, body) = response.into_parts();
+        if head.status.is_success() {
+            return Ok(Answer { url, status: head.status, headers: head.headers, body, limits: self.limits, deadline });
+        }
+        Err(refused(url, head.status, &head.headers))
     }
 }
 
@@ -184,34 +233,6 @@ fn parse(url: &str) -> Result<Uri, HttpError> {
     }
 }
 
-fn is_github_api(uri: &Uri) -> bool {
-    uri.scheme_str() == Some("https") && uri.host() == Some(GITHUB_API)
-}
-
-/// Where a 3xx answer points to (RFC 9110, section 15.4); `None` for every other answer.
-fn redirect_target(from: &Uri, response: &Response<ureq::Body>) -> Option<Result<String, HttpError>> {
-    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-        return None;
-    }
-    let target = response.headers().get(header::LOCATION)?.to_str().ok()?;
-    let url = from.to_string();
-    let scheme = scheme(target);
-    if from.scheme_str() == Some("https") && scheme.as_deref() == Some("http") {
-        return Some(Err(HttpError::Downgrade { url, target: target.to_owned() }));
-    }
-    let absolute = if let Some(rest) = target.strip_prefix("//") {
-        format!("{}://{rest}", from.scheme_str()?)
-    } else if target.starts_with('/') {
-        format!("{}://{}{target}", from.scheme_str()?, from.authority()?)
-    } else if scheme.is_some() {
-        target.to_owned()
-    } else {
-        let folder = from.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-        format!("{}://{}{folder}/{target}", from.scheme_str()?, from.authority()?)
-    };
-    Some(Ok(absolute))
-}
-
 /// The scheme that a reference starts with, if it has one; the case of its letters does not matter (RFC 3986, section 3.1).
 pub(crate) fn scheme(reference: &str) -> Option<String> {
     let (scheme, _) = reference.split_once(':')?;
@@ -220,18 +241,14 @@ pub(crate) fn scheme(reference: &str) -> Option<String> {
     is_scheme.then(|| scheme.to_ascii_lowercase())
 }
 
-fn answer(url: String, response: Response<ureq::Body>) -> Result<Answer, HttpError> {
-    let (head, body) = response.into_parts();
-    if !head.status.is_success() {
-        let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
-        let retry_after = text(header::RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
-        // A registry may offer several ways, each in a header of its own.
-        let challenges = head.headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
-        let challenge = challenges.max_by_key(|value| value.to_ascii_lowercase().starts_with("bearer "));
-        let challenge = challenge.map(str::to_owned);
-        return Err(HttpError::Status { url, status: head.status.as_u16(), retry_after, challenge });
-    }
-    Ok(Answer { url, status: head.status, headers: head.headers, body })
+/// What a status other than 2xx means.
+fn refused(url: String, status: StatusCode, headers: &HeaderMap) -> HttpError {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let retry_after = text(header::RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
+    // A registry may offer several ways, each in a header of its own.
+    let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+    let challenge = challenges.max_by_key(|value| value.to_ascii_lowercase().starts_with("bearer "));
+    HttpError::Status { url, status: status.as_u16(), retry_after, challenge: challenge.map(str::to_owned) }
 }
 
 #[cfg(test)]
@@ -239,20 +256,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirects_are_resolved_against_the_address_they_come_from() {
-        let from: Uri = "https://a.example/x/y?z".parse().unwrap();
-        let target = |location: &str| {
-            let response = Response::builder().status(302).header("location", location);
-            redirect_target(&from, &response.body(ureq::Body::builder().data("")).unwrap()).unwrap()
-        };
-        assert_eq!(target("https://b.example/q").unwrap(), "https://b.example/q");
-        assert_eq!(target("/q").unwrap(), "https://a.example/q");
-        assert_eq!(target("q").unwrap(), "https://a.example/x/q");
-        assert_eq!(target("//b.example/q").unwrap(), "https://b.example/q");
-        assert_eq!(target("q?next=http://b.example/").unwrap(), "https://a.example/x/q?next=http://b.example/");
-        assert_eq!(target("HTTPS://b.example/q").unwrap(), "HTTPS://b.example/q");
-        for plain in ["http://b.example/q", "HTTP://b.example/q", "hTTp://b.example/q"] {
-            assert!(matches!(target(plain), Err(HttpError::Downgrade { .. })), "{plain}");
-        }
+    fn an_anonymous_client_has_no_token() {
+        let client = Client { github_token: Some("t".to_owned()), ..Client::new(Mirrors::default()) };
+        assert!(client.anonymous().github_token.is_none());
     }
 }

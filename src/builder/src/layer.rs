@@ -23,6 +23,8 @@ pub(crate) use position::child;
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::escape;
+
 pub use vmbake_firstboot::plan::Ownership;
 
 /// Something wrong in a layer's directory.
@@ -63,5 +65,5 @@ pub enum LayerError {
 }
 
 fn lines(faults: &[Fault]) -> String {
-    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    faults.iter().map(|fault| escape::line(fault.to_string())).collect::<Vec<_>>().join("\n")
 }

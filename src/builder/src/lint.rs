@@ -5,6 +5,7 @@ mod check;
 
 use vmbake_disk::tree::Tree;
 
+use crate::escape;
 use check::{Check, Violation};
 
 /// How one rule stands, or one violation of it.
@@ -23,7 +24,7 @@ pub struct Finding {
 impl std::fmt::Display for Finding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let verdict = if self.ok { "ok" } else { "FAIL" };
-        write!(f, "{verdict:<4}  {:<17}  {}: {}", self.rule, self.path, self.evidence)
+        write!(f, "{verdict:<4}  {:<17}  {}: {}", self.rule, escape::line(&self.path), escape::line(&self.evidence))
     }
 }
 

@@ -3,21 +3,22 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use vmbake::cli::{Cli, Outcome, printable};
+use vmbake::cli::{Cli, Outcome};
+use vmbake::escape;
 
 fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {}", printable(&error.to_string()));
+            eprintln!("error: {}", escape::error(&*error));
             let mut cause = error.source();
             while let Some(error) = cause {
-                eprintln!("  caused by: {}", printable(&error.to_string()));
+                eprintln!("  caused by: {}", escape::error(error));
                 cause = error.source();
             }
             if let Some(hint) = vmbake::hint::hint(&*error) {
-                eprintln!("hint: {}", printable(&hint));
+                eprintln!("hint: {}", escape::line(hint));
             }
             ExitCode::FAILURE
         }

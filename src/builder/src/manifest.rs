@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::sources::Target;
+
 pub use digest::{Digest, Hasher, InvalidDigest};
 pub use proof::{Document, Form, Proof, Signed};
 
@@ -175,6 +177,11 @@ pub struct Dependency {
 }
 
 impl Content {
+    /// What it is for.
+    pub fn target(&self) -> Target {
+        Target { kind: self.kind.clone(), os: self.os.name.clone(), arch: self.os.arch.clone() }
+    }
+
     /// Every entry that has a proof of its own: the base image and the artifacts.
     pub fn entries(&self) -> impl Iterator<Item = &Dependency> {
         self.os.image.iter().chain(self.dependencies.values())

@@ -11,6 +11,7 @@ mod dpkg;
 mod expand;
 mod first_boot;
 mod ldcache;
+mod lex;
 mod limits;
 mod overrides;
 mod owners;
@@ -35,6 +36,7 @@ use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree, TreeError};
 
 use crate::elf::ElfError;
+use crate::escape;
 use crate::first_boot::Fault;
 use crate::images::Layout;
 use crate::layer::{AuditedScript, Layer, LayerFile};
@@ -129,7 +131,7 @@ pub enum MergeError {
 }
 
 fn lines(faults: &[Fault]) -> String {
-    faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    faults.iter().map(|fault| escape::line(fault.to_string())).collect::<Vec<_>>().join("\n")
 }
 
 /// A package that the base has in an earlier version, which no layer says may be replaced.
@@ -216,6 +218,12 @@ pub fn ldconfig(tree: Tree, arch: &str, epoch: Timestamp) -> Result<Tree, MergeE
     let mut target = Target::new(tree, epoch);
     ldcache::update(&mut target, arch)?;
     Ok(target.tree)
+}
+
+/// Reads a maintainer script in every way in which dpkg runs one. For fuzzers, which know no packages.
+#[doc(hidden)]
+pub fn judge_script(script: &[u8]) {
+    scripts::judge(script);
 }
 
 /// A tree of nothing but the members of one archive, whose contents are ranges of `source`.

@@ -13,9 +13,7 @@ mod report;
 pub use collect::{Ingredients, OriginError, check_base, record};
 pub use explain::{ExplainError, explain};
 pub use packages::{Package, PackageError};
-pub use record::{
-    ArtifactOrigin, BaseImage, KeptOrigin, LayerOrigin, PathOrigin, Record, RecordError, one_line, path_text,
-};
+pub use record::{ArtifactOrigin, BaseImage, KeptOrigin, LayerOrigin, PathOrigin, Record, RecordError};
 pub use report::{ArtifactReport, Content, Explanation, KeptReport, Link};
 
 pub(crate) use explain::inside_manifest;

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::escape;
 use crate::parallel::locked;
 
 /// Reports the steps of a bake.
@@ -38,7 +39,7 @@ impl Progress {
         if self.quiet {
             return;
         }
-        let line = format!("{name:>9}  {detail}");
+        let line = format!("{name:>9}  {}", escape::line(detail));
         match &mut *locked(&self.held) {
             Some(held) => held.push(line),
             None => eprintln!("{line}"),
@@ -46,8 +47,8 @@ impl Progress {
     }
 
     /// Says what failed, with the chain of causes, while other things go on.
-    pub fn failure(&self, name: &str, error: &dyn std::error::Error) {
-        eprintln!("{:>9}  {name}: {}", "failed", chain(error));
+    pub fn failure(&self, name: &str, error: &(dyn std::error::Error + 'static)) {
+        eprintln!("{:>9}  {}: {}", "failed", escape::line(name), escape::chain(error));
     }
 
     /// A count of bytes whose total nobody knows; invisible unless stderr is a terminal.
@@ -72,17 +73,6 @@ impl Progress {
         let hidden = self.quiet || locked(&self.held).is_some();
         if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
     }
-}
-
-/// An error with its causes, in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// A number of bytes for people, in binary units.

@@ -9,3 +9,4 @@ pub mod checksum;
 pub mod sigstore;
 pub mod cosign;
 pub mod oci;
+pub mod program;

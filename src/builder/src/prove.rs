@@ -23,6 +23,7 @@ use crate::sources::{Demand, Sources, System, Target, Undefined, Upstream, Versi
 use crate::store::{Store, StoreError};
 
 pub use standing::{Standing, Verdict};
+pub(crate) use verdict::FOLDER as VERDICTS;
 
 mod apt;
 mod evidence;
@@ -179,8 +180,7 @@ impl<'a> Prover<'a> {
 
     /// `None` where the sources know no such image at all.
     fn place<'b>(&'b self, content: &'b Content) -> Option<Place<'b>> {
-        let os = &content.os;
-        let target = Target { kind: content.kind.clone(), os: os.name.clone(), arch: os.arch.clone() };
+        let target = content.target();
         let system = self.sources.system(&target).ok()?;
         Some(Place { target, system, content })
     }

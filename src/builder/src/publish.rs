@@ -10,6 +10,12 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
+use crate::ownership;
+
+/// Modes of outputs, less what the umask takes: whatever it says, only their owner writes to them.
+const PUBLIC: u32 = 0o644;
+const PRIVATE: u32 = 0o600;
+
 /// Why an output could not be published.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what its variant means")]
@@ -35,14 +41,23 @@ impl Pending {
     /// Starts the file that will be `target`. Its directory is made when missing; `target` itself must not exist
     /// unless `force` is given.
     pub fn create(target: &Path, force: bool) -> Result<Self, PublishError> {
+        Self::with_mode(target, force, PUBLIC)
+    }
+
+    /// As [`Pending::create`], for a file that nobody but its owner can read.
+    pub fn create_private(target: &Path, force: bool) -> Result<Self, PublishError> {
+        Self::with_mode(target, force, PRIVATE)
+    }
+
+    fn with_mode(target: &Path, force: bool, mode: u32) -> Result<Self, PublishError> {
         if !force && target.symlink_metadata().is_ok() {
             return Err(PublishError::Exists { path: target.to_owned() });
         }
         let create = |source: std::io::Error| PublishError::Create { path: target.to_owned(), source };
         let dir = directory(target);
-        std::fs::create_dir_all(dir).map_err(create)?;
+        ownership::create_folder(dir).map_err(create)?;
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = rustix::fs::open(dir, flags, Mode::from_raw_mode(0o666)).map_err(|e| create(e.into()))?;
+        let file = rustix::fs::open(dir, flags, Mode::from_raw_mode(mode)).map_err(|e| create(e.into()))?;
         Ok(Self { file: file.into(), target: target.to_owned() })
     }
 
@@ -96,11 +111,10 @@ fn write(target: &Path, content: &[u8], force: bool) -> Result<File, PublishErro
     pending.publish()
 }
 
-/// Writes `content` as `target` unless that is a file which has it already; returns the file, open.
+/// Writes `content` as `target` unless that is a file which has it already and nobody else can write to; returns the file, open.
 pub fn renew_file(target: &Path, content: &[u8]) -> Result<File, PublishError> {
-    let same = |meta: &std::fs::Metadata| meta.is_file() && meta.len() == content.len() as u64;
-    if target.symlink_metadata().is_ok_and(|meta| same(&meta))
-        && let Ok(file) = File::open(target)
+    if let Ok(file) = ownership::open(target)
+        && ownership::own(&file, target).is_ok()
     {
         let mut found = Vec::new();
         if (&file).take(content.len() as u64 + 1).read_to_end(&mut found).is_ok() && found == content {
@@ -149,6 +163,11 @@ mod tests {
             assert_eq!(std::fs::read(&target).unwrap(), other);
             assert_ne!(inode(&renewed), inode(&first));
         }
+        let first = renew_file(&target, b"content").unwrap();
+        std::fs::set_permissions(&target, std::os::unix::fs::PermissionsExt::from_mode(0o666)).unwrap();
+        let renewed = renew_file(&target, b"content").unwrap();
+        assert_ne!(inode(&renewed), inode(&first), "others could write to it");
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&renewed.metadata().unwrap()) & 0o022, 0);
         let link = dir.path().join("link");
         std::os::unix::fs::symlink(&target, &link).unwrap();
         renew_file(&link, b"").unwrap();

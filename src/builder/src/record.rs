@@ -14,12 +14,13 @@ use sha2::{Digest as _, Sha256};
 use vmbake_disk::write::Clusters;
 
 use crate::manifest::Digest;
+use crate::ownership;
 use crate::stamp::{Stamp, open_record, read_record, write_record};
 use crate::store::Store;
 use crate::sums::Sum;
 
 /// Folder of the store.
-const FOLDER: &str = "bakes";
+pub(crate) const FOLDER: &str = "bakes";
 
 /// Bytes of a SHA-256.
 const SUM: usize = 32;
@@ -41,12 +42,10 @@ impl Kept {
         Some(Self { path, sum, stamp: Stamp::of(file).ok()?? })
     }
 
-    /// Opens the file if nobody has touched it.
+    /// Opens the file if it is private and nobody has touched it.
     pub fn open(&self) -> Option<File> {
-        // Before it is opened, as opening a pipe would wait for whoever writes to it.
-        self.path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
-        let file = File::open(&self.path).ok()?;
-        (Stamp::of(&file).ok()?? == self.stamp).then_some(file)
+        let file = ownership::open(&self.path).ok()?;
+        (Stamp::of_private(&file, &self.path)? == self.stamp).then_some(file)
     }
 
     /// Length in bytes.
@@ -76,15 +75,18 @@ pub struct Record {
 }
 
 impl Record {
-    /// The record of the image `output`, if the same program has written it.
+    /// The record of the image `output`, if the same program has written it and the store is believed.
     pub fn load(store: &Store, output: &Path, program: &Digest) -> Option<Self> {
+        if !store.is_believed() {
+            return None;
+        }
         let record = Self::read(&place(store, output)?, program)?;
         (std::path::absolute(output).ok()? == record.image.path).then_some(record)
     }
 
     /// The records of images that the same program has written and that are `wanted`, which sees no clusters yet; sorted by name.
     pub fn list(store: &Store, program: &Digest, wanted: impl Fn(&Self) -> bool) -> Vec<Self> {
-        let mut paths = paths(store);
+        let mut paths = if store.is_believed() { paths(store) } else { Vec::new() };
         paths.retain(|path| head(path).is_some_and(|record| record.program == *program && wanted(&record)));
         paths.iter().filter_map(|path| Self::read(path, program)).collect()
     }
@@ -103,7 +105,7 @@ impl Record {
 
     /// Keeps the record for the next bake. Without one, that starts from nothing.
     pub fn save(&self, store: &Store) {
-        let Some(target) = place(store, &self.image.path) else { return };
+        let Some(target) = place(store, &self.image.path).filter(|_| store.is_believed()) else { return };
         self.beside.iter().chain([&self.image]).for_each(|file| file.stamp.wait());
         write_record(&target, |out| {
             let mut out = Summed { out, sum: Sha256::new() };

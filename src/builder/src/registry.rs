@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use crate::download::{DownloadError, Wanted, obtain};
-use crate::http::{Client, HttpError};
+use crate::http::{Answer, Client, HttpError};
 use crate::manifest::{ContainerImage, Digest, Proof};
 use crate::parallel::locked;
 use crate::proof::oci::{ACCEPT, Descriptor, Image, InvalidPlatform, MAX_DOCUMENT, OciError, Platform, read_document};
@@ -128,12 +128,11 @@ impl<'a> Session<'a> {
     fn resolve(&self) -> Result<Digest, RegistryError> {
         let url = self.reference.manifest_url(&self.reference.tag);
         let (bytes, stated) = self.authorized(|headers| {
-            crate::http::retry(|| {
-                let answer = self.client.open(&url, &with_accept(headers))?;
+            let read = |answer: Answer| {
                 let stated = answer.header("docker-content-digest").map(str::to_owned);
                 Ok((answer.read(MAX_DOCUMENT)?, stated))
-            })
-            .map_err(DownloadError::from)
+            };
+            self.client.get_with(&url, &with_accept(headers), read).map_err(DownloadError::from)
         })?;
         let digest = self.store.insert(&bytes)?;
         match stated {
@@ -201,7 +200,8 @@ impl<'a> Session<'a> {
         if parsed.downgrades(&asked) {
             return Err(RegistryError::PlainToken { url, challenge });
         }
-        let answer = self.client.get(&parsed.url(), token::MAX_ANSWER)?;
+        // The registry says where that is: what is the user's alone must not go there.
+        let answer = self.client.anonymous().get(&parsed.url(), token::MAX_ANSWER)?;
         let token = token::parse(&answer).ok_or(RegistryError::Challenge { url, challenge })?;
         *locked(&self.token) = Some(token.clone());
         Ok(request(&headers(&Some(token)))?)

@@ -19,6 +19,7 @@ use crate::memo::Memo;
 use crate::proof::apt::AptError;
 use crate::proof::checksum::{self, ChecksumError};
 use crate::proof::openpgp::KeyringError;
+use crate::proof::program::{self, ProgramError};
 
 use crate::anchors::{AnchorError, Anchors};
 use crate::proof::cosign::CosignError;
@@ -62,6 +63,8 @@ pub enum ResolveError {
     Sigstore { url: String, source: Box<SigstoreError> },
     #[error("{url}: does not prove the artifact")]
     Cosign { url: String, source: Box<CosignError> },
+    #[error("{url}: is not the program that was asked for")]
+    Program { url: String, source: ProgramError },
     #[error(transparent)]
     Registry(#[from] RegistryError),
     #[error(transparent)]
@@ -201,6 +204,8 @@ impl Resolver<'_> {
                 (proof, downloaded)
             }
         };
+        program::check(upstream, &version, &place.target.arch, &downloaded.file)
+            .map_err(|source| ResolveError::Program { url: url.clone(), source })?;
         let (digest, size, kind) = (downloaded.digest, downloaded.size, upstream.kind);
         let dependency = Dependency { version, url, kind, digest, size, providers: Vec::new(), proof: Some(proof) };
         Ok((Resolved { dependency, evidence }, downloaded))

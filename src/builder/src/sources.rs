@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-use crate::manifest::Digest;
+use crate::manifest::{ArtifactType, Digest};
 
-pub use schema::{Archive, Demand, ImageSource, Schema, Source, System, TrustSource, Upstream, VersionSource};
+pub use schema::{Archive, Demand, ImageSource, Program, Schema, Source, System, TrustSource, Upstream, VersionSource};
 pub use template::{InvalidTemplate, Template, Undefined};
 
 mod schema;
@@ -79,7 +79,8 @@ impl Sources {
         }
     }
 
-    fn parse(path: &Path, text: &[u8]) -> Result<Self, SourcesError> {
+    /// Reads the text of the file at `path`.
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Self, SourcesError> {
         let schema: Schema = serde_json::from_slice(text).map_err(|error| {
             let (line, column) = (error.line(), error.column());
             // serde_json ends its message with the position, which already stands in front of ours.
@@ -146,6 +147,11 @@ impl Sources {
             }
             _ => None,
         })
+    }
+
+    /// Where the artifact of that name of a target comes from.
+    pub fn upstream(&self, target: &Target, name: &str) -> Option<&Upstream> {
+        self.dependencies(target).find(|source| source.name == name).map(|source| &source.upstream)
     }
 
     /// The container images of a target.
@@ -260,6 +266,9 @@ fn upstream_faults(schema: &Schema, place: &str, upstream: &Upstream, faults: &m
     if templates.into_iter().flatten().any(|url| !url.start().starts_with("https://") && url.start() != "") {
         fault("an address is not https");
     }
+    if upstream.program.is_some() && upstream.kind != ArtifactType::Binary {
+        fault("program needs type binary");
+    }
     match &upstream.proof {
         Demand::Apt if !from_archive => fault("proof apt needs a version from an archive"),
         Demand::Apt => {}
@@ -348,6 +357,11 @@ mod tests {
             ("{\"same-as\": \"x\"}", "{\"same-as\": \"z\"}", "needs the version of z, which is not listed"),
             ("\"x\", \"kinds\": [\"a\"]", "\"x\", \"kinds\": [\"a\", \"b\"]", "x is there twice for b.debian-13.amd64"),
             ("/v{version}/x", "/v{verison}/x", "{verison} is none of version"),
+            (
+                "\"proof\": \"apt\"",
+                "\"proof\": \"apt\", \"program\": {\"package\": \"p\"}",
+                "program needs type binary",
+            ),
         ] {
             let error = parse(&TEXT.replace(from, to)).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -2,8 +2,8 @@
 //!
 //! Length, device, inode and both times are the same only if nobody has written to the file: as git and cargo do it. Nothing in a
 //! store is synced, so after a power cut a file may have its length and times but not its bytes: a stamp holds until the
-//! machine is started again. A record is believed only if this user has written it, as whoever else may write to a store could
-//! let it speak of bytes that nobody has proven.
+//! machine is started again. Both are believed only of private files (see [`crate::ownership`]): whoever else can write could change
+//! bytes through a mapping and leave the times as they are, or let a record speak of bytes that nobody has proven.
 
 use std::fs::{File, Permissions};
 use std::io::{self, BufWriter, Read, Write};
@@ -12,6 +12,8 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+
+use crate::ownership;
 
 /// The most by which a file's times may be behind the clock: FAT counts two seconds at a time.
 const COARSE: Duration = Duration::from_secs(4);
@@ -50,6 +52,12 @@ impl Stamp {
         }))
     }
 
+    /// Of the file that is open as `path`, if it is private: of another one a stamp proves nothing.
+    pub(crate) fn of_private(file: &File, path: &Path) -> Option<Self> {
+        ownership::private(file, path).ok()?;
+        Self::of(file).ok()?
+    }
+
     /// Whether both times lie so far back that a change from now on gives the file another time.
     pub(crate) fn is_settled(&self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -76,12 +84,11 @@ impl Stamp {
     }
 }
 
-/// Opens a record that this user, and nobody else, may have written.
+/// Opens a record that only this user, or root, can have written.
 pub(crate) fn open_record(path: &Path) -> Option<File> {
-    let file = File::open(path).ok()?;
-    let meta = file.metadata().ok()?;
-    let is_own = meta.uid() == rustix::process::geteuid().as_raw() && meta.mode() & 0o022 == 0;
-    (meta.is_file() && is_own).then_some(file)
+    let file = ownership::open(path).ok()?;
+    ownership::private(&file, path).ok()?;
+    Some(file)
 }
 
 /// The whole of a record that this user has written.
@@ -95,7 +102,7 @@ pub(crate) fn read_record(path: &Path) -> Option<Vec<u8>> {
 pub(crate) fn write_record(target: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
     let Some(folder) = target.parent() else { return };
     let written = || -> io::Result<()> {
-        std::fs::create_dir_all(folder)?;
+        ownership::make_folder(folder)?;
         let mode = Permissions::from_mode(0o644);
         let file = tempfile::Builder::new().prefix(".").permissions(mode).tempfile_in(folder)?;
         let mut out = BufWriter::new(file);
@@ -132,11 +139,11 @@ mod tests {
         std::fs::set_permissions(&path, Permissions::from_mode(0o664)).unwrap();
         assert_eq!(read_record(&path), None, "the group may write");
         std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        // Only root can give a file away.
-        if rustix::process::geteuid().is_root() {
-            std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
-            assert_eq!(read_record(&path), None, "somebody else's");
-        }
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert_eq!(read_record(&link), None, "a link");
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(read_record(&path), None, "others can replace the folder");
         write_record(&path, |_| Err(io::ErrorKind::StorageFull.into()));
         assert!(!path.exists(), "what could not be written leaves nothing");
     }

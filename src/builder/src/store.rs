@@ -2,15 +2,17 @@
 //!
 //! A blob gets its name only after its digest was computed while it was written, and is never changed. Whoever reads one
 //! computes the digest again, unless the file is the very one that was hashed before (`seen/`). What blobs are decoded to is
-//! kept too (`decoded/`). Any number of processes may share a store: what is being written is a locked file below
-//! `partial/`, and only garbage collection keeps others out.
+//! kept too (`decoded/`). Any number of processes of a user may share a store: what is being written is a locked file below
+//! `partial/`, and only garbage collection keeps others out. Who else can write to it decides how far it is believed (`standing`).
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::manifest::{Digest, Hasher};
+use crate::ownership::{self, Exposed};
 use crate::proof::oci::Descriptor;
+use standing::Standing;
 
 pub use decoded::{Decoded, Form, Spool};
 pub use maintain::{Corrupt, Garbage};
@@ -20,7 +22,9 @@ mod decoded;
 mod layout;
 mod maintain;
 mod partial;
+mod private;
 mod seen;
+mod standing;
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -32,12 +36,29 @@ pub enum StoreError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path}: cannot write to the store")]
     Write { path: PathBuf, source: std::io::Error },
+    #[error("{path}: others can write to this store: {exposed}")]
+    Exposed { path: PathBuf, exposed: Exposed },
+}
+
+impl StoreError {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let exposed = match self {
+            Self::NoHome => return None,
+            Self::Exposed { exposed, .. } => Some(exposed),
+            Self::Read { source, .. } | Self::Write { source, .. } => {
+                source.get_ref().and_then(|error| error.downcast_ref())
+            }
+        };
+        exposed.and_then(Exposed::hint)
+    }
 }
 
 /// A store in a directory.
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
+    standing: Standing,
 }
 
 /// Keeps garbage collection away while it lives.
@@ -45,14 +66,32 @@ pub struct Store {
 pub struct Shared(#[allow(dead_code, reason = "held for its lock")] File);
 
 impl Store {
-    /// The store at `root`, or the user's own: `$XDG_CACHE_HOME/vmbake/store`, by default below `~/.cache`.
+    /// The store at `root`, or the user's own: `$XDG_CACHE_HOME/vmbake/store`, by default below `~/.cache`. One that others can
+    /// write to is refused, unless it is read-only to this user.
     pub fn open(root: Option<PathBuf>) -> Result<Self, StoreError> {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let default = || {
             let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
             Some(cache.join("vmbake/store"))
         };
-        root.or_else(default).map(|root| Self { root }).ok_or(StoreError::NoHome)
+        let root = root.or_else(default).ok_or(StoreError::NoHome)?;
+        let standing = Standing::of(&root)?;
+        Ok(Self { root, standing })
+    }
+
+    /// The same store, of which only blobs are used: each is hashed and decoded again, and nothing but blobs is kept.
+    pub fn without_caches(self) -> Self {
+        Self { standing: Standing::Uncached, ..self }
+    }
+
+    /// Whether more is believed than blobs that were just hashed.
+    pub(crate) fn is_believed(&self) -> bool {
+        self.standing == Standing::Believed
+    }
+
+    /// Why nothing is believed but blobs that were just hashed, where nobody has asked for that.
+    pub fn exposed(&self) -> Option<&Exposed> {
+        if let Standing::Exposed(exposed) = &self.standing { Some(exposed) } else { None }
     }
 
     /// Where the blob of that digest stands, or would stand.
@@ -65,11 +104,14 @@ impl Store {
         &self.root
     }
 
-    /// The blob of that digest, opened but not checked; `None` where it is missing.
+    /// The blob of that digest, opened but not checked; `None` where it is missing. What others could still change is copied.
     pub fn blob(&self, digest: &Digest) -> Result<Option<File>, StoreError> {
         let path = self.path(digest);
-        match File::open(&path) {
-            Ok(file) => Ok(Some(file)),
+        match ownership::open(&path) {
+            Ok(file) => match self.private(&path, file) {
+                Ok((file, _)) => Ok(Some(file)),
+                Err(source) => Err(StoreError::Read { path, source }),
+            },
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StoreError::Read { path, source }),
         }
@@ -102,8 +144,8 @@ impl Store {
         Ok(Shared(file))
     }
 
-    /// Hashes every blob and removes those that are not what their names say; `threads` at a time. What is known without
-    /// reading is forgotten: decoded forms, and which files were hashed before.
+    /// Hashes every blob and removes those that are not what their names say; `threads` at a time. All that is known without
+    /// reading is forgotten: decoded forms, which files were hashed before, and what was baked.
     pub fn verify(&self, threads: std::num::NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
         maintain::verify(self, threads)
     }
@@ -133,14 +175,12 @@ impl Store {
     fn lock_file(&self) -> Result<File, StoreError> {
         let path = self.root.join("lock");
         create_dir(&self.root)?;
-        let mut options = File::options();
-        let file = options.create(true).append(true).open(&path);
-        file.map_err(|source| StoreError::Write { path, source })
+        ownership::open_or_make(&path).map_err(|source| StoreError::Write { path, source })
     }
 }
 
 fn create_dir(path: &Path) -> Result<(), StoreError> {
-    std::fs::create_dir_all(path).map_err(|source| StoreError::Write { path: path.to_owned(), source })
+    ownership::make_folder(path).map_err(|source| StoreError::Write { path: path.to_owned(), source })
 }
 
 fn remove(path: &Path) -> Result<(), StoreError> {

@@ -8,9 +8,10 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use crate::escape;
 use crate::manifest::{ArtifactType, Content, Dependency, Digest, Manifest, ManifestError, Proof};
 use crate::parallel::for_each;
-use crate::progress::{Progress, chain, human_bytes};
+use crate::progress::{Progress, human_bytes};
 use crate::prove::{LOCAL, LinkError, OS_IMAGE, Prover};
 use crate::publish::PublishError;
 use crate::resolve::{ResolveError, Resolved, Resolver};
@@ -264,7 +265,7 @@ impl Request {
         let is_proven = |entry: Entry<'_>| {
             open.is_proven(entry, prover).unwrap_or_else(|error| {
                 let name = format!("{} {}", open.target.name(), entry.name());
-                progress.step("renewing", &format!("{name}: what was pinned is not proven: {}", chain(&error)));
+                progress.step("renewing", &format!("{name}: what was pinned is not proven: {}", escape::chain(&error)));
                 false
             })
         };

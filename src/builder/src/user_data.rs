@@ -24,6 +24,7 @@ use vmbake_firstboot::error::Error;
 use vmbake_firstboot::plan::Plan;
 use vmbake_firstboot::settings::is_host_name;
 
+use crate::escape;
 use crate::layer::Layer;
 use document::{Document, Part};
 
@@ -135,7 +136,7 @@ impl fmt::Display for Origin {
 }
 
 fn lines(problems: &[Problem]) -> String {
-    problems.iter().map(|problem| format!("\n  {problem}")).collect()
+    problems.iter().map(|problem| format!("\n  {}", escape::line(problem.to_string()))).collect()
 }
 
 /// Makes the document; `plan` is that of the kind and `layers` are those that it was compiled from.
@@ -179,8 +180,8 @@ pub fn render(request: &Request, plan: &Plan, layers: &[Layer]) -> Result<Render
     }
     if let Some(inputs) = &plan.inputs {
         let part = |name: &str| if name == AUTHORITY { Part::Authority } else { Part::Settings };
-        let lines = settings.iter().map(|(name, value)| (part(name), env::render([(name.as_str(), value.as_str())])));
-        document.file(&inputs.user_data, &lines.collect::<Vec<_>>());
+        let line = |(name, value): (&String, &String)| Ok((part(name), env::assignment(name, value, false)?));
+        document.file(&inputs.user_data, &settings.iter().map(line).collect::<Result<Vec<_>, Error>>()?);
     }
     document.login(&login);
     let provider = request.provider.or_else(|| settings.get(PROVIDER).and_then(|name| Provider::named(name)));

@@ -1,7 +1,8 @@
 //! Checks inputs against their pinned lengths and digests: what was fetched enters, [`Artifact`]s and a [`Base`] leave.
 //!
-//! Nothing else makes these, and whatever decodes takes nothing else: what was not checked cannot be decoded. Files that were
-//! hashed before and have not been touched since are not hashed again.
+//! Nothing else makes these, and whatever decodes takes nothing else: what was not checked cannot be decoded. Private files that
+//! were hashed before and have not been touched since are not hashed again. A base that others can write to is copied before it is
+//! checked, so that what is checked is what is read later.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +14,9 @@ use vmbake_disk::image::{Format, Image, ImageError};
 
 use crate::fetch::{Fetched, FetchedArtifact, FetchedBase};
 use crate::manifest::{Dependency, Digest};
+use crate::ownership::Exposed;
 use crate::parallel::run;
+use crate::proof::program::ProgramError;
 use crate::store::Store;
 
 /// Name of the base image in messages.
@@ -29,6 +32,8 @@ pub enum VerifyError {
     Size { name: String, path: PathBuf, expected: u64, found: u64 },
     #[error("{path}: {name} has digest {found}, the manifest says {expected}")]
     Digest { name: String, path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
+    #[error("{path}: {name} is not the program that its source demands")]
+    Program { name: String, path: PathBuf, source: Box<ProgramError> },
     #[error("{path}: the base image is unusable")]
     Image { path: PathBuf, source: ImageError },
     #[error("a thread stopped before the base image was checked")]
@@ -66,6 +71,7 @@ pub struct Base {
     path: PathBuf,
     image: Arc<Image>,
     digest: Option<Digest>,
+    copied: Option<Exposed>,
 }
 
 impl Base {
@@ -77,6 +83,11 @@ impl Base {
     /// Its digest; only a raw disk that nobody pins has none.
     pub fn digest(&self) -> Option<&Digest> {
         self.digest.as_ref()
+    }
+
+    /// Why it was copied, where others could change it.
+    pub fn copied(&self) -> Option<&Exposed> {
+        self.copied.as_ref()
     }
 
     /// Its disk.
@@ -131,10 +142,14 @@ impl Job {
 
 /// Checks one artifact, unless fetching it has.
 fn check_artifact(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, VerifyError> {
-    let FetchedArtifact { name, dependency, path, file, hashed } = artifact;
-    if !hashed {
-        check_file(&name, &path, &file, &dependency, store)?;
+    if !artifact.hashed {
+        check_file(&artifact.name, &artifact.path, &artifact.file, &artifact.dependency, store)?;
+        if let Err(source) = artifact.check_program() {
+            let (name, path) = (artifact.name, artifact.path);
+            return Err(VerifyError::Program { name, path, source: Box::new(source) });
+        }
     }
+    let FetchedArtifact { name, dependency, file, .. } = artifact;
     Ok(Artifact { name, dependency, file })
 }
 
@@ -142,6 +157,10 @@ fn check_artifact(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, 
 fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
     let FetchedBase { path, file, pinned, hashed } = base;
     let read = |source| VerifyError::Read { name: BASE.to_owned(), path: path.clone(), source };
+    if let Some(pinned) = &pinned {
+        check_len(BASE, &path, &file, pinned)?;
+    }
+    let (file, copied) = store.private(&path, file).map_err(read)?;
     if let Some(pinned) = pinned.as_ref().filter(|_| !hashed) {
         check_file(BASE, &path, &file, pinned, store)?;
     }
@@ -153,26 +172,33 @@ fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
         (None, Format::Qcow2) => Some(store.digest(&path, &file, &Digest::of(b"")).map_err(read)?.0),
         (None, Format::Raw) => None,
     };
-    Ok(Base { path, image: Arc::new(image), digest })
+    Ok(Base { path, image: Arc::new(image), digest, copied })
 }
 
 /// Checks one open file against what is pinned of it, and leaves it at its start.
 fn check_file(name: &str, path: &Path, file: &File, pinned: &Dependency, store: &Store) -> Result<(), VerifyError> {
+    check_len(name, path, file, pinned)?;
     let read = |source: io::Error| VerifyError::Read { name: name.to_owned(), path: path.to_owned(), source };
-    let len = file.metadata().map_err(read)?.len();
-    let size = |found| VerifyError::Size { name: name.to_owned(), path: path.to_owned(), expected: pinned.size, found };
-    if len != pinned.size {
-        return Err(size(len));
-    }
     let (found, len) = store.digest(path, file, &pinned.digest).map_err(read)?;
     if len != pinned.size {
-        return Err(size(len));
+        let (name, path) = (name.to_owned(), path.to_owned());
+        return Err(VerifyError::Size { name, path, expected: pinned.size, found: len });
     }
     if found != pinned.digest {
         let (name, path) = (name.to_owned(), path.to_owned());
         return Err(VerifyError::Digest { name, path, expected: Box::new(pinned.digest), found: Box::new(found) });
     }
     Ok(())
+}
+
+/// Compares the length of an open file with what is pinned of it.
+fn check_len(name: &str, path: &Path, file: &File, pinned: &Dependency) -> Result<(), VerifyError> {
+    let (name, path) = (name.to_owned(), path.to_owned());
+    match file.metadata() {
+        Ok(meta) if meta.len() == pinned.size => Ok(()),
+        Ok(meta) => Err(VerifyError::Size { name, path, expected: pinned.size, found: meta.len() }),
+        Err(source) => Err(VerifyError::Read { name, path, source }),
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use vmbake::download::{DownloadError, Downloaded, Wanted, obtain};
-use vmbake::http::{Client, HttpError, Mirrors};
+use vmbake::http::{Client, HttpError, Limits, Mirrors};
 use vmbake::manifest::Digest;
 use vmbake::store::Store;
 
@@ -379,4 +379,66 @@ fn progress_is_told_of_every_byte_once() {
     let progress = |bytes| _ = told.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
     obtain(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &progress).unwrap();
     assert_eq!(told.into_inner(), 3_000_000);
+}
+
+/// Announces a body and sends a byte of it now and then, until the client hangs up.
+fn trickle(stream: &mut TcpStream, len: usize) {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {len}\r\nconnection: close\r\n\r\n");
+    let mut alive = stream.write_all(head.as_bytes());
+    while alive.is_ok() {
+        std::thread::sleep(Duration::from_millis(5));
+        alive = stream.write_all(b"x");
+    }
+}
+
+#[test]
+fn a_server_that_sends_a_byte_now_and_then_is_given_up() {
+    let server = Server::start(|_, _, stream| trickle(stream, 1_000_000));
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits { window: Duration::from_millis(50), least_rate: 1 << 30, ..Limits::default() };
+    let client = Client::with_limits(Mirrors::default(), limits);
+    let error = obtain(&client, &open(dir.path()), &wanted(&server, "file"), &|_| {}).unwrap_err();
+    assert!(matches!(error, DownloadError::Http(HttpError::Slow { bytes: 1.., .. })), "{error}");
+    assert_eq!(
+        server.requests().len(),
+        5,
+        "it is asked again as after other failures, but bytes that trickle in are no progress"
+    );
+    let error = client.get(&format!("{}document", server.url), 2_000_000).unwrap_err();
+    assert!(matches!(error, HttpError::Slow { .. }), "{error}");
+    assert_eq!(server.requests().len(), 10);
+}
+
+#[test]
+fn all_attempts_together_have_a_deadline() {
+    let body = content();
+    let whole = body.clone();
+    // Each answer brings something, so none of them is a failure.
+    let server = Server::start(move |_, seen, stream| send_cut(stream, &whole, seen.range.unwrap_or(0), 1_000));
+    let dir = tempfile::tempdir().unwrap();
+    let limits = Limits { artifact: Duration::from_millis(600), document: Duration::ZERO, ..Limits::default() };
+    let client = Client::with_limits(Mirrors::default(), limits);
+    let wanted = Wanted { digest: Some(Digest::of(&body)), ..wanted(&server, "file") };
+    let error = obtain(&client, &open(dir.path()), &wanted, &|_| {}).unwrap_err();
+    assert!(matches!(error, DownloadError::Http(HttpError::Deadline { .. })), "{error}");
+    let asked = server.requests().len();
+    assert!(asked > 0);
+    let error = client.get(&format!("{}document", server.url), 4 << 20).unwrap_err();
+    assert!(matches!(error, HttpError::Deadline { .. }), "{error}");
+    assert_eq!(server.requests().len(), asked, "nobody is asked when the time is over");
+
+    let patient =
+        Server::start(move |_, seen, stream| send_cut(stream, &body, seen.range.unwrap_or(0), usize::MAX / 2));
+    let wanted = Wanted { urls: vec![format!("{}file", patient.url)], ..wanted };
+    obtain(&Client::new(Mirrors::default()), &open(dir.path()), &wanted, &|_| {}).unwrap();
+    assert!(patient.ranges()[0] > Some(0), "what had come is kept");
+}
+
+#[test]
+fn a_trickling_document_has_a_deadline() {
+    let server = Server::start(|_, _, stream| trickle(stream, 1_000_000));
+    let limits = Limits { document: Duration::from_millis(100), least_rate: 0, ..Limits::default() };
+    let error = Client::with_limits(Mirrors::default(), limits).get(&server.url, 2_000_000).unwrap_err();
+    assert!(matches!(error, HttpError::Deadline { .. }), "{error}");
+    assert_eq!(server.requests().len(), 1, "it is final");
 }

@@ -14,23 +14,23 @@ use vmbake::registry::pull_tag;
 use vmbake::store::Store;
 
 /// Serves these files, each after a pause; `?` and what follows is ignored. What has no length here, never ends.
-struct Site {
-    url: String,
+pub(crate) struct Site {
+    pub(crate) url: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 #[derive(Clone)]
-struct File {
+pub(crate) struct File {
     headers: String,
     body: Vec<u8>,
 }
 
-fn file(body: impl Into<Vec<u8>>) -> File {
+pub(crate) fn file(body: impl Into<Vec<u8>>) -> File {
     let body = body.into();
     File { headers: format!("content-length: {}\r\n", body.len()), body }
 }
 
-fn serve(pause: Duration, files: BTreeMap<String, File>) -> Site {
+pub(crate) fn serve(pause: Duration, files: BTreeMap<String, File>) -> Site {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::new(Mutex::new(Vec::new()));

@@ -8,6 +8,7 @@ mod boot;
 mod disks;
 mod download;
 mod elf;
+mod escape;
 mod firstboot;
 mod hostile;
 mod inspect_image;

@@ -211,7 +211,7 @@ fn an_image_has_its_plan_its_defaults_and_what_is_baked() {
     let template = "on @{arch}: {{ B }} {{ D }}{{ KIND }}\n{% if R %}\nnever\n{% endif %}\n";
     let tree = merged("b", &[("a", a, &[]), ("b", b, &[("/opt/share/x.tmpl", template)])]).unwrap();
     assert_eq!(text(&tree, "/etc/x/x.conf"), "on amd64: \"it's\" \"cd\"\"b\"\n");
-    assert_eq!(text(&tree, "/opt/share/defaults"), "A=''\nB='it'\\''s'\n");
+    assert_eq!(text(&tree, "/opt/share/defaults"), "A=''\nB='it'\"'\"'s'\n");
     let plan: Plan = serde_json::from_str(&text(&tree, PATH)).unwrap();
     assert_eq!(text(&tree, PATH), serde_json::to_string_pretty(&plan).unwrap() + "\n");
     assert_eq!(plan.directories.keys().collect::<Vec<_>>(), ["/usr/lib/own"]);

@@ -22,8 +22,9 @@
 //!
 //! Where we are stricter than the kernel: link counts, `.` and `..`, entry types and name uniqueness must agree; every
 //! block of a file must lie inside the volume; all blocks of a directory must be there; checksums are verified wherever the
-//! volume has them. No inode may map more than the volume has, and values of attributes in inodes end at 64 KiB, so that a
-//! hostile volume costs no more than an honest one.
+//! volume has them. No block belongs to two inodes (files may share them where the feature `shared_blocks` says so), no inode table
+//! to two groups. Values of attributes in inodes end at 64 KiB, shared attributes at 128 MiB for all inodes together, names
+//! at two million, their paths at 128 MiB: a hostile volume costs no more than an honest one.
 //!
 //! What is not carried over: access, change and creation times (the author sets all to the modification time), inode
 //! numbers and generations, and the `chattr` flags that only advise (no-dump, no-atime and such). An empty `/lost+found`

@@ -23,6 +23,10 @@ use table::Chains;
 
 /// Most files and directories that are read. An ESP holds dozens.
 const MAX_ENTRIES: usize = 1 << 16;
+/// Longest path that a system call takes (`PATH_MAX`), far more than the specification's 260. It also bounds the depth of a tree.
+const MAX_PATH: usize = 4095;
+/// Most bytes of all paths: room for as many as the specification's longest.
+const MAX_PATH_BYTES: usize = MAX_ENTRIES * 260;
 
 /// Why a volume cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +89,7 @@ pub fn read(source: Arc<dyn ReadAt>, origin: Origin) -> Result<Tree, FatError> {
     let mut tree = Tree::new(Metadata::root(0o755, Timestamp::default()), origin.clone());
     let origin = tree.add_origin(origin);
     let id = tree.sources_mut().add(source.clone());
-    let mut reader = Reader { source: source.as_ref(), boot, chains, tree, id, origin, entries: 0 };
+    let mut reader = Reader { source: source.as_ref(), boot, chains, tree, id, origin, entries: 0, path_bytes: 0 };
     reader.read_all()?;
     Ok(reader.tree)
 }
@@ -98,31 +102,40 @@ struct Reader<'a> {
     id: SourceId,
     origin: OriginId,
     entries: usize,
+    path_bytes: usize,
 }
 
 impl Reader<'_> {
     /// Walks all directories. Ends, as no cluster is taken twice.
     fn read_all(&mut self) -> Result<(), FatError> {
-        let root = root_bytes(self.source, &self.boot, &mut self.chains)?;
-        let mut todo = vec![(ROOT, String::new(), root)];
-        while let Some((dir, path, bytes)) = todo.pop() {
+        let mut bytes = root_bytes(self.source, &self.boot, &mut self.chains)?;
+        let mut next = Some((ROOT, String::new()));
+        // Directories wait as the places of their clusters: their bytes may be as many as the volume's.
+        let mut todo: Vec<(InodeId, String, Vec<u32>)> = Vec::new();
+        while let Some((dir, path)) = next {
             let (entries, _) = dir::parse(&path, &bytes, self.boot.wide())?;
             self.entries += entries.len();
-            if self.entries > MAX_ENTRIES {
-                let (found, limit) = (self.entries as u64, MAX_ENTRIES as u64);
-                return Err(FatError::Unsupported { what: "the number of files", found, limit });
-            }
+            at_most("the number of files", self.entries, MAX_ENTRIES)?;
             for entry in entries {
                 let path = format!("{path}/{}", String::from_utf8_lossy(&entry.name));
+                self.path_bytes += path.len();
+                at_most("the length of a path", path.len(), MAX_PATH)?;
+                at_most("the length of all paths", self.path_bytes, MAX_PATH_BYTES)?;
                 if self.tree.entry(dir, &entry.name).is_some() {
                     return Err(FatError::Entry { path, what: "stands twice in its directory" });
                 }
                 let (id, chain) = self.insert(dir, &path, &entry)?;
                 if entry.directory {
-                    let bytes = read_clusters(self.source, &self.boot, &chain)?;
-                    todo.push((id, path, bytes));
+                    todo.push((id, path, chain));
                 }
             }
+            next = match todo.pop() {
+                Some((id, path, chain)) => {
+                    bytes = read_clusters(self.source, &self.boot, &chain)?;
+                    Some((id, path))
+                }
+                None => None,
+            };
         }
         Ok(())
     }
@@ -153,6 +166,11 @@ impl Reader<'_> {
     }
 }
 
+fn at_most(what: &'static str, found: usize, limit: usize) -> Result<(), FatError> {
+    let too_many = || FatError::Unsupported { what, found: found as u64, limit: limit as u64 };
+    if found <= limit { Ok(()) } else { Err(too_many()) }
+}
+
 /// The root directory: a chain on FAT32, a region of its own before.
 fn root_bytes(source: &dyn ReadAt, boot: &Boot, chains: &mut Chains) -> Result<Vec<u8>, FatError> {
     match boot.root_cluster {
@@ -161,10 +179,15 @@ fn root_bytes(source: &dyn ReadAt, boot: &Boot, chains: &mut Chains) -> Result<V
     }
 }
 
+/// The clusters of a directory, up to the one in which it ends.
 fn read_clusters(source: &dyn ReadAt, boot: &Boot, chain: &[u32]) -> Result<Vec<u8>, FatError> {
     let mut bytes = Vec::new();
     for cluster in chain {
+        let start = bytes.len();
         bytes.extend(boot::read_bytes(source, boot.offset_of(*cluster), boot.cluster_size.into())?);
+        if dir::ends(&bytes[start..]) {
+            break;
+        }
     }
     Ok(bytes)
 }

@@ -75,6 +75,11 @@ pub enum ImageError {
     Corrupt { path: PathBuf, what: &'static str, offset: u64, found: u64, expected: String },
     #[error("{}: corrupt qcow2 image: cannot decompress the cluster at offset {offset:#x}", path.display())]
     Decompress { path: PathBuf, offset: u64, source: io::Error },
+    #[error(
+        "{}: a file of {len} bytes holds {held} bytes of a disk, more than {limit}: refused as a decompression bomb",
+        path.display()
+    )]
+    Bomb { path: PathBuf, len: u64, held: u64, limit: u64 },
     #[error("{}: qcow2 image with {feature}, which is not supported; {hint}", path.display())]
     Unsupported { path: PathBuf, feature: String, hint: &'static str },
 }
@@ -86,6 +91,7 @@ impl ImageError {
             Self::Directory { .. } => Some("name the image file in it".to_owned()),
             Self::Empty { .. } => Some("a download or a conversion has failed: get the image again".to_owned()),
             Self::Foreign { path, found } => Some(found.hint(path)),
+            Self::Bomb { .. } => Some("if you trust it: qemu-img convert -O raw IMAGE NEW".to_owned()),
             _ => None,
         }
     }
@@ -102,7 +108,7 @@ enum Inner {
 }
 
 impl Image {
-    /// Opens the image at `path` and reads its header; the rest is read when it is needed.
+    /// Opens the image at `path` and checks its tables; the rest is read when it is needed.
     pub fn open(path: &Path) -> Result<Self, ImageError> {
         Self::read(ImageFile::open(path)?)
     }

@@ -19,7 +19,7 @@ use crate::tree::Origin;
 /// The number of a file system that takes the whole disk.
 pub const WHOLE: u32 = 0;
 
-/// Most partitions that a message describes.
+/// Most partitions that a message describes, and that are asked whether they have a system.
 const MAX_LISTED: usize = 16;
 
 /// Why the partitions of a disk are not known, or which one is meant.
@@ -159,7 +159,7 @@ impl Layout {
     }
 
     /// The partition of the root file system: that of the number that was `chosen`; else the one with a root's type; else the one
-    /// with the type of any Linux file system; and of several, the one with an operating system, if one alone has any.
+    /// with the type of any Linux file system; and of several, at most 16, the one with an operating system, if one alone has any.
     pub fn root(&self, chosen: Option<u32>) -> Result<&Part, LayoutError> {
         if let Some(number) = chosen {
             return self.part(number);
@@ -176,7 +176,9 @@ impl Layout {
             [one] => return Ok(one),
             _ => {}
         }
-        let systems: Vec<&Part> = found.iter().copied().filter(|part| self.has_system(part)).collect();
+        // Those of an MBR may overlap: a hostile disk has one file system a hundred times.
+        let looked_at = if found.len() > MAX_LISTED { &[] } else { &found[..] };
+        let systems: Vec<&Part> = looked_at.iter().copied().filter(|part| self.has_system(part)).collect();
         match &systems[..] {
             [one] => Ok(one),
             _ => Err(LayoutError::SeveralRoots { candidates: self.list(&found) }),

@@ -15,6 +15,10 @@ use crate::source::{Map, MapReader, Sources};
 /// Most symbolic links that one look-up follows, as `MAXSYMLINKS` of Linux.
 pub(crate) const MAX_SYMLINKS: usize = 40;
 
+/// Most names in the targets of these links together. Linux would follow 80,000, for each of a million links of a hostile tree;
+/// those of honest trees have five each.
+pub(crate) const MAX_LINK_NAMES: usize = 512;
+
 /// Why a tree refused an operation.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what its variant means")]
@@ -27,7 +31,7 @@ pub enum TreeError {
     NotDirectory { path: String, found: &'static str },
     #[error("{path}: a {found} exists where a {wanted} would be placed")]
     Occupied { path: String, found: &'static str, wanted: &'static str },
-    #[error("{path}: more than {MAX_SYMLINKS} symbolic links")]
+    #[error("{path}: more than {MAX_SYMLINKS} symbolic links, or {MAX_LINK_NAMES} names in them")]
     SymlinkLoop { path: String },
     #[error("{path}: is a {found}, not a regular file")]
     NotFile { path: String, found: &'static str },

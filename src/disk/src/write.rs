@@ -25,7 +25,7 @@ use std::num::NonZeroUsize;
 use crate::disk::Disk;
 use crate::image::Format;
 use ahead::Ahead;
-pub use clusters::{ClusterName, Clusters, Place};
+pub use clusters::{ClusterName, ClusterSum, Clusters, Place};
 pub use file::PIECE;
 use qcow2::{Plan, Qcow2Writer};
 use raw::RawWriter;

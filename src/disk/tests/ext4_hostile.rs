@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::common::*;
 use proptest::prelude::*;
-use vmbake_disk::ext4::{Place, ReadError, author, probe, read};
+use vmbake_disk::ext4::{Place, Reach, ReadError, Want, author, probe, read, read_some};
 use vmbake_disk::source::{FileSource, MapReader};
 use vmbake_disk::tree::{Kind, Origin};
 
@@ -295,4 +295,59 @@ fn damage_that_checksums_do_not_show_is_found() {
             other => panic!("{requests:?}: {other:?}"),
         }
     }
+}
+
+/// Each of 39 links leads through 13 names, the last of which is the next link, and 2,200 lead to the first.
+#[test]
+fn links_that_lead_through_links_end() {
+    let mut tree = empty_tree();
+    put(&mut tree, "/dir", Kind::directory());
+    put(&mut tree, "/boot", Kind::directory());
+    put_file(&mut tree, "/end", b"x");
+    for index in 0..39 {
+        let next = if index == 38 { "/end".to_owned() } else { format!("/l{}", index + 1) };
+        put(&mut tree, &format!("/l{index}"), Kind::Symlink(("/dir/..".repeat(6) + &next).into_bytes()));
+    }
+    for index in 0..2200 {
+        put(&mut tree, &format!("/boot/first{index}"), Kind::Symlink(b"/l0".to_vec()));
+    }
+    let volume = author(&tree, &smallest()).unwrap();
+    let mut image = Vec::new();
+    std::io::Read::read_to_end(&mut MapReader::new(volume.map(), volume.sources()), &mut image).unwrap();
+    let source = Arc::new(image);
+    let wants = |reach| read_some(source.clone(), Origin::default(), &[Want { path: b"/boot", reach }]);
+    assert_eq!(wants(Reach::Entries).unwrap().1.lookup(b"/end"), None);
+    unsupported(wants(Reach::Targets).map(|_| 0), "lead through more than 1048576 names");
+}
+
+#[test]
+fn a_block_has_one_place_unless_files_may_share() {
+    if !have(&["mke2fs", "debugfs"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let image = dir.path().join("image");
+    run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", text(&image), "32M"]);
+    let debugfs = |request: &str| run("debugfs", &["-w", "-R", request, text(&image)]);
+    debugfs("write /etc/hostname f");
+    debugfs("write /etc/hostname g");
+    let expect = |word: &str| match parse_file(&image) {
+        Err(ReadError::Corrupt { what, .. }) => assert!(what.contains(word), "{what}"),
+        other => panic!("{word}: {other:?}"),
+    };
+    debugfs("sif f block[0] 15000");
+    debugfs("sif f block[1] 15000");
+    expect("block 15000 stands at two places of it");
+    debugfs("sif f block[1] 0");
+    debugfs("sif g block[0] 15000");
+    expect("block 15000 belongs to inode 12 too");
+    debugfs("feature shared_blocks");
+    assert_eq!(parse_file(&image).unwrap(), 3);
+    // A directory shares nothing all the same.
+    debugfs("mkdir d");
+    let names = run("debugfs", &["-R", "blocks d", text(&image)]);
+    let block = String::from_utf8_lossy(&names.stdout).trim().to_owned();
+    debugfs("mkdir e");
+    debugfs(&format!("sif e block[0] {block}"));
+    expect(&format!("block {block} belongs to inode 14 too"));
 }

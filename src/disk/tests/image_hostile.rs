@@ -161,6 +161,90 @@ fn a_misplaced_table_is_corrupt() {
     assert!(error.contains("L2 entry at offset 0x20000"), "{error}");
 }
 
+/// An image by hand of one data cluster of 64 KiB at 0x40000, whose L1 table has these entries, and whose only L2 table, at
+/// 0x30000, repeats one.
+fn repeating(l1: &[u64], l2: u64, size: u64) -> Vec<u8> {
+    let mut image = vec![0; 0x50000];
+    let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, b"QFI\xfb\0\0\0\x02");
+    put(20, &16u32.to_be_bytes());
+    put(24, &size.to_be_bytes());
+    put(36, &u32::try_from(l1.len()).unwrap().to_be_bytes());
+    put(40, &0x10000u64.to_be_bytes());
+    for (i, entry) in l1.iter().enumerate() {
+        put(0x10000 + i * 8, &entry.to_be_bytes());
+    }
+    put(0x30000, &l2.to_be_bytes().repeat(8192));
+    put(0x40000, &noise(5, 65536));
+    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut encoder, &[7; 65536]).unwrap();
+    put(0x20000, &encoder.finish().unwrap());
+    image
+}
+
+/// Half a GiB of disk for each L2 table.
+const REACH: u64 = 512 << 20;
+
+#[test]
+fn a_disk_of_one_cluster_is_a_bomb() {
+    let dir = TempDir::new().unwrap();
+    for (what, entry) in [("compressed", 0x20000 | 1 << 62), ("plain", 0x40000)] {
+        let path = write(&dir, &repeating(&[0x30000], entry, REACH));
+        let error = Image::open(&path).unwrap_err();
+        assert!(matches!(error, ImageError::Bomb { held: REACH, limit: 0x1000_0000, .. }), "{what}: {error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("qemu-img convert")), "{what}");
+        // As many of them as any file may hold are read, however often a cluster is shared.
+        let image = Image::open(&write(&dir, &repeating(&[0x30000], entry, REACH / 2))).unwrap();
+        let cluster = if what == "plain" { noise(5, 65536) } else { vec![7; 65536] };
+        let mut disk = vec![0; 3 << 16];
+        for at in [0, 5 << 16, (REACH / 2) - (3 << 16)] {
+            image.read_exact_at(&mut disk, at).unwrap();
+            assert!(disk == cluster.repeat(3), "{what}: {at}");
+        }
+        assert_eq!(image.next_data(REACH / 2 - 1).unwrap(), Some(REACH / 2 - 1..REACH / 2), "{what}");
+    }
+}
+
+#[test]
+fn tables_are_named_once() {
+    let dir = TempDir::new().unwrap();
+    let path = write(&dir, &repeating(&[0x30000, 0, 0x30000 | 1 << 63], 0, 3 * REACH));
+    let error = Image::open(&path).unwrap_err().to_string();
+    assert!(error.contains("L1 entry at offset 0x10010 is 0x30000, expected an L2 table of its own"), "{error}");
+    let path = write(&dir, &repeating(&[0x30000, 0, 0], 0, 3 * REACH));
+    assert_eq!(Image::open(&path).unwrap().next_data(0).unwrap(), None);
+}
+
+/// What looks for holes and what reads have one opinion of an entry, and nobody gets as far as to have one of a damaged entry.
+#[test]
+fn a_damaged_entry_is_refused_before_anything_is_read() {
+    let dir = TempDir::new().unwrap();
+    let disk = 4u64 << 16;
+    for (version, entry, words) in [
+        (2, 1, "no zero flag, as this is version 2"),
+        (2, 0x40001, "no zero flag, as this is version 2"),
+        (2, 2, "reserved bits clear"),
+        (3, 2, "reserved bits clear"),
+        (3, 0x40200, "a cluster at a multiple of the cluster size"),
+        (3, 0x50000, "65536 bytes inside the file"),
+        (3, 1 << 61 | 0x40000, "reserved bits clear"),
+        (3, 1 << 62 | 0x50000, "compressed data inside the file"),
+    ] {
+        let mut image = repeating(&[0x30000], 0x40000, disk);
+        image[7] = version;
+        image[103] = 104;
+        let good = image.clone();
+        // The last of the disk, and one that stands for nothing behind its end.
+        image[0x30018..0x30020].copy_from_slice(&u64::to_be_bytes(entry));
+        let error = Image::open(&write(&dir, &image)).unwrap_err().to_string();
+        assert!(error.contains(words), "version {version}, {entry:#x}: {error}");
+        let mut image = good;
+        image[0x30020..0x30028].copy_from_slice(&u64::to_be_bytes(entry));
+        let image = Image::open(&write(&dir, &image)).unwrap();
+        crate::image_tools::assert_reads(&image, &noise(5, 65536).repeat(4), "behind the end");
+    }
+}
+
 #[test]
 fn truncated_images_end_in_an_error() {
     let dir = TempDir::new().unwrap();

@@ -84,6 +84,31 @@ fn the_partition_with_a_system_is_the_root() {
     );
 }
 
+/// A hostile MBR has a hundred partitions at one place; whoever has so many has to choose.
+#[test]
+fn at_most_16_partitions_are_asked_for_a_system() {
+    if !have("sgdisk") || !have("mke2fs") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let root = ext4(dir.path(), "root", true);
+    for (others, is_found) in [(15, true), (16, false)] {
+        let path = dir.path().join("disk.raw");
+        std::fs::File::create(&path).unwrap().set_len(8 << 20).unwrap();
+        let mut args = vec!["--set-alignment=1".to_owned(), "--new=1:2048:10239".to_owned()];
+        args.extend((0..others).map(|index| format!("--new={}:{1}:{1}", index + 2, 10240 + index)));
+        args.push(path.to_str().unwrap().to_owned());
+        run("sgdisk", &args.iter().map(String::as_str).collect::<Vec<_>>());
+        let mut bytes = std::fs::read(path).unwrap();
+        bytes[MIB..][..root.len()].copy_from_slice(&root);
+        let layout = layout(bytes).unwrap();
+        match layout.root(None) {
+            Ok(part) => assert!(is_found && part.number == 1, "{others}"),
+            Err(error) => assert!(!is_found && matches!(error, LayoutError::SeveralRoots { .. }), "{error}"),
+        }
+    }
+}
+
 #[test]
 fn a_message_describes_some_partitions() {
     if !have("sgdisk") {

@@ -42,7 +42,7 @@ pub fn run(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<bool, Error> {
         let value = variables.get(&assignment.name).map_or("", String::as_str);
         (assignment.name.as_str(), value)
     });
-    root.write(&inputs.detected, env::render(detected).as_bytes(), &PRIVATE)?;
+    root.write(&inputs.detected, env::render(detected)?.as_bytes(), &PRIVATE)?;
     // A machine without its marker keeps the settings that it received since, unless user data are younger.
     let present = settings::read(root, &inputs.mutable)?.unwrap_or_default();
     let written = |path: &str| root.find(path).map(|found| found.map(|found| found.modified));
@@ -50,7 +50,7 @@ pub fn run(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<bool, Error> {
     if written(&inputs.user_data)? > written(&inputs.mutable)? {
         maps.reverse();
     }
-    let mutable = mutable::merged(plan, &maps);
+    let mutable = mutable::merged(plan, &maps)?;
     root.write(&inputs.mutable, mutable.as_bytes(), &PRIVATE)?;
     // With the marker there, nobody writes the user data again.
     root.settle();

@@ -1,15 +1,19 @@
-//! Files with variables: bytes in, names and values out, and back. They are read as a shell would read them, but nothing
-//! is evaluated: `$` and the backtick are characters like others.
+//! Files with variables: bytes in, names and values out, and back. systemd's `EnvironmentFile=` and a POSIX shell read the
+//! same values out of what is written here, and out of what is accepted; but nothing is evaluated: `$` and the backtick are
+//! characters like others, as they are to systemd.
 //!
-//! A line is blank, a comment that begins with `#`, or `NAME=value`, perhaps after `export`; a comment may follow it after a
-//! blank. A value is made of parts without anything between them: `'…'` as it is; `"…"`, in which a backslash before `"`,
-//! `\`, `$`, the backtick or the end of a line goes away, the latter with the line's end; and bare characters, in which any
-//! backslash does. Quotes may span lines. Where a name comes twice, the last value counts.
+//! A line is blank, a comment that begins with `#`, or `NAME=value`. A value is made of parts without anything between them:
+//! first those in quotes, `'…'` as it is and `"…"`, in which a backslash before `"`, `\`, `$`, the backtick or the end of a
+//! line goes away, the latter with the line's end; then bare characters, in which any backslash does. Quotes may span lines.
+//! Where a name comes twice, the last value counts.
 //!
-//! Stricter than a shell: what would be an operator, a second word, a list or a home directory there (bare `;&|<>()`, text
-//! after a blank, `~` at the beginning or after a colon) is an error, as are bare control characters, NUL, what is not
-//! UTF-8, values above 128 KiB (the kernel takes no longer ones in an environment) and files above 1 MiB. One thing is read
-//! otherwise: a carriage return before the end of a line is part of that end, not of the value, unless it is in quotes.
+//! What the two read differently is an error. For a shell: bare `;&|<>()`, a second word, `~` at the beginning or after a
+//! colon. For systemd (252 to 257): `export`; a comment behind a value, which it takes for a part of that; quotes after bare
+//! characters, which it keeps, so that `'it'\''s'` is `it''s` to it; a comment that ends with a backslash or has a carriage
+//! return in it, which goes on or ends elsewhere; NUL, what is not UTF-8, and Unicode's noncharacters such as U+FFFE, for
+//! which it refuses the whole file. So are bare control characters, values above 128 KiB (the kernel takes no longer ones in
+//! an environment) and files above 1 MiB. A carriage return before the end of a line is systemd's: part of that end, not of
+//! the value, unless it is in quotes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,6 +24,8 @@ use crate::error::Error;
 pub const MAX_BYTES: u64 = 1 << 20;
 /// The longest value, in bytes: `MAX_ARG_STRLEN` of linux/binfmts.h.
 const MAX_VALUE_BYTES: usize = 128 << 10;
+/// A single quote in a value in single quotes. What is common in shells, `'\''`, is two quotes to systemd.
+const QUOTE: &str = r#"'"'"'"#;
 
 /// The variables of a file. `path` is for messages.
 pub fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Error> {
@@ -29,7 +35,7 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Erro
     while let Some(next) = reader.peek() {
         match next {
             ' ' | '\t' | '\n' => reader.skip(),
-            '#' => reader.comment(),
+            '#' => reader.comment()?,
             '\r' => reader.line_end()?,
             _ => {
                 let (name, value) = reader.assignment()?;
@@ -40,18 +46,42 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Erro
     Ok(variables)
 }
 
-/// Lines `NAME='value'`, in the given order, that [`parse`] and every shell read as these values. Names must be names, and
-/// NUL must not be in a value.
-pub fn render<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+/// Lines `NAME='value'`, in the given order, that [`parse`], every shell and systemd read as these values. Names must be
+/// names; a value that cannot be written is an error.
+pub fn render<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<String, Error> {
     pairs.into_iter().map(|(name, value)| assignment(name, value, false)).collect()
 }
 
 /// One such line. If `bare`, a value of letters, digits and underscores has no quotes.
-pub fn assignment(name: &str, value: &str, bare: bool) -> String {
-    match bare && !value.is_empty() && value.bytes().all(is_name_byte) {
-        true => format!("{name}={value}\n"),
-        false => format!("{name}='{}'\n", value.replace('\'', r"'\''")),
+pub fn assignment(name: &str, value: &str, bare: bool) -> Result<String, Error> {
+    if let Some(expected) = unfit(value) {
+        let (name, expected) = (name.to_owned(), expected.to_owned());
+        return Err(Error::Setting {
+            name,
+            expected,
+            found: if value.len() > MAX_VALUE_BYTES { "more" } else { "one" }.to_owned(),
+        });
     }
+    Ok(match bare && !value.is_empty() && value.bytes().all(is_name_byte) {
+        true => format!("{name}={value}\n"),
+        false => format!("{name}='{}'\n", value.replace('\'', QUOTE)),
+    })
+}
+
+/// What a value should be, if it is one that systemd or the kernel refuses.
+pub fn unfit(value: &str) -> Option<&'static str> {
+    if value.len() > MAX_VALUE_BYTES {
+        return Some("a value of at most 128 KiB");
+    }
+    value
+        .chars()
+        .any(|c| c == '\0' || is_noncharacter(c))
+        .then_some("text without NUL and Unicode's noncharacters, such as U+FFFE")
+}
+
+/// Whether Unicode has no character there and never will: systemd takes no text with one for UTF-8.
+fn is_noncharacter(c: char) -> bool {
+    matches!(u32::from(c), 0xfdd0..=0xfdef) || u32::from(c) & 0xfffe == 0xfffe
 }
 
 /// Whether a variable may have this name: `[A-Za-z_][A-Za-z0-9_]*`.
@@ -115,8 +145,14 @@ impl<'a> Reader<'a> {
     }
 
     /// Up to the end of the line.
-    fn comment(&mut self) {
-        self.advance(self.rest().find('\n').unwrap_or(self.rest().len()));
+    fn comment(&mut self) -> Result<(), Error> {
+        let line = self.rest().split('\n').next().unwrap_or_default();
+        let text = line.strip_suffix('\r').unwrap_or(line);
+        if text.contains('\r') || text.ends_with('\\') {
+            return Err(self.error(self.at, "a comment without a carriage return in it or a backslash at its end"));
+        }
+        self.advance(line.len());
+        Ok(())
     }
 
     /// A carriage return, which must end its line.
@@ -131,9 +167,8 @@ impl<'a> Reader<'a> {
 
     fn assignment(&mut self) -> Result<(&'a str, String), Error> {
         let begin = self.at;
-        if let Some(rest) = self.rest().strip_prefix("export").filter(|rest| rest.starts_with([' ', '\t'])) {
-            let rest = rest.trim_start_matches([' ', '\t']);
-            self.at = self.text.len().saturating_sub(rest.len());
+        if self.rest().starts_with("export ") || self.rest().starts_with("export\t") {
+            return Err(self.error(begin, "NAME=value without export, which systemd does not know"));
         }
         let wrong = || self.error(begin, "NAME=value, a comment or a blank line");
         let (name, _) = self.rest().split_once('=').ok_or_else(wrong)?;
@@ -142,55 +177,70 @@ impl<'a> Reader<'a> {
         }
         self.advance(name.len().saturating_add(1));
         let value = self.value()?;
-        if value.len() > MAX_VALUE_BYTES {
-            return Err(self.error(begin, "a value of at most 128 KiB"));
+        if let Some(expected) = unfit(&value) {
+            return Err(self.error(begin, expected));
         }
         self.end()?;
         Ok((name, value))
     }
 
-    /// After a value: blanks and a comment, up to the end of the line.
+    /// After a value: blanks, up to the end of the line.
     fn end(&mut self) -> Result<(), Error> {
-        let blanks = self.rest().len().saturating_sub(self.rest().trim_start_matches([' ', '\t']).len());
-        self.advance(blanks);
+        while let Some(' ' | '\t') = self.peek() {
+            self.skip();
+        }
         match self.peek() {
             None => Ok(()),
             Some('\n') => {
                 self.skip();
                 Ok(())
             }
-            Some('#') if blanks > 0 => {
-                self.comment();
-                Ok(())
-            }
             Some('\r') => self.line_end(),
+            Some('#') => Err(self.error(self.at, "a comment on a line of its own, or # in quotes")),
             Some(_) => Err(self.error(self.at, "the end of the line after a value; quote values with blanks")),
         }
     }
 
     fn value(&mut self) -> Result<String, Error> {
         let mut value = String::new();
+        // systemd does not know quotes any more after the first bare character.
+        let mut bare = false;
         loop {
             match self.peek() {
                 None | Some(' ' | '\t' | '\n' | '\r') => return Ok(value),
+                Some('\'' | '"') if bare => {
+                    return Err(
+                        self.error(self.at, r#"no quote after bare characters; in single quotes, '"'"' is one"#)
+                    );
+                }
                 Some('\'') => self.single(&mut value)?,
                 Some('"') => self.double(&mut value)?,
-                Some('\\') => self.escaped(&mut value)?,
-                Some(';' | '&' | '|' | '<' | '>' | '(' | ')') => {
-                    return Err(self.error(self.at, ";&|<>() only in quotes"));
-                }
-                Some('~') if value.is_empty() || value.ends_with(':') => {
-                    return Err(self.error(self.at, "~ at the beginning or after a colon only in quotes"));
-                }
-                Some(bare) if bare.is_ascii_control() => {
-                    return Err(self.error(self.at, "control characters only in quotes"));
-                }
-                Some(bare) => {
-                    value.push(bare);
-                    self.skip();
+                Some(_) => {
+                    self.bare(&mut value)?;
+                    bare = true;
                 }
             }
         }
+    }
+
+    /// A character outside of quotes.
+    fn bare(&mut self, value: &mut String) -> Result<(), Error> {
+        match self.peek() {
+            Some('\\') => return self.escaped(value),
+            Some(';' | '&' | '|' | '<' | '>' | '(' | ')') => Err(self.error(self.at, ";&|<>() only in quotes")),
+            Some('~') if value.is_empty() || value.ends_with(':') => {
+                Err(self.error(self.at, "~ at the beginning or after a colon only in quotes"))
+            }
+            Some(control) if control.is_ascii_control() => {
+                Err(self.error(self.at, "control characters only in quotes"))
+            }
+            other => {
+                value.extend(other);
+                Ok(())
+            }
+        }?;
+        self.skip();
+        Ok(())
     }
 
     /// `'…'`

@@ -66,7 +66,7 @@ fn content(
             for assignment in assignments {
                 if template::holds(assignment.when.as_deref(), &scope).map_err(&fault)? {
                     let value = template::render(&assignment.value, &scope, Writing::Raw).map_err(&fault)?;
-                    lines.push_str(&env::assignment(&assignment.name, &value, assignment.bare));
+                    lines.push_str(&env::assignment(&assignment.name, &value, assignment.bare)?);
                 }
             }
             Ok(lines)

@@ -41,7 +41,7 @@ pub fn update(root: &Root, plan: &Plan, source: &str, destination: &str, delete_
     }
     let present = root.read(destination, env::MAX_BYTES)?.unwrap_or_default();
     let present = env::parse(&root.shown(destination), &present)?;
-    let changed = root.write(destination, merged(plan, &[&new, &present]).as_bytes(), &OWNER)?;
+    let changed = root.write(destination, merged(plan, &[&new, &present])?.as_bytes(), &OWNER)?;
     if delete_source {
         root.remove(source)?;
     }
@@ -49,7 +49,7 @@ pub fn update(root: &Root, plan: &Plan, source: &str, destination: &str, delete_
 }
 
 /// The text of a file with every mutable variable: each has the value of the first map that knows it, or else its default.
-pub fn merged(plan: &Plan, maps: &[&BTreeMap<String, String>]) -> String {
+pub fn merged(plan: &Plan, maps: &[&BTreeMap<String, String>]) -> Result<String, Error> {
     env::render(mutable(plan).filter_map(|(name, variable)| {
         let value = maps.iter().find_map(|map| value(name, variable, map));
         (value.is_some() || !variable.unlisted).then(|| (name, value.unwrap_or(&variable.default)))

@@ -1,8 +1,9 @@
 //! `vmbake bake`: arguments to requests, and their results to text or JSON.
 
 use super::pinned::Pinned;
-use super::{BakeArgs, Failure, Format, Outcome};
-use crate::bake::{Request, bake_all};
+use super::{BakeArgs, Failure, Format, Outcome, files};
+use crate::bake::{BakedFile, Request, bake_all};
+use crate::escape;
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     if args.base.is_some() && args.pinned.has_arches() {
@@ -14,6 +15,10 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     formats.sort_unstable();
     formats.dedup();
     let store = args.network.store()?;
+    let store = if args.no_cache { store.without_caches() } else { store };
+    if let Some(exposed) = store.exposed().filter(|_| !args.json) {
+        eprintln!("{:>9}  {}: nothing is taken from an earlier bake: {exposed}", "note", store.root().display());
+    }
     let threads = match args.jobs {
         Some(jobs) => jobs,
         None => std::thread::available_parallelism()?,
@@ -41,9 +46,10 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let requests: Vec<Request> = args.pinned.each()?.into_iter().map(request).collect();
     bake_all::<Failure>(&requests, args.json, |baked| {
         if args.json {
-            println!("{}", serde_json::to_string_pretty(&baked)?);
+            files::print_json(&baked)?;
         } else {
-            baked.outputs.iter().for_each(|output| println!("{}  {}", output.sum, output.path.display()));
+            let line = |output: &BakedFile| escape::line(format!("{}  {}", output.sum, output.path.display())) + "\n";
+            files::show(&baked.outputs.iter().map(line).collect::<String>())?;
         }
         Ok(())
     })?;

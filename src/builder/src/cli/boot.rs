@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory};
 
-use super::{Cli, Failure, Outcome, parse_size, printable};
+use super::{Cli, Failure, Outcome, parse_size};
 use crate::machine::{self, Accel, Firmware, Forward, MachineError, Network, Options, SeedFiles, Size};
 use crate::progress::Progress;
 
@@ -89,7 +89,7 @@ pub(super) fn run(args: BootArgs) -> Result<Outcome, Failure> {
         qemu: args.qemu,
     };
     let progress = Progress::new(false);
-    let machine = machine::prepare(&options, &|name, detail| progress.step(name, &printable(detail)))?;
+    let machine = machine::prepare(&options, &|name, detail| progress.step(name, detail))?;
     Err(MachineError::from(machine.run()).into())
 }
 

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, files, printable};
+use super::{Failure, Outcome, files};
 use crate::diff::{Options, diff, diff_blocks};
+use crate::escape;
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
@@ -41,9 +42,8 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
     }
     let options = Options { partition: args.partition, times: args.times, threads };
     let found = diff(&args.from, &args.to, options)?;
-    found.notes.iter().for_each(|note| eprintln!("note: {}", printable(note)));
-    let text = if args.json { serde_json::to_string_pretty(&found)? + "\n" } else { found.to_string() };
-    files::print(&text)?;
+    found.notes.iter().for_each(|note| eprintln!("note: {}", escape::line(note)));
+    if args.json { files::print_json(&found) } else { files::show(&found.to_string()) }?;
     if found.is_empty() {
         return Ok(Outcome::Clean);
     }
@@ -53,7 +53,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
 
 fn blocks(args: &DiffArgs, threads: NonZeroUsize) -> Result<Outcome, Failure> {
     let found = diff_blocks(&args.from, &args.to, args.partition, threads)?;
-    found.notes.iter().for_each(|note| eprintln!("note: {}", printable(note)));
-    files::print(&if args.json { serde_json::to_string_pretty(&found)? + "\n" } else { found.to_string() })?;
+    found.notes.iter().for_each(|note| eprintln!("note: {}", escape::line(note)));
+    if args.json { files::print_json(&found) } else { files::show(&found.to_string()) }?;
     Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }

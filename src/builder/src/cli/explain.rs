@@ -1,6 +1,5 @@
 //! `vmbake explain`: where a path of an image came from.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -21,17 +20,20 @@ pub(super) struct ExplainArgs {
     /// Record of origins to go by, instead of the one inside the image
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// In PATH, each \xNN is a byte, as in `escaped_path` of `ls --json`
+    #[arg(long)]
+    escaped: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 pub(super) fn run(args: &ExplainArgs) -> Result<Outcome, Failure> {
-    let found = explain(&args.image, args.partition, args.path.as_os_str().as_bytes(), args.record.as_deref());
+    let path = files::path_bytes(&args.path, args.escaped)?;
+    let found = explain(&args.image, args.partition, &path, args.record.as_deref());
     let explanation = found.map_err(|error| match error {
         ExplainError::Tree(error) => InspectError::Tree { path: args.image.clone(), error }.into(),
         other => other,
     })?;
-    let text = if args.json { serde_json::to_string_pretty(&explanation)? + "\n" } else { explanation.to_string() };
-    files::print(&text)
+    if args.json { files::print_json(&explanation) } else { files::show(&explanation.to_string()) }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use serde::Serialize;
 use vmbake_disk::ext4::{Reach, Want};
@@ -9,34 +10,33 @@ use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
 use super::{CatArgs, Failure, LsArgs, Outcome};
+use crate::escape;
 use crate::inspect::{InspectError, open_some, open_tree};
 
 pub(super) fn cat(args: &CatArgs) -> Result<Outcome, Failure> {
-    let path = args.path.as_os_str().as_bytes();
+    let path = &path_bytes(&args.path, args.escaped)?;
     let tree = open_some(&args.image, args.partition, &[Want { path, reach: Reach::Node }])?;
     let failed = |error| InspectError::Tree { path: args.image.clone(), error };
     let inode = tree.inode(tree.resolve(path).map_err(failed)?);
     let Kind::File(map) = &inode.kind else {
-        let path = args.path.display().to_string();
+        let path = escape::name(path);
         return Err(failed(TreeError::NotFile { path, found: inode.kind.name() }).into());
     };
     finish(io::copy(&mut MapReader::new(map, tree.sources()), &mut io::stdout().lock()).map(|_| ()))
 }
 
 pub(super) fn ls(args: &LsArgs) -> Result<Outcome, Failure> {
-    let start = args.path.as_os_str().as_bytes();
+    let start = &path_bytes(&args.path, args.escaped)?;
     let tree = match args.recursive {
         true => open_tree(&args.image, args.partition)?,
         false => open_some(&args.image, args.partition, &[Want { path: start, reach: Reach::Entries }])?,
     };
-    let names = list(&tree, start, args.recursive);
-    let names = names.map_err(|error| InspectError::Tree { path: args.image.clone(), error })?;
+    let dir = tree.resolve(start).map_err(|error| InspectError::Tree { path: args.image.clone(), error })?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let written = names.iter().try_for_each(|(path, id)| {
-        let inode = tree.inode(*id);
+    let written = list(&tree, start, dir, args.recursive, |path, id| {
+        let inode = tree.inode(id);
         if args.json {
-            serde_json::to_writer(&mut out, &Entry::new(path, inode))?;
-            out.write_all(b"\n")
+            out.write_all(escape::json_line(&Entry::new(path, inode))?.as_bytes())
         } else {
             write_line(&mut out, path, inode)
         }
@@ -52,23 +52,49 @@ pub(super) fn finish(written: io::Result<()>) -> Result<Outcome, Failure> {
     }
 }
 
-/// Writes a whole answer to standard output.
+/// The path that an argument means: as it is, or with `\xNN` for bytes.
+pub(super) fn path_bytes(path: &Path, escaped: bool) -> Result<Vec<u8>, Failure> {
+    let bytes = path.as_os_str().as_bytes();
+    if !escaped {
+        return Ok(bytes.to_vec());
+    }
+    let invalid = || format!("{}: a backslash without xNN after it, two hexadecimal digits", path.display()).into();
+    escape::unescape(bytes).ok_or_else(invalid)
+}
+
+/// Writes a whole answer to standard output, as it is.
 pub(super) fn print(text: &str) -> Result<Outcome, Failure> {
     finish(io::stdout().lock().write_all(text.as_bytes()))
 }
 
-/// What to list: the entries of a directory, or the one name that `path` is.
-fn list(tree: &Tree, path: &[u8], recursive: bool) -> Result<Vec<(Vec<u8>, InodeId)>, TreeError> {
+/// Writes an answer for people: whoever made it has escaped what could look like another line.
+pub(super) fn show(text: &str) -> Result<Outcome, Failure> {
+    print(&escape::lines(text))
+}
+
+/// Writes an answer for programs.
+pub(super) fn print_json(value: &impl Serialize) -> Result<Outcome, Failure> {
+    print(&escape::json(value)?)
+}
+
+/// Hands out what to list: the entries of the directory that `path` leads to, or the one name that it is.
+fn list(
+    tree: &Tree,
+    path: &[u8],
+    found: InodeId,
+    recursive: bool,
+    mut each: impl FnMut(&[u8], InodeId) -> io::Result<()>,
+) -> io::Result<()> {
     let shown: Vec<u8> = components(path).flat_map(|name| [b"/", name].concat()).collect();
-    let dir = tree.resolve(path)?;
-    let Kind::Directory(entries) = &tree.inode(dir).kind else {
-        return Ok(vec![(shown, dir)]);
-    };
-    if !recursive {
-        return Ok(entries.iter().map(|(name, id)| ([&shown[..], b"/", name].concat(), *id)).collect());
+    match &tree.inode(found).kind {
+        Kind::Directory(_) if recursive => {
+            tree.walk_from(found).skip(1).try_for_each(|(below, id, _)| each(&[&shown[..], &below].concat(), id))
+        }
+        Kind::Directory(entries) => {
+            entries.iter().try_for_each(|(name, id)| each(&[&shown[..], b"/", name].concat(), *id))
+        }
+        _ => each(&shown, found),
     }
-    let below = tree.walk_from(dir).map(|(path, id, _)| ([&shown[..], &path].concat(), id));
-    Ok(below.filter(|(path, _)| !path.is_empty()).collect())
 }
 
 fn write_line(out: &mut impl Write, path: &[u8], inode: &Inode) -> io::Result<()> {
@@ -83,10 +109,9 @@ fn write_line(out: &mut impl Write, path: &[u8], inode: &Inode) -> io::Result<()
     let time = time.map_or_else(|_| format!("@{}", meta.mtime.secs), |time| time.to_string());
     let mode = mode_string(inode);
     write!(out, "{mode} {:>5} {:>5} {size:>12} {time} ", meta.uid, meta.gid)?;
-    out.write_all(path)?;
+    out.write_all(escape::name(path).as_bytes())?;
     if let Kind::Symlink(target) = &inode.kind {
-        out.write_all(b" -> ")?;
-        out.write_all(target)?;
+        write!(out, " -> {}", escape::name(target))?;
     }
     out.write_all(b"\n")
 }
@@ -118,10 +143,13 @@ fn mode_string(inode: &Inode) -> String {
     text
 }
 
-/// One line of `ls --json`. Bytes that are no UTF-8 are replaced in names and targets.
+/// One line of `ls --json`. Bytes that are no UTF-8 are replaced in names and targets, and there beside it is the escaped text that
+/// has them all.
 #[derive(Serialize)]
 struct Entry {
     path: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    escaped_path: Option<String>,
     #[serde(rename = "type")]
     kind: &'static str,
     mode: String,
@@ -133,6 +161,8 @@ struct Entry {
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    escaped_target: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     xattrs: Vec<String>,
 }
@@ -140,9 +170,12 @@ struct Entry {
 impl Entry {
     fn new(path: &[u8], inode: &Inode) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let escaped = |bytes: &[u8]| str::from_utf8(bytes).is_err().then(|| escape::path(bytes));
         let meta = &inode.meta;
+        let target = if let Kind::Symlink(target) = &inode.kind { Some(target) } else { None };
         Self {
             path: text(path),
+            escaped_path: escaped(path),
             kind: inode.kind.name(),
             mode: format!("{:04o}", meta.mode),
             uid: meta.uid,
@@ -150,8 +183,9 @@ impl Entry {
             mtime: meta.mtime.secs,
             mtime_nanos: meta.mtime.nanos,
             size: if let Kind::File(map) = &inode.kind { Some(map.len()) } else { None },
-            target: if let Kind::Symlink(target) = &inode.kind { Some(text(target)) } else { None },
-            xattrs: meta.xattrs.keys().map(|name| text(name)).collect(),
+            target: target.map(|target| text(target)),
+            escaped_target: target.and_then(|target| escaped(target)),
+            xattrs: meta.xattrs.keys().map(|name| escape::name(name)).collect(),
         }
     }
 }

@@ -4,16 +4,15 @@ use super::{Failure, InspectArgs, Outcome, files};
 
 pub(super) fn inspect(args: &InspectArgs) -> Result<Outcome, Failure> {
     let report = crate::inspect::inspect(&args.image, args.partition)?;
-    files::print(&if args.json { serde_json::to_string_pretty(&report)? + "\n" } else { report.to_string() })
+    if args.json { files::print_json(&report) } else { files::show(&report.to_string()) }
 }
 
 pub(super) fn lint(args: &InspectArgs) -> Result<Outcome, Failure> {
     let findings = crate::lint::lint(&crate::inspect::open_tree(&args.image, args.partition)?);
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&findings)? + "\n",
-        false => findings.iter().map(|finding| format!("{finding}\n")).collect(),
+    match args.json {
+        true => files::print_json(&findings)?,
+        false => files::show(&findings.iter().map(|finding| format!("{finding}\n")).collect::<String>())?,
     };
-    files::print(&text)?;
     let clean = findings.iter().all(|finding| finding.ok);
     Ok(if clean { Outcome::Clean } else { Outcome::Findings })
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde::Serialize;
 
-use super::{Failure, Outcome, files, printable};
+use super::{Failure, Outcome, files};
+use crate::escape;
 use crate::layer::{self, Layers};
 
 #[derive(Debug, Subcommand)]
@@ -38,7 +39,7 @@ fn check(dirs: &[PathBuf]) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::Clean;
     for dir in dirs {
         for fault in layer::check(dir)? {
-            files::print(&printable(&format!("{fault}\n")))?;
+            files::show(&(escape::line(fault.to_string()) + "\n"))?;
             if !fault.warning {
                 outcome = Outcome::Findings;
             }
@@ -71,16 +72,17 @@ fn list(layers: &Layers, json: bool) -> Result<Outcome, Failure> {
         }
     });
     if json {
-        return files::print(&(serde_json::to_string_pretty(&lines.collect::<Vec<_>>())? + "\n"));
+        return files::print_json(&lines.collect::<Vec<_>>());
     }
     let mut text = String::new();
     for line in lines {
-        text.push_str(&format!("{} {}: {}\n", line.name, line.version, line.description));
+        text.push_str(&escape::line(format!("{} {}: {}", line.name, line.version, line.description)));
+        text.push('\n');
         for (what, names) in [("requires", line.requires), ("installs", line.artifacts)] {
             if !names.is_empty() {
-                text.push_str(&format!("    {what} {}\n", names.join(", ")));
+                text.push_str(&format!("    {what} {}\n", escape::line(names.join(", "))));
             }
         }
     }
-    files::print(&text)
+    files::show(&text)
 }

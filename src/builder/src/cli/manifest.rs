@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::network::{NetworkArgs, TrustArgs};
 use super::{Failure, Outcome, files};
+use crate::escape;
 use crate::manifest::{Manifest, Proof};
-use crate::progress::{chain, human_bytes};
+use crate::progress::human_bytes;
 use crate::prove::{OS_IMAGE, ProveError, Prover, Standing};
 
 #[derive(Debug, Args)]
@@ -60,16 +61,15 @@ pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
         match proven {
             Ok(standing) => line.proven = Some(standing),
             Err(error) => {
-                line.unproven = Some(chain(&error.source));
+                line.unproven = Some(escape::chain(&error.source));
                 failed.get_or_insert(error);
             }
         }
     }
-    let text = match json {
-        true => serde_json::to_string_pretty(&lines)? + "\n",
-        false => lines.iter().map(show).collect(),
+    match json {
+        true => files::print_json(&lines)?,
+        false => files::show(&lines.iter().map(show).collect::<String>())?,
     };
-    files::print(&text)?;
     match failed {
         Some(error) => Err(error.into()),
         None => Ok(Outcome::Clean),
@@ -104,14 +104,15 @@ fn lines(manifest: &Manifest) -> Vec<Line> {
 }
 
 fn show(line: &Line) -> String {
-    let Line { name, version, digest, url, .. } = line;
+    let [name, version, url] = [&line.name, &line.version, &line.url].map(escape::line);
+    let digest = &line.digest;
     let size = human_bytes(line.size);
-    let proven = match (&line.proven, &line.unproven) {
+    let proven = escape::line(match (&line.proven, &line.unproven) {
         (Some(standing), _) => format!("proven {standing}"),
         (None, reason) => format!("NOT PROVEN: {}", reason.as_deref().unwrap_or("it was not looked at")),
-    };
+    });
     // What is recorded is worth nothing while it is not proven.
     let detail = line.recorded.as_ref().filter(|_| line.proven.as_ref().is_some_and(Standing::is_signed));
-    let detail = detail.map(|proof| format!("\n    proof  {proof}")).unwrap_or_default();
+    let detail = detail.map(|proof| format!("\n    proof  {}", escape::line(proof.to_string()))).unwrap_or_default();
     format!("{name} {version}, {size}\n    from   {url}\n    digest {digest}\n    {proven}{detail}\n")
 }

@@ -1,11 +1,13 @@
 //! `vmbake store`: look after the store.
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, files};
+use crate::escape;
 use crate::manifest::{Digest, Manifest};
 use crate::progress::human_bytes;
 use crate::store::Store;
@@ -24,7 +26,7 @@ pub(super) struct StoreArgs {
 
 #[derive(Debug, Subcommand)]
 enum StoreCommand {
-    /// Hash every blob; remove those that are damaged, and exit 1 if there were any
+    /// Hash every blob; remove those that are damaged, and exit 1 if there were any. What was noted or decoded goes too
     Verify,
     /// Remove what no manifest pins
     Gc {
@@ -48,7 +50,7 @@ pub(super) fn run(args: StoreArgs) -> Result<Outcome, Failure> {
         StoreCommand::Verify => verify(&store, args.json),
         StoreCommand::Gc { manifests, dry_run } => collect(&store, &manifests, dry_run, args.json),
         StoreCommand::Path { digest: None } => {
-            println!("{}", store.root().display());
+            files::show(&name(store.root()))?;
             Ok(Outcome::Clean)
         }
         StoreCommand::Path { digest: Some(digest) } => {
@@ -56,20 +58,27 @@ pub(super) fn run(args: StoreArgs) -> Result<Outcome, Failure> {
             if !path.exists() {
                 return Err(format!("{digest} is not in the store").into());
             }
-            println!("{}", path.display());
+            files::show(&name(&path))?;
             Ok(Outcome::Clean)
         }
     }
 }
 
+/// A path of this machine, as a line.
+fn name(path: &Path) -> String {
+    escape::name(path.as_os_str().as_bytes()) + "\n"
+}
+
 fn verify(store: &Store, json: bool) -> Result<Outcome, Failure> {
     let (count, corrupt) = store.verify(std::thread::available_parallelism()?)?;
     if json {
-        println!("{}", serde_json::json!({ "blobs": count, "removed": corrupt }));
+        files::print(&escape::json_line(&serde_json::json!({ "blobs": count, "removed": corrupt }))?)?;
     } else {
         for blob in &corrupt {
-            let found = blob.found.map_or_else(|| "not named by a digest".to_owned(), |found| format!("holds {found}"));
-            println!("{}: {found}; removed", blob.path.display());
+            let found = blob
+                .found
+                .map_or_else(|| "no file that is named by its digest".to_owned(), |found| format!("holds {found}"));
+            files::show(&(escape::line(format!("{}: {found}; removed", blob.path.display())) + "\n"))?;
         }
         eprintln!("{count} blobs, {} of them damaged", corrupt.len());
     }
@@ -88,10 +97,10 @@ fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> R
     };
     let garbage = store.collect_garbage(keep, dry_run)?;
     if json {
-        println!("{}", serde_json::to_string(&garbage)?);
+        files::print(&escape::json_line(&garbage)?)?;
         return Ok(Outcome::Clean);
     }
-    garbage.files.iter().for_each(|path| println!("{}", path.display()));
+    files::show(&garbage.files.iter().map(|path| name(path)).collect::<String>())?;
     let verb = if dry_run { "would be removed" } else { "removed" };
     eprintln!("{} files, {} {verb}", garbage.files.len(), human_bytes(garbage.bytes));
     Ok(Outcome::Clean)

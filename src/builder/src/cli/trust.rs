@@ -7,8 +7,9 @@ use clap::Subcommand;
 use jiff::Timestamp;
 
 use super::network::NetworkArgs;
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, files};
 use crate::anchors::{AnchorError, Anchors};
+use crate::escape;
 use crate::publish::write_file;
 use crate::sources::Sources;
 use crate::trust::{Anchor, Proposal, renew_readme, table};
@@ -67,8 +68,7 @@ pub(super) fn run(trust: Trust) -> Result<Outcome, Failure> {
 
 fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
     let sources = Sources::load(args.sources.as_deref())?;
-    print!("{}", tables(&sources, &Anchors::new(args.trust.clone()))?);
-    Ok(Outcome::Clean)
+    files::show(&tables(&sources, &Anchors::new(args.trust.clone()))?)
 }
 
 /// All anchors as Markdown. Those that expired or were revoked are named on stderr.
@@ -78,7 +78,7 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
     for (name, source) in &sources.schema().trust {
         let bytes = match anchors.read(name) {
             Err(error) if is_absent(&error) => {
-                eprintln!("{name}: not here");
+                eprintln!("{}: not here", escape::line(name));
                 continue;
             }
             bytes => bytes?,
@@ -87,7 +87,7 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
         texts.push(table(name, &source.urls, &items));
         for item in items {
             if let Some(fault) = &item.fault {
-                eprintln!("{name}: {fault}: {item}");
+                eprintln!("{}", escape::line(format!("{name}: {fault}: {item}")));
             }
         }
     }
@@ -115,34 +115,40 @@ fn update(args: &UpdateArgs) -> Result<Outcome, Failure> {
     if let (Some(name), true) = (&args.only, proposals.is_empty()) {
         return Err(UpdateError::Unknown { name: name.clone() }.into());
     }
-    proposals.iter().for_each(print_change);
+    proposals.iter().try_for_each(print_change)?;
     for proposal in proposals.iter().filter(|proposal| proposal.is_new()) {
         if args.yes || ask(proposal.name())? {
             proposal.accept()?;
-            println!("{}: replaced", proposal.name());
+            tell(&format!("{}: replaced", proposal.name()))?;
         } else {
-            println!("{}: kept as it was", proposal.name());
+            tell(&format!("{}: kept as it was", proposal.name()))?;
         }
     }
     write_readme(&args.trust, &sources)?;
     Ok(Outcome::Clean)
 }
 
-fn print_change(proposal: &Proposal) {
+fn print_change(proposal: &Proposal) -> Result<(), Failure> {
     let name = proposal.name();
     if !proposal.is_new() {
-        println!("{name}: unchanged");
+        tell(&format!("{name}: unchanged"))?;
     }
     let change = proposal.change();
     for (what, items) in [("added", &change.added), ("removed", &change.removed), ("changed", &change.changed)] {
-        items.iter().for_each(|item| println!("{name}: {what}: {item}"));
+        items.iter().try_for_each(|item| tell(&format!("{name}: {what}: {item}")))?;
     }
     if proposal.is_new() && *change == crate::trust::Change::default() {
-        println!("{name}: the same keys and authorities, but other bytes");
+        tell(&format!("{name}: the same keys and authorities, but other bytes"))?;
     }
     for item in proposal.faults() {
-        println!("{name}: {}: {item}", item.fault.as_deref().unwrap_or_default());
+        tell(&format!("{name}: {}: {item}", item.fault.as_deref().unwrap_or_default()))?;
     }
+    Ok(())
+}
+
+/// Prints a line in which names of keys may be, which whoever made them has chosen.
+fn tell(line: &str) -> Result<(), Failure> {
+    files::show(&(escape::line(line) + "\n")).map(|_| ())
 }
 
 /// Asks on the terminal. Silence is no consent.
@@ -152,7 +158,7 @@ fn ask(name: &str) -> Result<bool, Failure> {
         return Err(UpdateError::Unattended { name: name.to_owned() }.into());
     }
     let mut stderr = std::io::stderr();
-    write!(stderr, "Trust this and replace {name}? [y/N] ")?;
+    write!(stderr, "Trust this and replace {}? [y/N] ", escape::line(name))?;
     stderr.flush()?;
     let mut answer = String::new();
     stdin.read_line(&mut answer)?;

@@ -8,7 +8,8 @@ use clap::Args;
 use jiff::Timestamp;
 
 use super::network::{NetworkArgs, TrustArgs};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, files};
+use crate::escape;
 use crate::progress::Progress;
 use crate::resolve::{Cache, Resolver};
 use crate::sources::{Sources, Target};
@@ -116,7 +117,7 @@ fn targets(args: &UpdateArgs, sources: &Sources) -> Result<Vec<Target>, Failure>
 
 fn print(found: &[Newer], json: bool) -> Result<(), Failure> {
     if json {
-        println!("{}", serde_json::to_string_pretty(found)?);
+        files::print_json(&found)?;
         return Ok(());
     }
     let width = |text: fn(&Newer) -> &str| found.iter().map(|newer| text(newer).len()).max().unwrap_or(0);
@@ -125,7 +126,8 @@ fn print(found: &[Newer], json: bool) -> Result<(), Failure> {
     let versions = found.iter().map(|newer| pinned(newer).len()).max().unwrap_or(0);
     for newer in found {
         let (manifest, name, newest) = (&newer.manifest, &newer.name, &newer.newest);
-        println!("{manifest:manifests$}  {name:names$}  {:versions$} -> {newest}", pinned(newer));
+        let line = format!("{manifest:manifests$}  {name:names$}  {:versions$} -> {newest}", pinned(newer));
+        files::show(&(escape::line(line) + "\n"))?;
     }
     Ok(())
 }

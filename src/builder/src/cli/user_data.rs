@@ -10,7 +10,8 @@ use serde::Serialize;
 use vmbake_firstboot::env;
 use vmbake_firstboot::plan::{Format, Plan};
 
-use super::{Failure, Outcome, files, printable};
+use super::{Failure, Outcome, files};
+use crate::escape;
 use crate::first_boot::compile;
 use crate::layer::{Layer, Layers};
 use crate::user_data::{Origin, Provider, Request, Sizes, UserDataError, read_settings, render};
@@ -96,12 +97,12 @@ fn render_one(args: RenderArgs) -> Result<Outcome, Failure> {
     };
     let rendered = render(&request, &plan, &layers)?;
     for warning in &rendered.warnings {
-        eprintln!("warning: {}", printable(warning));
+        eprintln!("warning: {}", escape::line(warning));
     }
     if args.kind.json {
         rendered.check_size()?;
         let answer = Answer { user_data: &rendered.user_data, parts: &rendered.sizes, limit: rendered.sizes.limit };
-        return files::print(&(serde_json::to_string_pretty(&answer)? + "\n"));
+        return files::print_json(&answer);
     }
     eprint!("{}", rendered.sizes);
     rendered.check_size()?;
@@ -161,9 +162,9 @@ fn keys(args: &KindArgs) -> Result<Outcome, Failure> {
         aliases: &variable.aliases,
     });
     if args.json {
-        return files::print(&(serde_json::to_string_pretty(&keys.collect::<Vec<_>>())? + "\n"));
+        return files::print_json(&keys.collect::<Vec<_>>());
     }
-    files::print(&printable(&keys.map(|key| line(&key)).collect::<String>()))
+    files::show(&keys.map(|key| escape::line(line(&key)) + "\n").collect::<String>())
 }
 
 fn is_false(value: &bool) -> bool {
@@ -193,7 +194,7 @@ fn line(key: &Key<'_>) -> String {
         words.push(format!("also {}", key.aliases.join(", ")));
     }
     match words.is_empty() {
-        true => format!("{}\n", key.name),
-        false => format!("{}: {}\n", key.name, words.join("; ")),
+        true => key.name.to_owned(),
+        false => format!("{}: {}", key.name, words.join("; ")),
     }
 }

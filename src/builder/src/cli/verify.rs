@@ -8,7 +8,8 @@ use clap::Subcommand;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, files};
+use crate::escape;
 
 mod apt;
 mod checksum;
@@ -61,9 +62,10 @@ fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
 fn print(facts: &[(&str, Value)], json: bool) -> Result<(), Failure> {
     if json {
         let object: Map<_, _> = facts.iter().map(|(key, value)| ((*key).to_owned(), value.clone())).collect();
-        println!("{}", serde_json::to_string_pretty(&object)?);
+        files::print_json(&object)?;
     } else {
-        facts.iter().for_each(|(key, value)| println!("{key} {}", plain(value)));
+        let line = |(key, value): &(&str, Value)| format!("{key} {}\n", escape::line(plain(value)));
+        files::show(&facts.iter().map(line).collect::<String>())?;
     }
     Ok(())
 }

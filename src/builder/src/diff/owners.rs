@@ -12,8 +12,9 @@ use vmbake_disk::tree::{Kind, Tree};
 use super::DiffError;
 use super::blocks::{CLUSTER, Cell};
 use super::shares::Place;
+use crate::escape;
 use crate::inspect::{DiskImage, InspectError, reasons};
-use crate::origin::{Record, inside_record, path_text};
+use crate::origin::{Record, inside_record};
 
 /// Most files that are named of one owner.
 const MAX_PATHS: usize = 5;
@@ -106,7 +107,7 @@ impl Disk {
             if !seen.insert(id) {
                 continue;
             }
-            let path: Arc<str> = path_text(&path).into();
+            let path: Arc<str> = escape::path(&path).into();
             let owner = owner(record.as_ref(), &path);
             for extent in map.extents() {
                 let start = partition.start + extent.offset;

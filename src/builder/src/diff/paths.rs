@@ -6,8 +6,8 @@ use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree};
 
 use super::report::{PathChange, Property};
+use crate::escape;
 use crate::manifest::Digest;
-use crate::origin::path_text;
 
 /// Longest extended attribute that is shown whole, in bytes: a file capability has 20 or 24.
 const MAX_SHOWN: usize = 32;
@@ -64,7 +64,7 @@ fn regrouped(
         return None;
     }
     let (first, id) = groups.entry(from.id).or_insert_with(|| (path.to_vec(), to.id));
-    let (with, without) = (format!("with {}", path_text(first)), format!("without {}", path_text(first)));
+    let (with, without) = (format!("with {}", escape::path(first)), format!("without {}", escape::path(first)));
     (*id != to.id).then_some(Property { name: "names", from: Some(with), to: Some(without) })
 }
 
@@ -85,7 +85,7 @@ impl<'a> Pair<'a> {
 
     /// The path, for messages.
     pub(super) fn text(&self) -> String {
-        path_text(&self.path)
+        escape::path(&self.path)
     }
 
     /// Notes that the contents differ, from byte `at` on.
@@ -126,7 +126,7 @@ fn properties(from: Node<'_>, to: Node<'_>, times: bool) -> Vec<Property> {
     compare("owner", format!("{}:{}", old.uid, old.gid), format!("{}:{}", new.uid, new.gid));
     match (&from.inode.kind, &to.inode.kind) {
         (Kind::File(from), Kind::File(to)) => compare("size", from.len().to_string(), to.len().to_string()),
-        (Kind::Symlink(from), Kind::Symlink(to)) => compare("target", path_text(from), path_text(to)),
+        (Kind::Symlink(from), Kind::Symlink(to)) => compare("target", escape::path(from), escape::path(to)),
         (Kind::CharDevice { major: a, minor: b }, Kind::CharDevice { major: c, minor: d })
         | (Kind::BlockDevice { major: a, minor: b }, Kind::BlockDevice { major: c, minor: d }) => {
             compare("device", format!("{a}:{b}"), format!("{c}:{d}"));
@@ -150,7 +150,7 @@ fn xattrs<'a>(
     names.sort_unstable();
     names.dedup();
     names.into_iter().filter(|name| from.get(*name) != to.get(*name)).map(|name| {
-        let shown = |value: &Vec<u8>| format!("{}={}", path_text(name), value_text(value));
+        let shown = |value: &Vec<u8>| format!("{}={}", escape::path(name), value_text(value));
         Property { name: "xattr", from: from.get(name).map(shown), to: to.get(name).map(shown) }
     })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::origin::one_line;
+use crate::escape;
 
 /// How two images differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -113,8 +113,8 @@ impl fmt::Display for Property {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (from, to) = (self.from.as_deref().map(one_line), self.to.as_deref().map(one_line));
-        write!(f, "{}: ", one_line(&self.name))?;
+        let (from, to) = (self.from.as_deref().map(escape::line), self.to.as_deref().map(escape::line));
+        write!(f, "{}: ", escape::line(&self.name))?;
         write_both(f, from.as_deref(), to.as_deref())
     }
 }

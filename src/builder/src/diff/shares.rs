@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::blocks::{BLOCK, CLUSTER};
-use crate::origin::one_line;
+use crate::escape;
 use crate::progress::human_bytes;
 
 /// Pieces of two disks; those of zeros in both are not counted.
@@ -100,7 +100,7 @@ impl fmt::Display for BlockDifference {
         line(f, &format!("blocks of {}", kib(BLOCK)), self.blocks)?;
         line(f, "clusters by content", self.contents)?;
         if !self.changed_artifacts.is_empty() {
-            let names: Vec<String> = self.changed_artifacts.iter().map(|name| one_line(name)).collect();
+            let names: Vec<String> = self.changed_artifacts.iter().map(escape::line).collect();
             writeln!(f, "outside {}", names.join(", "))?;
             line(f, &format!("  clusters of {}", kib(CLUSTER)), self.outside.clusters)?;
             line(f, &format!("  blocks of {}", kib(BLOCK)), self.outside.blocks)?;
@@ -118,7 +118,7 @@ fn line(f: &mut fmt::Formatter<'_>, name: &str, share: Share) -> fmt::Result {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "differ in {}: {} of {} clusters", one_line(&self.owner), self.differ, self.clusters)?;
+        write!(f, "differ in {}: {} of {} clusters", escape::line(&self.owner), self.differ, self.clusters)?;
         if self.paths.is_empty() {
             return Ok(());
         }

@@ -73,12 +73,7 @@ impl Raw {
             Some(Decoded::Found(file)) => Some(Kept::Found(file)),
             Some(Decoded::Missing(spool)) if spool.is_named() && spool.file().set_len(image.len()).is_ok() => {
                 let making = Arc::new(Making { image: Arc::clone(&image), spool });
-                let mut at = 0;
-                while at < image.len() {
-                    let range = at..image.len().min(at.saturating_add(JOB));
-                    at = range.end;
-                    hand_out(Piece { making: Arc::clone(&making), range });
-                }
+                jobs(&image).for_each(|range| hand_out(Piece { making: Arc::clone(&making), range }));
                 Some(Kept::Made(making))
             }
             _ => None,
@@ -108,6 +103,21 @@ impl Raw {
             digest.map_or_else(|| Arc::clone(&disk), |digest| named(Arc::clone(&disk), &digest, Form::Disk.name()));
         BaseDisk { path, digest, disk }
     }
+}
+
+/// The parts of a disk that hold anything: of a disk of petabytes that holds nothing, there are none. Where the image cannot be
+/// read, whoever gets the part will say so.
+fn jobs(image: &Image) -> impl Iterator<Item = Range<u64>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (start, is_last) = match image.next_data(at) {
+            Ok(data) => (data?.start, false),
+            Err(_) => (at, true),
+        };
+        let range = start / JOB * JOB..image.len().min((start / JOB + 1).saturating_mul(JOB));
+        at = if is_last { image.len() } else { range.end };
+        Some(range)
+    })
 }
 
 impl Piece {

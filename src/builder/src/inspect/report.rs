@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::escape;
+
 use serde::Serialize;
 use vmbake_disk::ext4::FileSystem;
 use vmbake_disk::fat::FatInfo;
@@ -210,7 +212,7 @@ impl fmt::Display for Report {
             write!(f, "{system}")?;
         }
         for note in &self.notes {
-            writeln!(f, "note          {note}")?;
+            writeln!(f, "note          {}", escape::line(note))?;
         }
         match (&self.disk_guid, &self.disk_signature) {
             (Some(guid), _) => writeln!(f, "disk GUID     {guid}")?,
@@ -227,11 +229,11 @@ impl fmt::Display for Report {
 impl fmt::Display for System {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let none = || "none".to_owned();
-        let or_none = |value: &Option<String>| value.clone().unwrap_or_else(none);
+        let or_none = |value: &Option<String>| value.as_ref().map_or_else(none, escape::line);
         writeln!(f, "system        {}", or_none(&self.pretty_name))?;
         writeln!(f, "image id      {}", or_none(&self.image_id))?;
         writeln!(f, "image version {}", or_none(&self.image_version))?;
-        let kernels = (!self.kernels.is_empty()).then(|| self.kernels.join(", "));
+        let kernels = (!self.kernels.is_empty()).then(|| escape::line(self.kernels.join(", ")));
         writeln!(f, "kernel        {}", kernels.unwrap_or_else(none))?;
         writeln!(f, "command line  {}", or_none(&self.command_line))
     }
@@ -254,7 +256,7 @@ impl fmt::Display for PartitionReport {
             writeln!(f, "              {filesystem}")?;
         }
         if let Some(reason) = &self.unread {
-            writeln!(f, "              not read: {reason}")?;
+            writeln!(f, "              not read: {}", escape::line(reason))?;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use vmbake_disk::tree::{Inode, Kind, Tree, components};
 
+use crate::escape;
 use crate::inspect::os_release;
 
 /// Largest file that a rule reads; the account files of an image have a few KiB.
@@ -92,7 +93,7 @@ pub(super) fn image_name(tree: &Tree) -> Vec<Violation> {
 pub(super) fn passwords(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for path in matches(tree, &["/etc/shadow", "/etc/shadow-", "/etc/passwd", "/etc/passwd-"]) {
-        let shown = String::from_utf8_lossy(&path).into_owned();
+        let shown = escape::name(&path);
         let content = match tree.read(&path, MAX_TEXT) {
             Ok(content) => content,
             Err(error) => {
@@ -134,12 +135,12 @@ fn violations(tree: &Tree, paths: Vec<Vec<u8>>) -> Vec<Violation> {
         let kind = tree.find(&path).ok().flatten().map(|id| &tree.inode(id).kind);
         let evidence = match kind {
             Some(Kind::File(map)) => format!("regular file, {} bytes", map.len()),
-            Some(Kind::Symlink(target)) => format!("symbolic link to {}", String::from_utf8_lossy(target)),
+            Some(Kind::Symlink(target)) => format!("symbolic link to {}", escape::name(target)),
             Some(Kind::Directory(entries)) => format!("directory, {} entries", entries.len()),
             Some(other) => other.name().to_owned(),
             None => "unreadable".to_owned(),
         };
-        Violation { path: String::from_utf8_lossy(&path).into_owned(), evidence }
+        Violation { path: escape::name(&path), evidence }
     };
     paths.into_iter().map(show).collect()
 }

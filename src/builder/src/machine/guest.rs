@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::OFlags;
 use vmbake_disk::disk::Arch;
 use vmbake_disk::image::{Format, Image, ImageError};
 use vmbake_disk::layout::{Layout, LayoutError};
@@ -66,6 +67,8 @@ pub struct Guest {
     pub path: PathBuf,
     /// The image, open for reading.
     pub file: File,
+    /// Its disk.
+    image: Arc<Image>,
     /// How the disk is stored.
     pub format: Format,
     /// Bytes of the disk.
@@ -75,25 +78,29 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Reads header, partition table and architecture of the image at `path`.
+    /// Reads header, partition table and architecture of the image at `path`, which is opened here and nowhere else: what qemu
+    /// gets is what was read.
     pub fn open(path: &Path) -> Result<Self, GuestError> {
-        let image = Image::open(path)?;
         let path = path.to_owned();
-        let file = match File::open(&path) {
-            Ok(file) => file,
+        // Without O_NONBLOCK the opening of a named pipe would wait for its writer.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let opened = File::options().read(true).custom_flags(flags).open(&path);
+        let (file, same) = match opened.and_then(|file| Ok((file.try_clone()?, file))) {
+            Ok(files) => files,
             Err(source) => return Err(GuestError::Open { path, source }),
         };
+        let image = Arc::new(Image::of(same, &path)?);
         let (format, size) = (image.format(), image.len());
-        let layout = match Layout::read(Arc::new(image)) {
+        let layout = match Layout::read(Arc::clone(&image) as Arc<dyn ReadAt>) {
             Ok(layout) => layout,
             Err(source) => return Err(GuestError::Disk { path, source }),
         };
         // Of several roots all are for one machine, or nobody can tell.
         let mut arches = layout.parts().iter().filter_map(|part| Arch::of(part.kind));
         match (arches.next(), arches.next()) {
-            (Some(arch), None) => Ok(Self { path, file, format, size, arch }),
+            (Some(arch), None) => Ok(Self { path, file, image, format, size, arch }),
             (Some(arch), Some(other)) if arch == other && arches.all(|other| arch == other) => {
-                Ok(Self { path, file, format, size, arch })
+                Ok(Self { path, file, image, format, size, arch })
             }
             _ => Err(GuestError::UnknownArch { path }),
         }
@@ -110,7 +117,7 @@ impl Guest {
 
     /// The kernel of the first menu entry, its initial RAM disk, and its command line with what is added.
     pub fn kernel(&self, options: &Options, scratch: &Scratch) -> Result<Kernel, GuestError> {
-        let menu = Menu::open(&self.path, options.partition)?;
+        let menu = Menu::of(&self.path, &self.image, options.partition)?;
         let extract = |name: &str| -> Result<File, GuestError> {
             let copied = scratch.copy(&mut menu.file(name)?)?;
             Ok(copied.map_err(|source| menu.unreadable(name, source))?)

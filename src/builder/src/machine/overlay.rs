@@ -103,7 +103,8 @@ impl Overlay {
     pub fn keep(path: &Path, guest: &Guest, size: Option<Size>) -> Result<Self, OverlayError> {
         if !path.exists() {
             let new = wanted(guest, size)?;
-            let pending = Pending::create(path, false)?;
+            // What a machine writes may be secret.
+            let pending = Pending::create_private(path, false)?;
             write(pending.file(), &Header::new(new, guest, path)?, path)?;
             match pending.publish_new() {
                 // Another machine has just made it.

@@ -11,6 +11,7 @@ use std::process::{Command, Stdio};
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
 use vmbake_disk::disk::Arch;
+use vmbake_disk::image::Format;
 
 use super::accel::Chosen;
 use super::firmware::Uefi;
@@ -159,16 +160,17 @@ impl Machine {
     }
 
     fn disks(&mut self, guest: Guest, disk: Overlay, seed: File) {
-        let format = guest.format.to_string();
         let [image, overlay, seed] = [guest.file, disk.file, seed].map(|file| self.pass(file));
         // Nothing outlives the host's crash anyway; the machine's own crashes and flushes are honoured in any case.
         let cache = json!({ "no-flush": !disk.kept });
+        let file = json!({ "driver": "file", "filename": image, "read-only": true });
         self.block(&json!({
             "node-name": "disk", "driver": "qcow2", "discard": "unmap", "cache": cache,
             "file": { "driver": "file", "filename": overlay, "discard": "unmap", "cache": cache },
-            "backing": {
-                "driver": format, "read-only": true,
-                "file": { "driver": "file", "filename": image, "read-only": true },
+            "backing": match guest.format {
+                Format::Raw => json!({ "driver": "raw", "read-only": true, "file": file }),
+                // Whatever the image's header says by the time qemu reads it, no other file is opened.
+                Format::Qcow2 => json!({ "driver": "qcow2", "read-only": true, "file": file, "backing": null }),
             },
         }));
         self.block(&json!({

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use debversion::Version;
 
+use super::lex::{BLANKS, Token, code, tokens};
 use super::scripts::{Effects, Run};
 use crate::layer::Alternative;
 
@@ -43,8 +44,8 @@ pub(super) fn interpret(text: &str, run: Run<'_>, effects: &mut Effects) -> Resu
     let mut section: Option<(&str, String)> = None;
     // Conditions that are open outside of sections, and whether one of them may have ended the script.
     let (mut open, mut ended) = (0_u32, false);
-    for raw in text.split('\n') {
-        let line = raw.trim();
+    for (number, raw) in text.split('\n').enumerate() {
+        let line = raw.trim_matches(BLANKS);
         match (&mut section, line.strip_prefix("# Automatically added by ")) {
             (None, Some(generator)) => {
                 let generator = generator.split('/').next().unwrap_or_default();
@@ -62,15 +63,19 @@ pub(super) fn interpret(text: &str, run: Run<'_>, effects: &mut Effects) -> Resu
                 section = None;
             }
             (Some((_, lines)), None) => {
-                // A line that goes on is one with the next. A comment never does, nor what ends with an escaped blank.
-                match raw.trim_start().strip_suffix('\\').filter(|line| !line.contains('#')) {
+                // A line that goes on is one with the next. A comment never does, nor what is in quotes.
+                let goes_on = |line: &&str| code(line).is_some_and(|code| !code.comment);
+                match raw.trim_start_matches(BLANKS).strip_suffix('\\').filter(goes_on) {
                     Some(line) => lines.push_str(line),
                     None => lines.extend([line, "\n"]),
                 }
             }
+            (None, None) if number == 0 && line.starts_with("#!") && !is_shell(line) => {
+                rest.0.push(format!("the line {line:?}"));
+            }
             (None, None) if is_idle(line, run) => {
                 ended |= line == "exit 0";
-                match line.split_whitespace().next() {
+                match line.split(BLANKS).next() {
                     Some("if") => open = open.saturating_add(1),
                     Some("fi") => open = open.saturating_sub(1),
                     _ => {}
@@ -84,10 +89,25 @@ pub(super) fn interpret(text: &str, run: Run<'_>, effects: &mut Effects) -> Resu
     if section.is_some() { Err("a section without an end".to_owned()) } else { Ok(rest) }
 }
 
+/// Whether the first line names a shell, which stops at a failure or not.
+fn is_shell(line: &str) -> bool {
+    let words: Vec<&str> = line.trim_start_matches("#!").split(BLANKS).filter(|word| !word.is_empty()).collect();
+    let options =
+        |text: &str| text.strip_prefix('-').is_some_and(|text| text.bytes().all(|byte| b"eux".contains(&byte)));
+    match words.as_slice() {
+        ["/bin/sh" | "/bin/bash" | "/bin/dash" | "/usr/bin/sh" | "/usr/bin/bash" | "/usr/bin/dash"] => true,
+        ["/bin/sh" | "/bin/bash" | "/bin/dash" | "/usr/bin/sh" | "/usr/bin/bash" | "/usr/bin/dash", only] => {
+            options(only)
+        }
+        _ => false,
+    }
+}
+
 /// Whether a line outside of all sections does nothing: that of the script's frame, or one that speaks to a running system
 /// or runs ldconfig, as in scripts that their authors wrote after debhelper's.
 fn is_idle(line: &str, run: Run<'_>) -> bool {
-    let frame = matches!(line, "" | "set -e" | "set -eu" | "exit 0" | ":" | "true") || line.starts_with('#');
+    let frame = matches!(line, "" | "set -e" | "set -eu" | "exit 0" | ":" | "true")
+        || (line.starts_with('#') && !line.contains('\0'));
     let case = matches!(line, "case \"$1\" in" | "configure)" | ";;" | "esac");
     let speaks = |words: Vec<String>| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -113,7 +133,7 @@ struct Units {
 
 fn generated(lines: &str, run: Run<'_>, effects: &mut Effects) -> Result<(), String> {
     let mut units = Units::default();
-    for line in lines.lines() {
+    for line in lines.split('\n') {
         let unknown = || format!("the line {line:?}");
         let words = words(line).ok_or_else(unknown)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -179,9 +199,15 @@ fn service(words: &[&str], units: &mut Units) -> bool {
     true
 }
 
-/// Whether these are names, not options.
+/// Whether these are names, not options, and mean themselves to a shell.
 fn plain(names: &[&str]) -> bool {
-    !names.is_empty() && names.iter().all(|name| !name.starts_with('-') && !name.contains('/'))
+    !names.is_empty() && literal(names) && names.iter().all(|name| !name.starts_with('-') && !name.contains('/'))
+}
+
+/// Whether words are what stands there: without parameters, patterns, home directories and blanks.
+fn literal(words: &[&str]) -> bool {
+    let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"/._:+-@".contains(&byte);
+    words.iter().all(|word| !word.is_empty() && word.bytes().all(safe))
 }
 
 fn other(words: &[&str], effects: &mut Effects) -> bool {
@@ -195,6 +221,7 @@ fn other(words: &[&str], effects: &mut Effects) -> bool {
         }
         ["systemd-sysusers", names @ ..] if plain(names) => effects.sysusers.extend(owned(names)),
         ["systemd-tmpfiles", "--create", names @ ..] if plain(names) => effects.tmpfiles.extend(owned(names)),
+        ["update-alternatives", "--install", arguments @ ..] if !literal(arguments) => return false,
         ["update-alternatives", "--install", link, name, path, priority, slaves @ ..] => {
             let Ok(priority) = priority.parse() else { return false };
             let mut all = Vec::new();
@@ -226,171 +253,38 @@ fn condition(words: &[&str]) -> bool {
     }
 }
 
-/// Splits a line into words as a shell would, for lines that use nothing but quotes; `None` for all others. The ends
-/// `>/dev/null`, `|| true` and `|| exit 1` are dropped, and `; then` becomes a word.
+/// The words of a line with one command or condition. The ends `>/dev/null`, `|| true`, `|| exit 1` and `|| exit $?` are dropped, `; then`
+/// becomes a word, and so do `&&` and `||` in a condition.
 fn words(line: &str) -> Option<Vec<String>> {
-    let line = line.split(" #").next().unwrap_or(line).trim();
-    if line.starts_with('#') {
-        return Some(Vec::new());
+    let mut tokens = tokens(line)?;
+    for end in [&["||", "true"][..], &["||", "exit", "1"], &["||", "exit", "$?"], &[">", "/dev/null"]] {
+        if tokens.ends_with(&end.iter().map(|text| token(text)).collect::<Vec<_>>()) {
+            tokens.truncate(tokens.len() - end.len());
+        }
     }
-    // Empty on an image that is installed from inside.
-    let line = line
-        .replace("${DPKG_ROOT:+--root=\"$DPKG_ROOT\"} ", "")
-        .replace("\"${DPKG_ROOT:-}\"", "x")
-        .replace("\"$(command -v systemd-tmpfiles)\"", "x");
-    let mut line = line.as_str();
-    for end in ["|| true", "|| exit 1", "|| exit $?", ">/dev/null"] {
-        line = line.strip_suffix(end).unwrap_or(line).trim_end();
+    let test = tokens.starts_with(&[token("if"), token("[")]);
+    if tokens.ends_with(&[token(";"), token("then")]) {
+        tokens.remove(tokens.len() - 2);
+    } else if tokens.last() == Some(&token("then")) && tokens.len() > 1 {
+        return None;
     }
-    let (line, then) = match line.strip_suffix("then") {
-        Some(rest) if rest.trim_end().ends_with(';') => (rest.trim_end().trim_end_matches(';'), true),
-        _ => (line, false),
+    let word = |token| match token {
+        Token::Word(word) => Some(word),
+        Token::Operator(joins @ ("&&" | "||")) if test => Some(joins.to_owned()),
+        Token::Operator(_) => None,
     };
-    // Another command may follow; what joins tests is looked at by `condition`.
-    if line.contains(['&', '|']) && !line.starts_with("if [ ") {
-        return None;
-    }
-    if line.contains(['`', ';', '<', '>', '\\', '(', ')', '{']) {
-        // dpkg-maintscript-helper gets versions with an escaped tilde, and changes nothing whatever they are.
-        return line.starts_with("dpkg-maintscript-helper ").then(|| plain_helper(line)).flatten();
-    }
-    let mut words: Vec<String> = line
-        .split_whitespace()
-        .map(|word| word.trim_matches(|quote| quote == '\'' || quote == '"').to_owned())
-        .collect();
-    if words.iter().any(|word| word.contains(['\'', '"'])) {
-        return None;
-    }
-    if then {
-        words.push("then".to_owned());
-    }
-    Some(words)
+    tokens.into_iter().map(word).collect()
 }
 
-/// The words of a call with nothing but `\~` in it that a shell would look at.
-fn plain_helper(line: &str) -> Option<Vec<String>> {
-    let line = line.replace("\\~", "~");
-    let safe = |c: char| c.is_ascii_alphanumeric() || " \t/._:+~-\"$@".contains(c);
-    line.chars().all(safe).then(|| line.split_whitespace().map(str::to_owned).collect())
+/// What [`tokens`] makes of such a text.
+fn token(text: &str) -> Token {
+    match text {
+        "||" => Token::Operator("||"),
+        ">" => Token::Operator(">"),
+        ";" => Token::Operator(";"),
+        word => Token::Word(word.to_owned()),
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn section(body: &str) -> Result<Effects, String> {
-        let mut effects = Effects::default();
-        let text = format!(
-            "#!/bin/sh\nset -e\n# Automatically added by dh_installsystemd/13\n{body}\n# End automatically added section\n"
-        );
-        interpret(&text, Run::New, &mut effects).map(|_| effects)
-    }
-
-    #[test]
-    fn new_installations_enable_what_is_not_bound_to_an_earlier_one() {
-        let enabled = "if [ \"$1\" = \"configure\" ] || [ \"$1\" = \"abort-upgrade\" ] ; then\n\
-            deb-systemd-helper unmask 'a.service' >/dev/null || true\n\
-            if deb-systemd-helper --quiet was-enabled 'a.service'; then\n\
-            deb-systemd-helper enable 'a.service' >/dev/null || true\nelse\n\
-            deb-systemd-helper update-state 'a.service' >/dev/null || true\nfi\nfi";
-        let effects = section(enabled).unwrap();
-        assert!(effects.enable.contains("a.service") && effects.record.contains("a.service"));
-
-        let disabled = "if deb-systemd-helper debian-installed 'b.service'; then\n\
-            deb-systemd-helper unmask 'b.service' >/dev/null || true\n\
-            if deb-systemd-helper --quiet was-enabled 'b.service'; then\n\
-            deb-systemd-helper enable 'b.service' >/dev/null || true\nfi\nfi\n\
-            deb-systemd-helper update-state 'b.service' >/dev/null || true";
-        let effects = section(disabled).unwrap();
-        assert!(!effects.enable.contains("b.service") && effects.record.contains("b.service"));
-    }
-
-    #[test]
-    fn a_script_in_the_manner_of_debhelper() {
-        let text = "#!/bin/sh\nset -e\ncase \"$1\" in\n    configure)\n        ldconfig\n\
-            if [ -z \"${DPKG_ROOT:-}\" ] && [ -d /run/systemd/system ]; then\n\
-            systemctl --system daemon-reload >/dev/null || true\n    if [ -n \"$2\" ]; then\n\
-            deb-systemd-invoke try-restart a.service >/dev/null || true\n    fi\n  fi\n;;\nesac\nexit 0\n";
-        assert_eq!(interpret(text, Run::New, &mut Effects::default()).unwrap().reason(), None);
-        for line in ["adduser a", "deb-systemd-helper disable a.service", "chmod +x /etc/init.d/a"] {
-            let more = text.replace("ldconfig", &format!("ldconfig\n{line}"));
-            let reason = format!("the line {line:?}");
-            assert_eq!(interpret(&more, Run::New, &mut Effects::default()).unwrap().reason(), Some(reason.as_str()));
-        }
-    }
-
-    #[test]
-    fn every_kind_of_section() {
-        let text = "if [ -z \"$DPKG_ROOT\" ] && [ -x \"/etc/init.d/d\" ]; then\nupdate-rc.d d defaults >/dev/null\n\
-            if [ -n \"$2\" ]; then\n_dh_action=restart\nelse\n_dh_action=start\nfi\n\
-            invoke-rc.d --skip-systemd-native d $_dh_action || exit 1\nfi\n\
-            update-rc.d e defaults-disabled >/dev/null || exit 1\n\
-            if [ -x \"$(command -v systemd-tmpfiles)\" ]; then\n\
-            systemd-tmpfiles ${DPKG_ROOT:+--root=\"$DPKG_ROOT\"} --create d.conf e.conf || true\nfi\n\
-            systemd-sysusers ${DPKG_ROOT:+--root=\"$DPKG_ROOT\"} d.conf\nldconfig\n\
-            chmod +x \"/etc/init.d/d\" >/dev/null || true\n\
-            dpkg-maintscript-helper rm_conffile /etc/d 2.13.1-2\\~ -- \"$@\"\n\
-            update-alternatives --install /usr/bin/x x /usr/bin/y 10 \\\n    --slave /usr/man/x x.1 /usr/man/y";
-        let effects = section(text).unwrap();
-        assert_eq!(effects.init.into_iter().collect::<Vec<_>>(), [("d".to_owned(), true), ("e".to_owned(), false)]);
-        assert_eq!((effects.tmpfiles.len(), effects.sysusers.len()), (2, 1));
-        let alternative = &effects.alternatives[0];
-        assert_eq!((alternative.link.as_str(), alternative.priority), ("/usr/bin/x", 10));
-        assert_eq!(alternative.slaves["x.1"], ("/usr/man/x".to_owned(), "/usr/man/y".to_owned()));
-    }
-
-    #[test]
-    fn what_is_not_understood_is_refused() {
-        for body in [
-            "rm -rf /",
-            "if rm -rf /; then",
-            "if [ -e $(touch /x) ]; then",
-            "if [ -x \"$(command -v systemd-tmpfiles; rm x)\" ]; then",
-            "deb-systemd-helper enable 'a.service' ; rm x",
-            "deb-systemd-helper --user enable 'a.service'",
-            "deb-systemd-helper enable --now 'a.service'",
-            "systemctl --system daemon-reload && rm x",
-            "ldconfig || rm x",
-            "if [ a ] || rm x ; then",
-            "update-rc.d ../x defaults",
-            "update-rc.d x remove",
-            "systemd-tmpfiles --create --prefix=/x a.conf",
-            "systemd-tmpfiles --create /tmp/a.conf",
-            "chmod +x /usr/bin/x",
-            "update-alternatives --install /x x /y z",
-            "update-alternatives --remove x /y",
-            "dpkg-maintscript-helper rm_conffile `touch x`",
-            "dpkg-maintscript-helper rm_conffile \\; x",
-            "chmod +x /etc/init.d/x \\\n/usr/bin/y",
-            "deb-systemd-invoke restart a.service && rm x",
-            "deb-systemd-helper unmask a.service || rm x",
-            "invoke-rc.d a start | tee /x",
-            "invoke-rc.d a start & rm x",
-            "invoke-rc.d a start&rm x",
-            "update-rc.d x defaults && rm x",
-            "dpkg-maintscript-helper rm_conffile /x && rm x",
-            "if deb-systemd-helper --quiet was-enabled a && rm x; then",
-            "if [ a || rm x ]; then",
-            "if [ a ]||rm ]; then",
-            "# a \\\nrm x",
-            "ldconfig # a \\\nrm x",
-            "deb-systemd-invoke restart a \\ \nrm x",
-        ] {
-            assert!(section(body).is_err(), "{body}");
-        }
-        for (text, expected) in [
-            ("echo hello", "the line \"echo hello\""),
-            ("# Automatically added by dh_other/1\n# End automatically added section", "a section of dh_other"),
-        ] {
-            assert_eq!(interpret(text, Run::New, &mut Effects::default()).unwrap().reason(), Some(expected));
-        }
-        let generated = "# Automatically added by dh_makeshlibs/1\nldconfig\n# End automatically added section\n";
-        for (before, after) in [("exit 0\n", ""), ("if [ -n \"$2\" ]; then\n", "fi\n")] {
-            let rest = interpret(&format!("{before}{generated}{after}"), Run::New, &mut Effects::default()).unwrap();
-            assert_eq!(rest.reason(), Some("a section of dh_makeshlibs, which not every installation reaches"));
-        }
-        let text = format!("if [ -n \"$2\" ]; then\ntrue\nfi\n{generated}exit 0\n");
-        assert_eq!(interpret(&text, Run::New, &mut Effects::default()).unwrap().reason(), None);
-        assert!(interpret("# Automatically added by dh_installinit/1\n", Run::New, &mut Effects::default()).is_err());
-    }
-}
+mod tests;

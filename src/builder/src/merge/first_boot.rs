@@ -70,7 +70,8 @@ fn real(
 /// Writes the defaults of the variables that may change.
 fn defaults(target: &mut Target, compiled: &Compiled) -> Result<(), MergeError> {
     let (Some(inputs), Some(source)) = (&compiled.plan.inputs, compiled.source("/inputs")) else { return Ok(()) };
-    file(target, &source.layer, &inputs.defaults, mutable::merged(&compiled.plan, &[]).into_bytes())
+    let text = mutable::merged(&compiled.plan, &[]).map_err(|source| MergeError::Baked { source })?;
+    file(target, &source.layer, &inputs.defaults, text.into_bytes())
 }
 
 /// Writes the files that a machine without settings of its own has too.

@@ -158,5 +158,5 @@ fn describe(origin: &Origin) -> String {
 }
 
 fn show(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
+    crate::escape::name(path)
 }

@@ -148,7 +148,7 @@ fn is_directory(tree: &Tree, path: &[u8]) -> bool {
 }
 
 fn show(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
+    crate::escape::name(path)
 }
 
 /// Where a path is, when a link at the top of the tree (`/lib`, `/bin`, ...) is on its way.

@@ -135,7 +135,7 @@ impl Target {
     fn claim(&self, path: &[u8], wanted: &'static str) -> Result<(), MergeError> {
         let found = self.wrap(self.tree.find(path))?;
         let Some(id) = found else { return Ok(()) };
-        let shown = || String::from_utf8_lossy(path).into_owned();
+        let shown = || crate::escape::name(path);
         let artifact = self.origin().artifact.clone().unwrap_or_default();
         if let Some(first) = self.written.get(&id) {
             return Err(MergeError::Conflict { path: shown(), first: first.clone(), second: artifact });
@@ -211,7 +211,7 @@ impl Target {
         match self.tree.resolve(path).map(|id| &self.tree.inode(id).kind) {
             Ok(Kind::Directory(_)) => Ok(()),
             Ok(found) => Err(MergeError::Occupied {
-                path: String::from_utf8_lossy(path).into_owned(),
+                path: crate::escape::name(path),
                 artifact: self.origin().artifact.clone().unwrap_or_default(),
                 found: found.name(),
                 wanted: "directory",

@@ -70,7 +70,7 @@ fn owner(tree: &Tree, inode: &Inode) -> String {
 }
 
 fn show(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+    crate::escape::name(bytes)
 }
 
 /// Checks what a file says about itself; returns it when it is a program or shared object.

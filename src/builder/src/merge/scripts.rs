@@ -140,6 +140,19 @@ fn read(deb: &Deb, script: &Script<'_>, audited: &[AuditedScript], effects: &mut
     Ok(())
 }
 
+/// Reads a script as each of those that dpkg would run.
+pub(super) fn judge(script: &[u8]) {
+    let text = String::from_utf8_lossy(script);
+    for (run, arguments) in [
+        (Run::New, None),
+        (Run::Before, Some(Arguments { action: "upgrade", version: "2.0-1" })),
+        (Run::After("1.0-1"), Some(Arguments { action: "configure", version: "1.0-1" })),
+    ] {
+        let text = arguments.map_or_else(|| text.clone().into_owned(), |arguments| reached(&text, arguments));
+        let _ = debhelper::interpret(&text, run, &mut Effects::default());
+    }
+}
+
 /// Makes the changes, for `package`.
 pub(super) fn apply(target: &mut Target, package: &str, effects: &Effects) -> Result<(), MergeError> {
     for name in &effects.sysusers {

@@ -7,6 +7,7 @@
 
 mod condition;
 
+use super::lex::{BLANKS, code};
 use condition::{Truth, truth};
 
 /// What a call of a script says: its first two arguments.
@@ -65,7 +66,7 @@ fn walk(script: &str, arguments: Arguments<'_>) -> Option<String> {
     }
     let mut out = String::new();
     let mut frames: Vec<Frame> = Vec::new();
-    let lines = joined(script);
+    let lines = joined(script)?;
     let mut lines = lines.iter().map(String::as_str).peekable();
     while let Some(line) = lines.next() {
         let live = frames.iter().all(Frame::live);
@@ -73,7 +74,7 @@ fn walk(script: &str, arguments: Arguments<'_>) -> Option<String> {
             push(&mut out, line, live);
             continue;
         }
-        let code = uncommented(line)?;
+        let code = code(line)?.text;
         // `then` may stand on a line of its own.
         let code = match lines.peek() {
             Some(&"then") if code.starts_with("if ") || code.starts_with("elif ") => {
@@ -161,7 +162,9 @@ fn arm(code: &str, frames: &mut Vec<Frame>, arguments: Arguments<'_>, out: &mut 
     }
     let (patterns, rest) = code.trim_start_matches('(').split_once(')')?;
     let mut matched = false;
-    for pattern in patterns.split('|').map(|pattern| pattern.trim().trim_matches(['"', '\''])) {
+    for pattern in patterns.split('|').map(|pattern| pattern.trim_matches(BLANKS)) {
+        let quoted = |quote| pattern.strip_prefix(quote)?.strip_suffix(quote).filter(|text| !text.contains('*'));
+        let pattern = quoted('"').or_else(|| quoted('\'')).unwrap_or(pattern);
         if pattern.is_empty() || !pattern.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_*".contains(&byte)) {
             return None;
         }
@@ -185,8 +188,8 @@ fn plain(code: &str, frames: &mut [Frame], live: bool, out: &mut String) -> Opti
         Some(command) => (command.trim_end(), true),
         None => (code, false),
     };
-    let bare = unquoted(command)?;
-    let words: Vec<&str> = bare.split([' ', '\t', ';']).filter(|word| STRUCTURE.contains(word)).collect();
+    let bare = super::lex::code(command)?.bare;
+    let words: Vec<&str> = bare.split([' ', '\t', ';', '&', '|']).filter(|word| STRUCTURE.contains(word)).collect();
     let open = !words.is_empty() && words != ["if", "then", "fi"];
     let sets = command.starts_with("shift") || (command.starts_with("set ") && !command.starts_with("set -e"));
     if open || sets || bare.ends_with(['|', '&', '\\']) {
@@ -218,57 +221,31 @@ fn condition_of<'a>(code: &'a str, word: &str) -> Option<&'a str> {
     Some(code.strip_prefix(word)?.strip_suffix("then")?.trim_end().strip_suffix(';')?.trim())
 }
 
-/// The lines without blanks around them; those that end with a backslash are one with the next.
-fn joined(script: &str) -> Vec<String> {
+/// The lines without blanks around them; those that end with a backslash are one with the next. `None` where that is in quotes or in a
+/// comment behind code.
+fn joined(script: &str) -> Option<Vec<String>> {
     let mut lines: Vec<String> = Vec::new();
     let mut goes_on = false;
-    for line in script.lines() {
-        let text = line.trim_start();
+    for line in script.split('\n') {
+        let text = line.trim_start_matches(BLANKS);
         let comment = !goes_on && text.starts_with('#');
         let (text, more) = match text.strip_suffix('\\').filter(|_| !comment) {
             Some(text) => (text, true),
-            None => (text.trim_end(), false),
+            None => (text.trim_end_matches(BLANKS), false),
         };
         match lines.last_mut().filter(|_| goes_on) {
             Some(last) => last.push_str(text),
             None => lines.push(text.to_owned()),
         }
         goes_on = more;
-    }
-    lines.iter().map(|line| line.trim().to_owned()).collect()
-}
-
-/// A line without the comment behind its code; `None` where a quote is left open.
-fn uncommented(line: &str) -> Option<&str> {
-    let mut quote = None;
-    let mut before = ' ';
-    for (at, char) in line.char_indices() {
-        match (quote, char) {
-            (None, '#') if before.is_whitespace() => return Some(line.get(..at)?.trim_end()),
-            (None, '"' | '\'') if before != '\\' => quote = Some(char),
-            (Some(open), _) if open == char && (before != '\\' || open == '\'') => quote = None,
-            _ => {}
+        if more && lines.last().is_some_and(|line| code(line).is_none_or(|code| code.comment)) {
+            return None;
         }
-        before = char;
     }
-    quote.is_none().then_some(line)
-}
-
-/// The text outside of quotes.
-fn unquoted(line: &str) -> Option<String> {
-    let mut quote = None;
-    let mut before = ' ';
-    let mut text = String::new();
-    for char in line.chars() {
-        match (quote, char) {
-            (None, '"' | '\'') if before != '\\' => quote = Some(char),
-            (Some(open), _) if open == char && (before != '\\' || open == '\'') => quote = None,
-            (None, _) => text.push(char),
-            _ => {}
-        }
-        before = char;
-    }
-    quote.is_none().then_some(text)
+    let mut lines: Vec<String> = lines.iter().map(|line| line.trim_matches(BLANKS).to_owned()).collect();
+    // Behind the last line end there is no line.
+    lines.pop_if(|last| last.is_empty());
+    Some(lines)
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree, TreeError};
 
 use super::record::{
-    ArtifactOrigin, BaseImage, KeptOrigin, LayerOrigin, PathOrigin, Record, RecordError, inside_record, path_text,
+    ArtifactOrigin, BaseImage, KeptOrigin, LayerOrigin, PathOrigin, Record, RecordError, inside_record,
 };
 use super::{BASE, RECORD};
+use crate::escape;
 use crate::layer::Layer;
 use crate::manifest::{InvalidDigest, Manifest};
 use crate::merge::{self, Kept, Merged};
@@ -124,7 +125,7 @@ fn collect(ingredients: &Ingredients, tree: &Tree) -> Result<Record, OriginError
         if layer == BASE {
             continue;
         }
-        let path = path_text(&path);
+        let path = escape::path(&path);
         if !record.layers.contains_key(layer) {
             return Err(OriginError::Layer { path, layer: layer.clone() });
         }
@@ -141,7 +142,7 @@ fn collect(ingredients: &Ingredients, tree: &Tree) -> Result<Record, OriginError
 fn removed(ingredients: &Ingredients, tree: &Tree) -> BTreeMap<String, Option<String>> {
     let gone = |path: &[u8]| tree.lookup(path).is_none();
     let topmost = ingredients.base.iter().filter(|path| gone(path) && !gone(split(path).0));
-    topmost.map(|path| (path_text(path), ingredients.remover(path))).collect()
+    topmost.map(|path| (escape::path(path), ingredients.remover(path))).collect()
 }
 
 fn list_artifact(record: &mut Record, layer: &str, name: &str, digest: &str) -> Result<(), OriginError> {

@@ -11,8 +11,9 @@ use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
 use super::RECORD;
 use super::packages::{self, Package, PackageError};
-use super::record::{KeptOrigin, MAX_LEN, PathOrigin, Record, RecordError, inside_record, path_text};
+use super::record::{KeptOrigin, MAX_LEN, PathOrigin, Record, RecordError, inside_record};
 use super::report::{ArtifactReport, BaseReport, Content, Explanation, KeptReport, LayerReport, Link};
+use crate::escape;
 use crate::inspect::{InspectError, open_some};
 use crate::manifest::{ArtifactType, Dependency, Digest, Manifest, ManifestError};
 use crate::merge;
@@ -184,8 +185,8 @@ impl Origins<'_> {
             let Kind::Symlink(target) = &self.tree.inode(id).kind else { return Ok(Arrival { links, path: real, id }) };
             let origin = self.origin(&real);
             links.push(Link {
-                path: path_text(&real),
-                target: path_text(target),
+                path: escape::path(&real),
+                target: escape::path(target),
                 layer: origin.map(|origin| origin.layer.clone()),
                 artifact: origin.and_then(|origin| origin.artifact.clone()),
             });
@@ -193,7 +194,7 @@ impl Origins<'_> {
             next = if target.starts_with(b"/") { target.clone() } else { [parent, b"/", target.as_slice()].concat() };
             last = Some((real, id));
         }
-        Err(TreeError::SymlinkLoop { path: path_text(path) }.into())
+        Err(TreeError::SymlinkLoop { path: escape::path(path) }.into())
     }
 
     /// Nothing is there: tells the layer that removed it, or the directory that it would be in.
@@ -203,18 +204,18 @@ impl Origins<'_> {
             // The record has the base's own paths, without links on the way.
             let (dir, name) = gone.split_at(at);
             let real = self.tree.real_path(dir, true).ok().flatten().map_or_else(|| dir.to_vec(), |(real, _)| real);
-            let own = path_text(&[real.as_slice(), name].concat());
+            let own = escape::path(&[real.as_slice(), name].concat());
             let removed = self.record.and_then(|record| record.removed.get(&own));
             if let Some(layer) = removed.cloned().flatten() {
-                return ExplainError::Removed { path: path_text(path), layer };
+                return ExplainError::Removed { path: escape::path(path), layer };
             }
             gone.truncate(at);
         }
-        TreeError::NotFound { path: path_text(path) }.into()
+        TreeError::NotFound { path: escape::path(path) }.into()
     }
 
     fn origin(&self, path: &[u8]) -> Option<&PathOrigin> {
-        self.record?.paths.get(&path_text(path))
+        self.record?.paths.get(&escape::path(path))
     }
 
     fn pinned(&self, artifact: &str) -> Option<&Dependency> {
@@ -234,9 +235,9 @@ impl Origins<'_> {
         let packages = packages::owners(self.tree, &path)?;
         let kept = if origin.is_none() { self.kept(&packages) } else { None };
         Ok(Explanation {
-            path: path_text(asked),
+            path: escape::path(asked),
             links,
-            resolved: path_text(&path),
+            resolved: escape::path(&path),
             kind: inode.kind.name(),
             mode: format!("{:04o}", inode.meta.mode),
             uid,
@@ -303,7 +304,7 @@ impl Origins<'_> {
         if !program && !artifact.own {
             return Ok(None);
         }
-        let shown = path_text(path);
+        let shown = escape::path(path);
         let read = |source| TreeError::Read { path: shown.clone(), source };
         let (found, _) = artifact.digest.of_stream(MapReader::new(map, self.tree.sources())).map_err(read)?;
         if found != artifact.digest {
@@ -331,5 +332,5 @@ fn account(tree: &Tree, path: &str, id: u32) -> Result<Option<String>, TreeError
             Some((id.parse().ok()?, name))
         })
         .collect();
-    Ok(names.get(&id).map(|name| path_text(name.as_bytes())))
+    Ok(names.get(&id).map(|name| escape::path(name.as_bytes())))
 }

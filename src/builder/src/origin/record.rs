@@ -48,7 +48,7 @@ pub struct Record {
     /// anything of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<String, KeptOrigin>,
-    /// What the layers brought or changed, by [`path_text`]; everything else is the base's.
+    /// What the layers brought or changed, by [`crate::escape::path`]; everything else is the base's.
     pub paths: BTreeMap<String, PathOrigin>,
     /// What the base had and the image has not, with the layer that removes it where one says so. Of a removed
     /// directory only itself is listed.
@@ -203,35 +203,6 @@ pub(crate) fn inside_record(tree: &Tree) -> Result<Option<(Record, Vec<u8>)>, Re
     Ok(Some((Record::parse(RECORD, &text)?, text)))
 }
 
-/// A path as text, for the record and for people: bytes that are not UTF-8, control characters and backslashes become
-/// `\xNN`, so that no two paths have the same text. The root is `/`.
-pub fn path_text(path: &[u8]) -> String {
-    let mut text = String::new();
-    let escape =
-        |text: &mut String, bytes: &[u8]| bytes.iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
-    for chunk in path.utf8_chunks() {
-        for char in chunk.valid().chars() {
-            if char == '\\' || char.is_control() {
-                escape(&mut text, char.encode_utf8(&mut [0; 4]).as_bytes());
-            } else {
-                text.push(char);
-            }
-        }
-        escape(&mut text, chunk.invalid());
-    }
-    if text.is_empty() { "/".to_owned() } else { text }
-}
-
-/// What an image says, such as a version, as text of one line for people: control characters become `\xNN`, so that it can
-/// neither steer a terminal nor look like another line.
-pub fn one_line(text: &str) -> String {
-    let plain = |char: char| match char.is_control() {
-        true => char.encode_utf8(&mut [0; 4]).bytes().map(|byte| format!("\\x{byte:02x}")).collect(),
-        false => char.to_string(),
-    };
-    text.chars().map(plain).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,18 +250,5 @@ mod tests {
         }
         let deep = format!("{{\"format\":1,\"x\":{}", "[".repeat(100_000));
         assert!(matches!(Record::parse("r", deep.as_bytes()), Err(RecordError::Syntax { .. })));
-    }
-
-    #[test]
-    fn no_two_paths_have_the_same_text() {
-        for (path, expected) in [
-            (&b""[..], "/"),
-            (b"/a b/\xc3\xa9", "/a b/\u{e9}"),
-            (b"/dev-\\x2d", "/dev-\\x5cx2d"),
-            (b"/\xff\xc3/\x1b[2J\n\x7f", "/\\xff\\xc3/\\x1b[2J\\x0a\\x7f"),
-            (b"/\xc2\x85", "/\\xc2\\x85"),
-        ] {
-            assert_eq!(path_text(path), expected);
-        }
     }
 }

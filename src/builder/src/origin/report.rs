@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::packages::Package;
-use super::record::one_line;
+use crate::escape;
 use crate::manifest::{Digest, Proof};
 use crate::progress::human_bytes;
 
@@ -139,7 +139,7 @@ impl fmt::Display for Explanation {
         writeln!(f, "{}", self.size.map_or_else(String::new, |size| format!(", {}", human_bytes(size))))?;
         match (&self.layer, &self.base) {
             (Some(LayerReport { name, version, digest }), _) => {
-                writeln!(f, "layer     {} {}, {digest}", one_line(name), one_line(version))?;
+                writeln!(f, "layer     {} {}, {digest}", escape::line(name), escape::line(version))?;
             }
             (None, Some(base)) => write!(f, "base      {base}")?,
             (None, None) if self.recorded => writeln!(f, "base      the base image, which the manifest does not pin")?,
@@ -151,7 +151,7 @@ impl fmt::Display for Explanation {
             write!(f, "{artifact}")?;
         }
         if let Some(KeptReport { name, layer, version }) = &self.kept {
-            let [name, layer, version] = [name, layer, version].map(|text| one_line(text));
+            let [name, layer, version] = [name, layer, version].map(escape::line);
             writeln!(f, "kept      artifact {name} {version}: the base had it, layer {layer} brought nothing")?;
         }
         if let Some(Content::Matches) = self.content {
@@ -164,7 +164,7 @@ impl fmt::Display for Explanation {
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "link      {} -> {}", self.path, self.target)?;
-        let (layer, artifact) = (self.layer.as_deref().map(one_line), self.artifact.as_deref().map(one_line));
+        let (layer, artifact) = (self.layer.as_deref().map(escape::line), self.artifact.as_deref().map(escape::line));
         match (layer, artifact) {
             (Some(layer), Some(artifact)) => writeln!(f, ", layer {layer}, artifact {artifact}"),
             (Some(layer), None) => writeln!(f, ", layer {layer}"),
@@ -175,7 +175,7 @@ impl fmt::Display for Link {
 
 impl fmt::Display for BaseReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "base image {}", one_line(&self.version))?;
+        writeln!(f, "base image {}", escape::line(&self.version))?;
         write_source(f, Some(&self.url), self.digest)?;
         write_proof(f, self.proof.as_ref())
     }
@@ -183,8 +183,8 @@ impl fmt::Display for BaseReport {
 
 impl fmt::Display for ArtifactReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let version = self.version.as_ref().map_or_else(String::new, |version| format!(" {}", one_line(version)));
-        writeln!(f, "artifact  {}{version}", one_line(&self.name))?;
+        let version = self.version.as_ref().map_or_else(String::new, |version| format!(" {}", escape::line(version)));
+        writeln!(f, "artifact  {}{version}", escape::line(&self.name))?;
         write_source(f, self.url.as_deref(), self.digest)?;
         if self.own {
             return writeln!(f, "  proof   none: part of the vmbake that baked the image");
@@ -195,14 +195,14 @@ impl fmt::Display for ArtifactReport {
 
 fn write_source(f: &mut fmt::Formatter<'_>, url: Option<&str>, digest: Digest) -> fmt::Result {
     if let Some(url) = url {
-        writeln!(f, "  from    {}", one_line(url))?;
+        writeln!(f, "  from    {}", escape::line(url))?;
     }
     writeln!(f, "  digest  {digest}")
 }
 
 fn write_proof(f: &mut fmt::Formatter<'_>, proof: Option<&Proof>) -> fmt::Result {
     match proof {
-        Some(proof) => writeln!(f, "  proof   {}", one_line(&proof.to_string())),
+        Some(proof) => writeln!(f, "  proof   {}", escape::line(proof.to_string())),
         None => writeln!(f, "  proof   unknown: the manifest inside the image has none"),
     }
 }
@@ -210,7 +210,13 @@ fn write_proof(f: &mut fmt::Formatter<'_>, proof: Option<&Proof>) -> fmt::Result
 fn write_packages(f: &mut fmt::Formatter<'_>, packages: &[Package]) -> fmt::Result {
     for package in packages.iter().take(MAX_NAMES) {
         let version = package.version.as_deref().unwrap_or("of unknown version");
-        writeln!(f, "package   {} {} ({})", one_line(&package.name), one_line(version), one_line(&package.arch))?;
+        writeln!(
+            f,
+            "package   {} {} ({})",
+            escape::line(&package.name),
+            escape::line(version),
+            escape::line(&package.arch)
+        )?;
     }
     match packages.len() {
         0 => writeln!(f, "package   none"),

@@ -2,7 +2,8 @@
 //!
 //! The text of a file and the name of an artifact enter, the digest that the file states for that name leaves. Forms:
 //! a digest alone, when nothing else is in the file; `HEX  NAME` and `HEX *NAME`, one or many lines; `SHA256 (NAME) = HEX`
-//! of `--tag` and BSD. The text may stand in a cleartext signature of OpenPGP (RFC 9580, section 7), which is *not* checked.
+//! of `--tag` and BSD. Lines that begin with `#` are comments. The text may stand in a cleartext signature of OpenPGP
+//! (RFC 9580, section 7), which is *not* checked.
 //!
 //! Stricter than coreutils: a line of any other form condemns the file, so that an error page is never read as a list; a
 //! name must be the artifact's exactly, but for a leading `./`; two digests for one name are refused; only SHA-256 and
@@ -110,7 +111,7 @@ fn checked(text: &[u8]) -> Result<&str, ChecksumError> {
     std::str::from_utf8(text).map_err(|error| ChecksumError::Binary { offset: error.valid_up_to() })
 }
 
-/// The lines that are not empty, without the envelope of a cleartext signature.
+/// The lines that are neither empty nor comments, without the envelope of a cleartext signature.
 fn lines(text: &str) -> Result<Vec<Line<'_>>, ChecksumError> {
     let mut numbered = text.lines().map(str::trim_end).enumerate();
     let signed = text.starts_with(BEGIN);
@@ -124,7 +125,7 @@ fn lines(text: &str) -> Result<Vec<Line<'_>>, ChecksumError> {
             break;
         }
         let line = if signed { line.strip_prefix("- ").unwrap_or(line) } else { line };
-        if line.is_empty() {
+        if line.is_empty() || line.starts_with('#') {
             continue;
         }
         let malformed = || ChecksumError::Malformed { line: index + 1, text: line.chars().take(80).collect() };
@@ -189,6 +190,8 @@ mod tests {
             format!("{B}  a.tgz.asc\n{B}  dist/a.tgz\n{A}  a.tgz\n\n"),
             format!("SHA256 (a.tgz) = {A}\nMD5 (a.tgz) = {}\n", &A[..32]),
             format!("{A}  a.tgz\n{A}  a.tgz\n"),
+            format!("# {B}  a.tgz\n#\n{A}  a.tgz\n#{B}  a.tgz\n"),
+            format!("# of a.tgz alone\n{A}\n"),
             format!("{BEGIN}\nHash: SHA512\n\n{B}  b\n- {A}  a.tgz\n{END}\nnonsense\n"),
         ] {
             assert_eq!(find_a(&text).unwrap(), Digest::of(b""), "{text}");
@@ -203,6 +206,8 @@ mod tests {
         for (text, expected) in [
             (String::new(), "is empty"),
             ("\n \n".to_owned(), "is empty"),
+            (format!("#{A}  a.tgz\n"), "is empty"),
+            (format!(" # not a comment\n{A}  a.tgz\n"), "line 1 is no checksum"),
             ("<html>Not Found</html>".to_owned(), "line 1 is no checksum"),
             (format!("{A}  a.tgz\n<html>"), "line 2 is no checksum"),
             (format!("{B}  b.tgz\n"), "does not name a.tgz"),

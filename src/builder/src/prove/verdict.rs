@@ -10,7 +10,7 @@ use crate::stamp::{read_record, write_record};
 use crate::store::Store;
 
 /// Folder of the store.
-const FOLDER: &str = "verdicts";
+pub(crate) const FOLDER: &str = "verdicts";
 
 /// A digest of the manifest, which names the evidence, of the sources, the trust anchors and the program; `None` where one of them
 /// cannot be told.
@@ -23,10 +23,14 @@ pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
 }
 
 pub(super) fn load(store: &Store, key: &Digest) -> Option<Verdict> {
+    store.is_believed().then_some(())?;
     serde_json::from_slice(&read_record(&place(store, key))?).ok()
 }
 
 pub(super) fn save(store: &Store, key: &Digest, verdict: &Verdict) {
+    if !store.is_believed() {
+        return;
+    }
     write_record(&place(store, key), |out| Ok(serde_json::to_writer(out, verdict)?));
 }
 

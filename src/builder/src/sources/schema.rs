@@ -106,6 +106,20 @@ pub struct Upstream {
     pub checksums: Option<Template>,
     /// The proof that is demanded.
     pub proof: Demand,
+    /// The program that it must be, where the proof does not tell.
+    #[serde(default)]
+    pub program: Option<Program>,
+}
+
+/// What Go's linker noted in a program.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Import path of its main package.
+    pub package: String,
+    /// Version of the module that the package is of; absent where releases have none.
+    #[serde(default)]
+    pub version: Option<Template>,
 }
 
 /// Where the newest version comes from.

@@ -213,7 +213,7 @@ fn follow_hard_links(entries: &mut [Entry]) {
 }
 
 fn show(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
+    crate::escape::name(path)
 }
 
 fn refused(path: &[u8], reason: impl Into<String>) -> ArchiveError {

@@ -94,6 +94,11 @@ pub struct Deb {
 }
 
 impl Deb {
+    /// Reads the package in `file` for an image of `arch`; returns the data archive beside it, decompressed.
+    pub fn open(file: &File, arch: &str) -> Result<(File, Self), DebError> {
+        read_with(file, arch, |entry, format, len| spool(entry, format, len, &Limits::ARTIFACT))
+    }
+
     /// Name of the package.
     pub fn name(&self) -> &str {
         &self.name
@@ -126,8 +131,19 @@ impl Deb {
 
 /// Reads a package for an image of `arch`; returns the data archive beside it, decompressed once and then kept in `store`.
 pub(super) fn read(artifact: &Artifact, arch: &str, store: &Store) -> Result<(File, Deb), DebError> {
+    read_with(artifact.file(), arch, |entry, format, len| {
+        spool_kept(entry, format, len, &Limits::ARTIFACT, (store, &artifact.dependency().digest, Form::DebData))
+    })
+}
+
+/// Reads the package in `file`; `spool_data` decompresses the data archive, given its format and length.
+fn read_with(
+    file: &File,
+    arch: &str,
+    spool_data: impl FnOnce(&mut ar::Entry<'_, File>, &str, u64) -> Result<File, ArchiveError>,
+) -> Result<(File, Deb), DebError> {
     let read = |source| DebError::Read { source };
-    let mut input = artifact.file().try_clone().map_err(read)?;
+    let mut input = file.try_clone().map_err(read)?;
     check_members(&mut input)?;
     input.seek(SeekFrom::Start(0)).map_err(read)?;
     let mut members = ar::Archive::new(input);
@@ -148,10 +164,9 @@ pub(super) fn read(artifact: &Artifact, arch: &str, store: &Store) -> Result<(Fi
     let (control, info) = control_files(&plain)?;
     let (data, entries) = member(&mut members, "data.tar", |entry, name| {
         let failed = |source| DebError::Archive { member: name.to_owned(), source };
-        let (limits, len) = (Limits::ARTIFACT, entry.header().size());
-        let kept = (store, &artifact.dependency().digest, Form::DebData);
-        let data = spool_kept(entry, compression(name), len, &limits, kept).map_err(failed)?;
-        let entries = archive::read(&data, &limits).map_err(failed)?;
+        let len = entry.header().size();
+        let data = spool_data(entry, compression(name), len).map_err(failed)?;
+        let entries = archive::read(&data, &Limits::ARTIFACT).map_err(failed)?;
         Ok((data, entries))
     })?;
     let [name, version, found] =

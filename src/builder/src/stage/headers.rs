@@ -64,7 +64,7 @@ impl Headers {
         let header = tar::Header::from_byte_slice(block);
         let Ok(size) = header.entry_size() else { return Ok(0) };
         let refused = |reason| {
-            let path = String::from_utf8_lossy(&header.path_bytes()).into_owned();
+            let path = crate::escape::name(&header.path_bytes());
             Err(ArchiveError::Refused { path, reason })
         };
         match header.entry_type().as_byte() {

@@ -3,15 +3,19 @@
 //! `decoded/<digest of the blob>.<form>` gets its name when it is complete, and then a record of how the system describes it,
 //! `<name>.json`. Only what is still described so is used: what was touched, cut, copied or left by a kill is made
 //! again. Two processes that want the same form make it once. In a store that cannot be written, forms are files
-//! without a name.
+//! without a name, and so they are where it is not believed.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{Store, StoreError, create_dir, maintain, partial, remove};
+use super::{Store, StoreError, create_dir, maintain, partial};
 use crate::manifest::Digest;
+use crate::ownership;
 use crate::stamp::{Stamp, read_record, write_record};
+
+/// Folder of the store.
+pub(super) const FOLDER: &str = "decoded";
 
 /// What a blob was decoded to. The number grows when the same blob would give other bytes, or would be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +36,7 @@ impl Form {
         match self {
             Self::Tar => "tar-1",
             Self::DebData => "deb-1",
-            Self::Disk => "disk-1",
+            Self::Disk => "disk-2",
         }
     }
 }
@@ -60,6 +64,9 @@ impl Store {
     /// Only for blobs whose digest was proven: that is what the name says.
     pub(crate) fn decoded(&self, blob: &Digest, form: Form) -> std::io::Result<Decoded> {
         let target = self.form(blob, form);
+        if !self.is_believed() {
+            return Spool::unnamed().map(Decoded::Missing);
+        }
         if let Some(file) = intact(&target) {
             return Ok(Decoded::Found(file));
         }
@@ -76,13 +83,13 @@ impl Store {
 
     /// Where the decoded form of a blob stands, or would stand.
     pub fn form(&self, blob: &Digest, form: Form) -> PathBuf {
-        self.root.join("decoded").join(format!("{}.{}", blob.hex(), form.name()))
+        self.root.join(FOLDER).join(format!("{}.{}", blob.hex(), form.name()))
     }
 
     fn start(&self, target: &Path) -> Result<(File, PathBuf), StoreError> {
         let name = target.file_name().unwrap_or_default();
         let path = self.root.join("partial").join(name);
-        [self.root.join("partial"), self.root.join("decoded")].iter().try_for_each(|folder| create_dir(folder))?;
+        [self.root.join("partial"), self.root.join(FOLDER)].iter().try_for_each(|folder| create_dir(folder))?;
         let write = |source| StoreError::Write { path: path.clone(), source };
         let file = partial::lock(&path).map_err(write)?;
         // Of an empty file this would have ext4 write all of it when it is closed.
@@ -115,7 +122,7 @@ impl Spool {
         if let Some((path, target)) = self.names.take()
             && publish(&file, &path, &target).is_err()
         {
-            let _gone = std::fs::remove_file(path);
+            let _gone = [path, target].map(std::fs::remove_file);
         }
         Ok(file)
     }
@@ -149,18 +156,13 @@ fn record(target: &Path) -> PathBuf {
 /// The file, if it is as it was when it was made.
 fn intact(target: &Path) -> Option<File> {
     let stamp: Stamp = serde_json::from_slice(&read_record(&record(target))?).ok()?;
-    let file = File::open(target).ok()?;
-    (Stamp::of(&file).ok()? == Some(stamp)).then_some(file)
-}
-
-/// Takes all decoded forms out.
-pub(super) fn drop_all(store: &Store) -> Result<(), StoreError> {
-    maintain::files(store.root.join("decoded"))?.iter().try_for_each(|path| remove(path))
+    let file = ownership::open(target).ok()?;
+    (Stamp::of_private(&file, target)? == stamp).then_some(file)
 }
 
 /// Files of decoded forms whose blob is not among those kept, or that no bake would use any more.
 pub(super) fn needless(store: &Store, keep: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, StoreError> {
-    let mut paths = maintain::files(store.root.join("decoded"))?;
+    let mut paths = maintain::files(store.root.join(FOLDER))?;
     paths.retain(|path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let (hex, form) = name.strip_suffix(".json").unwrap_or(name).split_once('.').unwrap_or_default();

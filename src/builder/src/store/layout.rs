@@ -2,12 +2,13 @@
 //! tools find them (OCI image specification 1.1, image layout).
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::io::BufReader;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Store, StoreError, create_dir};
 use crate::manifest::Digest;
+use crate::ownership;
 use crate::proof::oci::Descriptor;
 use crate::publish::write_file;
 
@@ -46,10 +47,11 @@ fn change(store: &Store, change: impl FnOnce(&mut Vec<Descriptor>)) -> Result<()
     create_dir(&store.root)?;
     let path = store.root.join(INDEX);
     let write = |source| StoreError::Write { path: path.clone(), source };
-    let lock = File::options().create(true).append(true).open(store.root.join("index.lock")).map_err(write)?;
+    let lock = ownership::open_or_make(&store.root.join("index.lock")).map_err(write)?;
     lock.lock().map_err(write)?;
     // What cannot be read is made anew: it only lists what is in the store.
-    let old = std::fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Index>(&text).ok());
+    let old =
+        ownership::open(&path).ok().and_then(|file| serde_json::from_reader::<_, Index>(BufReader::new(file)).ok());
     let mut images = old.map(|index| index.manifests).unwrap_or_default();
     change(&mut images);
     images.sort_by(|a, b| a.annotations.get(NAME).cmp(&b.annotations.get(NAME)));

@@ -1,14 +1,15 @@
 //! Checking a whole store, and taking out what nobody needs.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use crate::manifest::Digest;
+use crate::ownership;
 use crate::parallel::for_each;
+use crate::prove::VERDICTS;
 use crate::record;
 
 use super::{Store, StoreError, decoded, remove, seen};
@@ -18,7 +19,7 @@ use super::{Store, StoreError, decoded, remove, seen};
 pub struct Corrupt {
     /// Where it was.
     pub path: PathBuf,
-    /// Digest of what was in it; `None` where the name is no digest at all.
+    /// Digest of what was in it; `None` where that is no regular file, or the name no digest.
     pub found: Option<Digest>,
 }
 
@@ -32,15 +33,21 @@ pub struct Garbage {
 }
 
 pub(super) fn verify(store: &Store, threads: NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
-    decoded::drop_all(store)?;
-    seen::forget(store)?;
+    for folder in [decoded::FOLDER, seen::FOLDER, record::FOLDER, VERDICTS] {
+        files(store.root.join(folder))?.iter().try_for_each(|path| remove(path))?;
+    }
     let blobs = blobs(store)?;
     let count = blobs.len() as u64;
     let results = for_each(blobs, threads, |(path, name)| {
-        let found = match name {
-            Some(name) => {
-                let read = |source| StoreError::Read { path: path.clone(), source };
-                let (found, _) = name.of_stream(File::open(&path).map_err(read)?).map_err(read)?;
+        let read = |source| StoreError::Read { path: path.clone(), source };
+        let file = match ownership::open(&path) {
+            // A link or a pipe in place of a blob.
+            Err(_) if path.symlink_metadata().is_ok_and(|meta| !meta.is_file()) => None,
+            opened => Some(opened.map_err(read)?),
+        };
+        let found = match name.zip(file) {
+            Some((name, file)) => {
+                let (found, _) = name.of_stream(file).map_err(read)?;
                 if found == name {
                     return Ok(None);
                 }
@@ -62,6 +69,8 @@ pub(super) fn collect(store: &Store, keep: &BTreeSet<Digest>, dry_run: bool) -> 
     let forms = decoded::needless(store, |hex| kept.contains(hex))?;
     let mut garbage = Garbage::default();
     let needless = needless.into_iter().chain(forms).chain(seen::stale(store)?).chain(record::stale(store));
+    // A verdict takes less time to find again than whoever asks which manifest it is of.
+    let needless = needless.chain(files(store.root.join(VERDICTS))?);
     for path in needless.chain(files(store.root.join("partial"))?) {
         let len = std::fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
         if !dry_run {

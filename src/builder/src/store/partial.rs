@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use crate::manifest::{Digest, Hasher};
+use crate::ownership;
 
 use super::{Store, StoreError, create_dir};
 
@@ -100,11 +101,11 @@ impl Partial {
     }
 }
 
-/// Opens the file and waits for its lock. Whoever had the lock before may have renamed or removed the file meanwhile: then
+/// Opens the file, which nobody else may be able to write, and waits for its lock. Whoever had the lock before may have renamed or removed the file meanwhile: then
 /// the lock is on something that nobody will find again, and a new file is made.
 pub(super) fn lock(path: &std::path::Path) -> std::io::Result<File> {
     loop {
-        let file = File::options().create(true).truncate(false).read(true).write(true).open(path)?;
+        let file = ownership::open_or_make(path)?;
         file.lock()?;
         let ours = file.metadata()?;
         match std::fs::symlink_metadata(path) {

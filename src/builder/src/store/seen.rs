@@ -10,9 +10,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Store, StoreError, maintain, remove};
+use super::{Store, StoreError, maintain};
 use crate::manifest::Digest;
+use crate::ownership;
 use crate::stamp::{Stamp, read_record, write_record};
+
+/// Folder of the store.
+pub(super) const FOLDER: &str = "seen";
 
 /// Files of fewer bytes are hashed faster than their record is read.
 const WORTH: u64 = 256 << 10;
@@ -27,9 +31,10 @@ struct Record {
 
 impl Store {
     /// The digest of `file`, open at its start and left there, with the algorithm of `like`, and its length in bytes. The
-    /// file is read only if it was not hashed before or has changed since.
+    /// file is read unless it is private, was hashed before and has not changed since.
     pub fn digest(&self, path: &Path, mut file: &File, like: &Digest) -> io::Result<(Digest, u64)> {
-        let before = Stamp::of(file)?.filter(|stamp| stamp.len >= WORTH);
+        let private = || Stamp::of_private(file, path).filter(|stamp| stamp.len >= WORTH);
+        let before = if self.is_believed() { private() } else { None };
         if let Some(found) = before.as_ref().and_then(|stamp| self.recall(stamp, like)) {
             return Ok(found);
         }
@@ -46,7 +51,8 @@ impl Store {
 
     /// Notes that `file`, which nobody else writes, was hashed while it was written.
     pub(super) fn note_own(&self, path: &Path, file: &File, digest: Digest) {
-        if let Ok(Some(stamp)) = Stamp::settle(file)
+        if self.is_believed()
+            && let Ok(Some(stamp)) = Stamp::settle(file)
             && stamp.len >= WORTH
         {
             self.note(path, stamp, digest);
@@ -66,22 +72,17 @@ impl Store {
     }
 
     fn record(&self, stamp: &Stamp) -> PathBuf {
-        self.root.join("seen").join(format!("{:x}-{:x}", stamp.device, stamp.inode))
+        self.root.join(FOLDER).join(format!("{:x}-{:x}", stamp.device, stamp.inode))
     }
-}
-
-/// Forgets every file, so that all are hashed again.
-pub(super) fn forget(store: &Store) -> Result<(), StoreError> {
-    maintain::files(store.root.join("seen"))?.iter().try_for_each(|path| remove(path))
 }
 
 /// Records of files that are gone or have changed.
 pub(super) fn stale(store: &Store) -> Result<Vec<PathBuf>, StoreError> {
-    let mut records = maintain::files(store.root.join("seen"))?;
+    let mut records = maintain::files(store.root.join(FOLDER))?;
     records.retain(|record| {
         let record = read_record(record).and_then(|text| serde_json::from_slice::<Record>(&text).ok());
-        let holds = |record: &Record| File::open(&record.path).and_then(|file| Stamp::of(&file)).ok().flatten();
-        record.is_none_or(|record| holds(&record).as_ref() != Some(&record.stamp))
+        let found = |path: &Path| Stamp::of_private(&ownership::open(path).ok()?, path);
+        record.is_none_or(|record| found(&record.path).as_ref() != Some(&record.stamp))
     });
     Ok(records)
 }
@@ -119,7 +120,7 @@ mod tests {
         File::options().write(true).open(&path).unwrap().write_all_at(b"x", 5).unwrap();
         assert_ne!(store.digest(&path, &file, &digest).unwrap().0, digest);
         assert_eq!(stale(&store).unwrap(), std::slice::from_ref(record));
-        forget(&store).unwrap();
+        store.verify(std::num::NonZeroUsize::MIN).unwrap();
         assert!(!record.exists());
     }
 

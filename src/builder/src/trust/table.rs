@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::item::{Item, day};
+use crate::escape;
 
 /// What stands in the README before the generated part.
 const MARK: &str = "<!-- Below: vmbake trust show -->\n";
@@ -17,8 +18,8 @@ pub fn table(name: &str, urls: &[String], items: &[Item]) -> String {
     text.push_str("\n| What | Fingerprint | Owner | From | Until |\n|---|---|---|---|---|\n");
     for item in items {
         let (from, until) = (day(item.from).unwrap_or_default(), day(item.until).unwrap_or_default());
-        let owner = item.owner.replace('|', "\\|").replace('<', "\\<");
-        let _ = writeln!(text, "| {} | `{}` | {owner} | {from} | {until} |", item.kind, item.id);
+        let owner = escape::line(&item.owner).replace('|', "\\|").replace('<', "\\<");
+        let _ = writeln!(text, "| {} | `{}` | {owner} | {from} | {until} |", item.kind, escape::line(&item.id));
     }
     text
 }

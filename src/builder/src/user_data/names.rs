@@ -1,7 +1,6 @@
 //! Names of settings: which there are, which are near a wrong one, and which values can be written down.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use vmbake_firstboot::env;
 use vmbake_firstboot::plan::{Content, Format, Plan};
@@ -63,11 +62,8 @@ pub(super) fn unwritable(plan: &Plan, settings: &BTreeMap<String, String>) -> Ve
         let lines = several.contains(name);
         let expected = if value.chars().any(|other| other.is_control() && !(lines && other == '\n')) {
             if lines { "lines without control characters" } else { "one line without control characters" }
-        } else if env::parse(Path::new(name), env::render([(name.as_str(), value.as_str())]).as_bytes()).is_err() {
-            // Names and quotes are right, so that only this is left.
-            "a value of at most 128 KiB"
         } else {
-            return None;
+            env::unfit(value)?
         };
         Some(Problem::Text { name: name.clone(), expected })
     };

@@ -37,7 +37,14 @@ fn it_is_as_large_as_asked_and_on_top_of_the_image() {
         fs::copy(anonymous.file("disk"), &copy).unwrap();
         drop(anonymous);
         let name = format!("{i}.qcow2");
-        drop(lab.machine(&[&[image.as_str(), "--disk", &name], args].concat()));
+        let kept = lab.machine(&[&[image.as_str(), "--disk", &name], args].concat());
+        let backing = &kept.node("disk")["backing"];
+        assert_eq!(
+            (&backing["driver"], backing.get("backing")),
+            (&format.into(), (format == "qcow2").then_some(&Value::Null))
+        );
+        drop(kept);
+        assert_eq!(std::os::unix::fs::MetadataExt::mode(&lab.path(&name).metadata().unwrap()) & 0o777, 0o600);
         for disk in [&copy, &lab.path(&name)] {
             let info = info(disk);
             assert_eq!((&info["format"], info["virtual-size"].as_u64()), (&"qcow2".into(), Some(size)));

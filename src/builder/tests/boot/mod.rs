@@ -102,12 +102,17 @@ impl Machine {
         machine
     }
 
-    /// What qemu has opened as the disk `node`.
-    fn file(&self, node: &str) -> PathBuf {
+    /// What qemu was told of the disk `node`.
+    fn node(&self, node: &str) -> Value {
         let arguments = fs::read(format!("/proc/{}/cmdline", self.0.id())).unwrap();
         let mut nodes =
             arguments.split(|byte| *byte == 0).filter_map(|text| serde_json::from_slice::<Value>(text).ok());
-        let node = nodes.find(|found| found["node-name"] == node).unwrap();
+        nodes.find(|found| found["node-name"] == node).unwrap()
+    }
+
+    /// What qemu has opened as the disk `node`.
+    fn file(&self, node: &str) -> PathBuf {
+        let node = self.node(node);
         let name = node["file"]["filename"].as_str().unwrap();
         PathBuf::from(name.replace("self", &self.0.id().to_string()))
     }

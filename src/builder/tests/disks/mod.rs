@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use crate::tools::have;
 
+mod answers;
 mod boot;
+mod damaged;
 mod queries;
 mod tables;
 

@@ -104,14 +104,13 @@ fn every_query_names_the_file_and_a_command() {
         assert_eq!(error, format!("{file}: cannot be compared"));
         assert!(text.starts_with("qcow2") || hint.contains(command), "{hint}");
     }
-    // Its table of clusters leads out of the file: the reason comes below.
+    // Its table of clusters leads out of the file.
     qemu(&["convert -O qcow2 disk.raw torn.qcow2"]);
     let table = u64::from_be_bytes(fs::read(lab.path("torn.qcow2")).unwrap()[40..48].try_into().unwrap());
     put(&lab.path("torn.qcow2"), usize::try_from(table).unwrap(), &(1u64 << 63 | 1 << 40).to_be_bytes());
     let output = lab.vmbake(&["inspect", "torn.qcow2"]);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("error: torn.qcow2: cannot read the disk\n"), "{said}");
-    assert!(said.contains("torn.qcow2: corrupt qcow2 image: "), "{said}");
+    assert!(said.starts_with("error: torn.qcow2: corrupt qcow2 image: "), "{said}");
     let (error, _) = lab.refuses(&["cat", "disk.raw", "/absent"]);
     assert!(error.starts_with("disk.raw: /absent"), "{error}");
     assert!(lab.refuses(&["cat", "disk.raw", "/etc"]).0.starts_with("disk.raw: /etc: is a directory"));

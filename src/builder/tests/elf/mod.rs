@@ -5,3 +5,4 @@ mod reader;
 mod programs;
 mod loader;
 mod ldcache;
+mod go;

@@ -97,7 +97,7 @@ impl Machine {
         for (name, address) in ["NSTANCE_SERVER_REGISTRATION_ADDR", "NSTANCE_SERVER_AGENT_ADDR"].iter().zip(server()) {
             user_data.entry((*name).to_owned()).or_insert_with(|| address.clone());
         }
-        let lines = user_data.iter().map(|(name, value)| format!("{name}='{}'\n", value.replace('\'', r"'\''")));
+        let lines = user_data.iter().map(|(name, value)| format!("{name}='{}'\n", value.replace('\'', r#"'"'"'"#)));
         put(&root, USER_DATA, &lines.collect::<String>());
         Self { root, program: program(arch) }
     }

@@ -8,11 +8,12 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use vmbake::bake::{BakeError, Request, bake_all};
+use vmbake::manifest::Digest;
 use vmbake::publish::PublishError;
 use vmbake::store::Store;
 use vmbake_disk::image::Format;
 
-use super::bakery::{bake, can_bake, qcow2_base, request};
+use super::bakery::{TOOL, bake, can_bake, pack, qcow2_base, request};
 
 const RAW: &str = "tools.o.amd64.raw";
 const QCOW2: &str = "tools.o.amd64.qcow2";
@@ -51,9 +52,10 @@ fn files(folder: &Path) -> Vec<(String, u64, (i64, i64))> {
 /// A store in `root` with what was downloaded for `request` alone.
 fn blobs_of(request: &Request, root: &Path) -> Store {
     let store = Store::open(Some(root.to_owned())).unwrap();
-    fs::create_dir_all(root).unwrap();
-    let blobs = [request.store.root().join("blobs"), root.join("blobs")];
-    assert!(Command::new("cp").arg("-r").args(&blobs).status().unwrap().success());
+    for blob in [TOOL, &pack()] {
+        assert!(request.store.blob(&Digest::of(blob)).unwrap().is_some());
+        store.insert(blob).unwrap();
+    }
     store
 }
 
@@ -87,7 +89,7 @@ fn vmbake(request: &Request, limit: &str, what: &[&str]) -> Output {
         ("--base", request.base.as_ref().unwrap().as_path()),
         ("--layers", request.layers.as_ref().unwrap()),
         ("--store", request.store.root()),
-        ("--sources", &request.store.root().with_file_name("sources.json")),
+        ("--sources", &request.manifest.with_file_name("sources.json")),
         ("--out", &request.out),
     ] {
         command.arg(option).arg(path);

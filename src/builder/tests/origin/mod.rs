@@ -1,11 +1,13 @@
 //! Where the paths of an image came from, how two images differ, and what a store keeps for the next one: small images are
 //! baked, changed and asked, as an ordinary user.
 
-mod image;
+pub mod image;
 pub mod bakery;
 mod explain;
+mod poison;
 mod rebake;
 mod diff;
 mod decoded;
 mod again;
+mod attacks;
 mod bases;

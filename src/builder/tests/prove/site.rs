@@ -118,6 +118,6 @@ impl Site {
         let manifest = Self::parse(manifest);
         let mut each = self.with(|prover| prover.each(manifest.content()));
         let found = each.iter().position(|(found, _)| found == name).unwrap();
-        each.swap_remove(found).1.map_err(|error| vmbake::progress::chain(&error))
+        each.swap_remove(found).1.map_err(|error| vmbake::escape::chain(&error))
     }
 }

@@ -10,7 +10,7 @@ fn vmbake(arguments: &[&str]) -> Output {
 fn the_document_goes_to_stdout_and_the_table_to_stderr() {
     let files = Files::new();
     let lines = LEAST.map(|(name, value)| format!("{name}={value}\n")).concat();
-    let path = files.put("env", lines + "INSTANCE_ID=other # what an option says counts more\n");
+    let path = files.put("env", lines + "# What an option says counts more.\nINSTANCE_ID=other\n");
     let arguments =
         ["--kind", "knc", "--env", path.to_str().unwrap(), "--set", "INSTANCE_ID=knc-7", "--provider", "aws"];
     let output = vmbake(&arguments);

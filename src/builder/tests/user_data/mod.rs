@@ -112,7 +112,7 @@ write_files:
     {KEY} two'
     INSTANCE_ID='knc-1'
     NETSY_BUCKET='demo-netsy'
-    NETSY_SECRET_ACCESS_KEY='it'\\''s $HOME'
+    NETSY_SECRET_ACCESS_KEY='it'\"'\"'s $HOME'
     NSTANCE_CA_CERT='{}
     NSTANCE_SERVER_AGENT_ADDR='10.0.2.2:8993'
     NSTANCE_SERVER_REGISTRATION_ADDR='[fd00::2]:8992'
@@ -201,9 +201,17 @@ fn what_a_machine_would_refuse_is_refused_here() {
 #[test]
 fn values_that_could_break_out_are_refused_by_name_alone() {
     let long = "s3cret".repeat(22_000);
-    for value in
-        ["s3cret\nX=1", "s3cret\r", "s3cret\0", "s3cret\t", "s3cret\u{1b}[2J", "s3cret\u{7f}", "s3cret\u{85}", &long]
-    {
+    for value in [
+        "s3cret\nX=1",
+        "s3cret\r",
+        "s3cret\0",
+        "s3cret\t",
+        "s3cret\u{1b}[2J",
+        "s3cret\u{7f}",
+        "s3cret\u{85}",
+        "s3cret\u{fffe}",
+        &long,
+    ] {
         let said = refusal(&request(with(&[("NETSY_SECRET_ACCESS_KEY", value)])));
         assert!(said.contains("\n  NETSY_SECRET_ACCESS_KEY: expected "), "{said}");
         assert!(!said.contains("s3cret"), "{said}");
@@ -374,7 +382,7 @@ fn user_data_is_smaller_than_a_script_that_downloads() {
     let files = Files::new();
     let settings = with(&[]);
     let pairs = settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let script = script.replace("@env@\n", &env::render(pairs)).replace("@nonce@", TOKEN);
+    let script = script.replace("@env@\n", &env::render(pairs).unwrap()).replace("@nonce@", TOKEN);
     let nonce = Some(files.put("nonce", TOKEN));
     let ours = try_render(&Request { nonce, ..request(settings.clone()) }).unwrap().sizes;
     let own = |total: usize| total - ours.settings - ours.nonce;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use mkext4::spec::inode::FileType;
 
 use super::directory::Directory;
+use super::error::REBUILD;
 use super::inline::{self, Piece};
 use super::inodes::{I_BLOCK_LEN, Node};
 use super::mapping::{self, Budget, Run};
@@ -16,6 +17,8 @@ use super::{Place, ReadError};
 const MAX_READ: u64 = 1 << 20;
 /// Unwanted bytes that are read along rather than starting another read.
 const MAX_GAP: u64 = 64 << 10;
+/// Most names that are read. The root of a Debian system has 100,000 at most.
+const MAX_NAMES: usize = 2_000_000;
 /// Most blocks of a file, whose numbers have 32 bits.
 const MAX_FILE: u64 = 1 << 32;
 
@@ -47,9 +50,16 @@ pub(super) enum Scope {
     Nodes,
 }
 
-/// Why a block is read.
+/// Blocks that are read, and why.
+struct Want {
+    block: u64,
+    len: u64,
+    purpose: Purpose,
+}
+
+/// Why blocks are read.
 enum Purpose {
-    /// Block `logical` of the directory at this position of the node list.
+    /// Blocks from `logical` on of the directory at this position of the node list.
     Directory { index: usize, logical: u64 },
     /// The target of the link at this position.
     Symlink { index: usize },
@@ -57,10 +67,16 @@ enum Purpose {
     Xattrs { index: usize, users: u32 },
 }
 
-/// Reads what is needed to build a tree. No more blocks are read than the volume has, whatever inodes claim.
-pub(super) fn read(volume: &Super<'_>, nodes: &[Node], scope: Scope) -> Result<Contents, ReadError> {
+/// Reads what is needed to build a tree. No more blocks are read than the volume has, whatever inodes claim: `budget` is one for
+/// all nodes of the tree.
+pub(super) fn read(
+    volume: &Super<'_>,
+    nodes: &[Node],
+    scope: Scope,
+    budget: &mut Budget,
+) -> Result<Contents, ReadError> {
     let mut contents = Contents { of: Vec::with_capacity(nodes.len()), xattrs: BTreeMap::new() };
-    let mut wanted = Wanted { volume, budget: Budget::of(volume), blocks: Vec::new() };
+    let mut wanted = Wanted { volume, budget, directory_blocks: 0, wants: Vec::new() };
     let mut users: BTreeMap<u64, (usize, u32)> = BTreeMap::new();
     for (index, node) in nodes.iter().enumerate() {
         contents.of.push(match node.kind {
@@ -71,12 +87,22 @@ pub(super) fn read(volume: &Super<'_>, nodes: &[Node], scope: Scope) -> Result<C
             users.entry(node.xattr_block).or_insert((index, 0)).1 += 1;
         }
     }
-    let mut wanted = wanted.blocks;
-    wanted.extend(users.into_iter().map(|(block, (index, users))| (block, Purpose::Xattrs { index, users })));
-    wanted.sort_by_key(|(block, _)| *block);
-    read_each(volume, &wanted, |block, purpose, bytes| match purpose {
+    if scope == Scope::Whole {
+        wanted.budget.check_claims()?;
+    }
+    let mut wants = wanted.wants;
+    let xattrs = |(block, (index, users))| Want { block, len: 1, purpose: Purpose::Xattrs { index, users } };
+    wants.extend(users.into_iter().map(xattrs));
+    wants.sort_by_key(|want| want.block);
+    let mut names = 0;
+    read_each(volume, &wants, |want, block, bytes| match &want.purpose {
         Purpose::Directory { index, logical } => match &mut contents.of[*index] {
-            Content::Directory(directory) => directory.add_block(volume, &nodes[*index], *logical, block, bytes),
+            Content::Directory(directory) => {
+                names -= directory.entries.len();
+                directory.add_block(volume, &nodes[*index], logical + (block - want.block), block, bytes)?;
+                names += directory.entries.len();
+                check_names(&nodes[*index], names)
+            }
             _ => Ok(()),
         },
         Purpose::Symlink { index } => {
@@ -97,8 +123,10 @@ pub(super) fn read(volume: &Super<'_>, nodes: &[Node], scope: Scope) -> Result<C
 /// The list of blocks to be read.
 struct Wanted<'a> {
     volume: &'a Super<'a>,
-    budget: Budget,
-    blocks: Vec<(u64, Purpose)>,
+    budget: &'a mut Budget,
+    /// Blocks of directories so far.
+    directory_blocks: u64,
+    wants: Vec<Want>,
 }
 
 impl Wanted<'_> {
@@ -112,7 +140,7 @@ impl Wanted<'_> {
             FileType::Regular if node.size > MAX_FILE * self.volume.block => {
                 Err(ReadError::corrupt(place, format!("file of {} bytes", node.size)))
             }
-            FileType::Regular => mapping::read(self.volume, node, &mut self.budget).map(Content::File),
+            FileType::Regular => mapping::read(self.volume, node, self.budget).map(Content::File),
             FileType::Symlink if node.has_inline_data() => {
                 let bytes = inline::bytes(self.volume, node)?.concat();
                 target(node, &bytes).map(Content::Symlink)
@@ -122,10 +150,10 @@ impl Wanted<'_> {
                 target(node, &node.i_block[..len]).map(Content::Symlink)
             }
             FileType::Symlink => {
-                let runs = mapping::read(self.volume, node, &mut self.budget)?;
+                let runs = mapping::read(self.volume, node, self.budget)?;
                 match runs.first() {
                     Some(run) if run.logical == 0 && run.written && node.size < self.volume.block => {
-                        self.blocks.push((run.physical, Purpose::Symlink { index }));
+                        self.wants.push(Want { block: run.physical, len: 1, purpose: Purpose::Symlink { index } });
                         Ok(Content::Symlink(Vec::new()))
                     }
                     _ => Err(ReadError::corrupt(place, format!("link target of {} bytes without block", node.size))),
@@ -139,20 +167,21 @@ impl Wanted<'_> {
         let place = Place::Inode(node.number);
         let block = self.volume.block;
         let blocks = node.size / block;
-        let most = self.volume.info.blocks.saturating_sub(self.blocks.len() as u64);
+        let most = self.volume.info.blocks.saturating_sub(self.directory_blocks);
         if !node.size.is_multiple_of(block) || blocks == 0 || blocks > most {
             return Err(ReadError::corrupt(place, format!("directory of {} bytes", node.size)));
         }
         let mut covered = 0;
-        for run in mapping::read(self.volume, node, &mut self.budget)?.iter().take_while(|run| run.logical < blocks) {
+        for run in mapping::read(self.volume, node, self.budget)?.iter().take_while(|run| run.logical < blocks) {
             if run.logical != covered || !run.written {
                 break;
             }
             let len = run.len.min(blocks - covered);
-            let block = |at| (run.physical + at, Purpose::Directory { index, logical: run.logical + at });
-            self.blocks.extend((0..len).map(block));
+            let purpose = Purpose::Directory { index, logical: run.logical };
+            self.wants.push(Want { block: run.physical, len, purpose });
             covered += len;
         }
+        self.directory_blocks += covered;
         if covered != blocks {
             return Err(ReadError::corrupt(place, format!("hole at block {covered} of the directory")));
         }
@@ -184,22 +213,33 @@ fn xattr_block(
     Ok(found.xattrs)
 }
 
-/// Hands out the wanted blocks, which must be sorted; those that are close together are read at once.
-fn read_each<P>(
+fn check_names(node: &Node, names: usize) -> Result<(), ReadError> {
+    if names > MAX_NAMES {
+        let feature = format!("more than {MAX_NAMES} names");
+        return Err(ReadError::unsupported(Place::Inode(node.number), feature, REBUILD));
+    }
+    Ok(())
+}
+
+/// Hands out the blocks of the wants, which must be sorted; those that are close together are read at once.
+fn read_each(
     volume: &Super<'_>,
-    wanted: &[(u64, P)],
-    mut each: impl FnMut(u64, &P, &[u8]) -> Result<(), ReadError>,
+    wants: &[Want],
+    mut each: impl FnMut(&Want, u64, &[u8]) -> Result<(), ReadError>,
 ) -> Result<(), ReadError> {
     let (max_gap, max_read) = (MAX_GAP / volume.block, MAX_READ / volume.block);
     let mut buf = Vec::new();
-    let mut rest = wanted;
-    while let Some((first, _)) = rest.first() {
-        let (mut count, mut last) = (0, *first);
-        while let Some((block, _)) = rest.get(count) {
-            if block - last > max_gap || block - first >= max_read {
-                break;
-            }
-            (count, last) = (count + 1, *block);
+    let blocks = wants.iter().flat_map(|want| (0..want.len).map(move |at| (want.block.saturating_add(at), want)));
+    let mut blocks = blocks.peekable();
+    let mut batch = Vec::new();
+    while let Some((first, want)) = blocks.next() {
+        let mut last = first;
+        batch.push((first, want));
+        // Where files may share blocks, the next want may begin before.
+        let is_near = |last, block| block >= last && block - last <= max_gap && block - first < max_read;
+        while let Some((block, want)) = blocks.next_if(|(block, _)| is_near(last, *block)) {
+            last = block;
+            batch.push((block, want));
         }
         if last >= volume.info.blocks {
             let what = format!("refers to block {last} of {}", volume.info.blocks);
@@ -208,11 +248,10 @@ fn read_each<P>(
         let len = usize::try_from((last - first + 1) * volume.block).unwrap_or(0);
         buf.resize(len, 0);
         volume.read(&mut buf, first * volume.block)?;
-        for (block, purpose) in &rest[..count] {
+        for (block, want) in batch.drain(..) {
             let at = usize::try_from((block - first) * volume.block).unwrap_or(0);
-            each(*block, purpose, &buf[at..at + volume.block_len])?;
+            each(want, block, &buf[at..at + volume.block_len])?;
         }
-        rest = &rest[count..];
     }
     Ok(())
 }

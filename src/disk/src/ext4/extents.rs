@@ -11,7 +11,7 @@ const MAGIC: u16 = 0xf30a;
 /// Length of the header, and of each entry.
 const ENTRY: usize = 12;
 /// Deepest tree that the kernel makes (`EXT4_MAX_EXTENT_DEPTH`).
-const MAX_DEPTH: u16 = 5;
+pub(super) const MAX_DEPTH: u16 = 5;
 /// Entries that fit into `i_block`.
 const ROOT_ENTRIES: u16 = 4;
 /// Longest extent that was written (`EXT_INIT_MAX_LEN`); what is longer by it was not.

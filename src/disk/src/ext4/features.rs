@@ -68,7 +68,7 @@ const RO_COMPAT: &[Feature] = &[
     (0x800, "replica", Use::NotBase(REBUILD)),
     (0x1000, "read-only", Use::Read),
     (0x2000, "project", Use::NotBase("run `tune2fs -O ^project` on it")),
-    (0x4000, "shared_blocks", Use::Read),
+    (SHARED_BLOCKS, "shared_blocks", Use::Read),
     (0x8000, "verity", Use::NotBase(REBUILD)),
     (0x1_0000, "orphan_present", Use::NotBase(REPAIR)),
 ];
@@ -88,6 +88,7 @@ const LARGE_DIR: u32 = 0x4000;
 const INLINE_DATA: u32 = 0x8000;
 const SPARSE_SUPER: u32 = 0x1;
 const GDT_CSUM: u32 = 0x10;
+const SHARED_BLOCKS: u32 = 0x4000;
 const QUOTA: u32 = 0x100;
 const BIGALLOC: u32 = 0x200;
 const METADATA_CSUM: u32 = 0x400;
@@ -161,6 +162,11 @@ impl Features {
 
     pub(super) fn bigalloc(self) -> bool {
         self.ro_compat & BIGALLOC != 0
+    }
+
+    /// Whether files may have blocks in common.
+    pub(super) fn shared_blocks(self) -> bool {
+        self.ro_compat & SHARED_BLOCKS != 0
     }
 
     pub(super) fn metadata_csum(self) -> bool {

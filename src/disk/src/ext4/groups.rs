@@ -35,9 +35,29 @@ impl<'a> Super<'a> {
                 tables.push(table(&self, group, desc)?);
             }
         }
+        check_disjoint(&self, &tables)?;
         self.tables = tables;
         Ok(self)
     }
+}
+
+/// Refuses groups that share a part of their inode tables, which would be read for each of them.
+fn check_disjoint(volume: &Super<'_>, tables: &[Table]) -> Result<(), ReadError> {
+    let mut starts: Vec<(u64, u64)> = tables.iter().map(|table| table.block).zip(0..).collect();
+    starts.sort_unstable();
+    let len = table_blocks(volume);
+    match starts.array_windows().find(|[(one, _), (next, _)]| next - one < len) {
+        None => Ok(()),
+        Some([(_, one), (block, next)]) => {
+            let what = format!("inode table at block {block} overlaps that of block group {one}");
+            Err(ReadError::corrupt(Place::Group(*next), what))
+        }
+    }
+}
+
+/// Blocks of the inode table of a group.
+fn table_blocks(volume: &Super<'_>) -> u64 {
+    (u64::from(volume.inodes_per_group) * volume.inode_size as u64).div_ceil(volume.block)
 }
 
 /// Where block `index` of the descriptors stands, in bytes; the first of them is that of `group`.
@@ -83,8 +103,7 @@ fn table(volume: &Super<'_>, group: u64, raw: &[u8]) -> Result<Table, ReadError>
     let high = if has_high { u64::from(le32(raw, 0x28)) << 32 } else { 0 }; // bg_inode_table_hi
     let block = u64::from(le32(raw, 0x08)) | high; // bg_inode_table_lo
     let per_group = volume.inodes_per_group;
-    let table_blocks = (u64::from(per_group) * volume.inode_size as u64).div_ceil(volume.block);
-    if !volume.holds(block, table_blocks) {
+    if !volume.holds(block, table_blocks(volume)) {
         let what = format!("inode table at block {block} of {}", volume.info.blocks);
         return Err(ReadError::corrupt(place(), what));
     }

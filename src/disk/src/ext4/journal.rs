@@ -51,7 +51,9 @@ impl<'a> Journal<'a> {
         let number = volume.journal_inode;
         let missing = || ReadError::corrupt(Place::Inode(number), "the volume needs recovery, but has no journal");
         let node = inodes::read_any(volume, number)?.ok_or_else(missing)?;
-        let runs = mapping::read(volume, &node, &mut Budget::of(volume))?;
+        let mut budget = Budget::of_journal(volume);
+        let runs = mapping::read(volume, &node, &mut budget)?;
+        budget.check_claims()?;
         Ok(Self { volume, runs })
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use mkext4::spec::inode::FileType;
+
 use super::inodes::Node;
 use super::superblock::Super;
 use super::{Place, ReadError, extents, indirect};
@@ -21,30 +23,89 @@ pub(super) struct Run {
 /// How much mapping may be read: a volume whose inodes share what maps their blocks could otherwise take any time and memory.
 pub(super) struct Budget {
     /// Blocks with extents or block numbers that were read: no volume has one in two maps.
-    blocks: BTreeSet<u64>,
+    maps: BTreeSet<u64>,
+    /// How many more may be read.
+    maps_left: u64,
     /// Runs: each takes at least a block of the volume.
-    runs: u64,
+    runs_left: u64,
+    /// What was mapped, but what may have two owners.
+    claims: Vec<Claim>,
+    /// Whether files may share blocks.
+    shared: bool,
+}
+
+/// Blocks of the volume that an inode has for itself.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Claim {
+    block: u64,
+    len: u64,
+    inode: u32,
 }
 
 impl Budget {
     /// Each block of the volume may map once, and there are no more runs than blocks.
     pub(super) fn of(volume: &Super<'_>) -> Self {
-        Self { blocks: BTreeSet::new(), runs: volume.info.blocks }
+        let (most, shared) = (volume.info.blocks, volume.features.shared_blocks());
+        Self { maps: BTreeSet::new(), maps_left: most, runs_left: most, claims: Vec::new(), shared }
     }
 
+    /// The same for the journal, which shares blocks with nothing: one at many places of the log would be replayed as often.
+    pub(super) fn of_journal(volume: &Super<'_>) -> Self {
+        Self { shared: false, ..Self::of(volume) }
+    }
+
+    /// For one inode of `blocks` blocks that may be read again and again.
+    fn of_small(blocks: u64) -> Self {
+        // A block and its way to the root, for each if it must be.
+        let maps_left = blocks + u64::from(extents::MAX_DEPTH);
+        Self { maps: BTreeSet::new(), maps_left, runs_left: blocks.max(1), claims: Vec::new(), shared: false }
+    }
+
+    /// Takes a block that maps others.
     pub(super) fn take_block(&mut self, node: &Node, block: u64) -> Result<(), ReadError> {
-        match self.blocks.insert(block) {
-            true => Ok(()),
-            false => Err(ReadError::corrupt(Place::Inode(node.number), format!("block {block} maps blocks twice"))),
+        let corrupt = |what: String| Err(ReadError::corrupt(Place::Inode(node.number), what));
+        if !self.maps.insert(block) {
+            return corrupt(format!("block {block} maps blocks twice"));
         }
+        let Some(left) = self.maps_left.checked_sub(1) else {
+            return corrupt("more blocks map its content than it can have".to_owned());
+        };
+        self.maps_left = left;
+        self.claim(node, block, 1);
+        Ok(())
     }
 
     fn take_run(&mut self, node: &Node) -> Result<(), ReadError> {
-        let less = self.runs.checked_sub(1);
-        self.runs = less.ok_or_else(|| {
-            ReadError::corrupt(Place::Inode(node.number), "with those before it maps more blocks than the volume has")
+        let less = self.runs_left.checked_sub(1);
+        self.runs_left = less.ok_or_else(|| {
+            ReadError::corrupt(Place::Inode(node.number), "with those before it maps more blocks than there can be")
         })?;
         Ok(())
+    }
+
+    fn claim(&mut self, node: &Node, block: u64, len: u64) {
+        if self.shared && node.kind == FileType::Regular {
+            return;
+        }
+        match self.claims.last_mut() {
+            Some(last) if last.inode == node.number && last.block + last.len == block => last.len += len,
+            _ => self.claims.push(Claim { block, len, inode: node.number }),
+        }
+    }
+
+    /// Refuses a volume on which a block belongs to two inodes, or to one twice.
+    pub(super) fn check_claims(&mut self) -> Result<(), ReadError> {
+        self.claims.sort_unstable();
+        match self.claims.array_windows().find(|[one, next]| one.block + one.len > next.block) {
+            None => Ok(()),
+            Some([one, next]) => {
+                let what = match one.inode == next.inode {
+                    true => format!("block {} stands at two places of it", next.block),
+                    false => format!("block {} belongs to inode {} too", next.block, one.inode),
+                };
+                Err(ReadError::corrupt(Place::Inode(next.inode), what))
+            }
+        }
     }
 }
 
@@ -62,9 +123,9 @@ pub(super) fn read(volume: &Super<'_>, node: &Node, budget: &mut Budget) -> Resu
     Ok(runs.runs)
 }
 
-/// The first `len` bytes of an inode's blocks, for what is small: holes are zeros.
+/// The first `len` bytes of an inode's blocks, for what is small: holes are zeros, and no more blocks than these need may be mapped.
 pub(super) fn content(volume: &Super<'_>, node: &Node, len: u64) -> Result<Vec<u8>, ReadError> {
-    let runs = read(volume, node, &mut Budget::of(volume))?;
+    let runs = read(volume, node, &mut Budget::of_small(len.div_ceil(volume.block)))?;
     let mut all = vec![0; usize::try_from(len).unwrap_or(0)];
     for run in runs.iter().filter(|run| run.written) {
         let (at, run_len) = (run.logical * volume.block, run.len * volume.block);
@@ -105,6 +166,7 @@ impl Runs<'_> {
             self.end == run.logical && last.physical + last.len == run.physical && last.written == run.written
         });
         self.end = run.logical + run.len;
+        self.budget.claim(self.node, run.physical, run.len);
         match last {
             Some(last) => last.len += run.len,
             None => {

@@ -12,7 +12,7 @@ use super::directory::{Directory, Entry};
 use super::error::REBUILD;
 use super::inline::Piece;
 use super::inodes::{self, Node, ROOT_INODE};
-use super::mapping::Run;
+use super::mapping::{Budget, Run};
 use super::superblock::{FileSystem, Super, probe};
 use super::{LOST_FOUND, Place, ReadError, journal};
 use crate::source::{Extent, Map, ReadAt, SourceId};
@@ -22,6 +22,8 @@ pub use partial::{Reach, Want, read_some};
 
 /// Longest path that a system call takes, its end included (`PATH_MAX`). It also bounds the depth of a tree.
 const PATH_MAX: usize = 4096;
+/// Most bytes of the paths of all names: whoever lists a volume keeps them. Those of a Debian root have 6 MiB.
+const MAX_PATH_BYTES: usize = 128 << 20;
 
 /// Reads a whole volume; all nodes get `origin`, and contents refer to ranges of `source`, seen as it would be when its journal
 /// was replayed.
@@ -44,19 +46,22 @@ fn read_checked(
     let volume = Super::open(&*source)?.with_tables()?;
     let nodes = inodes::read(&volume)?;
     nodes.iter().try_for_each(check)?;
-    let contents = blocks::read(&volume, &nodes, Scope::Whole)?;
+    let contents = blocks::read(&volume, &nodes, Scope::Whole, &mut Budget::of(&volume))?;
     let info = volume.info.clone();
     let block = volume.block;
-    let tree = Join::new(&nodes, &contents).tree(source.clone(), block, origin)?;
+    let tree = Join::new(&volume, &nodes, &contents).tree(source.clone(), block, origin)?;
     Ok((info, tree))
 }
 
 /// Follows the entries from the root and notes what was reached.
 struct Join<'a> {
+    volume: &'a Super<'a>,
     nodes: &'a [Node],
     contents: &'a Contents,
     /// By position of the node: the inode in the tree once it was reached, and how many names were found.
     reached: Vec<(Option<InodeId>, u32)>,
+    /// Bytes of the paths of all names.
+    path_bytes: usize,
 }
 
 /// A directory whose entries are still to be placed.
@@ -67,8 +72,8 @@ struct Pending {
 }
 
 impl<'a> Join<'a> {
-    fn new(nodes: &'a [Node], contents: &'a Contents) -> Self {
-        Self { nodes, contents, reached: vec![(None, 0); nodes.len()] }
+    fn new(volume: &'a Super<'a>, nodes: &'a [Node], contents: &'a Contents) -> Self {
+        Self { volume, nodes, contents, reached: vec![(None, 0); nodes.len()], path_bytes: 0 }
     }
 
     fn tree(mut self, source: Arc<dyn ReadAt>, block: u64, origin: Origin) -> Result<Tree, ReadError> {
@@ -109,11 +114,15 @@ impl<'a> Join<'a> {
     }
 
     /// The node that an entry names.
-    fn child(&self, dir: &Pending, entry: &Entry, path: &[u8]) -> Result<usize, ReadError> {
+    fn child(&mut self, dir: &Pending, entry: &Entry, path: &[u8]) -> Result<usize, ReadError> {
         let place = || at(entry.inode, path);
+        let unsupported = |feature| Err(ReadError::unsupported(Place::Inode(entry.inode), feature, REBUILD));
         if path.len() >= PATH_MAX {
-            let feature = format!("path of {} bytes", path.len());
-            return Err(ReadError::unsupported(Place::Inode(entry.inode), feature, REBUILD));
+            return unsupported(format!("path of {} bytes", path.len()));
+        }
+        self.path_bytes += path.len();
+        if self.path_bytes > MAX_PATH_BYTES {
+            return unsupported(format!("names whose paths have more than {MAX_PATH_BYTES} bytes"));
         }
         let Some(index) = self.find(entry.inode) else {
             let number = self.nodes[dir.index].number;
@@ -157,6 +166,7 @@ impl<'a> Join<'a> {
         let node = &self.nodes[index];
         let mut xattrs = node.body.xattrs.clone();
         for (name, value) in self.contents.xattrs.get(&node.xattr_block).into_iter().flatten() {
+            self.volume.spend_on_attribute((name.len() + value.len()) as u64)?;
             if xattrs.insert(name.clone(), value.clone()).is_some() {
                 let what = format!("attribute {} twice", String::from_utf8_lossy(name));
                 return Err(ReadError::corrupt(Place::Inode(node.number), what));

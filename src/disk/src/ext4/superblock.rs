@@ -23,8 +23,10 @@ const MAX_LOG_CLUSTER_SIZE: u32 = 20;
 /// Length of an inode, and the first that is not reserved, before revision 1.
 const GOOD_OLD: (u16, u32) = (128, 11);
 
-/// Least bytes of attribute values in inodes that are read; of a larger volume, as many as it has.
-const MIN_VALUES: u64 = 64 << 20;
+/// Most bytes of attributes that inodes do not hold themselves, counted for each inode that has them: a million labels of SELinux.
+const MAX_ATTRIBUTES: u64 = 128 << 20;
+/// What an attribute costs beside its name and value.
+const ATTRIBUTE: u64 = 64;
 
 /// What a volume says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,8 +109,8 @@ pub(super) struct Super<'a> {
     pub(super) hidden: [u32; 4],
     /// `s_journal_inum`, 0 without one.
     pub(super) journal_inode: u32,
-    /// Bytes of attribute values in inodes that may still be read: many attributes can share one value.
-    values_left: Cell<u64>,
+    /// Bytes of attributes that may still be read: many inodes can share a block of them, and many attributes one value.
+    attributes_left: Cell<u64>,
     /// The inode tables, once their places were read.
     pub(super) tables: Vec<Table>,
 }
@@ -161,7 +163,7 @@ impl<'a> Super<'a> {
                 hidden(features.orphan_file(), 0x280), // s_orphan_file_inum
             ],
             journal_inode: hidden(features.has_journal(), 0xe0),
-            values_left: Cell::new((info.blocks * info.block_size).max(MIN_VALUES)),
+            attributes_left: Cell::new(MAX_ATTRIBUTES),
             tables: Vec::new(),
             info,
         })
@@ -180,11 +182,12 @@ impl<'a> Super<'a> {
         Ok(bytes)
     }
 
-    /// Takes the length of a value from what may still be read.
-    pub(super) fn spend_on_values(&self, len: u64) -> Result<(), ReadError> {
-        let left = self.values_left.get().checked_sub(len);
-        self.values_left
-            .set(left.ok_or_else(|| corrupt("more attribute values than the volume has bytes".to_owned()))?);
+    /// Takes an attribute of `len` bytes from what may still be read.
+    pub(super) fn spend_on_attribute(&self, len: u64) -> Result<(), ReadError> {
+        let left = self.attributes_left.get().checked_sub(len.saturating_add(ATTRIBUTE));
+        let too_many = || format!("more than {MAX_ATTRIBUTES} bytes of shared attributes");
+        let left = left.ok_or_else(|| ReadError::unsupported(Place::Superblock, too_many(), REBUILD))?;
+        self.attributes_left.set(left);
         Ok(())
     }
 

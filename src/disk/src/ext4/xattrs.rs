@@ -192,7 +192,8 @@ fn value(volume: &Super<'_>, owner: &Owner, entry: &Entry<'_>, number: u32) -> R
     if node.size != size || size > MAX_VALUE {
         return Err(corrupt(format!("value of {} bytes, expected {size}, at most {MAX_VALUE}", node.size)));
     }
-    volume.spend_on_values(size)?;
+    // Reading it costs a block at least.
+    volume.spend_on_attribute(size.max(volume.block))?;
     let value = mapping::content(volume, &node, size)?;
     let expected = csum::crc32c_raw(volume.value_seed, &value);
     // Lustre, which had the feature first, wrote no checksums, but whose value it is.

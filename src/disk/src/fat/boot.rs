@@ -89,7 +89,7 @@ impl Boot {
             require("BPB_FSVer", 42, word(42), |v| v == 0)?;
         }
         // Entries 0 and 1 of the FAT are no clusters; Linux clips a volume to its FAT as well.
-        let in_fat = (fat_entries(kind, fat_len)).saturating_sub(2);
+        let in_fat = fat_entries(kind, fat_len).saturating_sub(2);
         let tail = if is_fat32 { 64 } else { 36 };
         let signed = sector[tail + 2] == 0x29;
         Ok(Self {
@@ -97,7 +97,7 @@ impl Boot {
             cluster_size: narrow(per_cluster * sector_size),
             clusters: narrow(clusters.min(in_fat)),
             fat_offset: (reserved + active * fat_sectors) * sector_size,
-            fat_len,
+            fat_len: fat_len.min(needed_len(kind, clusters + 2)),
             root_offset: (reserved + fats * fat_sectors) * sector_size,
             root_len: root_entries * 32,
             root_cluster: is_fat32.then(|| narrow(long(44) & 0x0FFF_FFFF)),
@@ -124,6 +124,15 @@ fn fat_entries(kind: FatKind, len: u64) -> u64 {
         FatKind::Fat12 => len * 2 / 3,
         FatKind::Fat16 => len / 2,
         FatKind::Fat32 => len / 4,
+    }
+}
+
+/// Bytes that so many entries take.
+fn needed_len(kind: FatKind, entries: u64) -> u64 {
+    match kind {
+        FatKind::Fat12 => (entries * 3).div_ceil(2),
+        FatKind::Fat16 => entries * 2,
+        FatKind::Fat32 => entries * 4,
     }
 }
 

@@ -51,6 +51,11 @@ pub(super) fn parse(path: &str, bytes: &[u8], wide: bool) -> Result<(Vec<Entry>,
     Ok((entries, volume))
 }
 
+/// Whether nothing more follows what these bytes hold.
+pub(super) fn ends(bytes: &[u8]) -> bool {
+    bytes.chunks_exact(ENTRY_LEN).any(|raw| raw[0] == 0)
+}
+
 /// A label of 11 bytes without its padding; `None` where it is empty or says that there is none.
 pub(super) fn label(bytes: &[u8]) -> Option<Vec<u8>> {
     let label = trimmed(bytes);

@@ -52,12 +52,20 @@ impl ImageFile {
     /// Fills `buf` from `offset`; `what` names the structure for the error when the file ends inside it.
     pub fn read(&self, buf: &mut [u8], offset: u64, what: &'static str) -> Result<(), ImageError> {
         let len = buf.len();
-        if offset.checked_add(len as u64).is_none_or(|end| end > self.len) {
-            let expected = format!("{len} bytes inside the file of {:#x} bytes", self.len);
-            return Err(self.corrupt(what, offset, offset, expected));
-        }
+        self.require(offset, len as u64, what)?;
         let fail = |source| ImageError::Read { path: self.path.clone(), offset, len, source };
         self.file.read_exact_at(buf, offset).map_err(fail)
+    }
+
+    /// Refuses a structure that the file ends before or inside of.
+    pub fn require(&self, offset: u64, len: u64, what: &'static str) -> Result<(), ImageError> {
+        match offset.checked_add(len) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => {
+                let expected = format!("{len} bytes inside the file of {:#x} bytes", self.len);
+                Err(self.corrupt(what, offset, offset, expected))
+            }
+        }
     }
 
     /// A value that the format does not allow.
@@ -74,6 +82,11 @@ impl ImageFile {
     /// Compressed data that does not decode to a whole cluster.
     pub fn bad_cluster(&self, offset: u64, source: std::io::Error) -> ImageError {
         ImageError::Decompress { path: self.path.clone(), offset, source }
+    }
+
+    /// A disk that holds more than such a file may.
+    pub fn bomb(&self, held: u64, limit: u64) -> ImageError {
+        ImageError::Bomb { path: self.path.clone(), len: self.len, held, limit }
     }
 
     /// A file that holds something else.

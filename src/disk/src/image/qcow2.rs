@@ -1,11 +1,13 @@
 //! Reads qcow2 images, version 2 and 3, with plain, zlib, zstd and zero clusters of any size.
 //!
 //! Specification: `docs/interop/qcow2.rst` of QEMU. A guest offset is looked up in two steps: the L1 table (in memory)
-//! names L2 tables, whose entries name the clusters. L2 tables, and clusters of which only parts are asked for, are loaded when
+//! names L2 tables, whose entries name the clusters. All tables are checked when the image is opened, so that no image is good for
+//! one reader and damaged for another. L2 tables, and clusters of which only parts are asked for, are then loaded when
 //! they are needed and kept in bounded caches. Every offset of the file is checked against its length before it is used;
-//! nothing larger than the L1 table (at most 32 MiB, never more than the file) and a few clusters is allocated.
+//! nothing larger than the tables (never more than the file) and a few clusters is allocated.
 
 mod cache;
+mod check;
 mod decode;
 mod header;
 mod table;
@@ -17,12 +19,14 @@ use super::{ImageError, file::ImageFile};
 use cache::Cache;
 use decode::Decompressor;
 use header::Header;
-use table::{L2Table, Mapping, may_hold_data};
+use table::{L2Table, Mapping};
 
 /// Bytes of L2 tables that are kept: 128 GiB of disk with 64 KiB clusters.
 const L2_BUDGET: u64 = 16 << 20;
 /// Bytes of decompressed clusters that are kept: files of one directory often share clusters.
 const CLUSTER_BUDGET: u64 = 32 << 20;
+/// Most clusters of a range of data: looking at more of them each time would cost more than asking again.
+const MAX_RUN: usize = 256;
 
 /// An opened qcow2 image.
 pub struct Qcow2 {
@@ -34,6 +38,8 @@ pub struct Qcow2 {
     /// By offset and length in the file.
     clusters: Cache<(u64, u64), Vec<u8>>,
     decompressor: Decompressor,
+    /// Empty, unless somebody made the image to save space, or to waste time.
+    shared: check::Shared,
 }
 
 impl Qcow2 {
@@ -47,12 +53,13 @@ impl Qcow2 {
         Ok(magic == header::MAGIC)
     }
 
-    /// Reads the header and the L1 table.
+    /// Reads the header and checks all tables.
     pub fn open(file: ImageFile) -> Result<Self, ImageError> {
         let header = Header::read(&file)?;
         let l1 = table::read_words(&file, header.l1_table_offset, header.l1_len, "L1 table")?;
-        let cluster_size = 1 << header.cluster_bits;
+        let cluster_size = header.cluster_size();
         Ok(Self {
+            shared: check::check(&file, &header, &l1)?,
             l1,
             l2: Cache::new(L2_BUDGET, cluster_size),
             clusters: Cache::new(CLUSTER_BUDGET, cluster_size),
@@ -76,8 +83,10 @@ impl Qcow2 {
             match mapping {
                 Mapping::Zero => part.fill(0),
                 Mapping::Plain(host) => self.file.read(part, host + within, "data cluster")?,
-                // Whoever reads whole clusters does not come back for the rest of them.
-                Mapping::Compressed { offset, len } if part.len() as u64 == self.cluster_size() => {
+                // Whoever reads whole clusters does not come back for them, unless they stand elsewhere too.
+                Mapping::Compressed { offset, len }
+                    if part.len() as u64 == self.cluster_size() && !self.shared.contains(&offset) =>
+                {
                     self.decompress(offset, len, part)?;
                 }
                 Mapping::Compressed { offset, len } => {
@@ -103,15 +112,20 @@ impl Qcow2 {
             let start = offset - offset % self.l2_reach();
             let end = start.saturating_add(self.l2_reach()).min(self.len());
             if let Some(table) = self.l2_table(offset)? {
-                let skipped = index((offset - start) / self.cluster_size());
-                let entries = &table.entries[skipped..];
-                if let Some(first) = entries.iter().position(|entry| may_hold_data(*entry)) {
-                    let count = entries[first..].iter().take_while(|entry| may_hold_data(**entry)).count();
-                    let from = start + (skipped + first) as u64 * self.cluster_size();
-                    let to = from.saturating_add(count as u64 * self.cluster_size()).min(end);
-                    if from < end {
-                        return Ok(Some(from.max(offset)..to));
+                let holds = |i: usize| self.mapping(&table, i).map(|mapping| mapping != Mapping::Zero);
+                let last = index((end - start).div_ceil(self.cluster_size()));
+                let mut first = index((offset - start) / self.cluster_size());
+                while first < last && !holds(first)? {
+                    first += 1;
+                }
+                if first < last {
+                    let from = start + first as u64 * self.cluster_size();
+                    let mut count = 1;
+                    while count < MAX_RUN && first + count < last && holds(first + count)? {
+                        count += 1;
                     }
+                    let to = from.saturating_add(count as u64 * self.cluster_size()).min(end);
+                    return Ok(Some(from.max(offset)..to));
                 }
             }
             offset = end;
@@ -125,7 +139,7 @@ impl Qcow2 {
             return Ok((Mapping::Zero, most.min(self.l2_reach() - offset % self.l2_reach())));
         };
         let mut at = index(offset % self.l2_reach() / self.cluster_size());
-        let first = table::mapping(&self.file, &self.header, &table, at)?;
+        let first = self.mapping(&table, at)?;
         let mut len = self.cluster_size() - offset % self.cluster_size();
         let mut next = first;
         while len < most && at + 1 < table.entries.len() {
@@ -135,7 +149,7 @@ impl Qcow2 {
                 Mapping::Plain(host) => Mapping::Plain(host + self.cluster_size()),
                 Mapping::Compressed { .. } => break,
             };
-            if table::mapping(&self.file, &self.header, &table, at)? != next {
+            if self.mapping(&table, at)? != next {
                 break;
             }
             len += self.cluster_size();
@@ -148,13 +162,14 @@ impl Qcow2 {
         let i = offset / self.l2_reach();
         // The L1 table has an entry for each byte of the disk.
         let Some(entry) = self.l1.get(index(i)) else { return Ok(None) };
-        let at = self.header.l1_table_offset + i * 8;
+        let at = self.header.l1_entry(i);
         let Some(offset) = table::l2_offset(&self.file, &self.header, *entry, at)? else { return Ok(None) };
-        let load = || {
-            let entries = table::read_words(&self.file, offset, index(self.cluster_size() / 8), "L2 table")?;
-            Ok(L2Table { offset, entries })
-        };
-        self.l2.get(offset, load).map(Some)
+        self.l2.get(offset, || L2Table::read(&self.file, &self.header, offset)).map(Some)
+    }
+
+    /// What an entry says: whoever looks for holes and whoever reads has it from here.
+    fn mapping(&self, table: &L2Table, i: usize) -> Result<Mapping, ImageError> {
+        table::mapping(&self.file, &self.header, table, i)
     }
 
     /// Fills `cluster` with what is compressed in at most `len` bytes at `offset` of the file.
@@ -166,12 +181,11 @@ impl Qcow2 {
     }
 
     fn cluster_size(&self) -> u64 {
-        1 << self.header.cluster_bits
+        self.header.cluster_size()
     }
 
-    /// Bytes of the disk that one L2 table describes.
     fn l2_reach(&self) -> u64 {
-        self.cluster_size() * (self.cluster_size() / 8)
+        self.header.l2_reach()
     }
 }
 

@@ -1,15 +1,20 @@
 //! Finding nodes: look-ups with and without symbolic links, and the walk over all names.
 
-use super::{Inode, InodeId, Kind, MAX_SYMLINKS, ROOT, Tree, TreeError};
+use super::{Inode, InodeId, Kind, MAX_LINK_NAMES, MAX_SYMLINKS, ROOT, Tree, TreeError};
 
 /// The names of a path: what stands between slashes, without empty ones and `.`.
 pub fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
     path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".")
 }
 
-/// A path for messages.
+/// A path for messages, with `\xNN` for bytes that are no UTF-8.
 pub(super) fn show(path: &[u8]) -> String {
-    String::from_utf8_lossy(path).into_owned()
+    let mut text = String::new();
+    for chunk in path.utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text
 }
 
 /// Names with the nodes that they lead to, one after the other from the root.
@@ -64,7 +69,7 @@ impl Tree {
     fn steps<'a>(&'a self, path: &'a [u8], last: bool) -> Result<Option<Steps<'a>>, TreeError> {
         let mut todo: Vec<&[u8]> = components(path).rev().collect();
         let mut stack: Steps<'a> = Vec::new();
-        let mut links = 0;
+        let (mut links, mut names) = (0, 0);
         while let Some(name) = todo.pop() {
             if name == b".." {
                 stack.pop();
@@ -78,7 +83,8 @@ impl Tree {
             match &self.inode(id).kind {
                 Kind::Symlink(target) if last || !todo.is_empty() => {
                     links += 1;
-                    if links > MAX_SYMLINKS {
+                    names += components(target).count();
+                    if links > MAX_SYMLINKS || names > MAX_LINK_NAMES {
                         return Err(TreeError::SymlinkLoop { path: show(path) });
                     }
                     if target.starts_with(b"/") {
@@ -100,16 +106,39 @@ pub(super) fn parent_of(path: &[u8]) -> &[u8] {
     &path[..start]
 }
 
-/// An iterator over all names of a tree; see [`Tree::walk`].
+/// An iterator over all names of a tree; see [`Tree::walk`]. It holds one path and a place in each directory on it, however
+/// many names there are.
 #[derive(Debug)]
 pub struct Walk<'a> {
     tree: &'a Tree,
-    todo: Vec<(Vec<u8>, InodeId)>,
+    start: Option<InodeId>,
+    path: Vec<u8>,
+    /// The directories on the path: how long theirs is, and what is left of their entries.
+    dirs: Vec<(usize, Entries<'a>)>,
 }
+
+type Entries<'a> = std::collections::btree_map::Iter<'a, Vec<u8>, InodeId>;
 
 impl<'a> Walk<'a> {
     pub(super) fn from(tree: &'a Tree, start: InodeId) -> Self {
-        Self { tree, todo: vec![(Vec::new(), start)] }
+        Self { tree, start: Some(start), path: Vec::new(), dirs: Vec::new() }
+    }
+
+    /// The next name, whose path is `self.path` then.
+    fn step(&mut self) -> Option<InodeId> {
+        if let Some(start) = self.start.take() {
+            return Some(start);
+        }
+        loop {
+            let (len, entries) = self.dirs.last_mut()?;
+            self.path.truncate(*len);
+            if let Some((name, id)) = entries.next() {
+                self.path.push(b'/');
+                self.path.extend_from_slice(name);
+                return Some(*id);
+            }
+            self.dirs.pop();
+        }
     }
 }
 
@@ -118,11 +147,21 @@ impl<'a> Iterator for Walk<'a> {
     type Item = (Vec<u8>, InodeId, &'a Inode);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (path, id) = self.todo.pop()?;
+        let id = self.step()?;
         let inode = self.tree.inode(id);
         if let Kind::Directory(entries) = &inode.kind {
-            self.todo.extend(entries.iter().rev().map(|(name, id)| ([&path, &b"/"[..], name].concat(), *id)));
+            self.dirs.push((self.path.len(), entries.iter()));
         }
-        Some((path, id, inode))
+        Some((self.path.clone(), id, inode))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_every_byte_of_a_path() {
+        assert_eq!(show(b"/caf\xe9/\xc3\xa9\\"), "/caf\\xe9/\u{e9}\\");
     }
 }

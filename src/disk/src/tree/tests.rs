@@ -29,6 +29,13 @@ fn symlinks_are_followed_inside_the_tree_only() {
     assert_eq!(tree.real_path(b"/..", true).unwrap(), Some((Vec::new(), ROOT)));
     assert_eq!(tree.real_path(b"/lib/missing", true).unwrap(), None);
     assert!(matches!(tree.resolve(b"/loop"), Err(TreeError::SymlinkLoop { .. })));
+    for (names, is_followed) in [(512, true), (514, false)] {
+        let target = b"/usr/..".repeat((names - 2) / 2);
+        let kind = Kind::Symlink([&target[..], b"/usr/lib"].concat());
+        tree.place(b"/long", Inode { kind, ..file() }).unwrap();
+        assert_eq!(tree.resolve(b"/long/x/f").is_ok_and(|found| found == placed), is_followed, "{names}");
+    }
+    assert!(matches!(tree.resolve(b"/long/x"), Err(TreeError::SymlinkLoop { .. })));
     assert_eq!(tree.read(b"/lib/x/f", 3).unwrap(), [0; 3]);
     assert!(matches!(tree.read(b"/lib/x/f", 2), Err(TreeError::TooLarge { .. })));
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use zstd::bulk::Compressor;
 
-use super::clusters::{ClusterName, Place};
+use super::clusters::{ClusterName, ClusterSum, Place};
 use super::qcow2::{CLUSTER, MAX_COMPRESSED};
 use super::verity::{BLOCK, GROUP, Hash, Hasher};
 use super::{EarlierFile, WriteError};
@@ -71,8 +71,8 @@ pub struct Cluster {
     pub stored: Stored,
     /// What its bytes are called, where they have a name.
     pub name: Option<ClusterName>,
-    /// CRC-32 of what is stored.
-    pub crc: u32,
+    /// BLAKE3 of what is stored.
+    pub sum: ClusterSum,
 }
 
 /// A range of the disk in memory.
@@ -108,7 +108,7 @@ impl Chunk {
         for len in lens {
             let stored = stored_as(*len, packed);
             packed = stored.packed_end().unwrap_or(packed);
-            self.clusters.push(Cluster { stored, name: None, crc: 0 });
+            self.clusters.push(Cluster { stored, name: None, sum: ClusterSum::default() });
         }
     }
 
@@ -220,7 +220,7 @@ impl<'a> Worker<'a> {
         let mut packed = 0;
         for (range, Known { name, place }) in known {
             let taken = place.and_then(|place| self.take_over(place, chunk, range.clone(), packed));
-            let (stored, crc) = match taken {
+            let (stored, sum) = match taken {
                 Some(taken) => taken,
                 None => {
                     if place.is_some() && !self.job.all_is_read() {
@@ -230,7 +230,7 @@ impl<'a> Worker<'a> {
                 }
             };
             packed = stored.packed_end().unwrap_or(packed);
-            chunk.clusters.push(Cluster { stored, name, crc });
+            chunk.clusters.push(Cluster { stored, name, sum });
         }
         Ok(())
     }
@@ -250,23 +250,28 @@ impl<'a> Worker<'a> {
         chunk: &mut Chunk,
         range: Range<usize>,
         packed: usize,
-    ) -> Option<(Stored, u32)> {
+    ) -> Option<(Stored, ClusterSum)> {
         let stored = stored_as(place.len, packed);
         let part = match &stored {
-            Stored::Zero => return Some((stored, place.crc)),
-            Stored::Plain if self.job.all_is_read() => return Some((stored, place.crc)),
+            Stored::Zero => return Some((stored, place.sum)),
+            Stored::Plain if self.job.all_is_read() => return Some((stored, place.sum)),
             Stored::Plain => &mut chunk.data[range],
             Stored::Compressed(range) => &mut chunk.packed[range.clone()],
         };
         file.read_exact_at(part, place.at).ok()?;
-        (crc32fast::hash(part) == place.crc).then_some((stored, place.crc))
+        (sum(part) == place.sum).then_some((stored, place.sum))
     }
 
-    fn compress(&mut self, chunk: &mut Chunk, range: Range<usize>, packed: usize) -> Result<(Stored, u32), WriteError> {
+    fn compress(
+        &mut self,
+        chunk: &mut Chunk,
+        range: Range<usize>,
+        packed: usize,
+    ) -> Result<(Stored, ClusterSum), WriteError> {
         let offset = chunk.at + range.start as u64;
         let cluster = &chunk.data[range];
         if is_zero(cluster) {
-            return Ok((Stored::Zero, 0));
+            return Ok((Stored::Zero, ClusterSum::default()));
         }
         let whole = if cluster.len() == CLUSTER {
             cluster
@@ -279,11 +284,15 @@ impl<'a> Worker<'a> {
         let len = self.zstd.compress_to_buffer(whole, &mut chunk.packed[packed..]);
         let len = len.map_err(|source| WriteError::Compress { offset, source })?;
         if len > MAX_COMPRESSED {
-            return Ok((Stored::Plain, crc32fast::hash(cluster)));
+            return Ok((Stored::Plain, sum(cluster)));
         }
         let range = packed..packed + len;
-        Ok((Stored::Compressed(range.clone()), crc32fast::hash(&chunk.packed[range])))
+        Ok((Stored::Compressed(range.clone()), sum(&chunk.packed[range])))
     }
+}
+
+fn sum(stored: &[u8]) -> ClusterSum {
+    *blake3::hash(stored).as_bytes()
 }
 
 /// A cluster's name, and an earlier file with the place where it has it.

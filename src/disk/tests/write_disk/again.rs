@@ -146,6 +146,23 @@ fn what_is_damaged_in_the_earlier_file_is_made_again() {
 }
 
 #[test]
+fn what_has_the_same_crc_is_not_taken_over() {
+    // The polynomial of CRC-32, as its bits come: wherever it is added, the checksum stays.
+    const POLYNOMIAL: [u8; 5] = [0x41, 0x06, 0x71, 0xdb, 0x01];
+    let first = First::new();
+    let disk = make(7, text(7, 1_000_000), 5 * MIB).disk;
+    let forged = first.dir.path().join("forged");
+    let bytes = std::fs::read(&first.path).unwrap();
+    for at in [65_536 + 100, bytes.len() / 2] {
+        let mut other = bytes.clone();
+        other[at..].iter_mut().zip(POLYNOMIAL).for_each(|(byte, bits)| *byte ^= bits);
+        assert!(other != bytes && crc32fast::hash(&other) == crc32fast::hash(&bytes));
+        std::fs::write(&forged, other).unwrap();
+        first.assert_same(&disk, &File::open(&forged).unwrap(), "another cluster of the same CRC-32");
+    }
+}
+
+#[test]
 fn more_can_be_new_than_is_kept_in_memory() {
     let first = First::new();
     let file = File::open(&first.path).unwrap();

@@ -160,7 +160,7 @@ proptest! {
     #[test]
     fn twice_is_once_and_the_order_of_lines_does_not_matter(before in some(), new in some(), turn in 0_usize..6) {
         let Some(case) = Case::new() else { return Ok(()) };
-        let destination = env::render(before.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        let destination = env::render(before.iter().map(|(name, value)| (name.as_str(), value.as_str()))).unwrap();
         let mut lines: Vec<String> = new.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
         case.set(&destination);
         case.update(lines.concat().as_bytes()).unwrap();

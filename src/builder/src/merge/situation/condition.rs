@@ -3,6 +3,7 @@
 use debversion::Version;
 
 use super::Arguments;
+use crate::merge::lex::code;
 
 /// What is known about a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,10 @@ impl Truth {
 /// Whether tests joined by `&&` and `||`, from left to right, hold. `Unknown` too where a term is more than a test: it
 /// may change something.
 pub(super) fn truth(condition: &str, arguments: Arguments<'_>) -> Truth {
+    // What is searched for below must not be in quotes.
+    if code(condition).is_none_or(|code| code.hides) {
+        return Truth::Unknown;
+    }
     let mut so_far = None;
     let mut rest = condition;
     let mut and = true;

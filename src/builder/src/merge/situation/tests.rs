@@ -46,6 +46,8 @@ fn what_may_do_something_stays() {
         "if [ -e \"$(rm x)\" ] && [ \"$1\" = remove ]; then\na\nfi\n",
         "if [ \"$1\" = `rm x` ]; then\na\nfi\n",
         "if [ \"$1\" = remove ] > /x; then\na\nfi\n",
+        "if [ \"$1\" = 'remove -o $1 = upgrade -o x' ]; then\na\nelse\nb\nfi\n",
+        "if [ \"$1\" = \"x ] || [ 1 = 1 ] || [ y\" ]; then\na\nelse\nb\nfi\n",
         "case \"$3\" in\na)\nb\n;;\nesac\n",
     ] {
         assert_eq!(left(script), script);
@@ -70,6 +72,18 @@ fn scripts_that_are_not_simple_stay_as_they_are() {
         "if [ \"$1\" = remove ]; then a\nfi\n",
         "case \"$1\" in\nupgrade) a ;&\n*) b;;\nesac\n",
         "case \"$1\" in\n[u]*) a;;\nesac\n",
+        // A comment ends with its line, and quotes do not end at a backslash that stands for itself.
+        "a # \\\nb\n",
+        "a # b \\\nif [ \"$1\" = upgrade ]; then\nexit 0\nfi\n",
+        "echo 'a \\\nb'\n",
+        "if [ \"$1\" = remove ]; then\nx=\"\\\\\" '\"\nfi\n# ' ; fi ; rm x\n",
+        "if [ \"$1\" = remove ]; then\nx=\"$(a \"b\" # c)\"\nfi\n",
+        "if [ \"$1\" = remove ]; then\nx=${y:- # }\nfi\n",
+        "if [ \"$1\" = remove ]; then\na\rb\nfi\n",
+        "if [ \"$1\" = remove ]; then\na\u{2028}fi\nfi\n",
+        "a&&{\nexit 0\n}\nb\n",
+        "case \"$1\" in\n'up*') a;;\n*) b;;\nesac\n",
+        "case \"$1\" in\n\"a) b\") c;;\n*) b;;\nesac\n",
         "if [ -e /x ]; then\na\nelif [ -e /y ]; then\nb\nfi\n",
         "fi\n",
         "a\n;;\n",

@@ -92,7 +92,19 @@ impl Release {
     pub fn verify(in_release: &[u8], keyring: &Keyring, expect: &Expect<'_>) -> Result<Self, AptError> {
         let signed =
             Clearsigned::verify(in_release, keyring, expect.now).map_err(|source| AptError::Signature { source })?;
-        let fields = Fields::only(FILE, &signed.text)?;
+        let release = Self::unsigned(&signed.text, expect)?;
+        Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
+    }
+
+    /// The indexes that a text would list if it were signed. For fuzzers, whose texts nobody signs.
+    #[doc(hidden)]
+    pub fn unsigned_indexes(text: &str, expect: &Expect<'_>) -> Result<Vec<Index>, AptError> {
+        Self::unsigned(text, expect)?.indexes("main", "amd64")
+    }
+
+    /// What stands in a text, without signers.
+    fn unsigned(text: &str, expect: &Expect<'_>) -> Result<Self, AptError> {
+        let fields = Fields::only(FILE, text)?;
         check_suite(&fields, expect.suite)?;
         let date = time(&fields, "Date")?.ok_or(AptError::Missing { file: FILE.to_owned(), field: "Date" })?;
         let valid_until = time(&fields, "Valid-Until")?;
@@ -100,15 +112,7 @@ impl Release {
         let acquire_by_hash = fields.get("Acquire-By-Hash")?.is_some_and(|value| value.eq_ignore_ascii_case("yes"));
         let files = files(&fields)?;
         let suite = expect.suite.to_owned();
-        Ok(Self {
-            suite,
-            date,
-            valid_until,
-            signers: signed.signers,
-            signed: signed.signed.max(date),
-            acquire_by_hash,
-            files,
-        })
+        Ok(Self { suite, date, valid_until, signers: Vec::new(), signed: date, acquire_by_hash, files })
     }
 
     /// Fails if its `Date` is more than so many days before `now`.

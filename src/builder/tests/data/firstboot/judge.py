@@ -114,7 +114,7 @@ def variables(plan, root):
 def line(name, value, bare):
     if bare and re.fullmatch("[A-Za-z0-9_]+", value):
         return f"{name}={value}\n"
-    return f"{name}='" + value.replace("'", "'\\''") + "'\n"
+    return f"{name}='" + value.replace("'", "'\"'\"'") + "'\n"
 
 
 def environment(entries, scope):

@@ -4,6 +4,7 @@
 //! not read is sound, only reading everything tells.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Slot;
 use std::sync::Arc;
 
 use mkext4::spec::inode::FileType;
@@ -11,11 +12,13 @@ use mkext4::spec::inode::FileType;
 use super::{Join, Made, check_type};
 use crate::ext4::blocks::{self, Content, Scope};
 use crate::ext4::directory::Entry;
+use crate::ext4::error::REBUILD;
 use crate::ext4::inodes::{self, Node, ROOT_INODE};
+use crate::ext4::mapping::Budget;
 use crate::ext4::superblock::{FileSystem, Super};
 use crate::ext4::{LOST_FOUND, Place, ReadError, journal};
 use crate::source::ReadAt;
-use crate::tree::{Inode, InodeId, Kind, MAX_SYMLINKS, Origin, ROOT, Tree, components};
+use crate::tree::{Inode, InodeId, Kind, MAX_LINK_NAMES, MAX_SYMLINKS, Origin, ROOT, Tree, components};
 
 /// How much is read at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,7 @@ pub fn read_some(source: Arc<dyn ReadAt>, origin: Origin, wants: &[Want<'_>]) ->
     for want in wants {
         partial.want(want)?;
     }
+    partial.budget.check_claims()?;
     Ok((info, partial.tree))
 }
 
@@ -57,28 +61,39 @@ struct Partial<'a> {
     /// By number of the inode.
     ids: BTreeMap<u32, InodeId>,
     dirs: BTreeMap<InodeId, Dir>,
+    /// Of all nodes together.
+    budget: Budget,
+    /// Names that may still be followed: links lead through links.
+    steps_left: u32,
 }
+
+/// Most names that all paths lead through, links and what they lead to included. Debian's take some hundred.
+const MAX_STEPS: u32 = 1 << 20;
 
 /// A directory of the tree.
 struct Dir {
     number: u32,
     parent: u32,
     /// What it names, once that was read.
-    names: Option<BTreeMap<Vec<u8>, Entry>>,
+    names: Option<Names>,
 }
+
+/// The inode of each name, and the type that the entry gives it.
+type Names = BTreeMap<Vec<u8>, (u32, Option<u8>)>;
 
 impl<'a> Partial<'a> {
     fn open(volume: &'a Super<'a>, source: Arc<dyn ReadAt>, origin: Origin) -> Result<Self, ReadError> {
         let no_root = || ReadError::corrupt(Place::Inode(ROOT_INODE), "no root directory");
         let root = inodes::read_one(volume, ROOT_INODE)?.filter(|root| root.kind == FileType::Dir);
         let nodes = [root.ok_or_else(no_root)?];
-        let contents = blocks::read(volume, &nodes, Scope::Nodes)?;
-        let mut tree = Tree::new(Join::new(&nodes, &contents).metadata(0)?, origin);
+        let mut budget = Budget::of(volume);
+        let contents = blocks::read(volume, &nodes, Scope::Nodes, &mut budget)?;
+        let mut tree = Tree::new(Join::new(volume, &nodes, &contents).metadata(0)?, origin);
         let made =
             Made { source: tree.sources_mut().add(source), block: volume.block, origin: tree.inode(ROOT).origin };
         let root = Dir { number: ROOT_INODE, parent: ROOT_INODE, names: None };
         let (ids, dirs) = (BTreeMap::from([(ROOT_INODE, ROOT)]), BTreeMap::from([(ROOT, root)]));
-        Ok(Self { volume, tree, made, ids, dirs })
+        Ok(Self { volume, tree, made, ids, dirs, budget, steps_left: MAX_STEPS })
     }
 
     fn want(&mut self, want: &Want<'_>) -> Result<(), ReadError> {
@@ -101,8 +116,9 @@ impl<'a> Partial<'a> {
         let names = |path: &[u8]| components(path).map(<[u8]>::to_vec).rev().collect::<Vec<_>>();
         let mut todo = names(path);
         let mut stack = if path.starts_with(b"/") { vec![ROOT] } else { self.way(from) };
-        let mut links = 0;
+        let (mut links, mut link_names) = (0, 0);
         while let Some(name) = todo.pop() {
+            self.step()?;
             if name == b".." {
                 stack.truncate(stack.len().saturating_sub(1).max(1));
                 continue;
@@ -112,7 +128,8 @@ impl<'a> Partial<'a> {
             match &self.tree.inode(id).kind {
                 Kind::Symlink(target) => {
                     links += 1;
-                    if links > MAX_SYMLINKS {
+                    link_names += components(target).count();
+                    if links > MAX_SYMLINKS || link_names > MAX_LINK_NAMES {
                         return Ok(None);
                     }
                     if target.starts_with(b"/") {
@@ -124,6 +141,15 @@ impl<'a> Partial<'a> {
             }
         }
         Ok(stack.last().copied())
+    }
+
+    fn step(&mut self) -> Result<(), ReadError> {
+        let left = self.steps_left.checked_sub(1);
+        self.steps_left = left.ok_or_else(|| {
+            let feature = format!("symbolic links that lead through more than {MAX_STEPS} names");
+            ReadError::unsupported(Place::Inode(ROOT_INODE), feature, REBUILD)
+        })?;
+        Ok(())
     }
 
     /// The directories from the root to `dir`.
@@ -144,17 +170,16 @@ impl<'a> Partial<'a> {
         if let Some(id) = self.tree.entry(dir, name) {
             return Ok(Some(id));
         }
-        let Some(entry) = self.names(dir)?.get(name) else { return Ok(None) };
-        let (number, file_type) = (entry.inode, entry.file_type);
+        let Some((number, file_type)) = self.names(dir)?.get(name).copied() else { return Ok(None) };
         self.place(dir, name, number, file_type)
     }
 
     /// What a directory names.
-    fn names(&mut self, id: InodeId) -> Result<&BTreeMap<Vec<u8>, Entry>, ReadError> {
+    fn names(&mut self, id: InodeId) -> Result<&Names, ReadError> {
         let Some(dir) = self.dirs.get(&id) else { return Err(self.stray(id)) };
         if dir.names.is_none() {
             let (number, parent) = (dir.number, dir.parent);
-            let names = self.read_names(number, parent)?;
+            let names = read_names(self.volume, number, parent, &mut self.budget)?;
             if let Some(dir) = self.dirs.get_mut(&id) {
                 dir.names = Some(names);
             }
@@ -169,31 +194,6 @@ impl<'a> Partial<'a> {
         )
     }
 
-    fn read_names(&self, number: u32, parent: u32) -> Result<BTreeMap<Vec<u8>, Entry>, ReadError> {
-        let corrupt = |what: String| ReadError::corrupt(Place::Inode(number), what);
-        let node = self.node(number)?;
-        let contents = blocks::read(self.volume, std::slice::from_ref(&node), Scope::Names)?;
-        let Some(Content::Directory(directory)) = contents.of.into_iter().next() else {
-            return Err(corrupt("no directory".to_owned()));
-        };
-        if directory.parent != parent {
-            return Err(corrupt(format!("entry .. names inode {}, expected {parent}", directory.parent)));
-        }
-        let mut names = BTreeMap::new();
-        for entry in directory.entries {
-            let shown = String::from_utf8_lossy(&entry.name).into_owned();
-            if names.insert(entry.name.clone(), entry).is_some() {
-                return Err(corrupt(format!("name {shown:?} exists twice")));
-            }
-        }
-        Ok(names)
-    }
-
-    fn node(&self, number: u32) -> Result<Node, ReadError> {
-        let unused = || ReadError::corrupt(Place::Inode(number), "is named, but not in use");
-        inodes::read_one(self.volume, number)?.ok_or_else(unused)
-    }
-
     /// Gives an inode its name in the tree.
     fn place(
         &mut self,
@@ -203,11 +203,15 @@ impl<'a> Partial<'a> {
         file_type: Option<u8>,
     ) -> Result<Option<InodeId>, ReadError> {
         let corrupt = |what: String| ReadError::corrupt(Place::Inode(number), what);
-        let nodes = [self.node(number)?];
+        let nodes = [node(self.volume, number)?];
         check_type(file_type, nodes[0].kind).map_err(corrupt)?;
         let parent = self.dirs.get(&dir).map_or(ROOT_INODE, |dir| dir.number);
         let is_dir = nodes[0].kind == FileType::Dir;
-        if is_dir && dir == ROOT && name == LOST_FOUND && self.read_names(number, parent)?.is_empty() {
+        if is_dir
+            && dir == ROOT
+            && name == LOST_FOUND
+            && read_names(self.volume, number, parent, &mut Budget::of(self.volume))?.is_empty()
+        {
             return Ok(None);
         }
         let invalid = |error: crate::tree::TreeError| corrupt(error.to_string());
@@ -218,8 +222,8 @@ impl<'a> Partial<'a> {
                 id
             }
             None => {
-                let contents = blocks::read(self.volume, &nodes, Scope::Nodes)?;
-                let join = Join::new(&nodes, &contents);
+                let contents = blocks::read(self.volume, &nodes, Scope::Nodes, &mut self.budget)?;
+                let join = Join::new(self.volume, &nodes, &contents);
                 let inode = Inode { meta: join.metadata(0)?, kind: join.kind(0, &self.made), origin: self.made.origin };
                 self.tree.insert(dir, name, inode).map_err(invalid)?
             }
@@ -230,4 +234,33 @@ impl<'a> Partial<'a> {
         }
         Ok(Some(id))
     }
+}
+
+/// What a directory names.
+fn read_names(volume: &Super<'_>, number: u32, parent: u32, budget: &mut Budget) -> Result<Names, ReadError> {
+    let corrupt = |what: String| ReadError::corrupt(Place::Inode(number), what);
+    let node = node(volume, number)?;
+    let contents = blocks::read(volume, std::slice::from_ref(&node), Scope::Names, budget)?;
+    let Some(Content::Directory(directory)) = contents.of.into_iter().next() else {
+        return Err(corrupt("no directory".to_owned()));
+    };
+    if directory.parent != parent {
+        return Err(corrupt(format!("entry .. names inode {}, expected {parent}", directory.parent)));
+    }
+    let mut names = Names::new();
+    for Entry { name, inode, file_type } in directory.entries {
+        match names.entry(name) {
+            Slot::Vacant(slot) => slot.insert((inode, file_type)),
+            Slot::Occupied(slot) => {
+                return Err(corrupt(format!("name {:?} exists twice", String::from_utf8_lossy(slot.key()))));
+            }
+        };
+    }
+    Ok(names)
+}
+
+/// An inode that some directory names.
+fn node(volume: &Super<'_>, number: u32) -> Result<Node, ReadError> {
+    let unused = || ReadError::corrupt(Place::Inode(number), "is named, but not in use");
+    inodes::read_one(volume, number)?.ok_or_else(unused)
 }

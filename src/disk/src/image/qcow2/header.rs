@@ -85,6 +85,21 @@ impl Header {
         let l1_len = check_l1(file, cluster_bits, size, be32(&bytes, 36), l1_table_offset)?;
         Ok(Self { version, cluster_bits, size, l1_table_offset, l1_len, compression })
     }
+
+    /// Bytes of a cluster.
+    pub fn cluster_size(&self) -> u64 {
+        1 << self.cluster_bits
+    }
+
+    /// Bytes of the disk that one L2 table describes.
+    pub fn l2_reach(&self) -> u64 {
+        self.cluster_size() * (self.cluster_size() / 8)
+    }
+
+    /// Where the L1 entry of that number stands in the file.
+    pub fn l1_entry(&self, number: u64) -> u64 {
+        self.l1_table_offset + number * 8
+    }
 }
 
 /// Refuses by name what would change the meaning of the tables.

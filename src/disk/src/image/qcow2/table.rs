@@ -4,7 +4,7 @@
 //! itself by an incompatible feature bit.
 
 use super::header::Header;
-use super::{ImageError, ImageFile};
+use super::{ImageError, ImageFile, index};
 
 /// Bits 9 to 55 of an L1 entry and of an L2 entry for a plain cluster.
 const OFFSET_MASK: u64 = 0x00ff_ffff_ffff_fe00;
@@ -19,6 +19,14 @@ pub struct L2Table {
     /// Position in the file.
     pub offset: u64,
     pub entries: Vec<u64>,
+}
+
+impl L2Table {
+    /// Reads the table at `offset`.
+    pub fn read(file: &ImageFile, header: &Header, offset: u64) -> Result<Self, ImageError> {
+        let count = index(header.cluster_size() / 8);
+        Ok(Self { offset, entries: read_words(file, offset, count, "L2 table")? })
+    }
 }
 
 /// Where the bytes of a cluster are.
@@ -75,11 +83,6 @@ pub fn mapping(file: &ImageFile, header: &Header, table: &L2Table, i: usize) -> 
         return corrupt("a cluster at a multiple of the cluster size");
     }
     Ok(if offset == 0 { Mapping::Zero } else { Mapping::Plain(offset) })
-}
-
-/// Whether an entry may stand for something other than zeros; what is wrong with it shows when it is read.
-pub fn may_hold_data(entry: u64) -> bool {
-    entry & COMPRESSED != 0 || (entry & ZERO == 0 && entry & !COPIED != 0)
 }
 
 /// Offset and most bytes of compressed data: the low bits are the offset, the bits above (up to 61) count the

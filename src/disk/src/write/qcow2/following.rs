@@ -146,7 +146,7 @@ mod tests {
             let start = chunk.packed.len();
             chunk.packed.extend((0_u8..=255).cycle().skip(*len % 7).take(*len));
             let stored = Stored::Compressed(start..start + len);
-            chunk.clusters.push(Cluster { stored, name: None, crc: 0 });
+            chunk.clusters.push(Cluster { stored, name: None, sum: [0; 32] });
         }
         chunk
     }

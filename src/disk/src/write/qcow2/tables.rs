@@ -100,7 +100,7 @@ impl Tables {
             if let Some(name) = cluster.name {
                 // At most a cluster's length.
                 let len = u32::try_from(len).unwrap_or(u32::MAX);
-                self.clusters.push(name, Place { at, len, crc: cluster.crc });
+                self.clusters.push(name, Place { at, len, sum: cluster.sum });
             }
             if entry != 0 {
                 self.enter((chunk.at() + start as u64) / CLUSTER_LEN, entry, &mut pieces);

@@ -1,0 +1,157 @@
+#!/bin/bash
+# fuzz.sh SECONDS [TARGET]...: runs the fuzzers of all crates, or those named, so many seconds each. What they find is left in
+# src/<crate>/fuzz/artifacts, with the command that shows it again.
+#
+# Seeds are files of this repository, and what the tools of others make here: nothing random is a volume or an archive. A target gets no
+# more than 2 GiB, and may ask for no more than 256 MiB at once: who takes a length out of an input at its word is found out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=$1
+shift
+export RUSTC_BOOTSTRAP=1 RUSTC_WORKSPACE_WRAPPER='' PATH=$PATH:/usr/sbin LC_ALL=C.UTF-8
+command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
+seeds=$PWD/target/fuzz-seeds
+rm -rf "$seeds"
+
+# Target, crate, and longest input in bytes.
+targets() {
+    cat <<END
+env firstboot 4096
+plan firstboot 4096
+template firstboot 4096
+tables firstboot 4096
+tar builder 65536
+deb builder 65536
+packages builder 16384
+in_release builder 16384
+elf builder 16384
+oci builder 8192
+layer builder 8192
+manifest builder 16384
+sources builder 16384
+scripts builder 4096
+qcow2 disk 1048576
+gpt disk 131072
+fat disk 2300000
+ext4 disk 524288
+END
+}
+
+archives() {
+    local work=$seeds/work
+    mkdir -p "$work/a/b" "$work/holes" "$work/package/DEBIAN" "$work/package/etc"
+    echo text >"$work/a/file"
+    ln -s file "$work/a/link"
+    ln "$work/a/file" "$work/a/b/other"
+    truncate -s 100000 "$work/holes/sparse"
+    for format in gnu pax ustar v7; do
+        tar -C "$work" --owner=0 --group=0 --mtime=@1 --format=$format -cf "$seeds/tar/$format" a
+    done
+    tar -C "$work" --format=gnu --sparse -cf "$seeds/tar/sparse" holes/sparse
+    tar -C "$work" --format=pax --transform "s,^a,$(printf 'long/%.0s' {1..40})," -cf "$seeds/tar/long" a/file
+    gzip -c "$seeds/tar/gnu" >"$seeds/tar/gz"
+    xz -c "$seeds/tar/gnu" >"$seeds/tar/xz"
+    zstd -qc "$seeds/tar/gnu" >"$seeds/tar/zst"
+    printf 'Package: a\nVersion: 1\nArchitecture: amd64\nMaintainer: a <a@b>\nDescription: a\n b\n' >"$work/package/DEBIAN/control"
+    echo /etc/a >"$work/package/DEBIAN/conffiles"
+    echo a >"$work/package/etc/a"
+    for format in none gzip xz; do
+        dpkg-deb --root-owner-group -Z$format -b "$work/package" "$seeds/deb/$format" >/dev/null
+    done
+    cp "$work/package/DEBIAN/control" "$seeds/deb/control"
+    rm -r "$work"
+}
+
+texts() {
+    local data=src/builder/tests/data
+    printf '\0Package: runc\nVersion: 1.1-2\nArchitecture: amd64\nFilename: pool/r.deb\nSize: 1\nSHA256: %064d\n\nPackage: a\nVersion: 2\n' 0 >"$seeds/packages/plain"
+    { printf '\1' && tail -c +2 "$seeds/packages/plain" | gzip; } >"$seeds/packages/gz"
+    { printf '\2' && tail -c +2 "$seeds/packages/plain" | xz; } >"$seeds/packages/xz"
+    head -c 16000 $data/apt/trixie-updates.InRelease >"$seeds/in_release/signed"
+    sed '1,/^$/d;/^-----BEGIN PGP SIG/,$d' $data/apt/trixie-updates.InRelease >"$seeds/in_release/whole"
+    head -c 16000 "$seeds/in_release/whole" >"$seeds/in_release/text"
+    rm "$seeds/in_release/whole"
+    cp trust/fluentbit.asc "$seeds/in_release/key"
+    cp manifests/*.amd64.json "$seeds/manifest"
+    cp manifests/sources.json "$seeds/sources"
+    printf 'A=b\nB="c d"\n' >"$seeds/env/plain"
+    printf "A='it'\"'\"'s'\n#\n" >"$seeds/env/quotes"
+    local index='{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"@d","size":@s,"platform":{"os":"linux","architecture":"amd64"}}]}'
+    local manifest='{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"@d","size":@s},"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar","digest":"@d","size":@s}]}'
+    local config
+    config='{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":["sha256:'$(printf %064d 0)'"]}}'
+    printf '%s\0%s\0%s' "$index" "$manifest" "$config" >"$seeds/oci/index"
+    printf '%s\0%s' "$manifest" "$config" >"$seeds/oci/manifest"
+    local layer
+    for layer in layers/*/layer.json; do
+        cp "$layer" "$seeds/layer/$(basename "$(dirname "$layer")")"
+    done
+    cat >"$seeds/scripts/debhelper" <<'END'
+#!/bin/sh
+set -e
+case "$1" in
+configure) true ;;
+esac
+# Automatically added by dh_installsystemd/13.24.2
+if [ "$1" = "configure" ] || [ "$1" = "abort-upgrade" ] ; then
+	if deb-systemd-helper --quiet was-enabled 'a.service'; then
+		deb-systemd-helper enable 'a.service' >/dev/null || true
+	fi
+fi
+if [ -x "$(command -v systemd-tmpfiles)" ]; then
+	systemd-tmpfiles ${DPKG_ROOT:+--root="$DPKG_ROOT"} --create a.conf || true
+fi
+dpkg-maintscript-helper rm_conffile /etc/d 2.13.1-2\~ -- "$@"
+update-alternatives --install /usr/bin/x x /usr/bin/y 10 \
+    --slave /usr/man/x x.1 /usr/man/y
+# End automatically added section
+END
+    printf 'if dpkg --compare-versions "$2" lt "1.2~" && [ -n "$(a "b")" ]; then # c\n\ta\nelse\n\texit 0\nfi\n' >"$seeds/scripts/branches"
+}
+
+disks() {
+    # Volumes with few inodes, so that mutations meet one.
+    local volume=0 options
+    for options in 'ext2 -b 1024' 'ext4 -b 1024 -O inline_data,ea_inode,^metadata_csum,^has_journal' \
+        'ext4 -b 1024 -O meta_bg,^resize_inode,^metadata_csum,^has_journal -g 256'; do
+        # shellcheck disable=SC2086
+        mke2fs -q -F -t $options -N 32 -d manifests "$seeds/ext4/$((++volume))" 512 >/dev/null
+    done
+    for options in 12 16; do
+        truncate -s $((options == 12 ? 128 : 2200))K "$seeds/fat/$options"
+        mkfs.vfat -F $options -s 1 -i 1 "$seeds/fat/$options" >/dev/null
+        mmd -i "$seeds/fat/$options" ::/a-long-name-of-a-folder
+        mcopy -i "$seeds/fat/$options" manifests/README.md ::/a-long-name-of-a-folder/a-long-name
+    done
+    truncate -s 100K "$seeds/gpt/disk"
+    sgdisk --disk-guid=R -a 1 -n 1:40:60 -n 15:61:80 -t 15:EF00 "$seeds/gpt/disk" >/dev/null
+    head -c 50000 /bin/bash >"$seeds/raw"
+    truncate -s 300K "$seeds/raw"
+    for options in compat=0.10 compat=1.1,cluster_size=4k compat=1.1,compression_type=zstd compat=1.1,extended_l2=on; do
+        qemu-img convert -f raw -O qcow2 -o "$options" "$seeds/raw" "$seeds/qcow2/$options"
+        [[ $options == *extended* ]] || qemu-img convert -c -f raw -O qcow2 -o "$options" "$seeds/raw" "$seeds/qcow2/$options-c"
+    done
+    rm "$seeds/raw"
+}
+
+programs() {
+    head -c 16384 /bin/true >"$seeds/elf/program"
+    printf 'int main(void) { return 0; }' | gcc -s -Wl,-z,noseparate-code -o "$seeds/elf/small" -x c -
+}
+
+while read -r target _; do mkdir -p "$seeds/$target"; done < <(targets)
+archives
+texts
+disks
+programs
+while read -r target crate length; do
+    [ $# -eq 0 ] || [[ " $* " == *" $target "* ]] || continue
+    fuzz=src/$crate/fuzz
+    mkdir -p "$fuzz/corpus/$target"
+    echo "$target: $seconds s"
+    log=$seeds/$target.log
+    cargo fuzz run --fuzz-dir "$fuzz" --target-dir target/fuzz "$target" "$fuzz/corpus/$target" "$seeds/$target" -- \
+        -max_total_time="$seconds" -max_len="$length" -rss_limit_mb=2048 -malloc_limit_mb=256 -timeout=20 -print_final_stats=1 >"$log" 2>&1 </dev/null ||
+        { tail -40 "$log" && exit 1; }
+    grep -E '^stat::(number_of_executed_units|peak_rss_mb)' "$log"
+done < <(targets)

@@ -1,0 +1,25 @@
+//! Archives: all that members point at is there, and a tree can be made of them or says why not.
+#![no_main]
+
+use std::sync::Arc;
+
+use libfuzzer_sys::fuzz_target;
+use vmbake::merge::unpack;
+use vmbake::stage::{EntryKind, Limits, archive};
+use vmbake_disk::source::FileSource;
+use vmbake_disk::tree::Origin;
+
+/// As for artifacts, but what a fuzzer can wait for.
+const LIMITS: Limits = Limits { floor: 1 << 20, ratio: 20, ..Limits::ARTIFACT };
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok((plain, entries)) = archive::open(&vmbake_fuzz::file(bytes), &LIMITS) else { return };
+    let length = plain.metadata().unwrap().len();
+    for entry in &entries {
+        assert!(!entry.path.split(|byte| *byte == b'/').any(|name| name == b".."));
+        if let EntryKind::File { offset, len } = entry.kind {
+            assert!(offset + len <= length);
+        }
+    }
+    let _ = unpack(&entries, Arc::new(FileSource::new(plain).unwrap()), Origin::default());
+});

@@ -1,0 +1,184 @@
+//! What Go's linker notes about a program: its main package, and the module with the version that this is of.
+//!
+//! Format: the section `.go.buildinfo` (gABI, chapter 4, "Sections"; Go's package `debug/buildinfo`), which stays when symbols are
+//! stripped. At a multiple of 16 bytes stand `\xff Go buildinf:`, the size of a pointer and flags, one byte each, and zeros up to
+//! byte 32. Since Go 1.18, flag 2 says that two strings follow, each behind its length as an unsigned LEB128: the version of Go, and
+//! lines of words between tabs, framed by two marks of 16 bytes. Offsets are bytes from the start of the file.
+//!
+//! Stricter than Go: the section must be named, older forms are refused, and so are two lines that say the same thing.
+
+use vmbake_disk::source::{Map, Sources};
+
+use super::input::{Fields, Input};
+use super::{ElfError, header};
+
+const NAME: &[u8] = b".go.buildinfo";
+const MAGIC: &[u8] = b"\xff Go buildinf:";
+/// Multiples at which the magic may stand, and where the strings are behind it.
+const ALIGN: usize = 16;
+const STRINGS: usize = 32;
+const FLAGS: usize = 15;
+const FLAG_INLINE: u8 = 2;
+/// Bytes of each mark around the lines.
+const MARK: usize = 16;
+
+/// Most sections: linkers of Go write about 30, with debugging information too.
+const MAX_SHNUM: u16 = 512;
+/// Longest table of section names that is read, in bytes: those of 512 sections are shorter.
+const MAX_SHSTRTAB: u64 = 64 << 10;
+/// Longest section that is read, in bytes: a program of 1,000 modules has 100 KB.
+const MAX_BUILD_INFO: u64 = 1 << 20;
+
+/// What a program of Go was made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BuildInfo {
+    /// Version of the toolchain, such as `go1.24.2`.
+    pub go: String,
+    /// Import path of the main package, such as `k8s.io/kubernetes/cmd/kubelet`.
+    pub package: String,
+    /// The module of the main package, where the linker knew it.
+    pub module: Option<Module>,
+}
+
+/// A module of Go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// Its path.
+    pub path: String,
+    /// Its version: `v1.2.3`; with `+dirty` where sources were changed; `(devel)` where no version was known.
+    pub version: String,
+}
+
+impl BuildInfo {
+    /// Reads what `map` holds, an ELF file; `None` for what is none, or not made by Go.
+    pub fn read(map: &Map, sources: &Sources) -> Result<Option<Self>, ElfError> {
+        let input = Input { map, sources };
+        let Some((_, header)) = header(&input)? else { return Ok(None) };
+        match section(&input, &header)? {
+            Some((offset, bytes)) => parse(offset, &bytes).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The content of the section and where it is.
+fn section(input: &Input<'_>, header: &Fields) -> Result<Option<(u64, Vec<u8>)>, ElfError> {
+    let wide = header.wide();
+    let (e_shoff, sizes) = if wide { (header.u64(0x28), 0x3a) } else { (header.u32(0x20).into(), 0x2e) };
+    let [e_shentsize, e_shnum, e_shstrndx] = [0, 2, 4].map(|at| header.u16(sizes + at));
+    let entry: u16 = if wide { 0x40 } else { 0x28 };
+    if e_shnum == 0 {
+        return Ok(None);
+    }
+    if e_shentsize != entry {
+        let expected = if wide { "0x40" } else { "0x28" };
+        return Err(ElfError::Corrupt { what: "e_shentsize", found: e_shentsize.into(), expected });
+    }
+    if e_shnum > MAX_SHNUM {
+        return Err(ElfError::Unsupported { what: "e_shnum", found: e_shnum.into(), limit: MAX_SHNUM.into() });
+    }
+    let table = input.bytes("the section headers", e_shoff, u64::from(e_shnum) * u64::from(entry))?;
+    let sections: Vec<Section> =
+        table.chunks_exact(entry.into()).map(|bytes| Section::new(&header.like(bytes))).collect();
+    let Some(names) = sections.get(usize::from(e_shstrndx)) else {
+        return Err(ElfError::Corrupt { what: "e_shstrndx", found: e_shstrndx.into(), expected: "below e_shnum" });
+    };
+    let names = names.read(input, "the names of sections", MAX_SHSTRTAB)?;
+    let is_named = |section: &&Section| {
+        let name = usize::try_from(section.sh_name).ok().and_then(|at| names.get(at..));
+        name.and_then(|name| name.strip_prefix(NAME)).is_some_and(|rest| rest.first() == Some(&0))
+    };
+    let Some(found) = sections.iter().find(is_named) else { return Ok(None) };
+    Ok(Some((found.sh_offset, found.read(input, "the section .go.buildinfo", MAX_BUILD_INFO)?)))
+}
+
+struct Section {
+    sh_name: u32,
+    sh_offset: u64,
+    sh_size: u64,
+}
+
+impl Section {
+    fn new(fields: &Fields) -> Self {
+        let sh_name = fields.u32(0);
+        match fields.wide() {
+            true => Self { sh_name, sh_offset: fields.u64(0x18), sh_size: fields.u64(0x20) },
+            false => Self { sh_name, sh_offset: fields.u32(0x10).into(), sh_size: fields.u32(0x14).into() },
+        }
+    }
+
+    fn read(&self, input: &Input<'_>, what: &'static str, limit: u64) -> Result<Vec<u8>, ElfError> {
+        match self.sh_size > limit {
+            true => Err(ElfError::Unsupported { what, found: self.sh_size, limit }),
+            false => input.bytes(what, self.sh_offset, self.sh_size),
+        }
+    }
+}
+
+/// Parses the section, which starts at `offset` of the file.
+fn parse(offset: u64, section: &[u8]) -> Result<BuildInfo, ElfError> {
+    let start = section.chunks(ALIGN).position(|chunk| chunk.starts_with(MAGIC));
+    let start = start.ok_or(ElfError::Go { offset, reason: "no magic number" })? * ALIGN;
+    let flags = section.get(start + FLAGS).copied().unwrap_or_default();
+    if flags & FLAG_INLINE == 0 {
+        return Err(ElfError::Go { offset, reason: "a form from before Go 1.18" });
+    }
+    let mut strings = Strings { offset, section, at: start + STRINGS };
+    let go = text(strings.next()?)?;
+    let (place, framed) = strings.next()?;
+    // A program that was linked without modules has no lines, and no frame either.
+    let lines = framed.len().checked_sub(MARK).and_then(|end| framed.get(MARK..end)).unwrap_or_default();
+    let (mut package, mut module) = (None, None);
+    for line in text((place, lines))?.lines() {
+        let mut words = line.split('\t');
+        let repeated = match (words.next(), words.next(), words.next()) {
+            (Some("path"), Some(path), None) => package.replace(path.to_owned()).is_some(),
+            (Some("mod"), Some(path), Some(version)) => {
+                module.replace(Module { path: path.to_owned(), version: version.to_owned() }).is_some()
+            }
+            _ => false,
+        };
+        if repeated {
+            return Err(ElfError::Go { offset: place, reason: "two main packages or modules" });
+        }
+    }
+    let package = package.ok_or(ElfError::Go { offset: place, reason: "no main package" })?;
+    Ok(BuildInfo { go, package, module })
+}
+
+/// The strings of the section, one behind the other.
+struct Strings<'a> {
+    /// Where the section is in the file.
+    offset: u64,
+    section: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Strings<'a> {
+    /// The next string, and where it is in the file: its length, of at most five bytes, and its bytes.
+    fn next(&mut self) -> Result<(u64, &'a [u8]), ElfError> {
+        let offset = self.offset.saturating_add(self.at as u64);
+        self.take().map(|text| (offset, text)).ok_or(ElfError::Go { offset, reason: "a string that does not end" })
+    }
+
+    fn take(&mut self) -> Option<&'a [u8]> {
+        let mut len: u64 = 0;
+        for shift in [0, 7, 14, 21, 28] {
+            let byte = *self.section.get(self.at)?;
+            self.at += 1;
+            len |= u64::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                let end = self.at.checked_add(usize::try_from(len).ok()?)?;
+                let text = self.section.get(self.at..end)?;
+                self.at = end;
+                return Some(text);
+            }
+        }
+        None
+    }
+}
+
+fn text((offset, bytes): (u64, &[u8])) -> Result<String, ElfError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| ElfError::Go { offset, reason: "a string that is no UTF-8" })?;
+    Ok(text.to_owned())
+}

@@ -1,0 +1,161 @@
+//! Text from outside, as it may be shown: names, versions and messages of images, archives, manifests, keys and servers.
+//!
+//! A terminal obeys control characters, and a reader believes lines. So what comes from outside is shown without control
+//! characters (C0, DEL, C1), without line ends, and without characters that turn the direction of text, part or join it unseen: each
+//! of their bytes in UTF-8 becomes `\xNN`, and so does each byte that is no UTF-8. JSON has `\uNNNN` in their place.
+//!
+//! What is shown to people leaves backslashes alone, since names of units have them. [`path`] escapes them too, so that
+//! [`unescape`] finds the bytes again.
+
+use std::error::Error;
+
+use serde::Serialize;
+
+use crate::layer::LayerError;
+use crate::merge::MergeError;
+use crate::user_data::UserDataError;
+
+/// Whether a character must not reach a terminal as it is.
+fn is_unsafe(char: char) -> bool {
+    char.is_control()
+        || matches!(char,
+            // Directions of text: marks, embeddings, overrides, isolates.
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            // Ends of lines and paragraphs; what has no width; tags.
+            | '\u{2028}' | '\u{2029}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2065}' | '\u{feff}'
+            | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+fn push_bytes(text: &mut String, bytes: &[u8]) {
+    bytes.iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+}
+
+fn escaped(bytes: &[u8], is_escaped: impl Fn(char) -> bool) -> String {
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for char in chunk.valid().chars() {
+            match is_escaped(char) {
+                true => push_bytes(&mut text, char.encode_utf8(&mut [0; 4]).as_bytes()),
+                false => text.push(char),
+            }
+        }
+        push_bytes(&mut text, chunk.invalid());
+    }
+    text
+}
+
+/// Text for one line.
+pub fn line(text: impl AsRef<str>) -> String {
+    escaped(text.as_ref().as_bytes(), is_unsafe)
+}
+
+/// A name or path, for people.
+pub fn name(bytes: &[u8]) -> String {
+    escaped(bytes, is_unsafe)
+}
+
+/// Text of several lines, of which each is one that we have written.
+pub fn lines(text: &str) -> String {
+    escaped(text.as_bytes(), |char| char != '\n' && is_unsafe(char))
+}
+
+/// A path as text from which [`unescape`] makes the same bytes: no two paths have the same one. The root is `/`.
+pub fn path(path: &[u8]) -> String {
+    let text = escaped(path, |char| char == '\\' || is_unsafe(char));
+    if text.is_empty() { "/".to_owned() } else { text }
+}
+
+/// The bytes of a text in which every backslash begins a `\xNN`; `None` for others.
+pub fn unescape(text: &[u8]) -> Option<Vec<u8>> {
+    let mut parts = text.split(|byte| *byte == b'\\');
+    let mut bytes = parts.next()?.to_vec();
+    for part in parts {
+        let (hex, rest) = part.strip_prefix(b"x")?.split_first_chunk::<2>()?;
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        bytes.push(digit(hex[0])? << 4 | digit(hex[1])?);
+        bytes.extend(rest);
+    }
+    Some(bytes)
+}
+
+/// A value as JSON over several lines, with an end of the last one.
+pub fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    Ok(json_text(&serde_json::to_string_pretty(value)?) + "\n")
+}
+
+/// A value as JSON on one line, with its end.
+pub fn json_line(value: &impl Serialize) -> serde_json::Result<String> {
+    Ok(json_text(&serde_json::to_string(value)?) + "\n")
+}
+
+/// JSON that was written without any of these characters but line ends outside of strings.
+fn json_text(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for char in json.chars() {
+        match char != '\n' && is_unsafe(char) {
+            true => char.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}"))),
+            false => text.push(char),
+        }
+    }
+    text
+}
+
+/// The message of an error. Those that list faults have a line for each, everything else is one line.
+pub fn error(error: &(dyn Error + 'static)) -> String {
+    let text = error.to_string();
+    if is_list(error) { lines(&text) } else { line(text) }
+}
+
+/// An error and its causes on one line.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    line(text)
+}
+
+/// Whether the message has lines of its own, in which nothing from outside has any.
+fn is_list(error: &(dyn Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(LayerError::Faults(_)))
+        || matches!(error.downcast_ref(), Some(MergeError::FirstBoot { .. }))
+        || matches!(error.downcast_ref(), Some(UserDataError::Settings { .. }))
+        || crate::hint::passed_on(error).is_some_and(is_list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        let outside = "a\x1b[2J\nb\t\x7f\u{9b}31m\u{202e}gpj.exe\u{2066}\u{2028}\u{200b}\u{feff}\u{e0041}é\\";
+        let shown = "a\\x1b[2J\\x0ab\\x09\\x7f\\xc2\\x9b31m\\xe2\\x80\\xaegpj.exe\\xe2\\x81\\xa6\\xe2\\x80\\xa8\\xe2\\x80\\x8b\
+                     \\xef\\xbb\\xbf\\xf3\\xa0\\x81\\x81é\\";
+        assert_eq!(line(outside), shown);
+        assert_eq!(name(&[outside.as_bytes(), b"\xff"].concat()), format!("{shown}\\xff"));
+        assert_eq!(lines("a\x1b\nb\r\n"), "a\\x1b\nb\\x0d\n");
+        let json = json_line(&outside).unwrap();
+        assert!(json.trim_end().chars().all(|char| !is_unsafe(char)), "{json}");
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), outside);
+    }
+
+    #[test]
+    fn paths_are_found_again() {
+        for (bytes, text) in [
+            (&b""[..], "/"),
+            (b"/a b/\xc3\xa9", "/a b/\u{e9}"),
+            (b"/dev-\\x2d", "/dev-\\x5cx2d"),
+            (b"/\xff\xc3/\x1b[2J\n\x7f", "/\\xff\\xc3/\\x1b[2J\\x0a\\x7f"),
+            (b"/\xc2\x85", "/\\xc2\\x85"),
+        ] {
+            assert_eq!(path(bytes), text);
+            assert_eq!(unescape(text.as_bytes()).as_deref(), Some(if bytes.is_empty() { b"/" } else { bytes }));
+        }
+        for wrong in ["\\", "/a\\", "/\\y00", "/\\x0", "/\\xg0", "/\\\\"] {
+            assert_eq!(unescape(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+}

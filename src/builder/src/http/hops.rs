@@ -1,0 +1,169 @@
+//! The requests that one request becomes when it is redirected: who gets credentials, and what stays of a POST.
+
+use std::collections::BTreeMap;
+
+use ureq::http::uri::Authority;
+use ureq::http::{Method, Request, Response, StatusCode, Uri, header};
+
+use super::HttpError;
+
+/// Host of the API that takes `GITHUB_TOKEN`, whose limit for anonymous requests is 60 an hour.
+const GITHUB_API: &str = "api.github.com";
+
+/// A request on its way.
+pub(super) struct Hops<'a> {
+    pub(super) method: &'a Method,
+    pub(super) headers: &'a BTreeMap<&'a str, String>,
+    pub(super) body: &'a str,
+    /// The token for requests that are made to GitHub's API.
+    pub(super) github_token: Option<&'a str>,
+    /// Where the request was made to.
+    first: Uri,
+    /// Whether a redirect has led to another place since: whoever made that one chose all that came after it.
+    strayed: bool,
+}
+
+impl<'a> Hops<'a> {
+    pub(super) fn new(
+        first: Uri,
+        method: &'a Method,
+        headers: &'a BTreeMap<&'a str, String>,
+        body: &'a str,
+        github_token: Option<&'a str>,
+    ) -> Self {
+        Self { method, headers, body, github_token, first, strayed: false }
+    }
+
+    /// The request to make at `uri`. `Authorization` and the token go only where the request was made to in the first place.
+    pub(super) fn request(&mut self, uri: &Uri) -> Result<Request<String>, HttpError> {
+        let place = |uri: &Uri| -> (Option<String>, Option<Authority>) {
+            (uri.scheme_str().map(str::to_owned), uri.authority().cloned())
+        };
+        self.strayed |= place(uri) != place(&self.first);
+        let mut request = Request::builder().method(self.method).uri(uri.clone());
+        for (name, value) in self.headers.iter().filter(|(name, _)| !self.strayed || **name != "authorization") {
+            request = request.header(*name, value);
+        }
+        if let Some(token) = self.github_token.filter(|_| !self.strayed && is_github_api(uri)) {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        request.body(self.body.to_owned()).map_err(|_| HttpError::Invalid { url: uri.to_string() })
+    }
+
+    /// Where an answer leads to; `None` if it is the last one.
+    ///
+    /// 307 and 308 repeat the request as it is. 303 asks for a GET, and 301 and 302 leave it open (RFC 9110, sections 15.4.2 to 15.4.4):
+    /// a POST that they answer is refused, since no answer to another question is wanted.
+    pub(super) fn next<B>(&self, from: &Uri, response: &Response<B>) -> Result<Option<String>, HttpError> {
+        let Some(target) = redirect_target(from, response)? else { return Ok(None) };
+        let repeats = matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        match self.method == Method::GET || repeats {
+            true => Ok(Some(target)),
+            false => Err(HttpError::Method { url: from.to_string(), status: response.status().as_u16(), target }),
+        }
+    }
+}
+
+fn is_github_api(uri: &Uri) -> bool {
+    uri.scheme_str() == Some("https") && uri.host() == Some(GITHUB_API)
+}
+
+/// Where a 3xx answer points to (RFC 9110, section 15.4); `None` for every other answer.
+fn redirect_target<B>(from: &Uri, response: &Response<B>) -> Result<Option<String>, HttpError> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return Ok(None);
+    }
+    let Some(target) = response.headers().get(header::LOCATION).and_then(|target| target.to_str().ok()) else {
+        return Ok(None);
+    };
+    let url = from.to_string();
+    let (Some(own), Some(authority)) = (from.scheme_str(), from.authority()) else { return Ok(None) };
+    let scheme = super::scheme(target);
+    if own == "https" && scheme.as_deref() == Some("http") {
+        return Err(HttpError::Downgrade { url, target: target.to_owned() });
+    }
+    Ok(Some(if let Some(rest) = target.strip_prefix("//") {
+        format!("{own}://{rest}")
+    } else if target.starts_with('/') {
+        format!("{own}://{authority}{target}")
+    } else if scheme.is_some() {
+        target.to_owned()
+    } else {
+        let folder = from.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+        format!("{own}://{authority}{folder}/{target}")
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redirect(status: u16, location: &str) -> Response<()> {
+        Response::builder().status(status).header("location", location).body(()).unwrap()
+    }
+
+    #[test]
+    fn redirects_are_resolved_against_the_address_they_come_from() {
+        let from: Uri = "https://a.example/x/y?z".parse().unwrap();
+        let target = |location: &str| redirect_target(&from, &redirect(302, location)).map(Option::unwrap);
+        assert_eq!(target("https://b.example/q").unwrap(), "https://b.example/q");
+        assert_eq!(target("/q").unwrap(), "https://a.example/q");
+        assert_eq!(target("q").unwrap(), "https://a.example/x/q");
+        assert_eq!(target("//b.example/q").unwrap(), "https://b.example/q");
+        assert_eq!(target("q?next=http://b.example/").unwrap(), "https://a.example/x/q?next=http://b.example/");
+        assert_eq!(target("HTTPS://b.example/q").unwrap(), "HTTPS://b.example/q");
+        for plain in ["http://b.example/q", "HTTP://b.example/q", "hTTp://b.example/q"] {
+            assert!(matches!(target(plain), Err(HttpError::Downgrade { .. })), "{plain}");
+        }
+    }
+
+    /// What `Authorization` each of the requests has that are made to these addresses, one after the other.
+    fn credentials(token: Option<&str>, headers: &BTreeMap<&str, String>, hops: &[&str]) -> Vec<String> {
+        let hops: Vec<Uri> = hops.iter().map(|url| url.parse().unwrap()).collect();
+        let mut made = Hops::new(hops[0].clone(), &Method::GET, headers, "", token);
+        let credential = |uri| {
+            let request = made.request(uri).unwrap();
+            request.headers().get("authorization").map_or("none", |value| value.to_str().unwrap()).to_owned()
+        };
+        hops.iter().map(credential).collect()
+    }
+
+    #[test]
+    fn the_token_goes_only_with_requests_that_are_made_to_the_api() {
+        const API: &str = "https://api.github.com/repos/o/n/releases/latest";
+        let token = |hops: &[&str]| credentials(Some("t"), &BTreeMap::new(), hops);
+        assert_eq!(token(&[API, "https://api.github.com/repositories/1/releases/latest"]), ["Bearer t", "Bearer t"]);
+        assert_eq!(token(&["https://evil.example/", API]), ["none", "none"]);
+        assert_eq!(token(&["https://github.com/o/n", API]), ["none", "none"]);
+        assert_eq!(token(&[API, "https://evil.example/", API]), ["Bearer t", "none", "none"]);
+        assert_eq!(token(&["http://api.github.com/", API]), ["none", "none"]);
+        assert_eq!(token(&[API, "https://api.github.com:444/"]), ["Bearer t", "none"]);
+        assert_eq!(token(&["https://api.github.com.evil.example/"]), ["none"]);
+    }
+
+    #[test]
+    fn authorization_stays_where_the_request_was_made_to() {
+        let headers = BTreeMap::from([("authorization", "Bearer r".to_owned())]);
+        let hops = ["https://r.example/a", "https://r.example/b", "https://cdn.example/", "https://r.example/c"];
+        assert_eq!(credentials(None, &headers, &hops), ["Bearer r", "Bearer r", "none", "none"]);
+    }
+
+    #[test]
+    fn a_post_stays_a_post_or_is_refused() {
+        let from: Uri = "https://a.example/".parse().unwrap();
+        let (post, headers) = (Method::POST, BTreeMap::new());
+        let mut hops = Hops::new(from.clone(), &post, &headers, "{}", None);
+        for status in [307, 308] {
+            let target = hops.next(&from, &redirect(status, "/b")).unwrap().unwrap();
+            let request = hops.request(&target.parse().unwrap()).unwrap();
+            assert_eq!((request.method(), request.body().as_str()), (&Method::POST, "{}"));
+        }
+        for status in [301, 302, 303] {
+            let error = hops.next(&from, &redirect(status, "/b")).unwrap_err();
+            assert!(matches!(error, HttpError::Method { .. }), "{error}");
+            let get = Hops::new(from.clone(), &Method::GET, &headers, "", None);
+            assert!(get.next(&from, &redirect(status, "/b")).unwrap().is_some());
+        }
+        assert_eq!(hops.next(&from, &redirect(200, "/b")).unwrap(), None);
+    }
+}

@@ -1,0 +1,79 @@
+//! All tables of an image, walked once when it is opened: whichever part is read later, and by whom, a damaged table is refused
+//! here, and so is an image that holds much more than its file could.
+//!
+//! Stricter than QEMU: no L2 table may be named twice by the L1 table. Only snapshots share them, and each has an L1 table
+//! of its own.
+
+use std::collections::BTreeSet;
+
+use super::header::Header;
+use super::table::{self, L2Table, Mapping};
+use super::{ImageError, ImageFile, index};
+
+/// Bytes that a disk may hold for each byte of its file. Real images stay far below 50, a bomb of repeated bytes has more than 1,000.
+const MAX_RATIO: u64 = 200;
+/// Bytes that any disk may hold, however small its file is: a disk with little but repeated text on it is no attack.
+const FLOOR: u64 = 256 << 20;
+
+/// Compressed clusters, by their offset in the file, that stand at more than one place of the disk.
+pub type Shared = BTreeSet<u64>;
+
+/// Checks every entry that stands for a part of the disk.
+pub fn check(file: &ImageFile, header: &Header, l1: &[u64]) -> Result<Shared, ImageError> {
+    let mut walk = Walk { file, header, held: 0, compressed: Vec::new() };
+    for (number, offset) in tables(file, header, l1)? {
+        walk.table(number, offset)?;
+    }
+    let limit = file.len().saturating_mul(MAX_RATIO).max(FLOOR);
+    if walk.held > limit {
+        return Err(file.bomb(walk.held, limit));
+    }
+    walk.compressed.sort_unstable();
+    let repeated = walk.compressed.windows(2).filter(|pair| pair[0] == pair[1]);
+    Ok(repeated.map(|pair| pair[0]).collect())
+}
+
+/// The L2 tables: the number of the L1 entry, and the offset in the file.
+fn tables(file: &ImageFile, header: &Header, l1: &[u64]) -> Result<Vec<(u64, u64)>, ImageError> {
+    let mut tables = Vec::new();
+    for (number, entry) in (0u64..).zip(l1) {
+        let found = table::l2_offset(file, header, *entry, header.l1_entry(number))?;
+        tables.extend(found.map(|offset| (offset, number)));
+    }
+    tables.sort_unstable();
+    if let Some([_, (offset, number)]) = tables.array_windows().find(|[(a, _), (b, _)]| a == b) {
+        return Err(file.corrupt("L1 entry", header.l1_entry(*number), *offset, "an L2 table of its own"));
+    }
+    // In the order of the disk, so that the first fault is that of the lowest offset.
+    let mut tables: Vec<(u64, u64)> = tables.into_iter().map(|(offset, number)| (number, offset)).collect();
+    tables.sort_unstable();
+    Ok(tables)
+}
+
+struct Walk<'a> {
+    file: &'a ImageFile,
+    header: &'a Header,
+    /// Bytes of the disk that are not known to be zeros.
+    held: u64,
+    compressed: Vec<u64>,
+}
+
+impl Walk<'_> {
+    fn table(&mut self, number: u64, offset: u64) -> Result<(), ImageError> {
+        let cluster = self.header.cluster_size();
+        let start = number * self.header.l2_reach();
+        // What follows the end of the disk is never read.
+        let count = self.header.size.saturating_sub(start).div_ceil(cluster).min(cluster / 8);
+        let table = L2Table::read(self.file, self.header, offset)?;
+        for (i, at) in (0..index(count)).zip((start..).step_by(index(cluster))) {
+            let len = cluster.min(self.header.size - at);
+            match table::mapping(self.file, self.header, &table, i)? {
+                Mapping::Zero => continue,
+                Mapping::Plain(host) => self.file.require(host, len, "data cluster")?,
+                Mapping::Compressed { offset, .. } => self.compressed.push(offset),
+            }
+            self.held = self.held.saturating_add(len);
+        }
+        Ok(())
+    }
+}
