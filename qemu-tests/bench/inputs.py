@@ -39,6 +39,8 @@ class Inputs:
     def __init__(self, folder, arch=ARCH):
         self.folder = pathlib.Path(folder)
         self.store = self.folder / "store"
+        # Nobody has signed what is made here: the manifests are pinned by hand, and no source says otherwise.
+        self.sources = self.folder / "sources.json"
         self.manifests = {kind: self.folder / f"manifests/{bake.target(kind, arch)}.json" for kind in bake.KINDS}
         # The same, with a base image that is in the store.
         self.pinned = {kind: self.folder / f"pinned/{path.name}" for kind, path in self.manifests.items()}
@@ -72,6 +74,7 @@ def make(folder, scale, bases):
         shutil.rmtree(folder, ignore_errors=True)
         for name in ("manifests", "pinned", "releases"):
             (folder / name).mkdir(parents=True)
+        Inputs(folder).sources.write_text(json.dumps({"archives": {}, "systems": {}, "dependencies": []}))
         for arch, source in sources.items():
             made = Inputs(folder, arch)
             # Both architectures have some of them.
@@ -101,16 +104,15 @@ def _enlarge(made, source, scale):
         document = json.loads(path.read_text())
         for name, artifact in document["vmconfig"]["dependencies"].items():
             artifact.update(changes.get(name, {}))
+            artifact.pop("proof", None)
         made.manifests[kind].write_text(text(document))
 
 
 def _pin(made, base):
-    """Writes the manifests that pin a base image, as if a list of checksums had said what it is: the programs are not those that
-    were proven either."""
+    """Writes the manifests that pin a base image."""
     for kind, path in made.manifests.items():
         document = json.loads(path.read_text())
-        pinned = {"type": "qcow2", "url": "https://example.org/base.qcow2", "version": "1", **put(made, "sha256:", base),
-                  "proof": {"type": "checksum", "url": "https://example.org/SHA256SUMS"}}
+        pinned = {"type": "qcow2", "url": "https://example.org/base.qcow2", "version": "1", **put(made, "sha256:", base)}
         document["vmconfig"]["os"]["image"] = pinned
         made.pinned[kind].write_text(text(document))
 
