@@ -51,7 +51,18 @@ fn commands<'a>(image: &'a str, path: &'a str) -> [(Seen, Vec<&'a str>); 8] {
 fn bake(lab: &Lab, image: &Path) -> Answer {
     request(lab.0.path(), image.to_owned(), "out", 2);
     let base = image.file_name().unwrap().to_str().unwrap();
-    let files = ["--manifest", "manifest.json", "--layers", "layers", "--store", "store", "--out", "out"];
+    let files = [
+        "--manifest",
+        "manifest.json",
+        "--sources",
+        "sources.json",
+        "--layers",
+        "layers",
+        "--store",
+        "store",
+        "--out",
+        "out",
+    ];
     let args = ["bake", "tools", "--os", "o", "--arch", "amd64", "--offline", "-j", "2", "--base", base];
     ask(lab, &[&args[..], &files].concat())
 }

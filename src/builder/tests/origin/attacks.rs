@@ -285,7 +285,11 @@ fn whatever_the_umask_is_nobody_else_can_write_to_what_is_made() {
     assert!(output.status.success(), "{output:?}");
     let found = Command::new("find").arg(dir.path().join("new")).args(["-perm", "/022"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "");
-    assert_eq!(fs::read_dir(request.store.root()).unwrap().count(), 6, "blobs, bakes, decoded, lock, partial, seen");
+    assert_eq!(
+        fs::read_dir(request.store.root()).unwrap().count(),
+        7,
+        "blobs, bakes, decoded, lock, partial, seen, verdicts"
+    );
     assert!(said(&run(&request, "umask 000", vmbake, None)).contains("unchanged"));
 }
 
