@@ -296,7 +296,7 @@ def forge(lab, manifests, store, work):
             code, said = lab.run(*command, "--store", forged)
             what = ", ".join(changes) or "digest and size"
             case(f"{command[0]} refuses {name} with another {what}", code == 1 and f"{name}: is not proven" in said and
-                 re.search(expected, said) and not (work / "forged-out").exists(), said)
+                 re.search(expected, said) and not list(work.glob("forged-out/*")), said)
     code, said = lab.update(path.parent, forged, "knd", "--arch", "amd64")
     case("update renews what was forged", code == 0 and texts(path.parent) == texts(manifests) and "renewing" in said, said)
 

@@ -53,7 +53,7 @@ impl DownloadError {
 /// A file that is to be downloaded.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// Where it is; the later addresses are asked when nothing, or another file, is at the earlier ones.
+    /// Where it is; the later addresses are asked when the earlier ones do not have it, or do not answer.
     pub urls: Vec<String>,
     /// Headers of the request.
     pub headers: BTreeMap<&'static str, String>,
@@ -92,7 +92,7 @@ pub fn obtain(
     for url in &wanted.urls {
         match from_url(client, store, wanted, url, progress) {
             // What else is there tells more than that nothing is elsewhere.
-            Err(error) if error.is_absent() || error.is_other_file() => {
+            Err(error) if error.is_absent() || error.is_other_file() || matches!(error, DownloadError::Http(_)) => {
                 if refused.as_ref().is_none_or(DownloadError::is_absent) {
                     refused = Some(error);
                 }

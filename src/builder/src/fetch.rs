@@ -33,6 +33,8 @@ pub enum FetchError {
     Missing { name: String, version: String, url: String, path: PathBuf },
     #[error("the manifest pins no base image")]
     NoBase,
+    #[error("the manifest pins {url} as base image, a file that only the user has")]
+    LocalBase { url: String },
     #[error("{path}: cannot open the base image")]
     OpenBase { path: PathBuf, source: std::io::Error },
     #[error("{name}: cannot be downloaded")]
@@ -144,6 +146,9 @@ pub struct FetchedBase {
 /// Finds the base image that `manifest` pins, downloaded where that is needed and possible.
 pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
     let Some(image) = &manifest.content().os.image else { return Err(FetchError::NoBase) };
+    if image.url.starts_with(LOCAL) {
+        return Err(FetchError::LocalBase { url: image.url.clone() });
+    }
     let bar = progress.bar("fetching", image.size);
     let fetched = one(BASE, image, None, supply, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();

@@ -70,6 +70,7 @@ fn of_supply(error: &(dyn Error + 'static)) -> Option<String> {
         (Some(FetchError::Missing { .. }), _) => {
             "`vmbake fetch` downloads it, and so does a bake that is not --offline; --store names another store"
         }
+        (Some(FetchError::LocalBase { .. }), _) => "--base names the file",
         (Some(FetchError::NoBase), _) => "--base names a disk image; `vmbake update` pins the published one",
         (_, Some(HttpError::Status { url, status: 403 | 429, .. })) if url.contains("github") => {
             "GITHUB_TOKEN raises the limit of GitHub's API, which is 60 requests an hour without it"
@@ -107,8 +108,8 @@ fn boxed<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a
 
 fn of_link(error: &LinkError) -> &'static str {
     match error {
-        LinkError::Absent { .. } | LinkError::Damaged { .. } | LinkError::Oci(_) => {
-            "`vmbake fetch` brings the evidence that a manifest pins; --store names another store"
+        LinkError::Absent { .. } | LinkError::Damaged { .. } | LinkError::Unseen | LinkError::Oci(_) => {
+            "`vmbake fetch` brings artifacts and evidence that a manifest pins; --store names another store"
         }
         LinkError::NoEvidence { .. } | LinkError::Unlisted { .. } => {
             "`vmbake update --refresh` proves every entry again, and pins what proves it"

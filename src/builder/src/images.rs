@@ -14,6 +14,7 @@ use crate::manifest::{ContainerImage, Digest, Manifest};
 use crate::named::named;
 use crate::progress::{Progress, human_bytes};
 use crate::proof::oci::{Descriptor, Image, InvalidPlatform, OciError, check_layer, read_document};
+use crate::prove::LinkError;
 use crate::registry::{RegistryError, pull_pinned};
 use crate::store::StoreError;
 
@@ -23,6 +24,8 @@ use crate::store::StoreError;
 pub enum ImagesError {
     #[error("{image}: cannot be pulled")]
     Pull { image: String, source: RegistryError },
+    #[error("{image}: is not proven")]
+    Unproven { image: String, source: Box<LinkError> },
     #[error("{image}: not complete in the store")]
     Unusable { image: String, source: Box<OciError> },
     #[error("{image}: its index leads to {found}, the manifest pins {expected}")]
@@ -53,12 +56,16 @@ pub fn lay_out(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) ->
     }
     let mut files = BTreeMap::new();
     let mut index = Vec::new();
+    let prover = supply.prover();
     for pinned in &manifest.content().images {
         if let Some(client) = supply.client {
             let pulled = pull_pinned(client, supply.store, pinned)
                 .map_err(|source| ImagesError::Pull { image: pinned.image.clone(), source })?;
             progress.step("fetched", &format!("{}, {}", pinned.image, human_bytes(pulled)));
         }
+        prover
+            .image(manifest.content(), pinned)
+            .map_err(|source| ImagesError::Unproven { image: pinned.image.clone(), source: Box::new(source) })?;
         index.push(one(pinned, supply, &mut files)?);
     }
     let mut text = |name: &str, text: String| {

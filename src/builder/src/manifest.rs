@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::prove::OS_IMAGE;
 use crate::sources::Target;
 
 pub use digest::{Digest, Hasher, InvalidDigest};
@@ -31,6 +32,8 @@ pub enum ManifestError {
     TooLarge { path: PathBuf, len: u64 },
     #[error("{path}:{line}:{column}: not a valid manifest")]
     Syntax { path: PathBuf, line: usize, column: usize, source: serde_json::Error },
+    #[error("{path}: an artifact is called {OS_IMAGE}, as the base image is")]
+    Name { path: PathBuf },
     #[error("{path}: is for {found}, not for {expected}")]
     Mismatch { path: PathBuf, expected: String, found: String },
 }
@@ -153,6 +156,19 @@ pub enum ArtifactType {
     Qcow2,
 }
 
+impl ArtifactType {
+    /// As manifests write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Binary => "binary",
+            Self::Deb => "deb",
+            Self::TarGz => "tar.gz",
+            Self::Tar => "tar",
+            Self::Qcow2 => "qcow2",
+        }
+    }
+}
+
 /// One pinned artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -221,6 +237,9 @@ impl Manifest {
             column: source.column(),
             source,
         })?;
+        if file.vmconfig.dependencies.contains_key(OS_IMAGE) {
+            return Err(ManifestError::Name { path: path.to_owned() });
+        }
         Ok(Self { content: file.vmconfig, digest: Digest::of(&text), text })
     }
 

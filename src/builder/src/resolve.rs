@@ -34,6 +34,8 @@ mod image;
 mod signature;
 mod version;
 
+pub(crate) use version::is_version;
+
 /// Largest document that is read into memory: release descriptions, checksum files, signatures, bundles.
 const MAX_DOCUMENT: u64 = 16 << 20;
 /// Largest artifact whose length nobody states beforehand.
@@ -145,7 +147,7 @@ impl Place<'_> {
 impl<'a> Resolver<'a> {
     /// Proves what is pinned already.
     pub fn prover(&self) -> Prover<'a> {
-        Prover::new(self.store, self.sources, self.anchors, Some(self.client))
+        Prover::new(self.store, self.sources, self.anchors, Some(self.client)).looking_at_files()
     }
 }
 

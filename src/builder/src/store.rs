@@ -50,7 +50,13 @@ impl StoreError {
                 source.get_ref().and_then(|error| error.downcast_ref())
             }
         };
-        exposed.and_then(Exposed::hint)
+        let hint = exposed.and_then(Exposed::hint)?;
+        Some(match self {
+            Self::Exposed { path, exposed: Exposed::Mode { .. } } => {
+                format!("{hint}; then `vmbake store verify --store {}`, as what it says may be false", path.display())
+            }
+            _ => hint,
+        })
     }
 }
 
@@ -184,7 +190,12 @@ fn create_dir(path: &Path) -> Result<(), StoreError> {
 }
 
 fn remove(path: &Path) -> Result<(), StoreError> {
-    match std::fs::remove_file(path) {
+    let removed = match std::fs::remove_file(path) {
+        // Nothing in a store is a folder where a file is looked for.
+        Err(source) if source.kind() == std::io::ErrorKind::IsADirectory => std::fs::remove_dir_all(path),
+        result => result,
+    };
+    match removed {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
             Err(StoreError::Write { path: path.to_owned(), source })
         }

@@ -86,14 +86,18 @@ pub struct Request {
 type Job<'a> = (&'a Open<'a>, Entry<'a>);
 
 /// The newest `Date` of each archive and suite that the manifests of a directory have seen.
-pub fn seen(sources: &Sources, folder: &Path) -> BTreeMap<(String, String), Timestamp> {
+pub fn seen(sources: &Sources, folder: &Path) -> Result<BTreeMap<(String, String), Timestamp>, ManifestError> {
     let mut seen = BTreeMap::new();
     let mut add = |archive: &String, suite: &String, date: Timestamp| {
         let newest = seen.entry((archive.clone(), suite.clone())).or_insert(date);
         *newest = date.max(*newest);
     };
     for target in sources.targets() {
-        let Ok(manifest) = Manifest::load(&path(folder, &target)) else { continue };
+        let path = path(folder, &target);
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        let manifest = Manifest::load(&path)?;
         let content = manifest.content();
         for (archive, suites) in &content.seen {
             suites.iter().for_each(|(suite, date)| add(archive, suite, *date));
@@ -104,7 +108,7 @@ pub fn seen(sources: &Sources, folder: &Path) -> BTreeMap<(String, String), Time
             }
         }
     }
-    seen
+    Ok(seen)
 }
 
 /// Brings manifests up to date. What could not be resolved is reported and left out; the rest is kept.
@@ -115,8 +119,8 @@ pub fn update(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -
     let (mut total, mut failed) = (0, 0);
     // Entries that need the version of another one come after it, and are chosen when that is known.
     for second in [false, true] {
-        let jobs = open.iter().flat_map(|open| request.jobs(open, resolver, &prover, progress));
-        let jobs: Vec<Job<'_>> = jobs.filter(|(_, entry)| entry.needs().is_some() == second).collect();
+        let jobs = open.iter().flat_map(|open| request.jobs(open, resolver, &prover, second, progress));
+        let jobs: Vec<Job<'_>> = jobs.collect();
         total += jobs.len();
         let results = for_each(jobs, request.threads, |(open, entry)| {
             let result = resolve(resolver, &prover, open, entry);
@@ -147,6 +151,8 @@ fn resolve(
     let place = open.place(&versions);
     if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
         && resolver.image.is_none()
+        // Of what nobody can prove, the version was made up as well.
+        && open.is_proven(entry, prover).unwrap_or(false)
     {
         let found = resolver.version(place, source)?;
         if goes_back(source, &pinned, &found) {
@@ -260,6 +266,7 @@ impl Request {
         open: &'a Open<'a>,
         resolver: &Resolver<'a>,
         prover: &Prover<'_>,
+        second: bool,
         progress: &Progress,
     ) -> Vec<Job<'a>> {
         let is_proven = |entry: Entry<'_>| {
@@ -272,7 +279,7 @@ impl Request {
         let wanted = |entry: &Entry<'_>| {
             let own_image = matches!(entry, Entry::OsImage) && resolver.image.is_some();
             let again = self.refresh || !self.only.is_empty() || own_image;
-            self.asks_for(entry.name()) && (again || !is_proven(*entry))
+            entry.needs().is_some() == second && self.asks_for(entry.name()) && (again || !is_proven(*entry))
         };
         open.entries(resolver.sources).filter(wanted).map(|entry| (open, entry)).collect()
     }

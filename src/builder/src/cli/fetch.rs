@@ -10,7 +10,7 @@ use super::{Failure, Outcome};
 use crate::fetch::{Supply, fetch, fetch_base};
 use crate::manifest::Manifest;
 use crate::progress::{Progress, human_bytes};
-use crate::prove::LOCAL;
+use crate::prove::{LOCAL, ProveError};
 
 #[derive(Debug, Args)]
 pub(super) struct FetchArgs {
@@ -47,6 +47,8 @@ pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
         }
         for image in &manifest.content().images {
             let pulled = crate::registry::pull_pinned(&client, &store, image)?;
+            let unproven = |source| ProveError { name: image.image.clone(), source: Box::new(source) };
+            supply.prover().image(manifest.content(), image).map_err(unproven)?;
             progress.step("fetched", &format!("{}, {}", image.image, human_bytes(pulled)));
         }
     }

@@ -45,7 +45,7 @@ struct Line {
     /// What the manifest records.
     recorded: Option<Proof>,
     /// Who answers for the digest.
-    proven: Option<Standing>,
+    standing: Option<Standing>,
     /// Why nobody does.
     unproven: Option<String>,
 }
@@ -56,10 +56,11 @@ pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
     let (store, sources, anchors) = (network.store()?, network.sources()?, trust.anchors());
     let mut lines = lines(&manifest);
     let mut failed: Option<ProveError> = None;
-    for (name, proven) in Prover::new(&store, &sources, &anchors, None).each(manifest.content()) {
-        let Some(line) = lines.iter_mut().find(|line| line.name == name) else { continue };
-        match proven {
-            Ok(standing) => line.proven = Some(standing),
+    let prover = Prover::new(&store, &sources, &anchors, None).looking_at_files();
+    // Both are in the order of the manifest.
+    for (line, (_, result)) in lines.iter_mut().zip(prover.each(manifest.content())) {
+        match result {
+            Ok(standing) => line.standing = Some(standing),
             Err(error) => {
                 line.unproven = Some(escape::chain(&error.source));
                 failed.get_or_insert(error);
@@ -87,7 +88,7 @@ fn lines(manifest: &Manifest) -> Vec<Line> {
         digest: entry.digest.to_string(),
         url: entry.url.clone(),
         recorded: entry.proof.clone(),
-        proven: None,
+        standing: None,
         unproven: None,
     });
     let images = content.images.iter().map(|image| Line {
@@ -97,7 +98,7 @@ fn lines(manifest: &Manifest) -> Vec<Line> {
         digest: image.digest.to_string(),
         url: format!("index {}", image.index),
         recorded: image.proof.clone(),
-        proven: None,
+        standing: None,
         unproven: None,
     });
     artifacts.chain(images).collect()
@@ -107,12 +108,13 @@ fn show(line: &Line) -> String {
     let [name, version, url] = [&line.name, &line.version, &line.url].map(escape::line);
     let digest = &line.digest;
     let size = human_bytes(line.size);
-    let proven = escape::line(match (&line.proven, &line.unproven) {
-        (Some(standing), _) => format!("proven {standing}"),
+    let proven = escape::line(match (&line.standing, &line.unproven) {
+        (Some(standing), _) if standing.is_signed() => format!("proven {standing}"),
+        (Some(standing), _) => format!("not signed: {standing}"),
         (None, reason) => format!("NOT PROVEN: {}", reason.as_deref().unwrap_or("it was not looked at")),
     });
     // What is recorded is worth nothing while it is not proven.
-    let detail = line.recorded.as_ref().filter(|_| line.proven.as_ref().is_some_and(Standing::is_signed));
+    let detail = line.recorded.as_ref().filter(|_| line.standing.as_ref().is_some_and(Standing::is_signed));
     let detail = detail.map(|proof| format!("\n    proof  {}", escape::line(proof.to_string()))).unwrap_or_default();
     format!("{name} {version}, {size}\n    from   {url}\n    digest {digest}\n    {proven}{detail}\n")
 }

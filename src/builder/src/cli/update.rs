@@ -70,7 +70,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         sources: &sources,
         anchors: &anchors,
         now: Timestamp::now(),
-        seen: seen(&sources, &args.manifests),
+        seen: seen(&sources, &args.manifests)?,
         image: args.image,
         partition: args.partition,
         cache: Cache::default(),

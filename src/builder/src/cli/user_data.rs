@@ -47,7 +47,7 @@ pub(super) struct RenderArgs {
     /// A setting; counts more than --env. Other users of this machine can see it: secrets are better in a file
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<OsString>,
-    /// File with settings, KEY=VALUE as a shell would write them
+    /// File with settings, KEY=VALUE in lines that a shell and systemd read alike
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
     /// File with the token by which the machine registers

@@ -2,8 +2,9 @@
 
 use jiff::Timestamp;
 
+use super::evidence::{MAX_INDEX, MAX_LEN, Wants};
 use super::{LinkError, Place, Prover, Standing, same, weak};
-use crate::manifest::{Dependency, Digest, Proof};
+use crate::manifest::{Dependency, Digest, Form, Proof};
 use crate::proof::apt::{Expect, Index, Packages, Release};
 use crate::proof::openpgp::Keyring;
 use crate::sources::Archive;
@@ -74,14 +75,17 @@ fn release(
 ) -> Result<Release, LinkError> {
     let mut urls = vec![url.to_owned()];
     urls.extend(archive.past(url, record.date));
-    let text = prover.document(place.content, record.release, urls)?;
+    let text = prover.document(place.content, record.release, Wants { urls, form: Form::Whole, limit: MAX_LEN })?;
     let keyring = Keyring::parse(&prover.anchors.read(&archive.keyring)?)
         .map_err(|source| LinkError::Keyring { file: archive.keyring.clone(), source })?;
     let expect = Expect { suite: record.suite, now: record.signed, previous: None };
     let release = Release::verify(&text, &keyring, &expect)?;
     same("Date", &record.date.to_string(), &release.date().to_string())?;
     same("time of signing", &record.signed.to_string(), &release.signed().to_string())?;
-    same("signers", &record.signers.join(", "), &release.signers().join(", "))?;
+    if record.signers != release.signers() {
+        let (found, proven) = (record.signers.join(" and "), release.signers().join(", "));
+        return Err(LinkError::Differs { what: "signers", found, proven });
+    }
     Ok(release)
 }
 
@@ -93,12 +97,13 @@ fn packages(
     dists: &str,
     index: &Index,
 ) -> Result<std::sync::Arc<Packages>, LinkError> {
-    let key = format!("{} {}", index.digest, index.arch);
+    let key = format!("{} {} {}", record.archive, index.digest, index.arch);
     prover.indexes.get(&key, || {
         let mut urls: Vec<String> =
             index.by_hash.iter().chain([&index.path]).map(|path| format!("{dists}/{path}")).collect();
         urls.extend(archive.past(&format!("{dists}/{}", index.path), record.date));
-        let bytes = prover.document(place.content, &index.digest, urls)?;
+        let wants = Wants { urls, form: Form::Whole, limit: MAX_INDEX };
+        let bytes = prover.document(place.content, &index.digest, wants)?;
         let wanted: Vec<&str> = prover.sources.packages_of(record.archive).collect();
         Ok(Packages::read(index, &*bytes, &wanted)?)
     })

@@ -8,24 +8,44 @@ use crate::http::Client;
 use crate::manifest::{Content, Digest, Document, Form};
 use crate::proof::sigstore::rekor;
 
-/// Longest document: Debian's index of `main` has 13 MB.
-const MAX_LEN: u64 = 128 << 20;
+/// Longest index: that of Debian's `main` has 13 MB.
+pub(super) const MAX_INDEX: u64 = 128 << 20;
+/// Longest other document: the largest `InRelease` of Debian has 0.3 MB.
+pub(super) const MAX_LEN: u64 = 16 << 20;
+
+/// What a proof says of a document that it rests on.
+pub(super) struct Wants {
+    /// Where it was published: what the manifest says must be one of these.
+    pub(super) urls: Vec<String>,
+    /// What is kept of it.
+    pub(super) form: Form,
+    /// The most it may have, in bytes.
+    pub(super) limit: u64,
+}
+
+impl Wants {
+    /// A whole document from one address.
+    pub(super) fn from(url: String) -> Self {
+        Self { urls: vec![url], form: Form::Whole, limit: MAX_LEN }
+    }
+}
 
 impl Prover<'_> {
-    /// The document of that digest. `urls` are where it must have been published, if that is known; the first also is where the
-    /// manifest may say that it was found.
-    pub(super) fn document(&self, content: &Content, digest: &Digest, urls: Vec<String>) -> Result<Vec<u8>, LinkError> {
+    /// The document of that digest, which must be listed as it is wanted.
+    pub(super) fn document(&self, content: &Content, digest: &Digest, wants: Wants) -> Result<Vec<u8>, LinkError> {
         let boxed = || Box::new(*digest);
         let Some(listed) = content.evidence.get(digest) else { return Err(LinkError::Unlisted { digest: boxed() }) };
-        if listed.size > MAX_LEN {
-            return Err(LinkError::TooLarge { digest: boxed(), size: listed.size, limit: MAX_LEN });
+        if listed.size > wants.limit {
+            return Err(LinkError::TooLarge { digest: boxed(), size: listed.size, limit: wants.limit });
+        }
+        if listed.form != wants.form || !wants.urls.contains(&listed.url) {
+            let (found, expected) = (listed.url.clone(), wants.urls.first().cloned().unwrap_or_default());
+            return Err(LinkError::Elsewhere { digest: boxed(), found, expected });
         }
         match (self.stored(digest, listed), self.client) {
             (Ok(bytes), _) => Ok(bytes),
             (Err(LinkError::Absent { .. } | LinkError::Damaged { .. }), Some(client)) => {
-                let urls = if urls.is_empty() { vec![listed.url.clone()] } else { urls };
-                self.download(client, digest, listed, urls)
-                    .map_err(|source| LinkError::Download { digest: boxed(), source })?;
+                self.download(client, digest, listed, wants.urls)?;
                 self.stored(digest, listed)
             }
             (Err(error), _) => Err(error),
@@ -56,21 +76,24 @@ impl Prover<'_> {
         digest: &Digest,
         listed: &Document,
         urls: Vec<String>,
-    ) -> Result<(), DownloadError> {
+    ) -> Result<(), LinkError> {
+        let failed = |source| LinkError::Download { digest: Box::new(*digest), source };
         match listed.form {
             Form::Whole => {
                 let (digest, size, limit) = (Some(*digest), Some(listed.size), listed.size);
-                obtain(client, self.store, &Wanted { urls, digest, size, limit, ..Wanted::default() }, &|_| {})?;
+                obtain(client, self.store, &Wanted { urls, digest, size, limit, ..Wanted::default() }, &|_| {})
+                    .map_err(failed)?;
             }
             Form::LogEntry => {
                 let url = listed.url.clone();
-                let answer = client.get(&url, MAX_LEN.min(16 << 20))?;
-                // Another answer has another digest, whatever it is.
-                let found = self.store.insert(&rekor::lasting(&answer).unwrap_or(answer))?;
+                let answer = client.get(&url, MAX_LEN).map_err(|error| failed(error.into()))?;
+                let entry = rekor::lasting(&answer)?;
+                let found = Digest::of(&entry);
                 if found != *digest {
                     let (expected, found) = (Box::new(*digest), Box::new(found));
-                    return Err(DownloadError::Digest { url, expected, found });
+                    return Err(failed(DownloadError::Digest { url, expected, found }));
                 }
+                self.store.insert(&entry)?;
             }
         }
         Ok(())

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use super::evidence::Wants;
 use super::{LinkError, Place, Prover, Standing, same, weak};
-use crate::manifest::{Dependency, Digest, Proof, Signed};
+use crate::manifest::{Dependency, Form, Proof, Signed};
 use crate::proof::checksum;
 use crate::proof::cosign::{self, Detached};
-use crate::proof::sigstore::{self, Proven, ROOT, Root, Signer};
+use crate::proof::sigstore::{self, Proven, ROOT, Root, Signer, rekor};
 use crate::sources::{Demand, Template, Upstream};
 
 pub(super) fn replay(
@@ -34,7 +35,7 @@ pub(super) fn replay(
             let Some(Proof::Sigstore(signed)) = proof else {
                 return Err(weak(format!("a sigstore bundle by {identity}"), proof));
             };
-            let documents = evidence(prover, place, signed, &[render(bundle)?])?;
+            let documents = evidence(prover, place, signed, &[render(bundle)?], None)?;
             let policy = sigstore::Policy {
                 signer: Signer::Certificate { identity, issuer: issuer.clone() },
                 predicate_type: predicate_type.as_deref(),
@@ -65,7 +66,7 @@ fn by_checksum(
             let Some(digest) = evidence else {
                 return Err(LinkError::NoEvidence { proof: format!("checksum file {url}") });
             };
-            let text = prover.document(place.content, digest, vec![url.clone()])?;
+            let text = prover.document(place.content, digest, Wants::from(url.clone()))?;
             same("digest", &entry.digest.to_string(), &checksum::find(&text, file, None)?.to_string())?;
             Ok(Standing::Checksum)
         }
@@ -89,7 +90,8 @@ fn cosigned(
         return Err(weak(format!("a signature by {identity}"), entry.proof.as_ref()));
     };
     let urls = [signature.render(values)?, certificate.render(values)?];
-    let documents = evidence(prover, place, signed, &urls)?;
+    let log_entry = if *without_log && signed.evidence.len() == urls.len() { None } else { Some(log.as_str()) };
+    let documents = evidence(prover, place, signed, &urls, log_entry)?;
     let (signature, certificate, log_entry) = match &documents[..] {
         [signature, certificate] => (signature, certificate, None),
         [signature, certificate, log_entry] => (signature, certificate, Some(log_entry.as_slice())),
@@ -106,22 +108,28 @@ fn judged(signed: &Signed) -> Timestamp {
     signed.signed.unwrap_or(Timestamp::MAX)
 }
 
-/// The documents that a signature rests on, in their order. Those whose addresses are known must be from
-/// there.
+/// The documents that a signature rests on, in their order: those from `urls`, then the entry of a log. Neither more nor fewer are
+/// listed, nor from elsewhere.
 fn evidence(
     prover: &Prover<'_>,
     place: &Place<'_>,
     signed: &Signed,
     urls: &[String],
+    log: Option<&str>,
 ) -> Result<Vec<Vec<u8>>, LinkError> {
-    let missing = || LinkError::NoEvidence { proof: format!("the signature by {}", signed.identity) };
-    if signed.evidence.len() < urls.len() {
-        return Err(missing());
+    let mut wants: Vec<Wants> = urls.iter().cloned().map(Wants::from).collect();
+    if let Some(log) = log {
+        let listed = signed.evidence.get(urls.len()).and_then(|digest| place.content.evidence.get(digest));
+        let entries = format!("{}/api/v1/log/entries/", log.trim_end_matches('/'));
+        let is_entry = |url: &String| url.strip_prefix(&entries).is_some_and(rekor::is_uuid);
+        let url = listed.map(|document| document.url.clone()).filter(is_entry).unwrap_or(entries);
+        wants.push(Wants { form: Form::LogEntry, ..Wants::from(url) });
     }
-    let document = |(index, digest): (usize, &Digest)| {
-        prover.document(place.content, digest, urls.get(index).cloned().into_iter().collect())
-    };
-    signed.evidence.iter().enumerate().map(document).collect()
+    if signed.evidence.len() != wants.len() {
+        return Err(LinkError::NoEvidence { proof: format!("the signature by {}", signed.identity) });
+    }
+    let document = |(digest, wants)| prover.document(place.content, digest, wants);
+    signed.evidence.iter().zip(wants).map(document).collect()
 }
 
 /// Who signed, if the manifest records no other signer, time or entry of the log.

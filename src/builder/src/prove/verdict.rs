@@ -24,14 +24,16 @@ pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
 
 pub(super) fn load(store: &Store, key: &Digest) -> Option<Verdict> {
     store.is_believed().then_some(())?;
-    serde_json::from_slice(&read_record(&place(store, key))?).ok()
+    // It names what it is of: under another name it says nothing.
+    let (of, verdict): (Digest, Verdict) = serde_json::from_slice(&read_record(&place(store, key))?).ok()?;
+    (of == *key).then_some(verdict)
 }
 
 pub(super) fn save(store: &Store, key: &Digest, verdict: &Verdict) {
     if !store.is_believed() {
         return;
     }
-    write_record(&place(store, key), |out| Ok(serde_json::to_writer(out, verdict)?));
+    write_record(&place(store, key), |out| Ok(serde_json::to_writer(out, &(key, verdict))?));
 }
 
 fn place(store: &Store, key: &Digest) -> PathBuf {

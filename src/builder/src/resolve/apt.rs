@@ -91,7 +91,9 @@ impl Resolver<'_> {
         let (base, suite) =
             archive.place(&place.values()).map_err(|source| ResolveError::Template { place: "archive", source })?;
         let arch = &place.target.arch;
-        self.cache.indexes.get(&format!("{base} {suite} {arch}"), || self.read_index(name, archive, base, &suite, arch))
+        self.cache
+            .indexes
+            .get(&format!("{name} {base} {suite} {arch}"), || self.read_index(name, archive, base, &suite, arch))
     }
 
     fn read_index(

@@ -62,13 +62,18 @@ fn between<'a>(text: &'a str, after: &str, before: Option<&str>) -> Option<&'a s
 
 /// A version becomes part of addresses and file names, so it must be nothing else than one.
 fn checked(url: &str, version: &str) -> Result<String, ResolveError> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_' | '~');
-    let starts_well = version.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if !starts_well || version.len() > MAX_LEN || !version.chars().all(is_plain) {
+    if !is_version(version) {
         let found = version.chars().take(MAX_LEN).collect();
         return Err(ResolveError::Version { url: url.to_owned(), found });
     }
     Ok(version.to_owned())
+}
+
+/// Whether a text may be the version of an artifact that stands by itself.
+pub(crate) fn is_version(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_' | '~');
+    let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
+    starts_well && text.len() <= MAX_LEN && text.chars().all(is_plain)
 }
 
 #[cfg(test)]

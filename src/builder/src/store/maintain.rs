@@ -69,8 +69,6 @@ pub(super) fn collect(store: &Store, keep: &BTreeSet<Digest>, dry_run: bool) -> 
     let forms = decoded::needless(store, |hex| kept.contains(hex))?;
     let mut garbage = Garbage::default();
     let needless = needless.into_iter().chain(forms).chain(seen::stale(store)?).chain(record::stale(store));
-    // A verdict takes less time to find again than whoever asks which manifest it is of.
-    let needless = needless.chain(files(store.root.join(VERDICTS))?);
     for path in needless.chain(files(store.root.join("partial"))?) {
         let len = std::fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
         if !dry_run {

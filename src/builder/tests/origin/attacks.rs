@@ -173,7 +173,12 @@ fn a_store_that_others_can_write_to_is_refused() {
         set(&folder, mode);
         let (error, hint) = refused("mode");
         assert!(error.contains("others can write to this store") && error.ends_with(&format!("{mode:04o}")), "{error}");
-        assert_eq!(hint, format!("`chmod -R go-w {}` keeps others out", folder.display()));
+        assert!(
+            hint.starts_with(&format!(
+                "`chmod -R go-w {}` keeps others out; then `vmbake store verify",
+                folder.display()
+            ))
+        );
         set(&folder, 0o755);
     }
     Store::open(Some(root.clone())).unwrap();

@@ -44,7 +44,7 @@ fn every_changed_word_is_noticed() {
         ("tool", "version", json!("1.0-2"), "no package tool 1.0-2"),
         ("tool", "version", json!("0.9-1"), "the manifest says address"),
         ("tool", "url", json!("https://evil.example/tool_1.0-1.deb"), "the manifest says address"),
-        ("tool", "type", json!("binary"), "the manifest says type Binary, proven is Deb"),
+        ("tool", "type", json!("binary"), "the manifest says type binary, proven is deb"),
         ("tool", "providers", json!(["aws"]), "the manifest says providers aws, proven is (none)"),
         ("tool", "proof", json!(null), "records no proof"),
         (
@@ -69,6 +69,7 @@ fn every_changed_word_is_noticed() {
         ("tool", "proof/evidence", json!([forged(), packages]), "the manifest does not say where it is"),
         ("program", "digest", forged(), "the manifest says digest"),
         ("program", "version", json!("2.1"), "the manifest says address"),
+        ("program", "version", json!("1/../2.0"), "\"1/../2.0\" is no version"),
         ("program", "url", json!("https://g.example/v2.0/program-arm64"), "the manifest says address"),
         ("program", "providers", json!([]), "the manifest says providers (none), proven is aws"),
         ("program", "proof/url", json!("https://evil.example/sums"), "the manifest says the checksum file"),
@@ -86,6 +87,54 @@ fn every_changed_word_is_noticed() {
         assert!(said.contains(expected), "{name} {key} {value}: {said}");
         assert!(site.all(&manifest).is_err(), "{name} {key} {value}");
     }
+}
+
+#[test]
+fn evidence_comes_from_where_it_was_published() {
+    let Some(lab) = Lab::with_keys(&["good"]) else { return };
+    let site = Site::signed_by(&lab, "good");
+    for digest in site.evidence() {
+        for (key, value) in [("url", json!("https://evil.example/x")), ("form", json!("log-entry"))] {
+            let manifest = changed(&site.manifest, &format!("evidence/{digest}/{key}"), value);
+            let said = site.one(&manifest, "tool").unwrap_err();
+            assert!(said.contains("and it must be from https://a.example/debian/dists/trixie/"), "{said}");
+        }
+        let manifest = changed(&site.manifest, &format!("evidence/{digest}/size"), json!(200 << 20));
+        assert!(site.one(&manifest, "tool").unwrap_err().contains("that evidence may have"));
+    }
+}
+
+#[test]
+fn a_verdict_is_of_one_manifest_whatever_its_file_is_called() {
+    let Some(lab) = Lab::with_keys(&["good"]) else { return };
+    let site = Site::signed_by(&lab, "good");
+    let forged = changed(&site.manifest, "dependencies/tool/size", json!(5));
+    let other = changed(&site.manifest, "version", json!("2"));
+    let verdicts = site.store.root().join("verdicts");
+    let names = || -> Vec<_> { std::fs::read_dir(&verdicts).unwrap().map(|entry| entry.unwrap().path()).collect() };
+    site.all(&site.manifest).unwrap();
+    let first = names();
+    site.all(&other).unwrap();
+    let second = names().into_iter().find(|path| !first.contains(path)).unwrap();
+    // The name of the forged one is not known here: each verdict is put under the other's name, and is found again.
+    std::fs::rename(&first[0], &second).unwrap();
+    let release = site.store.path(&site.evidence()[0]);
+    std::fs::remove_file(release).unwrap();
+    assert!(site.all(&other).is_err(), "the verdict of another manifest");
+    assert!(site.all(&forged).is_err());
+}
+
+#[test]
+fn a_base_that_the_user_has_is_named_by_the_user() {
+    let Some(lab) = Lab::with_keys(&["good"]) else { return };
+    let site = Site::signed_by(&lab, "good");
+    let mut manifest = site.manifest.clone();
+    manifest["vmconfig"]["os"]["image"] = json!({"version": "local", "url": "local:own.qcow2", "type": "qcow2",
+        "digest": Digest::of(b"base"), "size": 4, "proof": {"type": "local"}});
+    site.store.insert(b"base").unwrap();
+    assert!(site.all(&manifest).unwrap().summary().ends_with("; the base image: a file of the user's"));
+    let said = site.base(&manifest).unwrap_err();
+    assert!(said.contains("pins local:own.qcow2 as base image, a file that only the user has"), "{said}");
 }
 
 #[test]

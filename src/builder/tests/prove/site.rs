@@ -5,7 +5,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use vmbake::anchors::Anchors;
+use vmbake::fetch::{Supply, fetch_base};
 use vmbake::manifest::{Digest, Manifest};
+use vmbake::progress::Progress;
 use vmbake::prove::{ProveError, Prover, Standing, Verdict};
 use vmbake::sources::Sources;
 use vmbake::store::Store;
@@ -106,6 +108,15 @@ impl Site {
     fn with<T>(&self, use_it: impl FnOnce(Prover<'_>) -> T) -> T {
         let anchors = Anchors::new(Some(self.folder.path().join("trust")));
         use_it(Prover::new(&self.store, &self.sources, &anchors, None))
+    }
+
+    /// Looks for the base image, as a bake does to which nobody names one.
+    pub fn base(&self, manifest: &Value) -> Result<(), String> {
+        let anchors = Anchors::new(Some(self.folder.path().join("trust")));
+        let (store, sources, threads) = (&self.store, &self.sources, std::num::NonZeroUsize::MIN);
+        let supply = Supply { store, sources, anchors: &anchors, client: None, threads };
+        let found = fetch_base(&Self::parse(manifest), &supply, &Progress::new(true));
+        found.map(drop).map_err(|error| vmbake::escape::chain(&error))
     }
 
     /// Proves all entries, as a bake does.

@@ -134,11 +134,16 @@ pub(super) fn value(word: &str, arguments: Arguments<'_>) -> Option<String> {
     if let Some(literal) = quoted('\'') {
         return (!literal.contains('\'')).then(|| literal.to_owned());
     }
-    let word = quoted('"').unwrap_or(word);
-    match word {
+    let in_double = quoted('"');
+    let word = in_double.unwrap_or(word);
+    // Without quotes an empty word is none, and what looks like the name of a file may become one.
+    let splits = |c: char| c.is_whitespace() || matches!(c, '*' | '?' | '[' | ']' | '{' | '}');
+    let is_plain = |text: &str| !text.is_empty() && !text.starts_with('~') && !text.contains(splits);
+    let found = match word {
         "$1" | "${1}" | "${1:-}" => Some(arguments.action.to_owned()),
         "$2" | "${2}" | "${2:-}" => Some(arguments.version.to_owned()),
         "$DPKG_ROOT" | "${DPKG_ROOT}" | "${DPKG_ROOT:-}" => Some(String::new()),
-        _ => (!word.contains(['$', '`', '"', '\'', '\\', '*', '?'])).then(|| word.to_owned()),
-    }
+        _ => (!word.contains(['$', '`', '"', '\'', '\\'])).then(|| word.to_owned()),
+    };
+    found.filter(|text| in_double.is_some() || is_plain(text))
 }

@@ -49,6 +49,10 @@ fn what_may_do_something_stays() {
         "if [ \"$1\" = 'remove -o $1 = upgrade -o x' ]; then\na\nelse\nb\nfi\n",
         "if [ \"$1\" = \"x ] || [ 1 = 1 ] || [ y\" ]; then\na\nelse\nb\nfi\n",
         "case \"$3\" in\na)\nb\n;;\nesac\n",
+        // Without quotes: no word at all, and the name of a file.
+        "if [ -n $DPKG_ROOT ]; then\na\nfi\n",
+        "if [ $DPKG_ROOT != x ]; then\na\nelse\nb\nfi\n",
+        "if [ \"$1\" = [u]pgrade ]; then\na\nelse\nb\nfi\n",
     ] {
         assert_eq!(left(script), script);
     }

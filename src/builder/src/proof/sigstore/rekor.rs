@@ -29,11 +29,15 @@ impl RekorError {
 /// The identifiers in an answer of the index, fit to become part of a URL: 64 or 80 hexadecimal digits.
 pub fn uuids(answer: &[u8]) -> Result<Vec<String>, RekorError> {
     let uuids: Vec<String> = serde_json::from_slice(answer).map_err(RekorError::new)?;
-    let valid = |uuid: &String| matches!(uuid.len(), 64 | 80) && uuid.bytes().all(|byte| byte.is_ascii_hexdigit());
-    match uuids.iter().find(|uuid| !valid(uuid)) {
+    match uuids.iter().find(|uuid| !is_uuid(uuid)) {
         Some(uuid) => Err(RekorError::new(format!("{uuid:?} identifies no entry"))),
         None => Ok(uuids),
     }
+}
+
+/// Whether a text identifies an entry: 64 or 80 hexadecimal digits.
+pub fn is_uuid(text: &str) -> bool {
+    matches!(text.len(), 64 | 80) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// What lasts of an answer with one entry: that entry with the log's promise, keys sorted. The proof of inclusion, which grows with
