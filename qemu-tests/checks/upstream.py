@@ -268,7 +268,7 @@ def forge(lab, manifests, store, work):
         ("containerd", {"evidence": [lab.swap("containerd.other-identity")["file"]]}, "the bundle does not prove it.*|signed by .*ci.yml"),
         ("kubelet", {}, "the signature does not prove it"),
         ("kubelet", {"identity": "somebody@example.org"}, "does not prove it"),
-        ("kubelet", {"evidence": [None, None]}, "no log entry"),
+        ("kubelet", {"evidence": [None, None]}, "pins no evidence for the signature"),
         ("runc", {}, "the manifest says digest"),
         ("runc", {"proof": None}, "its source demands a checksum file"),
     ]:
@@ -285,9 +285,10 @@ def forge(lab, manifests, store, work):
                 old = pinned["proof"]["evidence"]
                 documents = [was if file is None else put(pathlib.Path(file).read_bytes()) for file, was in zip(value, old)]
                 pinned["proof"]["evidence"] = documents
-                for file, digest in zip(value, documents):
+                for file, digest, was in zip(value, documents, old):
                     if file:
-                        document["vmconfig"]["evidence"][digest] = {"url": "https://example.org/x", "size": pathlib.Path(file).stat().st_size}
+                        known = document["vmconfig"]["evidence"]
+                        known[digest] = {**known[was], "size": pathlib.Path(file).stat().st_size}
             else:
                 pinned["proof"][key] = value
         path.write_text(json.dumps(document))
