@@ -176,7 +176,7 @@ impl<'a> Prover<'a> {
             Some(source) => {
                 let listed = |providers: &[String]| providers.join(", ");
                 if entry.providers != source.providers {
-                    same("providers", &listed(&entry.providers), &format!("{} ", listed(&source.providers)))?;
+                    return Err(differs("providers", &listed(&entry.providers), &listed(&source.providers)));
                 }
                 let standing = self.upstream(&place, &source.upstream, entry)?;
                 if self.looks {
@@ -278,11 +278,12 @@ fn by_hand(proof: Option<&Proof>) -> Result<Standing, LinkError> {
 }
 
 fn same(what: &'static str, found: &str, proven: &str) -> Result<(), LinkError> {
-    if found == proven {
-        return Ok(());
-    }
+    if found == proven { Ok(()) } else { Err(differs(what, found, proven)) }
+}
+
+fn differs(what: &'static str, found: &str, proven: &str) -> LinkError {
     let or_none = |text: &str| if text.is_empty() { "(none)".to_owned() } else { text.to_owned() };
-    Err(LinkError::Differs { what, found: or_none(found), proven: or_none(proven) })
+    LinkError::Differs { what, found: or_none(found), proven: or_none(proven) }
 }
 
 fn weak(demanded: impl Into<String>, found: Option<&Proof>) -> LinkError {

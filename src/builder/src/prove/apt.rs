@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::evidence::{MAX_INDEX, MAX_LEN, Wants};
-use super::{LinkError, Place, Prover, Standing, same, weak};
+use super::{LinkError, Place, Prover, Standing, differs, same, weak};
 use crate::manifest::{Dependency, Digest, Form, Proof};
 use crate::proof::apt::{Expect, Index, Packages, Release};
 use crate::proof::openpgp::Keyring;
@@ -83,8 +83,7 @@ fn release(
     same("Date", &record.date.to_string(), &release.date().to_string())?;
     same("time of signing", &record.signed.to_string(), &release.signed().to_string())?;
     if record.signers != release.signers() {
-        let (found, proven) = (record.signers.join(" and "), release.signers().join(", "));
-        return Err(LinkError::Differs { what: "signers", found, proven });
+        return Err(differs("signers", &record.signers.join(", "), &release.signers().join(", ")));
     }
     Ok(release)
 }
