@@ -60,11 +60,16 @@ fn every_changed_word_is_noticed() {
         ("tool", "proof/suite", json!("sid"), "the manifest says suite sid, proven is trixie"),
         ("tool", "proof/archive", json!("other"), "its source demands the signed index of archive main"),
         ("tool", "proof/archive", json!("none"), "its source demands the signed index of archive main"),
-        // An archive that may have it, but does not: its packages are elsewhere.
-        ("tool", "proof/archive", json!("fixes"), "proven is https://f.example/debian/pool"),
+        // An archive that may have it, but does not: its documents are elsewhere.
+        ("tool", "proof/archive", json!("fixes"), "it must be from https://f.example/debian/dists/trixie/InRelease"),
         ("tool", "proof/evidence", json!([]), "pins no evidence for archive main"),
         ("tool", "proof/evidence", json!([release]), "pins no evidence for archive main"),
-        ("tool", "proof/evidence", json!([packages, packages]), "not signed as it must be"),
+        (
+            "tool",
+            "proof/evidence",
+            json!([packages, packages]),
+            "it must be from https://a.example/debian/dists/trixie/InRelease",
+        ),
         ("tool", "proof/evidence", json!([release, release]), "InRelease does not list the index"),
         ("tool", "proof/evidence", json!([forged(), packages]), "the manifest does not say where it is"),
         ("program", "digest", forged(), "the manifest says digest"),
@@ -73,7 +78,7 @@ fn every_changed_word_is_noticed() {
         ("program", "url", json!("https://g.example/v2.0/program-arm64"), "the manifest says address"),
         ("program", "providers", json!([]), "the manifest says providers (none), proven is aws"),
         ("program", "proof/url", json!("https://evil.example/sums"), "the manifest says the checksum file"),
-        ("program", "proof/evidence", json!(release), "the checksum file does not prove it"),
+        ("program", "proof/evidence", json!(release), "it must be from https://g.example/v2.0/program-amd64.sha256"),
         ("program", "proof/evidence", json!(null), "pins no evidence for checksum file"),
         (
             "program",
