@@ -71,8 +71,17 @@ refuse "base that does not exist" 'No such file' --base "$work/missing" "${unpin
 # Wrong requests.
 refuse "size too small" 'needs|too small|bytes' --size 512M --base "$base" "${unpinned[@]}"
 refuse "wrong architecture" 'is for node.debian-13.amd64' --arch arm64 --base "$base" "${unpinned[@]}"
-sed 's/"amd64"/"arm64"/' "$work/unpinned.json" >"$work/arm64.json"
-refuse "base of another architecture" 'for amd64, not for arm64' --arch arm64 --base "$base" --manifest "$work/arm64.json" --store "$store"
+# Nothing proves these packages for arm64: they are pinned by hand, so that the base is met.
+/usr/bin/python3 - "$work/unpinned.json" "$work/arm64.json" <<'END'
+import json, sys
+document = json.load(open(sys.argv[1]))
+document["vmconfig"]["os"]["arch"] = "arm64"
+for pinned in document["vmconfig"]["dependencies"].values():
+    pinned.pop("proof")
+json.dump(document, open(sys.argv[2], "w"))
+END
+echo '{"archives": {}, "systems": {}, "dependencies": []}' >"$work/none.json"
+refuse "base of another architecture" 'for amd64, not for arm64' --arch arm64 --base "$base" --manifest "$work/arm64.json" --sources "$work/none.json" --store "$store"
 
 # Bad manifests, artifacts and layers.
 sed 's/"kind"/"kinds"/' "$work/unpinned.json" >"$work/bad.json"
