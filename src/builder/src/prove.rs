@@ -139,7 +139,7 @@ impl<'a> Prover<'a> {
     }
 
     /// Proves every entry of a manifest: the base image, the artifacts, the container images.
-    pub fn each(&self, content: &Content) -> Vec<(String, Result<Standing, ProveError>)> {
+    pub fn each(&self, content: &Content) -> impl Iterator<Item = (String, Result<Standing, ProveError>)> {
         let base = content.os.image.iter().map(|image| (OS_IMAGE.to_owned(), self.os_image(content, image)));
         let artifacts =
             content.dependencies.iter().map(|(name, entry)| (name.clone(), self.dependency(content, name, entry)));
@@ -148,7 +148,7 @@ impl<'a> Prover<'a> {
             let result = result.map_err(|source| ProveError { name: name.clone(), source: Box::new(source) });
             (name, result)
         };
-        base.chain(artifacts).chain(images).map(named).collect()
+        base.chain(artifacts).chain(images).map(named)
     }
 
     /// Proves the base image and all artifacts of a manifest, unless that is known of the same manifest, sources, anchors and
@@ -161,7 +161,8 @@ impl<'a> Prover<'a> {
             return Ok(known);
         }
         let content = Content { images: Vec::new(), ..manifest.content().clone() };
-        let entries = self.each(&content).into_iter().map(|(name, result)| Ok((name, result?)));
+        // At the first that is not proven it is over: the others may have to wait for the same server that does not answer.
+        let entries = self.each(&content).map(|(name, result)| Ok((name, result?)));
         let verdict = Verdict::new(entries.collect::<Result<_, ProveError>>()?);
         if let Some(key) = &key {
             verdict::save(self.store, key, &verdict);

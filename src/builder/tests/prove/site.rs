@@ -127,8 +127,8 @@ impl Site {
     /// Proves one entry; the link that is missing with its causes, in one line.
     pub fn one(&self, manifest: &Value, name: &str) -> Result<Standing, String> {
         let manifest = Self::parse(manifest);
-        let mut each = self.with(|prover| prover.each(manifest.content()));
-        let found = each.iter().position(|(found, _)| found == name).unwrap();
-        each.swap_remove(found).1.map_err(|error| vmbake::escape::chain(&error))
+        let mut found = None;
+        self.with(|prover| found = prover.each(manifest.content()).find(|(found, _)| found == name));
+        found.unwrap().1.map_err(|error| vmbake::escape::chain(&error))
     }
 }
