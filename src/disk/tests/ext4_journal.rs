@@ -53,15 +53,16 @@ impl Volume {
 
     /// Writes into the journal; `B0` to `B2` are the blocks of the file, names are those of new contents.
     fn log(&self, requests: &[&str]) {
-        let path = |name| text(&self.dir.path().join(name)).to_owned();
-        let mut commands = requests.join("\n");
-        for (word, value) in [("plain", path("plain")), ("escaped", path("escaped"))] {
-            commands = commands.replace(word, &value);
-        }
-        for index in 0..3 {
-            commands = commands.replace(&format!("B{index}"), &(self.first + index).to_string());
-        }
-        std::fs::write(self.dir.path().join("commands"), commands + "\njc\n").unwrap();
+        let path = |name: &str| text(&self.dir.path().join(name)).to_owned();
+        // Word by word: the name of a temporary folder may well have `B0` in it.
+        let meant = |word: &str| match word {
+            "plain" | "escaped" => path(word),
+            "B0" | "B1" | "B2" => (self.first + usize::from(word.as_bytes()[1] - b'0')).to_string(),
+            _ => word.to_owned(),
+        };
+        let line = |request: &&str| request.split(' ').map(meant).collect::<Vec<_>>().join(" ");
+        let commands: Vec<_> = requests.iter().map(line).collect();
+        std::fs::write(self.dir.path().join("commands"), commands.join("\n") + "\njc\n").unwrap();
         run("debugfs", &["-w", "-f", &path("commands"), text(&self.image)]);
     }
 
