@@ -144,14 +144,27 @@ archives
 texts
 disks
 programs
-while read -r target crate length; do
-    [ $# -eq 0 ] || [[ " $* " == *" $target "* ]] || continue
-    fuzz=src/$crate/fuzz
+# One target, its crate, its longest input.
+fuzz_one() {
+    local target=$1 fuzz=src/$2/fuzz length=$3 log=$seeds/$1.log
     mkdir -p "$fuzz/corpus/$target"
-    echo "$target: $seconds s"
-    log=$seeds/$target.log
-    cargo fuzz run --fuzz-dir "$fuzz" --target-dir target/fuzz "$target" "$fuzz/corpus/$target" "$seeds/$target" -- \
-        -max_total_time="$seconds" -max_len="$length" -rss_limit_mb=2048 -malloc_limit_mb=256 -timeout=20 -print_final_stats=1 >"$log" 2>&1 </dev/null ||
-        { tail -40 "$log" && exit 1; }
-    grep -E '^stat::(number_of_executed_units|peak_rss_mb)' "$log"
-done < <(targets)
+    if cargo fuzz run --fuzz-dir "$fuzz" --target-dir target/fuzz "$target" "$fuzz/corpus/$target" "$seeds/$target" -- \
+        -max_total_time="$seconds" -max_len="$length" -rss_limit_mb=2048 -malloc_limit_mb=256 -timeout=20 -print_final_stats=1 >"$log" 2>&1 </dev/null; then
+        echo "ok    $target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs in $seconds s, $(sed -n 's/^stat::peak_rss_mb: *//p' "$log") MiB"
+    else
+        echo "FAIL  $target"
+        tail -40 "$log"
+        return 1
+    fi
+}
+export -f fuzz_one
+export seconds seeds
+
+wanted=$(targets | while read -r target rest; do
+    [ $# -eq 0 ] || [[ " $* " == *" $target "* ]] || continue
+    echo "$target $rest"
+done)
+for crate in $(cut -d' ' -f2 <<<"$wanted" | sort -u); do
+    cargo fuzz build --fuzz-dir "src/$crate/fuzz" --target-dir target/fuzz
+done
+xargs -P "$(nproc)" -L 1 bash -c 'fuzz_one "$@"' fuzz_one <<<"$wanted"
