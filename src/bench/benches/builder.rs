@@ -7,8 +7,8 @@ use std::io::{Seek, SeekFrom, Write};
 use criterion::{Criterion, Throughput};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use vmbake::manifest::Digest;
-use vmbake::stage::{Limits, archive};
+use vmbake::compose::stage::{Limits, archive};
+use vmbake::digest::Digest;
 use vmbake_bench::{Failed, file, program_bytes};
 
 const CONTENT: usize = 64 << 20;

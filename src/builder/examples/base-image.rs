@@ -6,8 +6,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use vmbake::merge::unpack;
-use vmbake::stage::{Limits, archive};
+use vmbake::compose::merge::unpack;
+use vmbake::compose::stage::{Limits, archive};
 use vmbake_disk::disk;
 use vmbake_disk::ext4::{self, Size, VolumeOptions};
 use vmbake_disk::image::{Format, Image};

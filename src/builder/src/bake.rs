@@ -1,6 +1,7 @@
 //! The whole path of an image, as numbered steps.
 
 mod all;
+pub mod inputs;
 mod outputs;
 
 pub use all::bake_all;
@@ -17,24 +18,25 @@ use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Origin, Timestamp, Tree};
 use vmbake_disk::write::WriteError;
 
-use crate::again::{Again, Inputs};
-use crate::anchors::Anchors;
+use crate::atomic_file::{Pending, PublishError};
+use crate::bake::inputs::{InputError, prepare};
+use crate::compose::merge::{MergeError, merge};
+use crate::compose::origin::{self, Ingredients, OriginError};
+use crate::compose::stage::{Plan, StageError};
+use crate::digest::Digest;
+use crate::fetch::images::{ImagesError, lay_out};
+use crate::fetch::verify::{VerifyError, check};
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
-use crate::http::Client;
-use crate::images::{ImagesError, lay_out};
-use crate::inputs::{InputError, prepare};
+use crate::incremental::again::{Again, Inputs};
+use crate::incremental::sums::Sum;
 use crate::layer::{LayerError, Layers};
-use crate::lint::{Finding, lint};
-use crate::manifest::{Digest, Manifest, ManifestError};
-use crate::merge::{MergeError, merge};
-use crate::origin::{self, Ingredients, OriginError};
+use crate::manifest::{Manifest, ManifestError};
+use crate::pin::anchors::Anchors;
+use crate::pin::sources::Sources;
 use crate::progress::{Progress, human_bytes};
-use crate::publish::{Pending, PublishError};
-use crate::sources::Sources;
-use crate::stage::{Plan, StageError};
-use crate::store::Store;
-use crate::sums::Sum;
-use crate::verify::{VerifyError, check};
+use crate::query::lint::{Finding, lint};
+use crate::supply::http::Client;
+use crate::supply::store::Store;
 use outputs::Unchanged;
 
 /// Why a bake stopped.

@@ -11,8 +11,8 @@ use std::error::Error;
 
 use serde::Serialize;
 
+use crate::compose::merge::MergeError;
 use crate::layer::LayerError;
-use crate::merge::MergeError;
 use crate::user_data::UserDataError;
 
 /// Whether a character must not reach a terminal as it is.

@@ -3,6 +3,9 @@
 //! What is in the store already is not downloaded again, unless it is damaged. Offline nothing is downloaded at all, and an
 //! artifact that is not in the store stops the bake with its name and its address.
 
+pub mod images;
+pub mod verify;
+
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,17 +13,18 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use crate::anchors::Anchors;
-use crate::download::{DownloadError, Wanted, obtain};
-use crate::http::Client;
-use crate::manifest::{Dependency, Digest, Manifest, Proof};
+use crate::digest::Digest;
+use crate::manifest::{Dependency, Manifest, Proof};
 use crate::parallel::for_each;
+use crate::pin::anchors::Anchors;
+use crate::pin::proof::program::{self, ProgramError};
+use crate::pin::prove::{LOCAL, ProveError, Prover, Verdict};
+use crate::pin::sources::{Sources, Upstream};
 use crate::progress::{Progress, human_bytes};
-use crate::proof::program::{self, ProgramError};
-use crate::prove::{LOCAL, ProveError, Prover, Verdict};
-use crate::registry;
-use crate::sources::{Sources, Upstream};
-use crate::store::{Store, StoreError};
+use crate::supply::download::{DownloadError, Wanted, obtain};
+use crate::supply::http::Client;
+use crate::supply::registry;
+use crate::supply::store::{Store, StoreError};
 
 /// Name of the base image in messages.
 const BASE: &str = "the base image";

@@ -10,27 +10,28 @@ use vmbake_disk::image::{ImageError, quoted};
 use vmbake_disk::layout::LayoutError;
 use vmbake_disk::signature::Role;
 
+use crate::atomic_file::PublishError;
 use crate::bake::BakeError;
-use crate::download::DownloadError;
+use crate::bake::inputs::InputError;
+use crate::compose::merge::MergeError;
+use crate::compose::origin::OriginError;
+use crate::compose::stage::StageError;
 use crate::embedded::MissingProgram;
 use crate::fetch::FetchError;
-use crate::http::HttpError;
-use crate::images::ImagesError;
-use crate::inputs::InputError;
-use crate::inspect::InspectError;
+use crate::fetch::images::ImagesError;
+use crate::fetch::verify::VerifyError;
+use crate::image::inspect::InspectError;
 use crate::layer::LayerError;
 use crate::machine::MachineError;
-use crate::merge::MergeError;
-use crate::origin::{ExplainError, OriginError};
-use crate::proof::program::ProgramError;
-use crate::prove::LinkError;
-use crate::publish::PublishError;
-use crate::registry::RegistryError;
-use crate::stage::StageError;
-use crate::store::StoreError;
-use crate::update::UpdateError;
+use crate::pin::proof::program::ProgramError;
+use crate::pin::prove::LinkError;
+use crate::pin::update::UpdateError;
+use crate::query::explain::ExplainError;
+use crate::supply::download::DownloadError;
+use crate::supply::http::HttpError;
+use crate::supply::registry::RegistryError;
+use crate::supply::store::StoreError;
 use crate::user_data::{Problem, UserDataError};
-use crate::verify::VerifyError;
 
 /// The first advice that any error of the chain has.
 pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
@@ -348,7 +349,7 @@ mod tests {
         let exists = PublishError::Exists { path: "dist/x.raw".into() };
         let passed: Box<dyn Error> = Box::new(BakeError::from(exists));
         assert_eq!(hint(&*passed).as_deref(), Some("--force replaces it"));
-        let missing = crate::stage::StageError::from(MissingProgram { arch: "arm64".to_owned() });
+        let missing = crate::compose::stage::StageError::from(MissingProgram { arch: "arm64".to_owned() });
         let passed: Box<dyn Error> = Box::new(BakeError::from(missing));
         assert!(hint(&*passed).is_some_and(|hint| hint.contains("make firstboot")));
         let absent = HttpError::Status {

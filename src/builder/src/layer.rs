@@ -9,7 +9,7 @@ mod document;
 mod rules;
 mod check;
 mod among;
-mod first_boot;
+pub mod first_boot;
 mod read;
 mod set;
 

@@ -9,13 +9,9 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::prove::OS_IMAGE;
-use crate::sources::Target;
-
-pub use digest::{Digest, Hasher, InvalidDigest};
+use crate::digest::Digest;
 pub use proof::{Document, Form, Proof, Signed};
 
-mod digest;
 mod proof;
 mod stub;
 
@@ -36,6 +32,27 @@ pub enum ManifestError {
     Name { path: PathBuf },
     #[error("{path}: is for {found}, not for {expected}")]
     Mismatch { path: PathBuf, expected: String, found: String },
+}
+
+/// Name of the base image among the entries.
+pub const OS_IMAGE: &str = "os.image";
+
+/// What one manifest is for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// Kind of image.
+    pub kind: String,
+    /// Operating system.
+    pub os: String,
+    /// Architecture as Debian names it.
+    pub arch: String,
+}
+
+impl Target {
+    /// `<kind>.<os>.<arch>`.
+    pub fn name(&self) -> String {
+        format!("{}.{}.{}", self.kind, self.os, self.arch)
+    }
 }
 
 /// A manifest together with the exact bytes it was read from.

@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use vmbake::download::{DownloadError, Downloaded, Wanted, obtain};
-use vmbake::http::{Client, HttpError, Limits, Mirrors};
-use vmbake::manifest::Digest;
-use vmbake::store::Store;
+use vmbake::digest::Digest;
+use vmbake::supply::download::{DownloadError, Downloaded, Wanted, obtain};
+use vmbake::supply::http::{Client, HttpError, Limits, Mirrors};
+use vmbake::supply::store::Store;
 
 /// A request as the server saw it.
 #[derive(Clone, Debug)]

@@ -8,10 +8,10 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use vmbake::http::{Client, Mirrors};
-use vmbake::manifest::Digest;
-use vmbake::registry::pull_tag;
-use vmbake::store::Store;
+use vmbake::digest::Digest;
+use vmbake::supply::http::{Client, Mirrors};
+use vmbake::supply::registry::pull_tag;
+use vmbake::supply::store::Store;
 
 /// Serves these files, each after a pause; `?` and what follows is ignored. What has no length here, never ends.
 pub(crate) struct Site {

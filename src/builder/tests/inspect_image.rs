@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use vmbake::inspect::{InspectError, inspect, open_tree};
+use vmbake::image::inspect::{InspectError, inspect, open_tree};
 use vmbake_disk::gpt::GptError;
 use vmbake_disk::layout::LayoutError;
 

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use vmbake::http::Mirror;
-use vmbake::manifest::{Digest, Manifest};
-use vmbake::origin::Record;
-use vmbake::proof::checksum;
-use vmbake::proof::oci::{Image, OciError, Platform, check_layer};
-use vmbake::proof::sigstore::rekor;
-use vmbake::sources::Template;
+use vmbake::compose::origin::Record;
+use vmbake::digest::Digest;
+use vmbake::manifest::Manifest;
+use vmbake::pin::proof::checksum;
+use vmbake::pin::proof::oci::{Image, OciError, Platform, check_layer};
+use vmbake::pin::proof::sigstore::rekor;
+use vmbake::pin::sources::Template;
+use vmbake::supply::http::Mirror;
 
 const SUMS: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  a.tgz\n\
     84e99cf689978963f9acdd7476ab03dbd122cf29396998b30d05d2bcf799b775 *b.tgz\nSHA256 (c) = \

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use vmbake::http::{Client, Mirrors};
-use vmbake::manifest::Digest;
-use vmbake::registry::{blobs, pull_pinned, pull_tag};
-use vmbake::store::Store;
+use vmbake::digest::Digest;
+use vmbake::supply::http::{Client, Mirrors};
+use vmbake::supply::registry::{blobs, pull_pinned, pull_tag};
+use vmbake::supply::store::Store;
 
 use crate::tools::have;
 

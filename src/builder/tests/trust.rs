@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use crate::apt::lab::{Lab, SIGNED, have, now};
-use vmbake::trust::{Anchor, Item, Proposal, ProposalError, TrustError};
+use vmbake::pin::trust::{Anchor, Item, Proposal, ProposalError, TrustError};
 
 const ROOT: &str = include_str!("../../../trust/sigstore-root.json");
 

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use serde_json::Value;
+use vmbake::digest::Digest;
 use vmbake::embedded::PROGRAMS;
-use vmbake::manifest::Digest;
 
 use crate::origin::bakery::{baked, can_bake};
 

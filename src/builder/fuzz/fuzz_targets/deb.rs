@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use vmbake::stage::{Control, Deb};
+use vmbake::compose::stage::{Control, Deb};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(text) = str::from_utf8(bytes) {

@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use vmbake::proof::apt::{Expect, Release};
-use vmbake::proof::openpgp::{Clearsigned, Keyring};
+use vmbake::pin::proof::apt::{Expect, Release};
+use vmbake::pin::proof::openpgp::{Clearsigned, Keyring};
 
 fuzz_target!(|bytes: &[u8]| {
     let expect = Expect { suite: "trixie-updates", now: "2026-01-01T00:00:00Z".parse().unwrap(), previous: None };

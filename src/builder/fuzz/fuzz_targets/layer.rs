@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use vmbake::first_boot::compile;
+use vmbake::layer::first_boot::compile;
 use vmbake::layer::{Layers, check};
 
 static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use vmbake::manifest::Digest;
-use vmbake::proof::oci::{Image, OciError};
+use vmbake::digest::Digest;
+use vmbake::pin::proof::oci::{Image, OciError};
 
 fuzz_target!(|text: &str| {
     let mut documents: Vec<Vec<u8>> = Vec::new();

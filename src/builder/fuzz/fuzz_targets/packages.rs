@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use vmbake::manifest::Digest;
-use vmbake::proof::apt::{Compression, Index, Packages};
+use vmbake::digest::Digest;
+use vmbake::pin::proof::apt::{Compression, Index, Packages};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((form, bytes)) = bytes.split_first() else { return };

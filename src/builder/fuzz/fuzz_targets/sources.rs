@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use vmbake::sources::Sources;
+use vmbake::pin::sources::Sources;
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok(sources) = Sources::parse(Path::new("fuzz"), bytes) else { return };

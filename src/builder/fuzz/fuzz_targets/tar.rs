@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use vmbake::merge::unpack;
-use vmbake::stage::{EntryKind, Limits, archive};
+use vmbake::compose::merge::unpack;
+use vmbake::compose::stage::{EntryKind, Limits, archive};
 use vmbake_disk::source::FileSource;
 use vmbake_disk::tree::Origin;
 

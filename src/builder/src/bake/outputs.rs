@@ -7,13 +7,14 @@ use vmbake_disk::image::Format;
 use vmbake_disk::write::{Earlier, EarlierFile, Output, Written};
 
 use super::{BakeError, Baked, BakedFile, Request};
-use crate::again::{Again, Inputs, Published, Useful, file_digest};
+use crate::atomic_file::{Pending, PublishError, renew_file};
+use crate::digest::Digest;
 use crate::fetch::FetchError;
-use crate::manifest::{Digest, Manifest};
+use crate::incremental::again::{Again, Inputs, Published, Useful, file_digest};
+use crate::incremental::record::Kept;
+use crate::incremental::sums::{self, Sum};
+use crate::manifest::Manifest;
 use crate::progress::{Progress, human_bytes};
-use crate::publish::{Pending, PublishError, renew_file};
-use crate::record::Kept;
-use crate::sums::{self, Sum};
 
 /// What an earlier bake made that is still there.
 pub(super) struct Unchanged {

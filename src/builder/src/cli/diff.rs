@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, Outcome, files};
-use crate::diff::{Options, diff, diff_blocks};
 use crate::escape;
+use crate::query::diff::{Options, diff, diff_blocks};
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, Outcome, files};
-use crate::inspect::InspectError;
-use crate::origin::{ExplainError, explain};
+use crate::image::inspect::InspectError;
+use crate::query::explain::{ExplainError, explain};
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {

@@ -9,8 +9,8 @@ use super::pinned::{Pinned, PinnedArgs};
 use super::{Failure, Outcome};
 use crate::fetch::{Supply, fetch, fetch_base};
 use crate::manifest::Manifest;
+use crate::pin::prove::{LOCAL, ProveError};
 use crate::progress::{Progress, human_bytes};
-use crate::prove::{LOCAL, ProveError};
 
 #[derive(Debug, Args)]
 pub(super) struct FetchArgs {
@@ -46,7 +46,7 @@ pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
             progress.step("fetched", &format!("{}, {}", base.path.display(), human_bytes(image.size)));
         }
         for image in &manifest.content().images {
-            let pulled = crate::registry::pull_pinned(&client, &store, image)?;
+            let pulled = crate::supply::registry::pull_pinned(&client, &store, image)?;
             let unproven = |source| ProveError { name: image.image.clone(), source: Box::new(source) };
             supply.prover().image(manifest.content(), image).map_err(unproven)?;
             progress.step("fetched", &format!("{}, {}", image.image, human_bytes(pulled)));

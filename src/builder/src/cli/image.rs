@@ -3,12 +3,12 @@
 use super::{Failure, InspectArgs, Outcome, files};
 
 pub(super) fn inspect(args: &InspectArgs) -> Result<Outcome, Failure> {
-    let report = crate::inspect::inspect(&args.image, args.partition)?;
+    let report = crate::image::inspect::inspect(&args.image, args.partition)?;
     if args.json { files::print_json(&report) } else { files::show(&report.to_string()) }
 }
 
 pub(super) fn lint(args: &InspectArgs) -> Result<Outcome, Failure> {
-    let findings = crate::lint::lint(&crate::inspect::open_tree(&args.image, args.partition)?);
+    let findings = crate::query::lint::lint(&crate::image::inspect::open_tree(&args.image, args.partition)?);
     match args.json {
         true => files::print_json(&findings)?,
         false => files::show(&findings.iter().map(|finding| format!("{finding}\n")).collect::<String>())?,

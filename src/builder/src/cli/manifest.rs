@@ -8,9 +8,10 @@ use serde::Serialize;
 use super::network::{NetworkArgs, TrustArgs};
 use super::{Failure, Outcome, files};
 use crate::escape;
+use crate::manifest::OS_IMAGE;
 use crate::manifest::{Manifest, Proof};
+use crate::pin::prove::{ProveError, Prover, Standing};
 use crate::progress::human_bytes;
-use crate::prove::{OS_IMAGE, ProveError, Prover, Standing};
 
 #[derive(Debug, Args)]
 pub(super) struct ManifestArgs {

@@ -8,10 +8,10 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::Failure;
-use crate::anchors::Anchors;
-use crate::http::{Client, Mirror, Mirrors};
-use crate::sources::Sources;
-use crate::store::Store;
+use crate::pin::anchors::Anchors;
+use crate::pin::sources::Sources;
+use crate::supply::http::{Client, Mirror, Mirrors};
+use crate::supply::store::Store;
 
 /// Mirrors from the environment, separated by blanks.
 const VARIABLE: &str = "VMBAKE_MIRRORS";

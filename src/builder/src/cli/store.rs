@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 
 use super::{Failure, Outcome, files};
+use crate::digest::Digest;
 use crate::escape;
-use crate::manifest::{Digest, Manifest};
+use crate::manifest::Manifest;
 use crate::progress::human_bytes;
-use crate::store::Store;
+use crate::supply::store::Store;
 
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 
 use super::network::NetworkArgs;
 use super::{Failure, Outcome, files};
-use crate::anchors::{AnchorError, Anchors};
+use crate::atomic_file::write_file;
 use crate::escape;
-use crate::publish::write_file;
-use crate::sources::Sources;
-use crate::trust::{Anchor, Proposal, renew_readme, table};
+use crate::pin::anchors::{AnchorError, Anchors};
+use crate::pin::sources::Sources;
+use crate::pin::trust::{Anchor, Proposal, renew_readme, table};
 
 /// Largest document that is fetched: the known ones have less than 20 KB.
 const MAX_LEN: u64 = 4 << 20;
@@ -137,7 +137,7 @@ fn print_change(proposal: &Proposal) -> Result<(), Failure> {
     for (what, items) in [("added", &change.added), ("removed", &change.removed), ("changed", &change.changed)] {
         items.iter().try_for_each(|item| tell(&format!("{name}: {what}: {item}")))?;
     }
-    if proposal.is_new() && *change == crate::trust::Change::default() {
+    if proposal.is_new() && *change == crate::pin::trust::Change::default() {
         tell(&format!("{name}: the same keys and authorities, but other bytes"))?;
     }
     for item in proposal.faults() {

@@ -10,10 +10,11 @@ use jiff::Timestamp;
 use super::network::{NetworkArgs, TrustArgs};
 use super::{Failure, Outcome, files};
 use crate::escape;
+use crate::manifest::Target;
+use crate::pin::resolve::{Cache, Resolver};
+use crate::pin::sources::Sources;
+use crate::pin::update::{Newer, Request, newer, seen, update};
 use crate::progress::Progress;
-use crate::resolve::{Cache, Resolver};
-use crate::sources::{Sources, Target};
-use crate::update::{Newer, Request, newer, seen, update};
 
 #[derive(Debug, Args)]
 pub(super) struct UpdateArgs {

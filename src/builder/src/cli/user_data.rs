@@ -12,7 +12,7 @@ use vmbake_firstboot::plan::{Format, Plan};
 
 use super::{Failure, Outcome, files};
 use crate::escape;
-use crate::first_boot::compile;
+use crate::layer::first_boot::compile;
 use crate::layer::{Layer, Layers};
 use crate::user_data::{Origin, Provider, Request, Sizes, UserDataError, read_settings, render};
 

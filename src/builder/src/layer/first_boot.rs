@@ -1,148 +1,316 @@
-//! A layer's part of the plan, seen among the layers that it requires and without an image.
+//! Joining the parts of layers to the plan of a kind: [`Layer`]s in their order enter, a [`Plan`] with the place that each of
+//! its entries came from leaves.
+//!
+//! What holds: every entry is that of exactly one layer. Maps are joined, and a key that two layers have is a clash; lists
+//! follow each other; of `inputs` and `receive` there is one.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod alone;
+mod calls;
+mod check;
 
-use super::check::Found;
-use super::{Install, Layer, rules};
-use crate::first_boot::{self, Doubt, Fault, Image};
+pub(super) use alone::check as check_alone;
+pub use check::Fault;
+pub(crate) use check::{Doubt, Image, check};
 
-/// Where systemd looks for units that layers bring.
-const UNIT_DIRS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
+use std::collections::BTreeMap;
+use std::fmt;
 
-/// What a layer's part of the plan adds to what is wrong. With `accounts` off, accounts are left to the files of the image.
-pub(super) fn check(layer: &Layer, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Found> {
-    let name = &layer.schema.name;
-    let (own, others): (Vec<_>, Vec<_>) =
-        faults(layer, all, accounts).into_iter().partition(|fault| fault.source.layer == *name);
-    let mut found: Vec<Found> = own
-        .into_iter()
-        .map(|Fault { source, warning, message }| {
-            let key = is_key(&source.pointer);
-            Found { pointer: source.pointer, key, warning, message }
-        })
-        .collect();
-    if others.is_empty() {
-        return found;
+use vmbake_firstboot::plan::{Account, Named, Ownership, Plan};
+
+use crate::layer::{Install, Layer, Schema, child};
+
+/// A layer's part of the plan, in its `layer.json`.
+const PART: &str = "/first_boot";
+
+/// A plan, and where its entries came from.
+#[derive(Clone, Debug, Default)]
+pub struct Compiled {
+    /// The plan.
+    pub plan: Plan,
+    /// The entries by their pointers (RFC 6901) in the plan: one key, or one key and what is below it.
+    sources: BTreeMap<String, Source>,
+}
+
+/// Where a value stands: in the `layer.json` of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Source {
+    /// Name of the layer.
+    pub layer: String,
+    /// The value (RFC 6901) in its `layer.json`.
+    pub pointer: String,
+}
+
+/// An entry that two layers have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{second}: layer {first} has it already")]
+pub struct Clash {
+    /// The layer that comes first.
+    pub first: String,
+    /// The entry of the layer that comes second.
+    pub second: Source,
+}
+
+impl Source {
+    /// Whether it is in the layer's part of the plan, and not in another key.
+    pub(crate) fn is_of_part(&self) -> bool {
+        self.pointer.starts_with(PART)
     }
-    // What is wrong in a layer alone is told there; what is left is wrong only when these layers come together.
-    let required = layer.schema.requires.iter().filter_map(|name| all.get(name));
-    let known: BTreeSet<Fault> = required.flat_map(|layer| faults(layer, all, accounts)).collect();
-    found.extend(others.into_iter().filter(|fault| !known.contains(fault)).map(|fault| Found {
-        pointer: "/requires".to_owned(),
-        key: false,
-        warning: fault.warning,
-        message: fault.to_string(),
-    }));
-    found
 }
 
-/// Whether an entry of the plan as a whole is meant, such as `/first_boot/variables/X`, and not a value in it.
-fn is_key(pointer: &str) -> bool {
-    let names: Vec<&str> = pointer.split('/').skip(2).collect();
-    matches!(names.as_slice(), [] | [_]) || matches!(names.as_slice(), [map, _] if !["inputs", "receive"].contains(map))
-}
-
-/// What is wrong with the plan of a layer and those that it requires.
-fn faults(layer: &Layer, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Fault> {
-    let mut layers = Vec::new();
-    visit(&layer.schema.name, all, &mut BTreeSet::new(), &mut layers);
-    // Which architecture it is does not matter to what is checked here.
-    let (compiled, clashes) = first_boot::join(layers.iter().map(|layer| &layer.schema), "{multiarch}");
-    let mut faults = first_boot::check(&compiled, &clashes, &layers, &Alone { layers: &layers, accounts });
-    // Other keys of layer.json have their own rules.
-    faults.retain(|fault| fault.source.is_of_part());
-    faults
-}
-
-/// Puts a layer behind those that it requires, as far as they are there.
-fn visit<'a>(name: &str, all: &BTreeMap<String, &'a Layer>, seen: &mut BTreeSet<String>, order: &mut Vec<&'a Layer>) {
-    let Some(layer) = all.get(name).filter(|_| seen.insert(name.to_owned())) else { return };
-    for required in &layer.schema.requires {
-        visit(required, all, seen, order);
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "layer {}: {}", self.layer, self.pointer)
     }
-    order.push(layer);
 }
 
-/// What layers alone tell of an image.
-struct Alone<'a> {
-    layers: &'a [&'a Layer],
-    accounts: bool,
-}
-
-impl Alone<'_> {
-    /// Whether something may come from packages, whose files nobody knows yet.
-    fn has_packages(&self) -> bool {
-        let mut artifacts = self.layers.iter().flat_map(|layer| layer.schema.artifacts.values());
-        artifacts.any(|install| matches!(install, Install::Deb))
-    }
-
-    fn brings(&self, path: &str) -> bool {
-        self.layers.iter().any(|layer| {
-            layer.files.contains_key(path) || layer.schema.artifacts.values().any(|install| places(install, path))
+impl Compiled {
+    /// Where the value came from that `pointer` names in the plan.
+    pub fn source(&self, pointer: &str) -> Option<Source> {
+        let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1).chain([pointer.len()]);
+        let mut entries = ends.take(2).filter_map(|end| pointer.split_at_checked(end));
+        entries.find_map(|(entry, rest)| {
+            let Source { layer, pointer } = self.sources.get(entry)?;
+            Some(Source { layer: layer.clone(), pointer: format!("{pointer}{rest}") })
         })
     }
 }
 
-/// Whether an artifact becomes the file `path`, as far as that can be said without it.
-fn places(install: &Install, path: &str) -> bool {
-    match install {
-        Install::Deb => false,
-        Install::File { path: file, .. } => file == path,
-        Install::Tar { path: dir, strip, members } => {
-            let Some(rest) = path.strip_prefix(dir.as_str()).and_then(|rest| rest.strip_prefix('/')) else {
-                return false;
+/// Joins the parts of `layers`, each after those that it requires; `multiarch` is Debian's name of the architecture in paths.
+pub fn compile(layers: &[Layer], multiarch: &str) -> Result<Compiled, Clash> {
+    let (compiled, clashes) = join(layers.iter().map(|layer| &layer.schema), multiarch);
+    match clashes.into_iter().next() {
+        None => Ok(compiled),
+        Some(clash) => Err(clash),
+    }
+}
+
+/// Joins the parts of layers as far as they go together.
+pub(crate) fn join<'a>(schemas: impl IntoIterator<Item = &'a Schema>, multiarch: &str) -> (Compiled, Vec<Clash>) {
+    let mut joiner = Joiner::default();
+    for schema in schemas {
+        joiner.layer.clone_from(&schema.name);
+        joiner.own(schema, multiarch);
+        if let Some(part) = &schema.first_boot {
+            joiner.part(part);
+        }
+    }
+    (joiner.compiled, joiner.clashes)
+}
+
+#[derive(Default)]
+struct Joiner {
+    compiled: Compiled,
+    clashes: Vec<Clash>,
+    /// The layer whose part is joined.
+    layer: String,
+}
+
+impl Joiner {
+    /// What a layer says about users, directories and modes outside of its part. There, as in the image, a later layer wins.
+    fn own(&mut self, schema: &Schema, multiarch: &str) {
+        for (name, user) in &schema.users {
+            let account = Account {
+                id: user.id,
+                home: user.home.clone().unwrap_or_else(|| format!("/home/{name}")),
+                shell: user.shell.clone(),
+                groups: user.groups.clone(),
+                optional_groups: user.optional_groups.clone(),
             };
-            let place = |member: &String| member.splitn(strip + 1, '/').nth(*strip).map(str::to_owned);
-            members.is_empty() || members.iter().any(|member| place(member).as_deref() == Some(rest))
+            let source = Source { layer: self.layer.clone(), pointer: child("/users", name) };
+            self.compiled.plan.accounts.insert(name.clone(), account);
+            self.compiled.sources.insert(child("/accounts", name), source);
         }
+        for (path, owner) in &schema.directories {
+            self.owned("/directories", path, child("/directories", path), owner);
+        }
+        for (name, install) in &schema.artifacts {
+            if let Install::File { path, mode } = install {
+                let owner = Ownership { mode: *mode, owner: "root".to_owned(), group: "root".to_owned() };
+                self.owned("/modes", path, child("/artifacts", name), &owner);
+            }
+        }
+        for (path, owner) in &schema.modes {
+            self.owned("/modes", &path.replace("{multiarch}", multiarch), child("/modes", path), owner);
+        }
+    }
+
+    fn owned(&mut self, parent: &str, path: &str, pointer: String, owner: &Ownership) {
+        let entry = child(parent, path);
+        let source = Source { layer: self.layer.clone(), pointer };
+        if let Some(first) = self.compiled.sources.get(&entry).filter(|first| first.is_of_part()) {
+            self.clashes.push(Clash { first: first.layer.clone(), second: source });
+            return;
+        }
+        let plan = &mut self.compiled.plan;
+        let map = if parent == "/modes" { &mut plan.modes } else { &mut plan.directories };
+        map.insert(path.to_owned(), owner.clone());
+        self.compiled.sources.insert(entry, source);
+    }
+
+    fn part(&mut self, part: &Plan) {
+        // Every field is named, so that a new one cannot be forgotten.
+        let Plan {
+            inputs,
+            variables,
+            detect,
+            values,
+            checks,
+            connect,
+            users,
+            accounts,
+            directories,
+            modes,
+            optional_modes,
+            files,
+            blocks,
+            commands,
+            services,
+            exec,
+            receive,
+            received,
+            keys,
+        } = part;
+        self.single("/inputs", |plan| &mut plan.inputs, inputs.as_ref());
+        self.map("/variables", |plan| &mut plan.variables, variables);
+        self.list("/detect", |plan| &mut plan.detect, detect);
+        self.list("/values", |plan| &mut plan.values, values);
+        self.list("/checks", |plan| &mut plan.checks, checks);
+        self.list("/connect", |plan| &mut plan.connect, connect);
+        self.map("/users", |plan| &mut plan.users, users);
+        self.map("/accounts", |plan| &mut plan.accounts, accounts);
+        self.map("/directories", |plan| &mut plan.directories, directories);
+        self.map("/modes", |plan| &mut plan.modes, modes);
+        self.map("/optional_modes", |plan| &mut plan.optional_modes, optional_modes);
+        self.list("/files", |plan| &mut plan.files, files);
+        self.list("/blocks", |plan| &mut plan.blocks, blocks);
+        self.list("/commands", |plan| &mut plan.commands, commands);
+        self.list("/services", |plan| &mut plan.services, services);
+        self.map("/exec", |plan| &mut plan.exec, exec);
+        self.single("/receive", |plan| &mut plan.receive, receive.as_ref());
+        self.map("/received", |plan| &mut plan.received, received);
+        self.map("/keys", |plan| &mut plan.keys, keys);
+    }
+
+    fn single<T: Clone>(&mut self, entry: &str, of: impl Fn(&mut Plan) -> &mut Option<T>, part: Option<&T>) {
+        let Some(value) = part else { return };
+        if self.take(entry.to_owned(), entry) {
+            *of(&mut self.compiled.plan) = Some(value.clone());
+        }
+    }
+
+    fn map<T: Clone>(&mut self, parent: &str, of: impl Fn(&mut Plan) -> &mut Named<T>, part: &Named<T>) {
+        for (key, value) in part {
+            let entry = child(parent, key);
+            if self.take(entry.clone(), &entry) {
+                of(&mut self.compiled.plan).insert(key.clone(), value.clone());
+            }
+        }
+    }
+
+    fn list<T: Clone>(&mut self, parent: &str, of: impl Fn(&mut Plan) -> &mut Vec<T>, part: &[T]) {
+        for (index, value) in part.iter().enumerate() {
+            let at = of(&mut self.compiled.plan).len();
+            self.take(format!("{parent}/{at}"), &format!("{parent}/{index}"));
+            of(&mut self.compiled.plan).push(value.clone());
+        }
+    }
+
+    /// Records that the `entry` of the plan is what the layer's part has at `inside`, unless another one has it.
+    fn take(&mut self, entry: String, inside: &str) -> bool {
+        let source = Source { layer: self.layer.clone(), pointer: format!("{PART}{inside}") };
+        if let Some(first) = self.compiled.sources.get(&entry) {
+            self.clashes.push(Clash { first: first.layer.clone(), second: source });
+            return false;
+        }
+        self.compiled.sources.insert(entry, source);
+        true
     }
 }
 
-impl Image for Alone<'_> {
-    fn text(&self, path: &str) -> Option<String> {
-        let file = self.layers.iter().rev().find_map(|layer| layer.files.get(path))?;
-        String::from_utf8(file.content.clone()).ok()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(name: &str, rest: &str) -> Schema {
+        let text = format!(r#"{{"name": "{name}", "version": "1", "description": "d", "os": ["o"], {rest}}}"#);
+        serde_json::from_str(&text).unwrap()
     }
 
-    fn has_user(&self, name: &str) -> bool {
-        let made = || self.layers.iter().any(|layer| layer.schema.users.contains_key(name));
-        !self.accounts || rules::is_base_user(name) || made()
-    }
-
-    fn has_group(&self, name: &str) -> bool {
-        let made = |layer: &&Layer| layer.schema.users.contains_key(name) || layer.schema.groups.contains_key(name);
-        !self.accounts || rules::is_base_group(name) || self.layers.iter().any(made)
-    }
-
-    fn unit(&self, unit: &str) -> Option<Doubt> {
-        if let Some(message) = rules::unit(unit) {
-            return Some(Doubt { warning: false, message });
+    #[test]
+    fn parts_are_joined_in_the_order_of_layers_and_know_where_they_came_from() {
+        let a = schema(
+            "a",
+            r#""directories": {"/a": {"mode": "0750"}, "/b/c": {"mode": "0700"}},
+            "artifacts": {"p": {"type": "file", "path": "/bin/p", "mode": "0755"}},
+            "modes": {"/lib/{multiarch}/x": {"mode": "0755"}},
+            "first_boot": {"variables": {"A": {"default": "1"}}, "values": ["A", {"name": "B", "value": "b"}]}"#,
+        );
+        let b = schema(
+            "b",
+            r#""directories": {"/a": {"mode": "0755"}},
+            "first_boot": {"variables": {"C": {}}, "values": [{"name": "D", "value": "{{ B }}"}],
+                "directories": {"/d": {"mode": "0700"}}, "connect": ["A"]}"#,
+        );
+        let (compiled, clashes) = join([&a, &b], "m");
+        assert_eq!(clashes, []);
+        let plan = &compiled.plan;
+        let names = |list: &[vmbake_firstboot::plan::Assignment]| {
+            list.iter().map(|one| one.name.clone()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(names(&plan.values), "A B D");
+        assert_eq!(plan.variables.keys().collect::<Vec<_>>(), ["A", "C"]);
+        assert_eq!(plan.directories.get("/a").unwrap().mode, 0o755);
+        assert_eq!(plan.modes.keys().collect::<Vec<_>>(), ["/bin/p", "/lib/m/x"]);
+        for (pointer, expected) in [
+            ("/variables/A/default", "layer a: /first_boot/variables/A/default"),
+            ("/values/0", "layer a: /first_boot/values/0"),
+            ("/values/2/value", "layer b: /first_boot/values/0/value"),
+            ("/directories/~1a/mode", "layer b: /directories/~1a/mode"),
+            ("/directories/~1b~1c", "layer a: /directories/~1b~1c"),
+            ("/directories/~1d", "layer b: /first_boot/directories/~1d"),
+            ("/modes/~1bin~1p/owner", "layer a: /artifacts/p/owner"),
+            ("/modes/~1lib~1m~1x", "layer a: /modes/~1lib~1{multiarch}~1x"),
+        ] {
+            assert_eq!(compiled.source(pointer).map(|source| source.to_string()).as_deref(), Some(expected));
         }
-        match UNIT_DIRS.iter().find_map(|dir| self.text(&format!("{dir}/{unit}"))) {
-            Some(text) if rules::has_install(text.as_bytes()) => None,
-            Some(_) => {
-                let message = format!("unit {unit:?} has no [Install] section that would enable it");
-                Some(Doubt { warning: false, message })
-            }
-            None if self.has_packages() => None,
-            None => {
-                let message = format!("unit {unit:?} is neither of this layer nor of those that it requires");
-                Some(Doubt { warning: true, message })
-            }
+        assert_eq!(compiled.source("/values/3"), None);
+        assert_eq!(compiled.source(""), None);
+    }
+
+    #[test]
+    fn what_two_layers_have_is_a_clash() {
+        let inputs =
+            r#""inputs": {"user_data": "/u", "detected": "/d", "mutable": "/m", "defaults": "/x", "marker": "/y"}"#;
+        for (first, second, expected) in [
+            (r#""variables": {"A": {}}"#, r#""variables": {"A": {}}"#, "/variables/A"),
+            (inputs, inputs, "/inputs"),
+            (
+                r#""exec": {}, "users": {"u": {"when": "A", "shell": "/s"}}"#,
+                r#""users": {"u": {"when": "A", "shell": "/s"}}"#,
+                "/users/u",
+            ),
+            (
+                r#""directories": {"/a": {"mode": "0700"}}"#,
+                r#""directories": {"/a": {"mode": "0700"}}"#,
+                "/directories/~1a",
+            ),
+        ] {
+            let [a, b] =
+                [("a", first), ("b", second)].map(|(name, part)| schema(name, &format!(r#""first_boot": {{{part}}}"#)));
+            let (compiled, clashes) = join([&a, &b], "m");
+            let said: Vec<_> = clashes.iter().map(ToString::to_string).collect();
+            assert_eq!(said, [format!("layer b: /first_boot{expected}: layer a has it already")]);
+            assert_eq!(compiled.source(expected).map(|source| source.layer).as_deref(), Some("a"));
         }
-    }
-
-    fn program(&self, path: &str, of_layer: bool) -> Option<Doubt> {
-        let unknown = of_layer && !self.brings(path) && !self.has_packages();
-        let message = format!("program {path:?} is neither of this layer nor of those that it requires");
-        unknown.then_some(Doubt { warning: true, message })
-    }
-
-    fn missing(&self, _path: &str) -> Option<Doubt> {
-        None
-    }
-
-    fn way(&self, _path: &str, _directory: bool) -> Option<Doubt> {
-        None
+        // Also where one of them says it outside of its part, whichever comes first.
+        let a = schema("a", r#""directories": {"/a": {"mode": "0700"}}"#);
+        let b = schema("b", r#""first_boot": {"directories": {"/a": {"mode": "0700"}}}"#);
+        for (order, expected) in [
+            ([&a, &b], "layer b: /first_boot/directories/~1a: layer a has it already"),
+            ([&b, &a], "layer a: /directories/~1a: layer b has it already"),
+        ] {
+            let (_, clashes) = join(order, "m");
+            assert_eq!(clashes.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+        }
     }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
-use crate::manifest::Digest;
+use crate::digest::Digest;
 
 /// One layer: its description and its files.
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use super::check::Found;
 use super::document::Document;
 use super::read::{self, Content, DESCRIPTION};
 use super::{Fault, Layer, LayerError, LayerFile, among, check as alone, first_boot};
+use crate::digest::Digest;
 use crate::embedded;
-use crate::manifest::Digest;
 
 /// The layer that every image gets, as its last one.
 const LAST: &str = "hygiene";
@@ -176,7 +176,8 @@ fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>) -> Digest {
 /// What is wrong with a layer of the right form, in the order of its text.
 fn faults(loaded: &Loaded, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Fault> {
     let layer = &loaded.layer;
-    let among = among::check(&layer.schema, all, accounts).into_iter().chain(first_boot::check(layer, all, accounts));
+    let among =
+        among::check(&layer.schema, all, accounts).into_iter().chain(first_boot::check_alone(layer, all, accounts));
     let found = alone::check(layer).into_iter().chain(among);
     let fault = |Found { pointer, key, warning, message }: Found| Fault {
         path: loaded.path.clone(),

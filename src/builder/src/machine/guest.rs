@@ -14,8 +14,8 @@ use vmbake_disk::source::ReadAt;
 
 use super::Options;
 use super::scratch::{Scratch, ScratchError};
-use crate::boot::{BootError, Menu};
-use crate::inspect::InspectError;
+use crate::image::grub::{BootError, Menu};
+use crate::image::inspect::InspectError;
 
 /// Why an image is not booted.
 #[derive(Debug, thiserror::Error)]

@@ -14,7 +14,7 @@ use rustix::fs::FlockOperation;
 
 use super::guest::Guest;
 use super::scratch::{Scratch, ScratchError};
-use crate::publish::{Pending, PublishError};
+use crate::atomic_file::{Pending, PublishError};
 use header::Header;
 
 mod header;

@@ -12,7 +12,7 @@ use fatfs::{Date, DateTime, FileSystem, FormatVolumeOptions, FsOptions, Time, Ti
 use serde_json::json;
 
 use super::scratch::{Scratch, ScratchError};
-use crate::manifest::Digest;
+use crate::digest::Digest;
 
 /// Largest file. No provider takes a hundredth of it.
 const MAX_FILE: u64 = 16 << 20;

@@ -5,7 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Digest;
+use crate::digest::Digest;
 
 /// What ties a pinned digest to somebody who answers for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +85,7 @@ pub enum Form {
     /// All of it.
     #[default]
     Whole,
-    /// The entry of a transparency log, without what changes as the log grows (see [`crate::proof::sigstore::rekor::lasting`]).
+    /// The entry of a transparency log, without what changes as the log grows (see [`crate::pin::proof::sigstore::rekor::lasting`]).
     LogEntry,
 }
 

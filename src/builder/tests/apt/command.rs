@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use vmbake::manifest::Digest;
+use vmbake::digest::Digest;
 
 use super::lab::{Lab, NOW, have};
 

@@ -4,8 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::process::Command;
 
 use flate2::Compression as Level;
-use vmbake::manifest::Digest;
-use vmbake::proof::apt::{AptError, Compression, Index, Packages};
+use vmbake::digest::Digest;
+use vmbake::pin::proof::apt::{AptError, Compression, Index, Packages};
 
 use super::lab::have;
 

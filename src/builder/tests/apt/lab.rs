@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use jiff::Timestamp;
 use tempfile::TempDir;
-use vmbake::proof::openpgp::Keyring;
+use vmbake::pin::proof::openpgp::Keyring;
 
 /// The time of all checks, a week after [`SIGNED`].
 pub const NOW: &str = "2026-11-21T00:00:00Z";

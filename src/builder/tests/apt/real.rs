@@ -1,8 +1,8 @@
 //! A real `InRelease` of Debian with the keys that are pinned in `trust/`.
 
 use jiff::Timestamp;
-use vmbake::proof::apt::{AptError, Compression, Expect, Release};
-use vmbake::proof::openpgp::{KeyState, Keyring};
+use vmbake::pin::proof::apt::{AptError, Compression, Expect, Release};
+use vmbake::pin::proof::openpgp::{KeyState, Keyring};
 
 const IN_RELEASE: &[u8] = include_bytes!("../data/apt/trixie-updates.InRelease");
 const TRUST: &[u8] = include_bytes!("../../../../trust/debian-archive.asc");

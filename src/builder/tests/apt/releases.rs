@@ -1,7 +1,7 @@
 //! What an `InRelease` must say, once its signature holds.
 
 use jiff::Timestamp;
-use vmbake::proof::apt::{AptError, Compression, Expect, Index, Release};
+use vmbake::pin::proof::apt::{AptError, Compression, Expect, Index, Release};
 
 use super::lab::{Lab, now};
 

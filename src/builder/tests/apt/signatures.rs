@@ -1,6 +1,6 @@
 //! Which clearsigned messages are believed, and what gpg says of each.
 
-use vmbake::proof::openpgp::{Clearsigned, Keyring, OpenPgpError};
+use vmbake::pin::proof::openpgp::{Clearsigned, Keyring, OpenPgpError};
 
 use super::lab::{Lab, NOW, now};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use vmbake::manifest::Digest;
+use vmbake::digest::Digest;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
 use super::parts::{Part, bake_onto, base_with, control, deb, file, link, package, text};

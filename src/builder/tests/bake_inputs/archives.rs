@@ -1,6 +1,6 @@
 //! Archives: what is taken and what is refused.
 
-use vmbake::stage::{EntryKind, Limits, archive};
+use vmbake::compose::stage::{EntryKind, Limits, archive};
 
 use super::parts::{self, bake, chain, compress, dir, file, global, member, pax, program, tar, temporary, text};
 

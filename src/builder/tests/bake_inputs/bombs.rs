@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::process::Command;
 
-use vmbake::stage::{Limits, archive};
+use vmbake::compose::stage::{Limits, archive};
 
 use super::parts::{chain, compress, file, member, pax, tar};
 

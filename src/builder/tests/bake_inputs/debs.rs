@@ -100,7 +100,7 @@ fn scripts_that_are_not_understood_are_shown() {
     let script = "#!/bin/sh\nset -e\nadduser --system p\n";
     for name in ["preinst", "postinst"] {
         let error = bake(&[package("art", deb(&control("p", ""), &[(name, script)], &[]))]).unwrap_err();
-        let sha256 = vmbake::manifest::Digest::of(script.as_bytes()).hex();
+        let sha256 = vmbake::digest::Digest::of(script.as_bytes()).hex();
         for expected in ["p: its ", name, &sha256, "the line \"adduser --system p\"", script.trim_end()] {
             assert!(error.contains(expected), "{expected}: {error}");
         }

@@ -3,8 +3,8 @@
 use std::fs;
 
 use proptest::prelude::*;
+use vmbake::compose::stage::{Limits, archive};
 use vmbake::layer::Layers;
-use vmbake::stage::{Limits, archive};
 
 use super::parts::{ar, bake, compress, control, dir, file, layer_json, member, package, pax, tar, temporary};
 

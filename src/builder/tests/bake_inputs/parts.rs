@@ -7,16 +7,17 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 
-use vmbake::anchors::Anchors;
+use vmbake::bake::inputs::prepare;
+use vmbake::compose::stage::Plan;
+use vmbake::digest::Digest;
+use vmbake::fetch::verify::check;
 use vmbake::fetch::{Supply, fetch, open_base_file};
-use vmbake::inputs::prepare;
 use vmbake::layer::Layers;
-use vmbake::manifest::{Digest, Manifest};
+use vmbake::manifest::Manifest;
+use vmbake::pin::anchors::Anchors;
+use vmbake::pin::sources::Sources;
 use vmbake::progress::Progress;
-use vmbake::sources::Sources;
-use vmbake::stage::Plan;
-use vmbake::store::Store;
-use vmbake::verify::check;
+use vmbake::supply::store::Store;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
@@ -99,7 +100,7 @@ fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Err
     let base_file = open_base_file(&manifest, &dir.path().join("base"))?;
     let (artifacts, base_file) = check(fetched, base_file, &store, threads)?;
     let (staged, _) = prepare(Plan::new(layers, &manifest)?, artifacts, base_file, None, &store, threads)?;
-    Ok(vmbake::merge::merge(base, staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?.tree)
+    Ok(vmbake::compose::merge::merge(base, staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?.tree)
 }
 
 /// The text of a layer's description; `rest` are more keys, from the comma on.

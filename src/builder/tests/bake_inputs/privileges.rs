@@ -1,6 +1,6 @@
 //! Files that run as somebody else: only those that the layer lists in `setuid`.
 
-use vmbake::manifest::Digest;
+use vmbake::digest::Digest;
 
 use super::parts::{
     Part, archive, bake_layers, bake_onto, base_with, control, deb, dir, file, member, package, pax, program, tar,

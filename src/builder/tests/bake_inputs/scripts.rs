@@ -1,6 +1,6 @@
 //! Maintainer scripts: what debhelper generated, what a layer says about the rest, and what waits for the first boot.
 
-use vmbake::manifest::Digest;
+use vmbake::digest::Digest;
 use vmbake_disk::tree::Tree;
 
 use super::parts::{BASE_STATUS, Part, bake_onto, base_with, control, deb, dir, file, link, owned, package, text};

@@ -1,6 +1,6 @@
 //! What packages set off in others.
 
-use vmbake::manifest::Digest;
+use vmbake::digest::Digest;
 
 use super::parts::{BASE_STATUS, Part, bake_onto, base_with, control, deb, dir, file, package, text};
 

@@ -1,7 +1,7 @@
 //! Packages of the base that newer versions take the place of: what is refused, and what units, scripts and triggers come
 //! to. [`super::judge`] compares the rest with dpkg.
 
-use vmbake::manifest::Digest;
+use vmbake::digest::Digest;
 use vmbake_disk::tree::{Kind, Tree};
 
 use super::parts::{

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use vmbake::manifest::Digest;
+use vmbake::digest::Digest;
 
 use crate::base::base;
 use crate::tools::have;

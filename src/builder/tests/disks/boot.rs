@@ -1,6 +1,6 @@
 //! Where the kernel is, when `/boot` is a partition of its own.
 
-use vmbake::boot;
+use vmbake::image::grub;
 
 use super::*;
 
@@ -38,10 +38,10 @@ fn a_separate_boot_is_found() {
         let report = lab.json(&["inspect", "--json", "disk.raw"]);
         assert_eq!(report["system"]["kernels"], serde_json::json!(["6.1"]), "{spec}");
         assert_eq!(report["system"]["command_line"], "root=x ro");
-        let found = boot::read(&disk, None).unwrap();
+        let found = grub::read(&disk, None).unwrap();
         assert_eq!((found.kernel.partition, found.kernel.path.as_str()), (1, "/vmlinuz-6.1"), "{spec}");
         assert_eq!((found.initrd.partition, found.initrd.path.as_str()), (1, "/initrd.img-6.1"));
-        assert_eq!(found.kernel.digest, vmbake::manifest::Digest::of(b"kernel"));
+        assert_eq!(found.kernel.digest, vmbake::digest::Digest::of(b"kernel"));
     }
 }
 
@@ -55,13 +55,13 @@ fn the_root_has_its_own_menu() {
     let files = [("boot/grub/grub.cfg", &menu[..]), ("boot/vmlinuz-6.1", "own"), ("boot/initrd.img-6.1", "")];
     let (root, other) = (lab.ext4("root", &files), lab.ext4("other", &boot_files()));
     let disk = lab.gpt("disk.raw", &[("8304", &root), ("8300", &other)]);
-    let found = boot::read(&disk, None).unwrap();
+    let found = grub::read(&disk, None).unwrap();
     assert_eq!((found.kernel.partition, found.kernel.path.as_str()), (1, "/boot/vmlinuz-6.1"));
     // Of two others with a menu, nobody can tell which is meant.
     let disk = lab.gpt("none.raw", &[("8304", &lab.ext4("root", &[])), ("8300", &other), ("8300", &other)]);
-    let error = boot::read(&disk, None).unwrap_err().to_string();
+    let error = grub::read(&disk, None).unwrap_err().to_string();
     assert_eq!(error, format!("{}: cannot read /boot/grub/grub.cfg", disk.display()));
     let disk = lab.gpt("ab.raw", &[("8304", &root), ("8304", &root)]);
-    assert!(boot::read(&disk, None).is_err());
-    assert_eq!(boot::read(&disk, Some(2)).unwrap().kernel.partition, 2);
+    assert!(grub::read(&disk, None).is_err());
+    assert_eq!(grub::read(&disk, Some(2)).unwrap().kernel.partition, 2);
 }

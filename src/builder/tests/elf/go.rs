@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use vmbake::elf::{BuildInfo, ElfError};
-use vmbake::proof::program;
-use vmbake::sources::Upstream;
+use vmbake::pin::proof::program;
+use vmbake::pin::sources::Upstream;
 use vmbake_disk::source::{Map, Sources};
 
 use super::parts::{AARCH64, Make, X86_64, library, program as elf_program, run};

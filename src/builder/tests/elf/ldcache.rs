@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use vmbake::merge::ldconfig;
+use vmbake::compose::merge::ldconfig;
 use vmbake_disk::tree::{Kind, Timestamp, Tree};
 
 use super::parts::{Image, Make, host, library, run};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use vmbake::merge::check_programs;
+use vmbake::compose::merge::check_programs;
 
 use super::parts::{Image, host, run};
 use crate::tools::have;

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use vmbake::merge::check_programs;
+use vmbake::compose::merge::check_programs;
 use vmbake_disk::tree::Tree;
 
 use super::parts::{AARCH64, Image, Make, library, program};

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use vmbake::first_boot::compile;
+use vmbake::layer::first_boot::compile;
 use vmbake::layer::{Layer, Layers};
 use vmbake_firstboot::plan::{self, Plan};
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use vmbake::atomic_file::PublishError;
 use vmbake::bake::{BakeError, Request, bake_all};
-use vmbake::manifest::Digest;
-use vmbake::publish::PublishError;
-use vmbake::store::Store;
+use vmbake::digest::Digest;
+use vmbake::supply::store::Store;
 use vmbake_disk::image::Format;
 
 use super::bakery::{TOOL, bake, can_bake, pack, qcow2_base, request};

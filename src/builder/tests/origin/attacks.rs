@@ -10,9 +10,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use vmbake::bake::{BakeError, Request};
-use vmbake::manifest::Digest;
-use vmbake::store::{Form, Store, StoreError};
-use vmbake::verify::VerifyError;
+use vmbake::digest::Digest;
+use vmbake::fetch::verify::VerifyError;
+use vmbake::supply::store::{Form, Store, StoreError};
 
 use super::bakery::{TOOL, bake, base_of, can_bake, pack, poison as poison_blob, qcow2_base, request};
 use crate::tools::{have, skip::skip};

@@ -4,12 +4,12 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use vmbake::anchors::Anchors;
 use vmbake::bake::{BakeError, Baked, Request, bake_all};
+use vmbake::digest::Digest;
 use vmbake::embedded::program;
-use vmbake::manifest::Digest;
-use vmbake::sources::Sources;
-use vmbake::store::Store;
+use vmbake::pin::anchors::Anchors;
+use vmbake::pin::sources::Sources;
+use vmbake::supply::store::Store;
 use vmbake_disk::image::Format;
 use vmbake_disk::tree::Tree;
 

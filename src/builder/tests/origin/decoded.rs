@@ -6,8 +6,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use vmbake::bake::Request;
-use vmbake::manifest::Digest;
-use vmbake::store::{Form, Store};
+use vmbake::digest::Digest;
+use vmbake::supply::store::{Form, Store};
 
 use super::bakery::{bake, can_bake, pack, qcow2_base, request};
 
@@ -163,7 +163,7 @@ fn maintenance_knows_decoded_forms() {
     let Some(bakery) = Bakery::new() else { return };
     let (store, forms) = (bakery.store(), bakery.forms());
     let collect = |keep: &[Digest], dry_run| {
-        let keep = || Ok::<_, vmbake::store::StoreError>(keep.iter().copied().collect());
+        let keep = || Ok::<_, vmbake::supply::store::StoreError>(keep.iter().copied().collect());
         store.collect_garbage(keep, dry_run).unwrap().files
     };
     let all = [forms[0].0, forms[1].0, Digest::of(super::bakery::TOOL), super::bakery::sums().0];

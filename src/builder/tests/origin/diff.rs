@@ -4,9 +4,9 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use vmbake::diff::{Difference, Options, Share, diff, diff_blocks};
-use vmbake::manifest::Digest;
-use vmbake::origin::RECORD;
+use vmbake::compose::origin::RECORD;
+use vmbake::digest::Digest;
+use vmbake::query::diff::{Difference, Options, Share, diff, diff_blocks};
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Kind, ROOT, Timestamp, Tree};
 

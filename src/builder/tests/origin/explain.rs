@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use vmbake::inspect::open_tree;
-use vmbake::manifest::Digest;
-use vmbake::origin::{Content, RECORD, Record, explain};
+use vmbake::compose::origin::{RECORD, Record};
+use vmbake::digest::Digest;
+use vmbake::image::inspect::open_tree;
+use vmbake::query::explain::{Content, explain};
 
 use super::bakery::{TOOL, baked, can_bake};
 use super::image::{change, content, put, text, vmbake};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use vmbake::inspect::open_tree;
+use vmbake::image::inspect::open_tree;
 use vmbake_disk::disk;
 use vmbake_disk::ext4::{self, Size, VolumeOptions};
 use vmbake_disk::image::{Format, Image};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use vmbake::bake::{BakeError, Request};
-use vmbake::manifest::Digest;
-use vmbake::store::Form;
-use vmbake::verify::VerifyError;
+use vmbake::digest::Digest;
+use vmbake::fetch::verify::VerifyError;
+use vmbake::supply::store::Form;
 use vmbake_disk::image::Format;
 
 use super::bakery::{TOOL, bake, base_of, can_bake, poison as poison_blob, qcow2_base, request};

@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use vmbake::bake::{BakeError, Request};
+use vmbake::compose::origin::{OriginError, RECORD, Record};
+use vmbake::digest::Digest;
 use vmbake::hint::hint;
-use vmbake::inspect::open_tree;
-use vmbake::manifest::Digest;
-use vmbake::origin::{OriginError, RECORD, Record, explain};
+use vmbake::image::inspect::open_tree;
+use vmbake::query::explain::explain;
 use vmbake_disk::tree::{Kind, Tree};
 
 use super::bakery::{bake, baked, can_bake, request};

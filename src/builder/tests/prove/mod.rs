@@ -1,8 +1,8 @@
 //! Proofs that are replayed: what somebody wrote into a manifest counts for nothing.
 
 use serde_json::{Value, json};
-use vmbake::manifest::Digest;
-use vmbake::prove::Standing;
+use vmbake::digest::Digest;
+use vmbake::pin::prove::Standing;
 
 use crate::apt::lab::Lab;
 use site::{DATE, Site};

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use vmbake::anchors::Anchors;
+use vmbake::digest::Digest;
 use vmbake::fetch::{Supply, fetch_base};
-use vmbake::manifest::{Digest, Manifest};
+use vmbake::manifest::Manifest;
+use vmbake::pin::anchors::Anchors;
+use vmbake::pin::prove::{ProveError, Prover, Standing, Verdict};
+use vmbake::pin::sources::Sources;
 use vmbake::progress::Progress;
-use vmbake::prove::{ProveError, Prover, Standing, Verdict};
-use vmbake::sources::Sources;
-use vmbake::store::Store;
+use vmbake::supply::store::Store;
 
 use crate::apt::lab::Lab;
 

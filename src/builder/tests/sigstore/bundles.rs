@@ -1,8 +1,8 @@
 //! Bundles: their form, which of several counts, when they were signed, and by whom.
 
 use serde_json::{Value, json};
-use vmbake::manifest::Digest;
-use vmbake::proof::sigstore::{Policy, Proven, Root, Signer, SigstoreError, verify};
+use vmbake::digest::Digest;
+use vmbake::pin::proof::sigstore::{Policy, Proven, Root, Signer, SigstoreError, verify};
 
 use super::log::{TIME, World, digests};
 use super::{chain, data};
@@ -234,7 +234,7 @@ fn roots_and_keys_are_refused_where_they_are_wrong() {
         assert!(matches!(Root::parse(wrong.as_bytes()), Err(SigstoreError::Root { .. })), "{wrong:.40}");
     }
     let pem = String::from_utf8(data("conformance/key.pub")).unwrap();
-    let key = vmbake::proof::sigstore::PublicKey::from_pem;
+    let key = vmbake::pin::proof::sigstore::PublicKey::from_pem;
     assert!(key(pem.as_bytes()).is_ok());
     for wrong in ["", &pem.replace("PUBLIC", "PRIVATE"), &pem[..90]] {
         assert!(matches!(key(wrong.as_bytes()), Err(SigstoreError::Key { .. })), "{wrong}");

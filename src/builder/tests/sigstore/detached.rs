@@ -1,9 +1,10 @@
 //! `.sig` and `.cert`, and the answers of the log that make a bundle of them.
 
 use serde_json::{Value, json};
-use vmbake::manifest::{Digest, Signed};
-use vmbake::proof::cosign::{CosignError, Detached, Policy};
-use vmbake::proof::sigstore::{self, Root, Signer, rekor};
+use vmbake::digest::Digest;
+use vmbake::manifest::Signed;
+use vmbake::pin::proof::cosign::{CosignError, Detached, Policy};
+use vmbake::pin::proof::sigstore::{self, Root, Signer, rekor};
 
 use super::log::base64;
 use super::{chain, data};

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use sigstore_verify::crypto::{KeyPair, sha256};
 use sigstore_verify::types::{SignatureBytes, pae};
-use vmbake::manifest::Digest;
-use vmbake::proof::sigstore::{Policy, PublicKey, Root, Signer};
+use vmbake::digest::Digest;
+use vmbake::pin::proof::sigstore::{Policy, PublicKey, Root, Signer};
 
 /// When the log saw every signature: 2026-01-02T03:04:05Z.
 pub const TIME: i64 = 1_767_323_045;

@@ -1,8 +1,8 @@
 //! Statements that are signed and logged as they should be: what they say decides.
 
 use serde_json::{Value, json};
-use vmbake::manifest::Digest;
-use vmbake::proof::sigstore::{Policy, verify};
+use vmbake::digest::Digest;
+use vmbake::pin::proof::sigstore::{Policy, verify};
 
 use super::chain;
 use super::log::{World, digests};

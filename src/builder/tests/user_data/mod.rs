@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use vmbake::first_boot::compile;
+use vmbake::layer::first_boot::compile;
 use vmbake::layer::{Layer, Layers};
 use vmbake::user_data::{Origin, Provider, Rendered, Request, UserDataError, render};
 use vmbake_firstboot::env;

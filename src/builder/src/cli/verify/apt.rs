@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::{Failure, Outcome};
-use crate::proof::apt::{Expect, Index, Package, Packages, Release};
-use crate::proof::openpgp::Keyring;
+use crate::pin::proof::apt::{Expect, Index, Package, Packages, Release};
+use crate::pin::proof::openpgp::Keyring;
 
 /// Longest `InRelease` that is read; the verifier has a smaller limit of its own.
 const MAX_IN_RELEASE: u64 = 64 << 20;

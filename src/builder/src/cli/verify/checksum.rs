@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use super::super::{Failure, Outcome};
-use crate::manifest::Digest;
-use crate::proof::checksum::{self, Algorithm, ChecksumError};
+use crate::digest::Digest;
+use crate::pin::proof::checksum::{self, Algorithm, ChecksumError};
 
 #[derive(Debug, clap::Args)]
 pub(in super::super) struct Args {

@@ -7,7 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use super::super::{Failure, Outcome};
 use super::read;
 use super::sigstore::{Common, MAX_FILE};
-use crate::proof::cosign::{Detached, Policy};
+use crate::pin::proof::cosign::{Detached, Policy};
 
 #[derive(Debug, clap::Args)]
 pub(in super::super) struct Args {

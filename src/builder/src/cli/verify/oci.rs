@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::super::{Failure, Outcome};
-use crate::manifest::Digest;
-use crate::proof::oci::{Descriptor, Image, OciError, Platform, check_layer, read_document};
+use crate::digest::Digest;
+use crate::pin::proof::oci::{Descriptor, Image, OciError, Platform, check_layer, read_document};
 
 /// Largest `oci-layout` that is read; it has 30 bytes.
 const MAX_MARKER: u64 = 4096;

@@ -11,9 +11,10 @@ use sha2::Sha512;
 
 use super::super::{Failure, Outcome};
 use super::read;
-use crate::anchors::Anchors;
-use crate::manifest::{Digest, Hasher};
-use crate::proof::sigstore::{self, MAX_BUNDLES, Policy, Proven, PublicKey, Root, Signer};
+use crate::digest::Digest;
+use crate::digest::Hasher;
+use crate::pin::anchors::Anchors;
+use crate::pin::proof::sigstore::{self, MAX_BUNDLES, Policy, Proven, PublicKey, Root, Signer};
 
 /// Longest file of any other kind that is read: keys and certificates have about 1 KB, log entries and roots under 100.
 pub(super) const MAX_FILE: u64 = 4 << 20;

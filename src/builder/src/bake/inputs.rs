@@ -1,0 +1,106 @@
+//! Decodes every input of a bake at once: [`Artifact`]s and a [`Base`] enter, [`Staged`] and the base's disk leave.
+//!
+//! Each artifact is a job, the largest first; the base's disk is decoded in pieces by whichever threads have nothing else to do.
+//! What was decoded by an earlier bake is taken from the store.
+
+mod base;
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use vmbake_disk::source::ReadAt;
+
+use crate::compose::stage::{Plan, StageError, Staged, StagedArtifact};
+use crate::digest::Digest;
+use crate::fetch::images::Layout;
+use crate::fetch::verify::{Artifact, Base};
+use crate::parallel::run;
+use crate::supply::store::Store;
+
+use base::{Piece, PieceError, Raw};
+
+/// Why the inputs cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum InputError {
+    #[error(transparent)]
+    Stage(#[from] StageError),
+    #[error("{path}: cannot decode the base image")]
+    Decode { path: PathBuf, source: std::io::Error },
+    #[error("a thread stopped before the base image was decoded")]
+    Lost,
+}
+
+impl InputError {
+    /// The error that this one only passes on.
+    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Stage(error) => Some(error),
+            Self::Decode { .. } | Self::Lost => None,
+        }
+    }
+}
+
+/// The base image, decoded.
+pub struct BaseDisk {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its digest; only a raw disk that nobody pins has none.
+    pub digest: Option<Digest>,
+    /// Its disk.
+    pub disk: Arc<dyn ReadAt>,
+}
+
+/// One job.
+enum Job {
+    Artifact(Box<Artifact>),
+    Base(Base),
+    Piece(Piece),
+}
+
+/// What a job came to.
+enum Done {
+    Artifact(Result<StagedArtifact, StageError>),
+    Base(Raw),
+    Piece(Result<(), PieceError>),
+}
+
+/// Decodes the artifacts that `plan` installs, and the base, on up to `threads` threads.
+///
+/// Of several refusals the same is returned whichever thread met it first: the first artifact's, then the base's.
+pub fn prepare(
+    plan: Plan,
+    artifacts: Vec<Artifact>,
+    base: Base,
+    images: Option<Layout>,
+    store: &Store,
+    threads: NonZeroUsize,
+) -> Result<(Staged, BaseDisk), InputError> {
+    let mut jobs = vec![(u64::MAX, Job::Base(base))];
+    jobs.extend(artifacts.into_iter().map(|artifact| (artifact.dependency().size, Job::Artifact(Box::new(artifact)))));
+    let done = run(jobs, threads, |job, queue| match job {
+        Job::Artifact(artifact) => Done::Artifact(plan.stage(&artifact, store)),
+        // Its pieces fill the gaps that the artifacts leave.
+        Job::Base(base) => Done::Base(Raw::start(base, store, |piece| queue.add(0, Job::Piece(piece)))),
+        Job::Piece(piece) => Done::Piece(piece.decode()),
+    });
+    let (mut raw, mut artifacts, mut pieces) = (None, Vec::new(), Ok(()));
+    for one in done {
+        match one {
+            Done::Base(base) => raw = Some(base),
+            Done::Artifact(artifact) => artifacts.push(artifact),
+            Done::Piece(piece) => pieces = pieces.and(piece),
+        }
+    }
+    let artifacts = artifacts.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let raw = raw.ok_or(InputError::Lost)?;
+    let complete = match pieces {
+        Ok(()) => true,
+        Err(PieceError::Write) => false,
+        Err(PieceError::Read(source)) => {
+            return Err(InputError::Decode { path: raw.path().to_owned(), source });
+        }
+    };
+    Ok((plan.complete(artifacts, images)?, raw.finish(complete)))
+}

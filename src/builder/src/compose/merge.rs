@@ -1,0 +1,322 @@
+//! Applies layers to the base's tree, one after the other: [`Staged`] in, [`Tree`] out.
+//!
+//! A later layer wins over an earlier one. Two artifacts that write one path are a conflict.
+
+mod accounts;
+mod alternatives;
+mod conffiles;
+mod debhelper;
+mod deferred;
+mod dpkg;
+mod expand;
+mod first_boot;
+mod ldcache;
+mod lex;
+mod limits;
+mod overrides;
+mod owners;
+mod place;
+mod present;
+mod programs;
+mod relations;
+mod scripts;
+mod situation;
+mod status;
+mod triggers;
+mod units;
+mod upgrade;
+
+pub use present::Kept;
+pub use programs::check as check_programs;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use vmbake_disk::source::ReadAt;
+use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree, TreeError};
+
+use crate::compose::stage::{Content, Entry, FIRSTBOOT, Staged, StagedArtifact};
+use crate::elf::ElfError;
+use crate::escape;
+use crate::fetch::images::Layout;
+use crate::layer::first_boot::Fault;
+use crate::layer::{AuditedScript, Layer, LayerFile};
+use crate::manifest::Manifest;
+use place::Target;
+pub(crate) use place::{FILES_BELOW, matches};
+
+/// Where the manifest is recorded in every image.
+pub(crate) const RECORD: &str = "/opt/podplane/share/vmconfig-installed.json";
+
+/// Largest text file that is read to be changed, in bytes: dpkg's status file is the largest, with 1 to 10 MB.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// Why layers cannot be merged.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum MergeError {
+    #[error("layer {layer}")]
+    Tree { layer: String, source: TreeError },
+    #[error("{path}: written by both {first} and {second}")]
+    Conflict { path: String, first: String, second: String },
+    #[error("{path}: a {found} stands where {artifact} needs a {wanted}")]
+    Occupied { path: String, artifact: String, found: &'static str, wanted: &'static str },
+    #[error("{package}: needs {relation}, which neither the base nor the layers have")]
+    Depends { package: String, relation: String },
+    #[error("{package}: conflicts with {relation}, which is installed as {found}")]
+    Conflicts { package: String, relation: String, found: String },
+    #[error("{package}: its {field} {text:?} is not a list of relations")]
+    Relation { package: String, field: &'static str, text: String },
+    #[error("{path}: {package} brings it, but it is also in package {owner} ({version})")]
+    Overwrites { path: String, package: String, owner: String, version: String },
+    #[error("{path}: is a conffile of {package}, and of {owner} in the base: conffiles that move are not carried over")]
+    ConffileMoves { path: String, package: String, owner: String },
+    #[error("{package}: sets off the trigger {trigger}, and nobody runs what {interested} does about it")]
+    Trigger { package: String, trigger: String, interested: String, sha256: String },
+    #[error("{package}: its scripts need the {what} {name}, which no layer makes")]
+    Needs { package: String, what: &'static str, name: String },
+    #[error("{package}: needs {relation}, which only the version that an upgrade replaces is")]
+    Loses { package: String, relation: String },
+    #[error("{package}: is both artifact {first} and artifact {second}")]
+    Twice { package: String, first: String, second: String },
+    #[error(transparent)]
+    Version(Box<OtherVersion>),
+    #[error(
+        "{package}: the base has version {found}, which is later than the pinned {wanted}: no package is downgraded"
+    )]
+    Downgrade { package: String, found: String, wanted: String },
+    #[error("{package}: the base has version {version} for {found}, the manifest pins one for {wanted}")]
+    Architecture { package: String, found: String, version: String, wanted: String },
+    #[error("{package}: the base holds it in version {found}")]
+    Hold { package: String, found: String },
+    #[error(
+        "{package}: its {script} (sha256 {sha256}) does{} what vmbake does not know: {reason}\n--- {script}\n{text}\n---",
+        if *.upgrade { " in an upgrade" } else { "" }
+    )]
+    Script { package: String, script: &'static str, sha256: String, upgrade: bool, reason: String, text: String },
+    #[error("{path}: {reason}")]
+    Content { path: String, reason: String },
+    #[error("layer {layer}: unit {unit} {reason}")]
+    Unit { layer: String, unit: String, reason: String },
+    #[error("layer {layer}: {what} {name} is unknown")]
+    UnknownAccount { layer: String, what: &'static str, name: String },
+    #[error("layer {layer}: {what} {name} with id {id} collides with {found}")]
+    Account { layer: String, what: &'static str, name: String, id: u32, found: String },
+    #[error("{arch}: programs are known for amd64 and arm64 only")]
+    Arch { arch: String },
+    #[error("{path} of {artifact}: starts as an ELF file, but cannot be loaded")]
+    Program { path: String, artifact: String, source: ElfError },
+    #[error("{path} of {artifact}: is for {found}, but the image is for {expected}")]
+    Machine { path: String, artifact: String, found: String, expected: String },
+    #[error("{path} of {artifact}: its interpreter {interpreter} is not in the image")]
+    Interpreter { path: String, artifact: String, interpreter: String },
+    #[error("{path} of {artifact}: needs {library}, which is not where the loader of {program} looks for it")]
+    Library { path: String, artifact: String, library: String, program: String },
+    #[error("{path}: {writer} would write through the symbolic link {link}, which {owner} brought")]
+    Through { path: String, writer: String, link: String, owner: String },
+    #[error("{path}: artifact {artifact} brings it with {privilege}, which layer {layer} does not list in `setuid`")]
+    Privilege { path: String, artifact: String, layer: String, privilege: String },
+    #[error("{path}: layer {layer} lists it in `setuid`, but it has no such mode and no capabilities")]
+    NoPrivilege { layer: String, path: String },
+    #[error("{path}: artifact {artifact} brings it with the extended attribute {name}")]
+    Attribute { path: String, artifact: String, name: String },
+    #[error("{path}, which {artifact} brings, differs only in case from {found}, which {first} brings")]
+    Case { path: String, artifact: String, found: String, first: String },
+    #[error("{}", lines(.faults))]
+    FirstBoot { faults: Vec<Fault> },
+    #[error("the plan of the first boot cannot be written as JSON")]
+    Plan { source: serde_json::Error },
+    #[error("a file of the first boot cannot be written into the image")]
+    Baked { source: vmbake_firstboot::error::Error },
+}
+
+fn lines(faults: &[Fault]) -> String {
+    faults.iter().map(|fault| escape::line(fault.to_string())).collect::<Vec<_>>().join("\n")
+}
+
+/// A package that the base has in an earlier version, which no layer says may be replaced.
+#[derive(Debug, thiserror::Error)]
+#[error("{package}: the base has version {found}, the manifest pins {wanted}")]
+pub struct OtherVersion {
+    /// Name of the package.
+    pub package: String,
+    /// The base's version.
+    pub found: String,
+    /// The version of the manifest.
+    pub wanted: String,
+    /// The layer that installs it.
+    pub layer: String,
+    /// The artifact that is the package.
+    pub artifact: String,
+}
+
+/// What became of a base and of layers.
+pub struct Merged {
+    /// The files of the image.
+    pub tree: Tree,
+    /// Packages of the manifest that the base has, in the order of the layers.
+    pub kept: Vec<Kept>,
+}
+
+/// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
+pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) -> Result<Merged, MergeError> {
+    let Staged { layers, mut artifacts, images } = staged;
+    let arch = &manifest.content().os.arch;
+    let mut target = Target::new(base, epoch);
+    let mut packages = dpkg::Database::read(&target)?;
+    let kept = packages.satisfied(&mut artifacts, &layers)?;
+    let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
+    let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
+    for (index, layer) in layers.iter().enumerate() {
+        let own = || Origin { layer: layer.schema.name.clone(), ..Origin::default() };
+        target.enter(own());
+        target.enter_layer(&layer.schema, expand::multiarch("setuid", arch).unwrap_or_default());
+        accounts::create(&mut target, &layer.schema)?;
+        let mut mine: Vec<_> =
+            artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index)).collect();
+        // Packages first, so that archives and files meet the directories and links that packages bring.
+        mine.sort_by_key(|artifact| match artifact.content {
+            Content::Deb(_) => 0,
+            Content::Members(_) => 1,
+            Content::File { .. } => 2,
+        });
+        for artifact in mine {
+            let (name, digest) = (Some(artifact.name.clone()), Some(artifact.digest.clone()));
+            target.enter(Origin { artifact: name, digest, ..own() });
+            install(&mut target, &mut packages, artifact, &audited)?;
+        }
+        target.enter(own());
+        apply(&mut target, layer, manifest)?;
+        if let (Some(path), Some(images)) = (&layer.schema.images, &images) {
+            place_images(&mut target, &layer.schema.name, path, images)?;
+        }
+        target.leave_layer()?;
+    }
+    first_boot::write(&mut target, &layers, manifest.content())?;
+    ldcache::update(&mut target, arch)?;
+    programs::check(&target.tree, arch)?;
+    Ok(Merged { tree: target.tree, kept })
+}
+
+fn install(
+    target: &mut Target,
+    packages: &mut dpkg::Database,
+    artifact: StagedArtifact,
+    audited: &[AuditedScript],
+) -> Result<(), MergeError> {
+    let source = target.tree.sources_mut().add(artifact.source);
+    match &artifact.content {
+        Content::File { path, mode, len } => target.artifact_file(path, *mode, source, *len),
+        Content::Members(entries) => target.entries(entries, source, true),
+        Content::Deb(deb) => packages.install(target, deb, source, audited),
+    }
+}
+
+/// Does what ldconfig(8) would do to a finished tree: links from sonames to libraries, and the dynamic linker's cache,
+/// where the tree has one. What is made gets the time `epoch`.
+pub fn ldconfig(tree: Tree, arch: &str, epoch: Timestamp) -> Result<Tree, MergeError> {
+    let mut target = Target::new(tree, epoch);
+    ldcache::update(&mut target, arch)?;
+    Ok(target.tree)
+}
+
+/// Reads a maintainer script in every way in which dpkg runs one. For fuzzers, which know no packages.
+#[doc(hidden)]
+pub fn judge_script(script: &[u8]) {
+    scripts::judge(script);
+}
+
+/// A tree of nothing but the members of one archive, whose contents are ranges of `source`.
+pub fn unpack(entries: &[Entry], source: Arc<dyn ReadAt>, origin: Origin) -> Result<Tree, MergeError> {
+    let root = Metadata::root(0o755, Timestamp::default());
+    let mut target = Target::new(Tree::new(root, origin.clone()), Timestamp::default());
+    target.enter(origin);
+    let source = target.tree.sources_mut().add(source);
+    target.entries(entries, source, false)?;
+    Ok(target.tree)
+}
+
+/// Places an OCI image layout below `path`.
+fn place_images(target: &mut Target, layer: &str, path: &str, images: &Layout) -> Result<(), MergeError> {
+    for (name, file) in &images.files {
+        let (artifact, digest) = file.image.clone().map(|(image, digest)| (image, digest.to_string())).unzip();
+        target.enter(Origin { layer: layer.to_owned(), artifact, digest });
+        let source = target.tree.sources_mut().add(file.source.clone());
+        target.artifact_file(&format!("{path}/{name}"), 0o644, source, file.len)?;
+    }
+    Ok(())
+}
+
+/// What a layer says beside its artifacts, in the order of its documentation.
+fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), MergeError> {
+    let schema = &layer.schema;
+    for (path, owner) in &schema.directories {
+        let meta = accounts::metadata(target, schema, owner)?;
+        target.directory(path, meta)?;
+    }
+    for (path, file) in &layer.files {
+        let meta = match schema.files.get(path) {
+            Some(owner) => accounts::metadata(target, schema, owner)?,
+            None => target.meta(default_mode(path)),
+        };
+        let content = match schema.expand.contains(path) {
+            true => expand::expand(path, &text(path, file)?, manifest.content())?.into_bytes(),
+            false => file.content.clone(),
+        };
+        target.file(path, meta, content)?;
+    }
+    for (path, owner) in &schema.modes {
+        let arch = expand::multiarch(path, &manifest.content().os.arch)?;
+        let meta = accounts::metadata(target, schema, owner)?;
+        target.set_mode(&path.replace("{multiarch}", arch), &meta)?;
+    }
+    for (path, to) in &schema.symlinks {
+        target.symlink(path, to)?;
+    }
+    if schema.artifacts.contains_key(FIRSTBOOT) {
+        let meta = target.meta(0o644);
+        target.file(RECORD, meta, manifest.text().to_vec())?;
+    }
+    units::apply(target, schema)?;
+    for path in &schema.remove {
+        target.remove(path)?;
+    }
+    for path in &schema.empty {
+        target.empty(path)?;
+    }
+    os_release(target, &schema.os_release, manifest)
+}
+
+/// The text of a layer's file.
+fn text(path: &str, file: &LayerFile) -> Result<String, MergeError> {
+    String::from_utf8(file.content.clone())
+        .map_err(|_| MergeError::Content { path: path.to_owned(), reason: "is not UTF-8".to_owned() })
+}
+
+/// 0755 for what stands in a directory of programs, else 0644.
+fn default_mode(path: &str) -> u16 {
+    let program = path.rsplit('/').nth(1).is_some_and(|parent| matches!(parent, "bin" | "sbin"));
+    if program { 0o755 } else { 0o644 }
+}
+
+/// Sets keys of os-release(5). The file of the distribution belongs to a package, whose digests must go on to match; so
+/// `/etc/os-release`, which is a link to it and wins over it, becomes a file of its own.
+fn os_release(target: &mut Target, keys: &BTreeMap<String, String>, manifest: &Manifest) -> Result<(), MergeError> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let path = "/etc/os-release";
+    let mut lines: Vec<String> = target.text(path)?.lines().map(str::to_owned).collect();
+    for (key, value) in keys {
+        let content = manifest.content();
+        let value = value.replace("{kind}", &content.kind).replace("{version}", &content.version);
+        if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
+            let reason = format!("{key}={value:?} is not made of letters, digits, dash, dot and underscore");
+            return Err(MergeError::Content { path: path.to_owned(), reason });
+        }
+        lines.retain(|line| !line.starts_with(&format!("{key}=")));
+        lines.push(format!("{key}={value}"));
+    }
+    let meta = target.meta(0o644);
+    target.file(path, meta, (lines.join("\n") + "\n").into_bytes())
+}

@@ -1,0 +1,329 @@
+//! Placing nodes in the tree that is being made, each with its origin.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use vmbake_disk::source::{Map, SourceId};
+use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
+
+use super::limits::Limits;
+use super::{MAX_TEXT, MergeError};
+use crate::compose::stage::{Entry, EntryKind};
+
+/// The tree that is being made, and who is writing to it.
+pub(super) struct Target {
+    pub(super) tree: Tree,
+    epoch: Timestamp,
+    origin: OriginId,
+    /// The artifact that wrote each path that is not a directory.
+    written: BTreeMap<InodeId, String>,
+    /// The users and groups of the layers so far: the file that has them, and the name.
+    pub(super) accounts: BTreeSet<(&'static str, String)>,
+    pub(super) limits: Limits,
+}
+
+impl Target {
+    pub(super) fn new(mut tree: Tree, epoch: Timestamp) -> Self {
+        let origin = tree.add_origin(Origin::default());
+        let (written, accounts, limits) = (BTreeMap::new(), BTreeSet::new(), Limits::new(origin));
+        Self { tree, epoch, origin, written, accounts, limits }
+    }
+
+    /// From now on, nodes come from `origin`.
+    pub(super) fn enter(&mut self, origin: Origin) {
+        self.origin = self.tree.add_origin(origin);
+    }
+
+    pub(super) fn origin(&self) -> &Origin {
+        self.tree.origin(self.origin)
+    }
+
+    /// Owned by root, with the time of the image.
+    pub(super) fn meta(&self, mode: u16) -> Metadata {
+        Metadata::root(mode, self.epoch)
+    }
+
+    /// The image's time, in whole seconds and nanoseconds.
+    pub(super) fn epoch(&self) -> Timestamp {
+        self.epoch
+    }
+
+    pub(super) fn wrap<T>(&self, result: Result<T, TreeError>) -> Result<T, MergeError> {
+        result.map_err(|source| MergeError::Tree { layer: self.origin().layer.clone(), source })
+    }
+
+    /// Makes the directories above `path` that are missing; every new name comes by here.
+    fn parents(&mut self, path: &[u8]) -> Result<(), MergeError> {
+        self.check_way(path)?;
+        let names: Vec<&[u8]> = components(path).collect();
+        let Some((_, parents)) = names.split_last() else { return Ok(()) };
+        let (meta, origin) = (self.meta(0o755), self.origin);
+        let made = self.tree.make_dirs(&parents.join(&b'/'), &meta, origin);
+        self.wrap(made).map(|_| ())
+    }
+
+    fn place(&mut self, path: &[u8], meta: Metadata, kind: Kind) -> Result<InodeId, MergeError> {
+        self.parents(path)?;
+        let inode = Inode { meta, kind, origin: self.origin };
+        let placed = self.tree.place(path, inode);
+        self.wrap(placed)
+    }
+
+    /// Writes a file of a layer; what stood there is replaced.
+    pub(super) fn file(&mut self, path: &str, meta: Metadata, content: Vec<u8>) -> Result<(), MergeError> {
+        let len = content.len() as u64;
+        let source = self.tree.sources_mut().add(Arc::new(content));
+        self.place(path.as_bytes(), meta, Kind::File(Map::whole(source, 0, len))).map(|_| ())
+    }
+
+    /// Writes a file that is an artifact.
+    pub(super) fn artifact_file(
+        &mut self,
+        path: &str,
+        mode: u16,
+        source: SourceId,
+        len: u64,
+    ) -> Result<(), MergeError> {
+        self.claim(path.as_bytes(), "regular file")?;
+        self.check_case(path.as_bytes())?;
+        let meta = self.meta(mode);
+        let id = self.place(path.as_bytes(), meta, Kind::File(Map::whole(source, 0, len)))?;
+        self.written.insert(id, self.origin().artifact.clone().unwrap_or_default());
+        Ok(())
+    }
+
+    /// Makes a directory, or gives an existing one this metadata. A symbolic link in its place is refused.
+    pub(super) fn directory(&mut self, path: &str, meta: Metadata) -> Result<(), MergeError> {
+        self.place(path.as_bytes(), meta, Kind::directory()).map(|_| ())
+    }
+
+    /// Gives a file that exists another owner and mode; links are followed. A file of the base that has
+    /// another one then counts as the writer's.
+    pub(super) fn set_mode(&mut self, path: &str, meta: &Metadata) -> Result<(), MergeError> {
+        let id = self.wrap(self.tree.resolve(path.as_bytes()))?;
+        self.check_privileges(path.as_bytes(), meta, &self.tree.inode(id).kind)?;
+        let node = self.tree.meta_mut(id);
+        let same = (node.mode, node.uid, node.gid) == (meta.mode, meta.uid, meta.gid);
+        (node.mode, node.uid, node.gid) = (meta.mode, meta.uid, meta.gid);
+        if !same && self.limits.is_base(self.tree.inode(id).origin) {
+            self.tree.set_origin(id, self.origin);
+        }
+        Ok(())
+    }
+
+    /// Copies what is in `/etc/skel` into a home directory, as useradd(8) does.
+    pub(super) fn skeleton(&mut self, home: &str, owner: u32) -> Result<(), MergeError> {
+        let found = self.wrap(self.tree.find(b"/etc/skel"))?;
+        let Some(skel) = found else { return Ok(()) };
+        let below: Vec<(Vec<u8>, Inode)> =
+            self.tree.walk_from(skel).skip(1).map(|(path, _, inode)| (path, inode.clone())).collect();
+        for (path, Inode { mut meta, kind, .. }) in below {
+            (meta.uid, meta.gid) = (owner, owner);
+            let kind = if matches!(kind, Kind::Directory(_)) { Kind::directory() } else { kind };
+            self.place(&[home.as_bytes(), &path].concat(), meta, kind)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a symbolic link.
+    pub(super) fn symlink(&mut self, path: &str, target: &str) -> Result<(), MergeError> {
+        let meta = self.meta(0o777);
+        self.place(path.as_bytes(), meta, Kind::Symlink(target.as_bytes().to_vec())).map(|_| ())
+    }
+
+    /// Fails when another artifact wrote `path`, or when something of another kind stands there.
+    fn claim(&self, path: &[u8], wanted: &'static str) -> Result<(), MergeError> {
+        let found = self.wrap(self.tree.find(path))?;
+        let Some(id) = found else { return Ok(()) };
+        let shown = || crate::escape::name(path);
+        let artifact = self.origin().artifact.clone().unwrap_or_default();
+        if let Some(first) = self.written.get(&id) {
+            return Err(MergeError::Conflict { path: shown(), first: first.clone(), second: artifact });
+        }
+        match &self.tree.inode(id).kind {
+            found @ Kind::Directory(_) => {
+                Err(MergeError::Occupied { path: shown(), artifact, found: found.name(), wanted })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives up a path that an earlier package wrote and that a later one may replace.
+    pub(super) fn release(&mut self, path: &[u8]) {
+        if let Ok(Some(id)) = self.tree.find(path) {
+            self.written.remove(&id);
+        }
+    }
+
+    /// Places the members of an archive. A directory that exists keeps its owner and mode, as with dpkg and tar;
+    /// `own` gives all members to root.
+    pub(super) fn entries(&mut self, entries: &[Entry], source: SourceId, own: bool) -> Result<(), MergeError> {
+        let mut placed: BTreeMap<&[u8], InodeId> = BTreeMap::new();
+        for entry in entries {
+            let path = &entry.path;
+            let mut meta = entry.meta.clone();
+            if own {
+                (meta.uid, meta.gid) = (0, 0);
+            }
+            let kind = match &entry.kind {
+                EntryKind::Directory => {
+                    self.check_privileges(path, &meta, &Kind::directory())?;
+                    self.shared_directory(path, meta)?;
+                    continue;
+                }
+                EntryKind::HardLink(to) => {
+                    self.claim(path, "hard link")?;
+                    if let Some(id) = placed.get(to.as_slice()).copied() {
+                        let Inode { meta, kind, .. } = self.tree.inode(id);
+                        self.check_privileges(path, meta, kind)?;
+                        self.hard_link(path, id)?;
+                        placed.insert(path, id);
+                    }
+                    continue;
+                }
+                EntryKind::File { offset, len } => Kind::File(Map::whole(source, *offset, *len)),
+                EntryKind::Symlink(to) => Kind::Symlink(to.clone()),
+                EntryKind::CharDevice(major, minor) => Kind::CharDevice { major: *major, minor: *minor },
+                EntryKind::BlockDevice(major, minor) => Kind::BlockDevice { major: *major, minor: *minor },
+                EntryKind::Fifo => Kind::Fifo,
+            };
+            self.claim(path, kind.name())?;
+            self.check_privileges(path, &meta, &kind)?;
+            if own {
+                self.check_case(path)?;
+            }
+            let id = self.place(path, meta, kind)?;
+            self.written.insert(id, self.origin().artifact.clone().unwrap_or_default());
+            placed.insert(path, id);
+        }
+        Ok(())
+    }
+
+    fn hard_link(&mut self, path: &[u8], id: InodeId) -> Result<(), MergeError> {
+        self.parents(path)?;
+        let located = self.wrap(self.tree.locate(path))?;
+        let Some((dir, name)) = located else { return Ok(()) };
+        let linked = self.tree.link(dir, name, id);
+        self.wrap(linked)
+    }
+
+    fn shared_directory(&mut self, path: &[u8], meta: Metadata) -> Result<(), MergeError> {
+        match self.tree.resolve(path).map(|id| &self.tree.inode(id).kind) {
+            Ok(Kind::Directory(_)) => Ok(()),
+            Ok(found) => Err(MergeError::Occupied {
+                path: crate::escape::name(path),
+                artifact: self.origin().artifact.clone().unwrap_or_default(),
+                found: found.name(),
+                wanted: "directory",
+            }),
+            Err(_) => self.place(path, meta, Kind::directory()).map(|_| ()),
+        }
+    }
+
+    /// The text of a file of the tree.
+    pub(super) fn text(&self, path: &str) -> Result<String, MergeError> {
+        let bytes = self.wrap(self.tree.read(path.as_bytes(), MAX_TEXT))?;
+        String::from_utf8(bytes)
+            .map_err(|_| MergeError::Content { path: path.to_owned(), reason: "is not UTF-8".to_owned() })
+    }
+
+    /// The text of a file, empty when there is none.
+    pub(super) fn text_or_empty(&self, path: &str) -> Result<String, MergeError> {
+        let found = self.wrap(self.tree.find(path.as_bytes()))?;
+        if found.is_some() { self.text(path) } else { Ok(String::new()) }
+    }
+
+    /// Replaces the content of a file, which keeps owner and mode; a new one is 0644. A symbolic link becomes a file like
+    /// the one that it leads to: its own mode is 0777.
+    pub(super) fn set_text(&mut self, path: &str, text: &str) -> Result<(), MergeError> {
+        let found = self.tree.resolve(path.as_bytes()).ok();
+        let mut meta = found.map_or_else(|| self.meta(0o644), |id| self.tree.inode(id).meta.clone());
+        meta.mtime = self.epoch;
+        self.file(path, meta, text.as_bytes().to_vec())
+    }
+
+    /// Makes a file empty, or creates it.
+    pub(super) fn empty(&mut self, path: &str) -> Result<(), MergeError> {
+        self.set_text(path, "")
+    }
+
+    /// Deletes what a path, or a pattern with `*` in its last component, names; `**` leaves what is no regular file.
+    pub(super) fn remove(&mut self, pattern: &str) -> Result<(), MergeError> {
+        self.check_way(pattern.as_bytes())?;
+        let (dir, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
+        if !last.contains('*') {
+            let removed = self.tree.remove(pattern.as_bytes());
+            return self.wrap(removed).map(|_| ());
+        }
+        let found = self.wrap(self.tree.find(dir.as_bytes()))?;
+        let Some(dir_id) = found else { return Ok(()) };
+        if last == FILES_BELOW {
+            let files = self.tree.walk_from(dir_id).filter(|(.., inode)| matches!(inode.kind, Kind::File(_)));
+            let below = files.map(|(inner, ..)| inner).filter(|inner| !inner.is_empty());
+            for inner in below.collect::<Vec<_>>() {
+                let removed = self.tree.remove(&[dir.as_bytes(), &inner].concat());
+                self.wrap(removed)?;
+            }
+            return Ok(());
+        }
+        let Kind::Directory(entries) = &self.tree.inode(dir_id).kind else { return Ok(()) };
+        for name in entries.keys().filter(|name| matches(last.as_bytes(), name)).cloned().collect::<Vec<_>>() {
+            let removed = self.tree.remove(&[dir.as_bytes(), &name].join(&b'/'));
+            self.wrap(removed)?;
+        }
+        Ok(())
+    }
+}
+
+/// The last component of a pattern that stands for the regular files below a directory, however deep.
+pub(crate) const FILES_BELOW: &str = "**";
+
+/// Whether a name fits a pattern, in which `*` stands for any bytes. What stands between two of them is taken where it comes
+/// first: so the time is bounded by the product of both lengths.
+pub(crate) fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    let mut parts: Vec<&[u8]> = pattern.split(|byte| *byte == b'*').collect();
+    let Some(last) = parts.pop() else { return false };
+    if parts.is_empty() {
+        return name == last;
+    }
+    let Some(mut rest) = name.strip_suffix(last).and_then(|name| name.strip_prefix(parts.remove(0))) else {
+        return false;
+    };
+    for part in parts.into_iter().filter(|part| !part.is_empty()) {
+        match rest.windows(part.len()).position(|window| window == part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns() {
+        // Trying every way to fit this would take longer than the universe has been there.
+        let (stars, name) = ("*a".repeat(30), "a".repeat(255));
+        let stuck = format!("{stars}*b*");
+        for (pattern, name, expected) in [
+            ("*", "x", true),
+            ("a*", "abc", true),
+            ("*_*", "deb_main", true),
+            ("*_*", "lock", false),
+            ("*.log", "a.log.1", false),
+            ("a*b*c", "axxbxxc", true),
+            ("a*b*c", "axxcxxb", false),
+            ("a*a", "a", false),
+            ("ab*ba", "aba", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            (stars.as_str(), name.as_str(), true),
+            (stuck.as_str(), name.as_str(), false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+    }
+}

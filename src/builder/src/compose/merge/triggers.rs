@@ -1,0 +1,215 @@
+//! Triggers (deb-triggers(5)): what packages are interested in, and what the files and the `triggers` control file of a
+//! new package set off.
+//!
+//! Interests are recorded as dpkg does. Nobody can run the postinst of an interested package here: a trigger is known to
+//! change nothing offline, is carried out by the builder, is answered for by a layer, or stops the bake.
+
+use std::collections::BTreeSet;
+
+use vmbake_disk::tree::components;
+
+use super::owners::INFO;
+use super::place::Target;
+use super::status::{Status, state};
+use super::upgrade::Old;
+use super::{MAX_TEXT, MergeError};
+use crate::compose::stage::Deb;
+use crate::digest::Digest;
+use crate::layer::AuditedScript;
+
+const TRIGGERS: &str = "/var/lib/dpkg/triggers";
+
+/// Interested package and trigger, where the postinst only tells running programs, or makes caches that are made again
+/// on the first boot or by a timer.
+const HARMLESS: [(&str, &str); 11] = [
+    // The cache of the dynamic linker is written for the finished tree, see `ldcache`.
+    ("libc-bin", "ldconfig"),
+    // Reloads the configuration of a running bus.
+    ("dbus", "/etc/dbus-1/system.d"),
+    ("dbus", "/usr/share/dbus-1/system.d"),
+    ("dbus", "/usr/share/dbus-1/system-services"),
+    // systemd-binfmt.service and systemd-sysctl.service read them on every boot.
+    ("systemd", "/usr/lib/binfmt.d"),
+    ("systemd", "/usr/lib/sysctl.d"),
+    ("procps", "/usr/lib/sysctl.d"),
+    // systemd-journal-catalog-update.service does it when /var is newer than its last update, as on a first boot.
+    ("systemd", "/usr/lib/systemd/catalog"),
+    // Restarts systemd after an upgrade of the C library.
+    ("systemd", "libc-upgrade"),
+    // systemd reads all units when it starts.
+    ("systemd", "/usr/lib/systemd/system"),
+    // man-db.timer makes the index of manual pages.
+    ("man-db", "/usr/share/man"),
+];
+
+/// A trigger that a layer answers for.
+pub(super) struct SetOff<'a> {
+    /// What it says that the interested package does.
+    pub(super) entry: &'a AuditedScript,
+    /// Stem of that package's files below `info`.
+    pub(super) stem: String,
+    pub(super) trigger: String,
+}
+
+/// A line of a `triggers` control file.
+struct Directive<'a> {
+    interest: bool,
+    name: &'a str,
+    noawait: bool,
+}
+
+/// Records what a package is interested in. Packages that it has set off itself before do not count.
+pub(super) fn record(target: &mut Target, deb: &Deb) -> Result<(), MergeError> {
+    let text = control_file(deb)?;
+    for directive in directives(deb.name(), &text)?.iter().filter(|directive| directive.interest) {
+        let (file, line) = interest(directive, &deb.info_stem());
+        let kept = others(&target.text_or_empty(&file)?, &line);
+        target.set_text(&file, &format!("{kept}{line}\n"))?;
+    }
+    Ok(())
+}
+
+/// Forgets what an older version was interested in.
+pub(super) fn forget(target: &mut Target, old: &Old) -> Result<(), MergeError> {
+    let package = old.control.get("Package").unwrap_or_default();
+    let text = String::from_utf8(old.triggers.clone()).map_err(|_| damaged(package, "is not UTF-8".to_owned()))?;
+    for directive in directives(package, &text)?.iter().filter(|directive| directive.interest) {
+        let (file, line) = interest(directive, &old.stem);
+        let kept: String = others(&target.text_or_empty(&file)?, &line);
+        match directive.name.starts_with('/') || !kept.is_empty() {
+            true => target.set_text(&file, &kept)?,
+            false => target.remove(&file)?,
+        }
+    }
+    Ok(())
+}
+
+/// The file that has an interest of the package whose files below `info` have that stem, and its line there.
+fn interest(directive: &Directive<'_>, stem: &str) -> (String, String) {
+    let options = if directive.noawait { "/noawait" } else { "" };
+    match directive.name.starts_with('/') {
+        true => (format!("{TRIGGERS}/File"), format!("{} {stem}{options}", directive.name)),
+        false => (format!("{TRIGGERS}/{}", directive.name), format!("{stem}{options}")),
+    }
+}
+
+/// The lines of a file of interests without that one, however it is awaited.
+fn others(text: &str, line: &str) -> String {
+    let same = |found: &&str| found.trim_end_matches("/noawait") == line.trim_end_matches("/noawait");
+    text.lines().filter(|found| !same(found)).map(|found| format!("{found}\n")).collect()
+}
+
+/// What a package sets off, by the paths that it places and by name, and what layers say about it.
+pub(super) fn activate<'a>(
+    target: &Target,
+    status: &Status,
+    deb: &Deb,
+    paths: &[Vec<u8>],
+    audited: &'a [AuditedScript],
+) -> Result<Vec<SetOff<'a>>, MergeError> {
+    let text = control_file(deb)?;
+    let mut set_off = BTreeSet::new();
+    let files = target.text_or_empty(&format!("{TRIGGERS}/File"))?;
+    let files: Vec<(&str, &str)> = files.lines().filter_map(|line| line.split_once(' ')).collect();
+    let named = directives(deb.name(), &text)?;
+    let named: Vec<&str> = named.iter().filter(|directive| !directive.interest).map(|found| found.name).collect();
+    let by_path = named.iter().filter(|name| name.starts_with('/')).map(|name| name.as_bytes());
+    for path in paths.iter().map(Vec::as_slice).chain(by_path) {
+        set_off.extend(files.iter().filter(|(trigger, _)| is_below(path, trigger.as_bytes())).copied());
+    }
+    let mut explicit = Vec::new();
+    for name in named.iter().filter(|name| !name.starts_with('/')) {
+        explicit.push((*name, target.text_or_empty(&format!("{TRIGGERS}/{name}"))?));
+    }
+    set_off.extend(explicit.iter().flat_map(|(name, text)| text.lines().map(|line| (*name, line))));
+
+    let mut answered = Vec::new();
+    for (trigger, interested) in set_off {
+        let interested = interested.split('/').next().unwrap_or_default();
+        // A package that is not configured yet is not set off: configuring it does what there is to do.
+        let ready = |found| matches!(state(found), "installed" | "triggers-pending" | "triggers-awaited");
+        let there = status.package(interested).is_some_and(ready);
+        if interested != deb.info_stem() && there {
+            answered.extend(decide(target, deb, trigger, interested, audited)?);
+        }
+    }
+    Ok(answered)
+}
+
+fn decide<'a>(
+    target: &Target,
+    deb: &Deb,
+    trigger: &str,
+    interested: &str,
+    audited: &'a [AuditedScript],
+) -> Result<Option<SetOff<'a>>, MergeError> {
+    let package = interested.split(':').next().unwrap_or_default();
+    if HARMLESS.contains(&(package, trigger)) {
+        return Ok(None);
+    }
+    let script = target.tree.read(format!("{INFO}/{interested}.postinst").as_bytes(), MAX_TEXT);
+    let sha256 = script.map(|bytes| Digest::of(&bytes).hex()).unwrap_or_default();
+    let answers = |entry: &&AuditedScript| {
+        entry.package == package
+            && entry.script == "postinst"
+            && entry.sha256 == sha256
+            && entry.triggers.iter().any(|name| name == trigger)
+    };
+    match audited.iter().find(answers) {
+        Some(entry) => Ok(Some(SetOff { entry, stem: interested.to_owned(), trigger: trigger.to_owned() })),
+        None => Err(MergeError::Trigger {
+            package: deb.name().to_owned(),
+            trigger: trigger.to_owned(),
+            interested: package.to_owned(),
+            sha256,
+        }),
+    }
+}
+
+/// Whether `path`, absolute or not, is `dir` or below it.
+fn is_below(path: &[u8], dir: &[u8]) -> bool {
+    let mut path = components(path);
+    components(dir).all(|name| path.next() == Some(name))
+}
+
+fn control_file(deb: &Deb) -> Result<String, MergeError> {
+    let bytes = deb.info.get("triggers").cloned().unwrap_or_default();
+    String::from_utf8(bytes).map_err(|_| damaged(deb.name(), "is not UTF-8".to_owned()))
+}
+
+fn directives<'a>(package: &str, text: &'a str) -> Result<Vec<Directive<'a>>, MergeError> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let parsed = lines.map(|line| {
+        let (word, name) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let name = name.trim_start();
+        let (interest, noawait) = match word {
+            "interest" | "interest-await" => (true, false),
+            "interest-noawait" => (true, true),
+            "activate" | "activate-await" => (false, false),
+            "activate-noawait" => (false, true),
+            _ => return Err(damaged(package, format!("line {line:?} has an unknown directive"))),
+        };
+        match is_name(name) {
+            true => Ok(Directive { interest, name, noawait }),
+            false => Err(damaged(package, format!("line {line:?} does not name a trigger"))),
+        }
+    });
+    parsed.collect()
+}
+
+/// A path without empty components, or a word made like the name of a package.
+fn is_name(name: &str) -> bool {
+    match name.strip_prefix('/') {
+        Some(path) => {
+            path.split('/').all(|part| !part.is_empty() && part != "..") && !name.contains(char::is_whitespace)
+        }
+        None => {
+            name.starts_with(|c: char| c.is_ascii_alphanumeric())
+                && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b))
+        }
+    }
+}
+
+fn damaged(package: &str, reason: String) -> MergeError {
+    MergeError::Content { path: format!("triggers of {package}"), reason }
+}

@@ -1,0 +1,193 @@
+//! Turns proven artifacts into entries whose contents are ranges of files: [`Artifact`]s in, [`Staged`] out.
+//!
+//! A compressed archive is decompressed once and kept in the store; an uncompressed one is used in place.
+
+pub mod archive;
+mod headers;
+mod compress;
+mod deb;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
+
+use vmbake_disk::source::{FileSource, ReadAt};
+
+pub use archive::{ArchiveError, Entry, EntryKind, Limits};
+pub use deb::{Control, Deb, DebError};
+
+use crate::content_id::named;
+use crate::embedded::{MissingProgram, program};
+use crate::fetch::images::Layout;
+use crate::fetch::verify::Artifact;
+use crate::layer::{Install, Layer};
+use crate::manifest::Manifest;
+use crate::supply::store::{Form, Store};
+
+/// Name of the artifact that the builder brings itself: the first-boot program.
+pub(crate) const FIRSTBOOT: &str = "firstboot";
+
+/// Why artifacts cannot be staged.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum StageError {
+    #[error("layer {layer} installs artifact {name}, which the manifest does not have")]
+    Missing { layer: String, name: String },
+    #[error("artifact {name} of the manifest is installed by no layer of the kind")]
+    Unused { name: String },
+    #[error("artifact {name} is installed by the layers {first} and {second}")]
+    Twice { name: String, first: String, second: String },
+    #[error("{name}: cannot read")]
+    Read { name: String, source: std::io::Error },
+    #[error("{name}: not a usable archive")]
+    Archive { name: String, source: ArchiveError },
+    #[error("{name}: not a usable Debian package")]
+    Deb { name: String, source: DebError },
+    #[error(transparent)]
+    Program(#[from] MissingProgram),
+}
+
+impl StageError {
+    /// The error that this one only passes on.
+    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Program(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// What an artifact puts into the tree.
+pub(crate) enum Content {
+    /// One file.
+    File { path: String, mode: u16, len: u64 },
+    /// Regular files of an archive, with their paths in the image.
+    Members(Vec<Entry>),
+    /// A Debian package.
+    Deb(Deb),
+}
+
+/// One artifact with its place in the image.
+pub(crate) struct StagedArtifact {
+    pub(crate) layer: usize,
+    pub(crate) name: String,
+    pub(crate) digest: String,
+    pub(crate) source: Arc<dyn ReadAt>,
+    pub(crate) content: Content,
+}
+
+/// All artifacts of an image, in the order in which they are installed; made only of what a [`Plan`] asks for.
+pub struct Staged {
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) artifacts: Vec<StagedArtifact>,
+    /// The container images, where a layer brings them.
+    pub(crate) images: Option<Layout>,
+}
+
+impl Staged {
+    /// The layers, in their order.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+}
+
+/// Which layer installs which artifact, before anything was read.
+pub struct Plan {
+    layers: Vec<Layer>,
+    arch: String,
+    /// By name of the artifact: its layer.
+    owners: BTreeMap<String, usize>,
+}
+
+impl Plan {
+    /// Every artifact of the manifest must be installed by exactly one of `layers`.
+    pub fn new(layers: Vec<Layer>, manifest: &Manifest) -> Result<Self, StageError> {
+        let content = manifest.content();
+        let mut owners = BTreeMap::new();
+        for (index, layer) in layers.iter().enumerate() {
+            for name in layer.schema.artifacts.keys() {
+                let schema = &layer.schema;
+                if let Some(first) = owners.insert(name.clone(), index) {
+                    let (first, second) = (layers[first].schema.name.clone(), schema.name.clone());
+                    return Err(StageError::Twice { name: name.clone(), first, second });
+                }
+                if name != FIRSTBOOT && !content.dependencies.contains_key(name) {
+                    return Err(StageError::Missing { layer: schema.name.clone(), name: name.clone() });
+                }
+            }
+        }
+        match content.dependencies.keys().find(|name| !owners.contains_key(*name)) {
+            Some(name) => Err(StageError::Unused { name: name.clone() }),
+            None => Ok(Self { layers, arch: content.os.arch.clone(), owners }),
+        }
+    }
+
+    /// Stages one artifact; what it is decoded to is kept in `store`.
+    pub(crate) fn stage(&self, artifact: &Artifact, store: &Store) -> Result<StagedArtifact, StageError> {
+        let unused = || StageError::Unused { name: artifact.name().to_owned() };
+        let layer = *self.owners.get(artifact.name()).ok_or_else(unused)?;
+        let install = self.layers[layer].schema.artifacts.get(artifact.name()).ok_or_else(unused)?;
+        stage_one(layer, artifact, install, &self.arch, store)
+    }
+
+    /// All that is installed, once every artifact was staged: in the order of the layers, then of their names.
+    pub(crate) fn complete(
+        self,
+        mut artifacts: Vec<StagedArtifact>,
+        images: Option<Layout>,
+    ) -> Result<Staged, StageError> {
+        let there = artifacts.iter().any(|artifact| artifact.name == FIRSTBOOT);
+        if let Some(layer) = self.owners.get(FIRSTBOOT).filter(|_| !there)
+            && let Some(install) = self.layers[*layer].schema.artifacts.get(FIRSTBOOT)
+        {
+            artifacts.push(stage_program(*layer, install, &self.arch)?);
+        }
+        artifacts.sort_by(|a, b| (a.layer, &a.name).cmp(&(b.layer, &b.name)));
+        Ok(Staged { layers: self.layers, artifacts, images })
+    }
+}
+
+fn stage_program(layer: usize, install: &Install, arch: &str) -> Result<StagedArtifact, StageError> {
+    let (digest, bytes) = program(arch)?;
+    let Install::File { path, mode } = install else {
+        return Err(StageError::Unused { name: FIRSTBOOT.to_owned() });
+    };
+    Ok(StagedArtifact {
+        layer,
+        name: FIRSTBOOT.to_owned(),
+        digest: format!("sha256:{digest}"),
+        source: Arc::new(bytes.to_vec()),
+        content: Content::File { path: path.clone(), mode: *mode, len: bytes.len() as u64 },
+    })
+}
+
+fn stage_one(
+    layer: usize,
+    artifact: &Artifact,
+    install: &Install,
+    arch: &str,
+    store: &Store,
+) -> Result<StagedArtifact, StageError> {
+    let (name, digest) = (artifact.name().to_owned(), &artifact.dependency().digest);
+    let read = |source| StageError::Read { name: name.clone(), source };
+    let (file, form, content): (File, &str, Content) = match install {
+        Install::File { path, mode } => {
+            let len = artifact.dependency().size;
+            let content = Content::File { path: path.clone(), mode: *mode, len };
+            (artifact.file().try_clone().map_err(read)?, "file", content)
+        }
+        Install::Tar { path, strip, members } => {
+            let archive = |source| StageError::Archive { name: name.clone(), source };
+            let (plain, entries) = archive::open_kept(artifact.file(), digest, store).map_err(archive)?;
+            let members = archive::select(entries, path, *strip, members).map_err(archive)?;
+            (plain, Form::Tar.name(), Content::Members(members))
+        }
+        Install::Deb => {
+            let failed = |source| StageError::Deb { name: name.clone(), source };
+            let (data, deb) = deb::read(artifact, arch, store).map_err(failed)?;
+            (data, Form::DebData.name(), Content::Deb(deb))
+        }
+    };
+    let source = named(Arc::new(FileSource::new(file).map_err(read)?), digest, form);
+    Ok(StagedArtifact { layer, name: name.clone(), digest: digest.to_string(), source, content })
+}

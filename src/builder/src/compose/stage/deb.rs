@@ -1,0 +1,291 @@
+//! Debian binary packages (deb(5), format 2.0): what enters is a package, what leaves are its control files and the
+//! entries of its data, whose contents are ranges of the decompressed data archive.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use super::archive::{self, ArchiveError, Entry, EntryKind, Limits};
+use super::compress::{spool, spool_kept};
+use crate::fetch::verify::Artifact;
+use crate::supply::store::{Form, Store};
+
+/// Largest control archive, in bytes: the largest of Debian has 2 MB, in its list of symbols.
+const MAX_CONTROL: u64 = 32 << 20;
+
+/// Fields of the status file alone, in small letters.
+const STATUS_FIELDS: [&str; 5] = ["status", "config-version", "conffiles", "triggers-pending", "triggers-awaited"];
+
+/// Why a package is refused.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum DebError {
+    #[error("cannot read")]
+    Read { source: std::io::Error },
+    #[error("expected member {expected}, found {found}")]
+    Member { expected: &'static str, found: String },
+    #[error("member {member} at byte {at} ends after the file's {len} bytes")]
+    Truncated { member: String, at: u64, len: u64 },
+    #[error("format version {found:?} is not 2.0")]
+    Version { found: String },
+    #[error("archive {member}")]
+    Archive { member: String, source: ArchiveError },
+    #[error("control file: {reason}")]
+    Control { reason: String },
+    #[error("is for {found}, the image is for {expected}")]
+    Arch { expected: String, found: String },
+    #[error("has a {name}, which only debconf could serve")]
+    Debconf { name: String },
+}
+
+/// The fields of a control file, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    fields: Vec<(String, String)>,
+}
+
+impl Control {
+    /// Parses one stanza (deb822(5)): continuation lines stay part of the value, with their leading space.
+    pub fn parse(text: &str) -> Result<Self, DebError> {
+        let mut fields: Vec<(String, String)> = Vec::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            if line.starts_with([' ', '\t']) {
+                let (_, value) = fields
+                    .last_mut()
+                    .ok_or_else(|| DebError::Control { reason: "starts with a continuation line".to_owned() })?;
+                value.push('\n');
+                value.push_str(line);
+            } else if let Some((name, value)) = line.split_once(':') {
+                fields.push((name.to_owned(), value.trim().to_owned()));
+            } else if !line.trim().is_empty() {
+                return Err(DebError::Control { reason: format!("line {line:?} is no field") });
+            }
+        }
+        Ok(Self { fields })
+    }
+
+    /// The value of a field, whose name is compared without case.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// All fields in order.
+    pub fn fields(&self) -> &[(String, String)] {
+        &self.fields
+    }
+
+    fn required(&self, name: &'static str) -> Result<&str, DebError> {
+        self.get(name).ok_or_else(|| DebError::Control { reason: format!("has no field {name}") })
+    }
+}
+
+/// A package, with the names that dpkg gives its files.
+#[derive(Clone, Debug)]
+pub struct Deb {
+    /// The control file.
+    pub control: Control,
+    /// Control files beside it, by name: scripts, `conffiles`, `md5sums`, `triggers`, ...
+    pub info: BTreeMap<String, Vec<u8>>,
+    /// What the package installs, in its order.
+    pub entries: Vec<Entry>,
+    name: String,
+    version: String,
+    arch: String,
+}
+
+impl Deb {
+    /// Reads the package in `file` for an image of `arch`; returns the data archive beside it, decompressed.
+    pub fn open(file: &File, arch: &str) -> Result<(File, Self), DebError> {
+        read_with(file, arch, |entry, format, len| spool(entry, format, len, &Limits::ARTIFACT))
+    }
+
+    /// Name of the package.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Version of the package.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Stem of its files below `/var/lib/dpkg/info`: with the architecture where several may be installed.
+    pub fn info_stem(&self) -> String {
+        match self.control.get("Multi-Arch") {
+            Some("same") => format!("{}:{}", self.name, self.arch),
+            _ => self.name.clone(),
+        }
+    }
+
+    /// Absolute paths of its configuration files.
+    pub fn conffiles(&self) -> Vec<String> {
+        let text = self.info.get("conffiles").map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        text.unwrap_or_default()
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with('/'))
+            .map(str::to_owned)
+            .collect()
+    }
+}
+
+/// Reads a package for an image of `arch`; returns the data archive beside it, decompressed once and then kept in `store`.
+pub(super) fn read(artifact: &Artifact, arch: &str, store: &Store) -> Result<(File, Deb), DebError> {
+    read_with(artifact.file(), arch, |entry, format, len| {
+        spool_kept(entry, format, len, &Limits::ARTIFACT, (store, &artifact.dependency().digest, Form::DebData))
+    })
+}
+
+/// Reads the package in `file`; `spool_data` decompresses the data archive, given its format and length.
+fn read_with(
+    file: &File,
+    arch: &str,
+    spool_data: impl FnOnce(&mut ar::Entry<'_, File>, &str, u64) -> Result<File, ArchiveError>,
+) -> Result<(File, Deb), DebError> {
+    let read = |source| DebError::Read { source };
+    let mut input = file.try_clone().map_err(read)?;
+    check_members(&mut input)?;
+    input.seek(SeekFrom::Start(0)).map_err(read)?;
+    let mut members = ar::Archive::new(input);
+
+    let mut version = String::new();
+    member(&mut members, "debian-binary", |entry, _| {
+        entry.take(64).read_to_string(&mut version).map(|_| ()).map_err(read)
+    })?;
+    if version != "2.0\n" {
+        return Err(DebError::Version { found: version });
+    }
+    let plain = member(&mut members, "control.tar", |entry, name| {
+        let limits = Limits { floor: MAX_CONTROL, ratio: 0, ..Limits::ARTIFACT };
+        let len = entry.header().size();
+        spool(entry, compression(name), len, &limits)
+            .map_err(|source| DebError::Archive { member: name.to_owned(), source })
+    })?;
+    let (control, info) = control_files(&plain)?;
+    let (data, entries) = member(&mut members, "data.tar", |entry, name| {
+        let failed = |source| DebError::Archive { member: name.to_owned(), source };
+        let len = entry.header().size();
+        let data = spool_data(entry, compression(name), len).map_err(failed)?;
+        let entries = archive::read(&data, &Limits::ARTIFACT).map_err(failed)?;
+        Ok((data, entries))
+    })?;
+    let [name, version, found] =
+        ["Package", "Version", "Architecture"].map(|field| control.required(field).map(str::to_owned));
+    let deb = Deb { name: name?, version: version?, arch: found?, control, info, entries };
+    check(&deb, arch)?;
+    Ok((data, deb))
+}
+
+/// Walks the headers of the archive (60 bytes each, after 8 bytes of magic; members start at even offsets) before the
+/// library does: it takes the lengths of long-name members at their word and allocates that much.
+fn check_members(input: &mut File) -> Result<(), DebError> {
+    let read = |source| DebError::Read { source };
+    let len = input.metadata().map_err(read)?.len();
+    let mut magic = [0; 8];
+    input.seek(SeekFrom::Start(0)).map_err(read)?;
+    input.read_exact(&mut magic).map_err(read)?;
+    // The library names a wrong magic itself.
+    let mut at = if magic == *b"!<arch>\n" { 8 } else { len };
+    while at < len {
+        let mut header = [0; 60];
+        input.seek(SeekFrom::Start(at)).map_err(read)?;
+        input.read_exact(&mut header).map_err(read)?;
+        let name = String::from_utf8_lossy(&header[..16]).trim().to_owned();
+        let size = std::str::from_utf8(&header[48..58]).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        let end = size.and_then(|size| at.checked_add(60)?.checked_add(size)).filter(|end| *end <= len);
+        match end {
+            _ if name.starts_with('/') || name.starts_with("#1/") => {
+                return Err(DebError::Member { expected: "with a short name", found: name });
+            }
+            Some(end) => at = end + end % 2,
+            None => return Err(DebError::Truncated { member: name, at, len }),
+        }
+    }
+    Ok(())
+}
+
+/// The next member, whose name must be `expected`, or start with it and a dot.
+fn member<T>(
+    members: &mut ar::Archive<File>,
+    expected: &'static str,
+    read: impl FnOnce(&mut ar::Entry<'_, File>, &str) -> Result<T, DebError>,
+) -> Result<T, DebError> {
+    match members.next_entry() {
+        None => Err(DebError::Member { expected, found: "the end".to_owned() }),
+        Some(Err(source)) => Err(DebError::Read { source }),
+        Some(Ok(mut entry)) => {
+            let name = String::from_utf8_lossy(entry.header().identifier()).into_owned();
+            let name = name.trim_end_matches('/');
+            let rest = name.strip_prefix(expected);
+            if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+                return Err(DebError::Member { expected, found: name.to_owned() });
+            }
+            read(&mut entry, name)
+        }
+    }
+}
+
+/// The extension behind `.tar`, without its dot.
+fn compression(member: &str) -> &str {
+    member.split_once(".tar").map_or("", |(_, rest)| rest.trim_start_matches('.'))
+}
+
+fn control_files(plain: &File) -> Result<(Control, BTreeMap<String, Vec<u8>>), DebError> {
+    let failed = |source| DebError::Archive { member: "control.tar".to_owned(), source };
+    let mut info = BTreeMap::new();
+    for entry in archive::read(plain, &Limits::ARTIFACT).map_err(failed)? {
+        let name = String::from_utf8_lossy(&entry.path).into_owned();
+        let bytes = match &entry.kind {
+            EntryKind::Directory if name.is_empty() => continue,
+            _ if name.contains('/') => None,
+            EntryKind::File { offset, len } => {
+                let mut bytes = Vec::new();
+                let mut input = plain;
+                input.seek(SeekFrom::Start(*offset)).map_err(|source| DebError::Read { source })?;
+                input.take(*len).read_to_end(&mut bytes).map_err(|source| DebError::Read { source })?;
+                Some(bytes)
+            }
+            // dpkg-deb packs scripts that are one file with two names so.
+            EntryKind::HardLink(to) => info.get(String::from_utf8_lossy(to).as_ref()).cloned(),
+            _ => None,
+        };
+        let bytes =
+            bytes.ok_or_else(|| DebError::Control { reason: format!("{name:?} beside it is no regular file") })?;
+        info.insert(name, bytes);
+    }
+    // dpkg writes the list itself, and leaves out names with a dot.
+    info.retain(|name, _| name != "list" && !name.contains('.'));
+    let text = info.remove("control").ok_or_else(|| DebError::Control { reason: "is missing".to_owned() })?;
+    let text = String::from_utf8(text).map_err(|_| DebError::Control { reason: "is not UTF-8".to_owned() })?;
+    Ok((Control::parse(&text)?, info))
+}
+
+/// As in dpkg, no field comes twice, and none is of those that only the status file has: there they would say how far the
+/// package is installed.
+fn check_fields(control: &Control) -> Result<(), DebError> {
+    let mut seen = BTreeSet::new();
+    for (name, _) in control.fields() {
+        let lower = name.to_ascii_lowercase();
+        let of_status = STATUS_FIELDS.contains(&lower.as_str());
+        if of_status || name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) || !seen.insert(lower) {
+            return Err(DebError::Control { reason: format!("field {name:?} comes twice or has no place there") });
+        }
+    }
+    Ok(())
+}
+
+fn check(deb: &Deb, arch: &str) -> Result<(), DebError> {
+    if deb.arch != arch && deb.arch != "all" {
+        return Err(DebError::Arch { expected: arch.to_owned(), found: deb.arch.clone() });
+    }
+    check_fields(&deb.control)?;
+    // The name becomes a file name, and both become part of a stanza.
+    let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.~:_".contains(&b));
+    if deb.name.is_empty() || !plain(&deb.name) || deb.name.contains(':') || !plain(&deb.version) {
+        return Err(DebError::Control { reason: format!("package {:?} {:?} is misnamed", deb.name, deb.version) });
+    }
+    match deb.info.keys().find(|name| matches!(name.as_str(), "config" | "templates")) {
+        Some(name) => Err(DebError::Debconf { name: name.clone() }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,240 @@
+//! Checks inputs against their pinned lengths and digests: what was fetched enters, [`Artifact`]s and a [`Base`] leave.
+//!
+//! Nothing else makes these, and whatever decodes takes nothing else: what was not checked cannot be decoded. Private files that
+//! were hashed before and have not been touched since are not hashed again. A base that others can write to is copied before it is
+//! checked, so that what is checked is what is read later.
+
+use std::fs::File;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use vmbake_disk::image::{Format, Image, ImageError};
+
+use crate::digest::Digest;
+use crate::fetch::{Fetched, FetchedArtifact, FetchedBase};
+use crate::manifest::Dependency;
+use crate::ownership::Exposed;
+use crate::parallel::run;
+use crate::pin::proof::program::ProgramError;
+use crate::supply::store::Store;
+
+/// Name of the base image in messages.
+const BASE: &str = "the base image";
+
+/// Why an artifact is refused.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum VerifyError {
+    #[error("{path}: cannot read {name}")]
+    Read { name: String, path: PathBuf, source: std::io::Error },
+    #[error("{path}: {name} has {found} bytes, the manifest says {expected}")]
+    Size { name: String, path: PathBuf, expected: u64, found: u64 },
+    #[error("{path}: {name} has digest {found}, the manifest says {expected}")]
+    Digest { name: String, path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
+    #[error("{path}: {name} is not the program that its source demands")]
+    Program { name: String, path: PathBuf, source: Box<ProgramError> },
+    #[error("{path}: the base image is unusable")]
+    Image { path: PathBuf, source: ImageError },
+    #[error("a thread stopped before the base image was checked")]
+    Lost,
+}
+
+/// An artifact whose bytes are those that the manifest pins, open at its start.
+#[derive(Debug)]
+pub struct Artifact {
+    name: String,
+    dependency: Dependency,
+    file: File,
+}
+
+impl Artifact {
+    /// Its name in the manifest.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the manifest says of it.
+    pub fn dependency(&self) -> &Dependency {
+        &self.dependency
+    }
+
+    /// Its content.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+/// A base image whose bytes are those that the manifest pins, where it pins any.
+#[derive(Debug)]
+pub struct Base {
+    path: PathBuf,
+    image: Arc<Image>,
+    digest: Option<Digest>,
+    copied: Option<Exposed>,
+}
+
+impl Base {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its digest; only a raw disk that nobody pins has none.
+    pub fn digest(&self) -> Option<&Digest> {
+        self.digest.as_ref()
+    }
+
+    /// Why it was copied, where others could change it.
+    pub fn copied(&self) -> Option<&Exposed> {
+        self.copied.as_ref()
+    }
+
+    /// Its disk.
+    pub fn image(&self) -> Arc<Image> {
+        Arc::clone(&self.image)
+    }
+}
+
+/// Checks the artifacts, in the order in which they came, and the base, on up to `threads` threads.
+///
+/// Of several refusals the same is returned whichever thread met it first: the base's, then that of the first artifact.
+pub fn check(
+    fetched: Fetched,
+    base: FetchedBase,
+    store: &Store,
+    threads: NonZeroUsize,
+) -> Result<(Vec<Artifact>, Base), VerifyError> {
+    let mut jobs: Vec<(u64, Job)> = vec![(u64::MAX, Job::Base(Box::new(base)))];
+    jobs.extend(
+        fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, Job::Artifact(Box::new(artifact)))),
+    );
+    let (mut base, mut artifacts) = (None, Vec::new());
+    for done in run(jobs, threads, |job, _| job.check(store)) {
+        match done? {
+            Done::Base(checked) => base = Some(checked),
+            Done::Artifact(checked) => artifacts.push(*checked),
+        }
+    }
+    Ok((artifacts, base.ok_or(VerifyError::Lost)?))
+}
+
+enum Job {
+    Artifact(Box<FetchedArtifact>),
+    Base(Box<FetchedBase>),
+}
+
+enum Done {
+    Artifact(Box<Artifact>),
+    Base(Base),
+}
+
+impl Job {
+    fn check(self, store: &Store) -> Result<Done, VerifyError> {
+        match self {
+            Self::Artifact(artifact) => {
+                check_artifact(*artifact, store).map(|checked| Done::Artifact(Box::new(checked)))
+            }
+            Self::Base(base) => check_base(*base, store).map(Done::Base),
+        }
+    }
+}
+
+/// Checks one artifact, unless fetching it has.
+fn check_artifact(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, VerifyError> {
+    if !artifact.hashed {
+        check_file(&artifact.name, &artifact.path, &artifact.file, &artifact.dependency, store)?;
+        if let Err(source) = artifact.check_program() {
+            let (name, path) = (artifact.name, artifact.path);
+            return Err(VerifyError::Program { name, path, source: Box::new(source) });
+        }
+    }
+    let FetchedArtifact { name, dependency, file, .. } = artifact;
+    Ok(Artifact { name, dependency, file })
+}
+
+/// Checks the base image, unless fetching it has.
+fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
+    let FetchedBase { path, file, pinned, hashed } = base;
+    let read = |source| VerifyError::Read { name: BASE.to_owned(), path: path.clone(), source };
+    if let Some(pinned) = &pinned {
+        check_len(BASE, &path, &file, pinned)?;
+    }
+    let (file, copied) = store.private(&path, file).map_err(read)?;
+    if let Some(pinned) = pinned.as_ref().filter(|_| !hashed) {
+        check_file(BASE, &path, &file, pinned, store)?;
+    }
+    let image = Image::of(file.try_clone().map_err(read)?, &path);
+    let image = image.map_err(|source| VerifyError::Image { path: path.clone(), source })?;
+    let digest = match (&pinned, image.format()) {
+        (Some(pinned), _) => Some(pinned.digest),
+        // Nobody has said what it is; what it is decoded to is found again by what it was today.
+        (None, Format::Qcow2) => Some(store.digest(&path, &file, &Digest::of(b"")).map_err(read)?.0),
+        (None, Format::Raw) => None,
+    };
+    Ok(Base { path, image: Arc::new(image), digest, copied })
+}
+
+/// Checks one open file against what is pinned of it, and leaves it at its start.
+fn check_file(name: &str, path: &Path, file: &File, pinned: &Dependency, store: &Store) -> Result<(), VerifyError> {
+    check_len(name, path, file, pinned)?;
+    let read = |source: io::Error| VerifyError::Read { name: name.to_owned(), path: path.to_owned(), source };
+    let (found, len) = store.digest(path, file, &pinned.digest).map_err(read)?;
+    if len != pinned.size {
+        let (name, path) = (name.to_owned(), path.to_owned());
+        return Err(VerifyError::Size { name, path, expected: pinned.size, found: len });
+    }
+    if found != pinned.digest {
+        let (name, path) = (name.to_owned(), path.to_owned());
+        return Err(VerifyError::Digest { name, path, expected: Box::new(pinned.digest), found: Box::new(found) });
+    }
+    Ok(())
+}
+
+/// Compares the length of an open file with what is pinned of it.
+fn check_len(name: &str, path: &Path, file: &File, pinned: &Dependency) -> Result<(), VerifyError> {
+    let (name, path) = (name.to_owned(), path.to_owned());
+    match file.metadata() {
+        Ok(meta) if meta.len() == pinned.size => Ok(()),
+        Ok(meta) => Err(VerifyError::Size { name, path, expected: pinned.size, found: meta.len() }),
+        Err(source) => Err(VerifyError::Read { name, path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::fetch::{Supply, fetch};
+    use crate::manifest::Manifest;
+    use crate::pin::anchors::Anchors;
+    use crate::pin::sources::Sources;
+    use crate::progress::Progress;
+    use crate::supply::store::Store;
+
+    fn pinned(content: &[u8], size: usize, store: &Path) -> Result<Vec<Artifact>, VerifyError> {
+        let digest = Digest::of(b"good");
+        let text = format!(
+            r#"{{"vmconfig":{{"version":"dev","kind":"k","os":{{"name":"o","arch":"a"}},"dependencies":
+            {{"x":{{"version":"1","url":"u","type":"binary","digest":"{digest}","size":{size}}}}}}}}}"#
+        );
+        let store = Store::open(Some(store.to_owned())).unwrap();
+        std::fs::create_dir_all(store.path(&digest).parent().unwrap()).unwrap();
+        std::fs::write(store.path(&digest), content).unwrap();
+        let manifest = Manifest::parse(Path::new("m"), text.into_bytes()).unwrap();
+        let (sources, threads) = (Sources::load(None).unwrap(), NonZeroUsize::MIN);
+        let supply = Supply { store: &store, sources: &sources, anchors: &Anchors::default(), client: None, threads };
+        let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
+        fetched.artifacts.into_iter().map(|artifact| check_artifact(artifact, &store)).collect()
+    }
+
+    #[test]
+    fn only_the_pinned_bytes_pass() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(pinned(b"good", 4, dir.path()).unwrap().len(), 1);
+        assert!(matches!(pinned(b"evil", 4, dir.path()), Err(VerifyError::Digest { .. })));
+        assert!(matches!(pinned(b"good", 5, dir.path()), Err(VerifyError::Size { expected: 5, found: 4, .. })));
+        assert!(matches!(pinned(b"goo", 4, dir.path()), Err(VerifyError::Size { .. })));
+    }
+}

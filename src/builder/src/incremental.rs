@@ -1,0 +1,7 @@
+//! What an earlier bake to the same place has left, so that the next one need not do it again.
+//!
+//! Nothing here decides what is in an image: whatever is missing, damaged or no longer certain only costs time.
+
+pub(crate) mod again;
+pub mod record;
+pub mod sums;

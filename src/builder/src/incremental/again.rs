@@ -1,0 +1,155 @@
+//! Baking again to the same place: what is known of the last bake saves work, and changes no byte of the outputs.
+//!
+//! If all inputs are the same and nobody has touched the outputs, nothing is done. A disk that was written before, wherever, has
+//! known digests. Of the qcow2 files in the same directory that nobody has touched, the clusters whose bytes have the same names
+//! are taken over: of the last bake, and of images of other kinds.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use vmbake_disk::image::Format;
+use vmbake_disk::write::{Clusters, KnownFile, Written};
+
+use crate::bake::Request;
+use crate::digest::Digest;
+use crate::incremental::record::{Kept, Record};
+use crate::layer::Layer;
+use crate::manifest::Manifest;
+use crate::supply::store::Store;
+
+/// All that decides about the bytes of an image beside the program.
+#[derive(Serialize)]
+pub(crate) struct Inputs {
+    manifest: Digest,
+    layers: Vec<(String, Digest)>,
+    partition: Option<u32>,
+    size: Option<u64>,
+    epoch: Option<String>,
+}
+
+impl Inputs {
+    pub(crate) fn new(manifest: &Manifest, layers: &[Layer], request: &Request) -> Self {
+        let layers = layers.iter().map(|layer| (layer.schema.name.clone(), layer.digest)).collect();
+        let Request { partition, size, .. } = *request;
+        let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
+        Self { manifest: manifest.digest(), layers, partition, size, epoch }
+    }
+
+    /// One digest for all of them and the base; `None` where they cannot be written down.
+    pub(crate) fn digest(&self, base: Digest) -> Option<Digest> {
+        serde_json::to_vec(&(self, base)).ok().map(|text| Digest::of(&text))
+    }
+}
+
+/// The index of each takes a thousandth of its disk in memory.
+const MAX_QCOW2: usize = 8;
+
+/// What the last bake left.
+pub(crate) struct Again<'a> {
+    store: &'a Store,
+    /// The running program; `None` where the system does not tell.
+    program: Option<Digest>,
+    records: Vec<(Format, Record)>,
+}
+
+/// What is left of earlier bakes.
+#[derive(Default)]
+pub(crate) struct Useful {
+    /// Images of the same disk.
+    pub(crate) same: Vec<KnownFile>,
+    /// Qcow2 files that nobody has touched.
+    pub(crate) qcow2: Vec<(File, Clusters)>,
+}
+
+/// How published files are known again.
+pub(crate) struct Published {
+    /// The manifest and the record of origins.
+    pub(crate) beside: [Kept; 2],
+    /// The images, in the order of what was written.
+    pub(crate) images: Vec<Kept>,
+}
+
+impl<'a> Again<'a> {
+    /// Looks for records of the outputs.
+    pub(crate) fn look(store: &'a Store, outputs: &[(Format, PathBuf)]) -> Self {
+        let program = program(store);
+        let record =
+            |(format, path): &(Format, PathBuf)| Some((*format, Record::load(store, path, program.as_ref()?)?));
+        Self { store, program, records: outputs.iter().filter_map(record).collect() }
+    }
+
+    /// The files of the last bake if that was of the same inputs, and nobody has touched any: the manifest, the record of
+    /// origins, and the images in the order of `formats`.
+    pub(crate) fn unchanged(&self, formats: &[Format], inputs: &Digest) -> Option<Vec<&Kept>> {
+        let mut files: Vec<&Kept> = Vec::new();
+        for format in formats {
+            let (_, record) = self.records.iter().find(|(of, _)| of == format)?;
+            if record.inputs != *inputs || !record.holds() {
+                return None;
+            }
+            if files.is_empty() {
+                files.extend(&record.beside);
+            }
+            files.push(&record.image);
+        }
+        Some(files)
+    }
+
+    /// Whether there is a record of each of `count` outputs.
+    pub(crate) fn is_complete(&self, count: usize) -> bool {
+        self.records.len() == count
+    }
+
+    /// What a writer of the disk `name` to qcow2 or raw files in `folder` can use.
+    pub(crate) fn useful(&self, name: Option<Digest>, folder: &Path) -> Useful {
+        let Some((program, folder)) = self.program.zip(std::path::absolute(folder).ok()) else {
+            return Useful::default();
+        };
+        let is_same = |record: &Record| Some(record.disk) == name;
+        let is_near = |record: &Record| record.image.path.parent() == Some(&folder);
+        let mut useful = Useful::default();
+        for record in Record::list(self.store, &program, |record| is_same(record) || is_near(record)) {
+            if is_same(&record) {
+                useful.same.extend(known(&record));
+            }
+            if is_near(&record)
+                && !record.clusters.is_empty()
+                && useful.qcow2.len() < MAX_QCOW2
+                && let Some(file) = record.image.open()
+            {
+                useful.qcow2.push((file, record.clusters));
+            }
+        }
+        useful
+    }
+
+    /// Notes what was made of `inputs`, a disk of that name, for the next bake.
+    pub(crate) fn note(self, inputs: Digest, disk: Digest, published: Published, written: Vec<Written>) {
+        let Some(program) = self.program else { return };
+        let Published { beside, images } = published;
+        for (image, Written { format, clusters, .. }) in images.into_iter().zip(written) {
+            let (format, beside) = (format.to_string(), beside.clone());
+            Record { program, inputs, disk, format, image, beside, clusters }.save(self.store);
+        }
+    }
+}
+
+fn known(record: &Record) -> Option<KnownFile> {
+    let format = if record.format == Format::Raw.to_string() { Format::Raw } else { Format::Qcow2 };
+    Some(KnownFile { format, digest: record.image.sum.file_digest()?, file_len: record.image.size() })
+}
+
+/// Digest of the running program, which may have been replaced under its name.
+pub(crate) fn program(store: &Store) -> Option<Digest> {
+    let file = File::open("/proc/self/exe").ok()?;
+    Some(store.digest(&std::env::current_exe().ok()?, &file, &Digest::of(b"")).ok()?.0)
+}
+
+/// Digest of a file, with the algorithm of `like`, else SHA-256; `None` where it is no file that can be read.
+pub(crate) fn file_digest(store: &Store, path: &Path, like: Option<Digest>) -> Option<Digest> {
+    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let like = like.unwrap_or_else(|| Digest::of(b""));
+    let (digest, _) = store.digest(path, &File::open(path).ok()?, &like).ok()?;
+    Some(digest)
+}

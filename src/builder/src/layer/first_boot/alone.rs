@@ -1,0 +1,148 @@
+//! A layer's part of the plan, seen among the layers that it requires and without an image.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Doubt, Fault, Image};
+use crate::layer::check::Found;
+use crate::layer::{Install, Layer, rules};
+
+/// Where systemd looks for units that layers bring.
+const UNIT_DIRS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
+
+/// What a layer's part of the plan adds to what is wrong. With `accounts` off, accounts are left to the files of the image.
+pub(in crate::layer) fn check(layer: &Layer, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Found> {
+    let name = &layer.schema.name;
+    let (own, others): (Vec<_>, Vec<_>) =
+        faults(layer, all, accounts).into_iter().partition(|fault| fault.source.layer == *name);
+    let mut found: Vec<Found> = own
+        .into_iter()
+        .map(|Fault { source, warning, message }| {
+            let key = is_key(&source.pointer);
+            Found { pointer: source.pointer, key, warning, message }
+        })
+        .collect();
+    if others.is_empty() {
+        return found;
+    }
+    // What is wrong in a layer alone is told there; what is left is wrong only when these layers come together.
+    let required = layer.schema.requires.iter().filter_map(|name| all.get(name));
+    let known: BTreeSet<Fault> = required.flat_map(|layer| faults(layer, all, accounts)).collect();
+    found.extend(others.into_iter().filter(|fault| !known.contains(fault)).map(|fault| Found {
+        pointer: "/requires".to_owned(),
+        key: false,
+        warning: fault.warning,
+        message: fault.to_string(),
+    }));
+    found
+}
+
+/// Whether an entry of the plan as a whole is meant, such as `/first_boot/variables/X`, and not a value in it.
+fn is_key(pointer: &str) -> bool {
+    let names: Vec<&str> = pointer.split('/').skip(2).collect();
+    matches!(names.as_slice(), [] | [_]) || matches!(names.as_slice(), [map, _] if !["inputs", "receive"].contains(map))
+}
+
+/// What is wrong with the plan of a layer and those that it requires.
+fn faults(layer: &Layer, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Fault> {
+    let mut layers = Vec::new();
+    visit(&layer.schema.name, all, &mut BTreeSet::new(), &mut layers);
+    // Which architecture it is does not matter to what is checked here.
+    let (compiled, clashes) = super::join(layers.iter().map(|layer| &layer.schema), "{multiarch}");
+    let mut faults = super::check(&compiled, &clashes, &layers, &Alone { layers: &layers, accounts });
+    // Other keys of layer.json have their own rules.
+    faults.retain(|fault| fault.source.is_of_part());
+    faults
+}
+
+/// Puts a layer behind those that it requires, as far as they are there.
+fn visit<'a>(name: &str, all: &BTreeMap<String, &'a Layer>, seen: &mut BTreeSet<String>, order: &mut Vec<&'a Layer>) {
+    let Some(layer) = all.get(name).filter(|_| seen.insert(name.to_owned())) else { return };
+    for required in &layer.schema.requires {
+        visit(required, all, seen, order);
+    }
+    order.push(layer);
+}
+
+/// What layers alone tell of an image.
+struct Alone<'a> {
+    layers: &'a [&'a Layer],
+    accounts: bool,
+}
+
+impl Alone<'_> {
+    /// Whether something may come from packages, whose files nobody knows yet.
+    fn has_packages(&self) -> bool {
+        let mut artifacts = self.layers.iter().flat_map(|layer| layer.schema.artifacts.values());
+        artifacts.any(|install| matches!(install, Install::Deb))
+    }
+
+    fn brings(&self, path: &str) -> bool {
+        self.layers.iter().any(|layer| {
+            layer.files.contains_key(path) || layer.schema.artifacts.values().any(|install| places(install, path))
+        })
+    }
+}
+
+/// Whether an artifact becomes the file `path`, as far as that can be said without it.
+fn places(install: &Install, path: &str) -> bool {
+    match install {
+        Install::Deb => false,
+        Install::File { path: file, .. } => file == path,
+        Install::Tar { path: dir, strip, members } => {
+            let Some(rest) = path.strip_prefix(dir.as_str()).and_then(|rest| rest.strip_prefix('/')) else {
+                return false;
+            };
+            let place = |member: &String| member.splitn(strip + 1, '/').nth(*strip).map(str::to_owned);
+            members.is_empty() || members.iter().any(|member| place(member).as_deref() == Some(rest))
+        }
+    }
+}
+
+impl Image for Alone<'_> {
+    fn text(&self, path: &str) -> Option<String> {
+        let file = self.layers.iter().rev().find_map(|layer| layer.files.get(path))?;
+        String::from_utf8(file.content.clone()).ok()
+    }
+
+    fn has_user(&self, name: &str) -> bool {
+        let made = || self.layers.iter().any(|layer| layer.schema.users.contains_key(name));
+        !self.accounts || rules::is_base_user(name) || made()
+    }
+
+    fn has_group(&self, name: &str) -> bool {
+        let made = |layer: &&Layer| layer.schema.users.contains_key(name) || layer.schema.groups.contains_key(name);
+        !self.accounts || rules::is_base_group(name) || self.layers.iter().any(made)
+    }
+
+    fn unit(&self, unit: &str) -> Option<Doubt> {
+        if let Some(message) = rules::unit(unit) {
+            return Some(Doubt { warning: false, message });
+        }
+        match UNIT_DIRS.iter().find_map(|dir| self.text(&format!("{dir}/{unit}"))) {
+            Some(text) if rules::has_install(text.as_bytes()) => None,
+            Some(_) => {
+                let message = format!("unit {unit:?} has no [Install] section that would enable it");
+                Some(Doubt { warning: false, message })
+            }
+            None if self.has_packages() => None,
+            None => {
+                let message = format!("unit {unit:?} is neither of this layer nor of those that it requires");
+                Some(Doubt { warning: true, message })
+            }
+        }
+    }
+
+    fn program(&self, path: &str, of_layer: bool) -> Option<Doubt> {
+        let unknown = of_layer && !self.brings(path) && !self.has_packages();
+        let message = format!("program {path:?} is neither of this layer nor of those that it requires");
+        unknown.then_some(Doubt { warning: true, message })
+    }
+
+    fn missing(&self, _path: &str) -> Option<Doubt> {
+        None
+    }
+
+    fn way(&self, _path: &str, _directory: bool) -> Option<Doubt> {
+        None
+    }
+}

@@ -1,0 +1,61 @@
+//! The chain of an apt repository: InRelease, Packages, deb.
+//!
+//! A signed `InRelease`, a keyring and a time enter ([`Release::verify`]); it names the indexes of packages by length
+//! and digest, an index that agrees ([`Packages::read`]) names the packages, and a file that agrees with its entry
+//! ([`Package::check`]) is proven. Formats: deb822(5) and the repository format of the Debian wiki
+//! (DebianRepository/Format).
+//!
+//! Stricter than apt: a field twice, or a field of the wrong form, is an error wherever it is used; only SHA-256 and
+//! SHA-512 count; a signature of a known key that does not hold condemns the file (see [`super::openpgp`]).
+
+use jiff::Timestamp;
+
+use super::openpgp::OpenPgpError;
+use crate::digest::Digest;
+
+pub use packages::{Package, Packages};
+pub use release::{Compression, Expect, Index, Release};
+
+mod fields;
+mod packages;
+mod release;
+
+/// Why a repository, an index or a package is not believed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum AptError {
+    #[error("InRelease is not signed as it must be")]
+    Signature { source: OpenPgpError },
+    #[error("{file}: corrupt: {reason}")]
+    Corrupt { file: String, reason: String },
+    #[error("{file}: field {field} is missing")]
+    Missing { file: String, field: &'static str },
+    #[error("{file}: field {field} occurs twice")]
+    Duplicate { file: String, field: String },
+    #[error("{file}: no SHA256 or SHA512, and nothing weaker is accepted")]
+    Weak { file: String },
+    #[error("InRelease: is for suite {suite} and codename {codename}, not for {expected}")]
+    Suite { expected: String, suite: String, codename: String },
+    #[error("InRelease: its Date {date} is after the time of the check, {now}")]
+    Future { date: Timestamp, now: Timestamp },
+    #[error("InRelease: its Date {date} is older than {previous}, which was seen before")]
+    Older { date: Timestamp, previous: Timestamp },
+    #[error("InRelease: was valid until {until}, and now is {now}")]
+    Stale { until: Timestamp, now: Timestamp },
+    #[error("InRelease: its Date {date} is more than {days} days ago, and now is {now}")]
+    Aged { date: Timestamp, days: u16, now: Timestamp },
+    #[error("InRelease: lists no Packages of component {component} for {arch}")]
+    NoIndex { component: String, arch: String },
+    #[error("{file}: cannot read")]
+    Read { file: String, source: std::io::Error },
+    #[error("{file}: {found} bytes, expected {expected}")]
+    Size { file: String, expected: u64, found: u64 },
+    #[error("{file}: digest {found}, expected {expected}")]
+    Digest { file: String, expected: Box<Digest>, found: Box<Digest> },
+    #[error("{file}: {what} of {len} bytes, more than the {limit} that are allowed")]
+    TooLarge { file: String, what: &'static str, len: u64, limit: u64 },
+    #[error("{file}: no package {package}")]
+    NoPackage { file: String, package: String },
+    #[error("{file}: path {path:?} leaves the repository")]
+    Path { file: String, path: String },
+}

@@ -1,0 +1,256 @@
+//! Sigstore bundles: who signed a file with a short-lived certificate, and where that is on public record.
+//!
+//! A file of bundles, the digests of an artifact, a policy, a trusted root and a time enter ([`verify`]); who signed it
+//! and when leaves ([`Proven`]), or why that is not proven. Formats: sigstore protobuf-specs, bundle 0.1 to 0.3 and
+//! trusted root 0.1; DSSE 1.0 with in-toto statements 0.1 and 1. A file holds one bundle, or one a line: the first that
+//! proves the artifact is the one that counts.
+//!
+//! What holds afterwards: the certificate leads to an authority of the root and was valid at every signed time; its
+//! signed certificate timestamp, the inclusion proof or promise of each log entry, the checkpoint, the timestamps and
+//! the signature verify; identity and issuer are exactly those of the policy; the entry in the log is of this
+//! signature, certificate and digest; the signature is over the artifact, or over a statement that has its digest as a
+//! subject. The crate sigstore-verify does this part.
+//!
+//! Stricter than that crate, and done here: no JSON object has a key twice, and no bundle states two alternatives at
+//! once (`bundle`); the certificate has exactly one name and does not contradict itself (`certificate`); type, predicate
+//! type, subjects and, if asked for, the subject's name are checked (`statement`).
+//!
+//! The time of the check bounds signed times from above: none may lie after it. The crate compares them with the
+//! machine's clock as well, so a time of the check in the future allows nothing that the clock does not allow. Nothing
+//! expires by it: certificates live for minutes, and what was signed while they were valid stays signed.
+
+use jiff::Timestamp;
+use sigstore_verify::trust_root::TrustedRoot;
+use sigstore_verify::types::{Bundle, DerPublicKey, KindVersion};
+use sigstore_verify::{PublicKeyVerificationPolicy, VerificationPolicy, Verifier};
+
+use crate::digest::Digest;
+use crate::manifest::Signed;
+
+mod bundle;
+pub(super) mod certificate;
+pub(super) mod json;
+pub mod rekor;
+pub(super) mod statement;
+pub(super) mod unlogged;
+
+/// Longest file of bundles that is worth reading: those of releases with a hundred files have a few hundred KB.
+pub const MAX_BUNDLES: u64 = 16 << 20;
+
+/// A trusted root: the authorities and logs that are believed.
+pub struct Root {
+    verifier: Verifier,
+    pub(super) json: String,
+}
+
+impl Root {
+    /// Reads `trusted_root.json`.
+    pub fn parse(bytes: &[u8]) -> Result<Self, SigstoreError> {
+        let invalid = |reason: String| SigstoreError::Root { reason };
+        let json = std::str::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
+        let root = TrustedRoot::from_json(json).map_err(|error| invalid(error.to_string()))?;
+        let verifier = Verifier::new(&root).map_err(|error| invalid(error.to_string()))?;
+        Ok(Self { verifier, json: json.to_owned() })
+    }
+}
+
+/// File of `trust/` with the authorities and logs of sigstore.
+pub const ROOT: &str = "sigstore-root.json";
+
+/// Whose signature is wanted.
+#[derive(Clone, Debug)]
+pub enum Signer {
+    /// A certificate of sigstore's for this identity.
+    Certificate {
+        /// Subject alternative name, compared byte by byte.
+        identity: String,
+        /// OIDC issuer, compared byte by byte.
+        issuer: String,
+    },
+    /// A key that the user knows.
+    Key(PublicKey),
+}
+
+/// A public key in SubjectPublicKeyInfo form.
+#[derive(Clone, Debug)]
+pub struct PublicKey(DerPublicKey);
+
+impl PublicKey {
+    /// Reads `-----BEGIN PUBLIC KEY-----`.
+    pub fn from_pem(bytes: &[u8]) -> Result<Self, SigstoreError> {
+        let invalid = |reason: String| SigstoreError::Key { reason };
+        let text = std::str::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
+        DerPublicKey::from_pem(text).map(Self).map_err(|error| invalid(error.to_string()))
+    }
+}
+
+/// What a bundle must prove.
+#[derive(Clone, Debug)]
+pub struct Policy<'a> {
+    /// Who must have signed.
+    pub signer: Signer,
+    /// `predicateType` that the in-toto statement must have; a bare signature has none and is then refused.
+    pub predicate_type: Option<&'a str>,
+    /// Name that the subject with the artifact's digest must have; a bare signature has none and is then refused.
+    pub subject_name: Option<&'a str>,
+    /// Time of the check.
+    pub now: Timestamp,
+}
+
+/// What a bundle has proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proven {
+    /// Subject alternative name of the certificate; none where a key signed.
+    pub identity: Option<String>,
+    /// OIDC issuer of the certificate; none where a key signed.
+    pub issuer: Option<String>,
+    /// Index in the transparency log, where the log has signed for it.
+    pub log_index: Option<u64>,
+    /// The earliest time at which a log or a timestamp authority saw the signature.
+    pub signed: Option<Timestamp>,
+    /// What kind of statement was signed; none if the artifact itself was.
+    pub predicate_type: Option<String>,
+    /// The bytes of the bundle that proved it: evidence to keep.
+    pub bundle: Option<Vec<u8>>,
+}
+
+impl Proven {
+    /// The record for the manifest, with the documents that prove it; none where a key signed.
+    pub fn record(&self, evidence: Vec<Digest>) -> Option<Signed> {
+        Some(Signed {
+            identity: self.identity.clone()?,
+            issuer: self.issuer.clone()?,
+            log_index: self.log_index,
+            signed: self.signed,
+            evidence,
+        })
+    }
+}
+
+/// Why a signature is not believed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum SigstoreError {
+    #[error("trusted root: {reason}")]
+    Root { reason: String },
+    #[error("public key: {reason}")]
+    Key { reason: String },
+    #[error("no SHA-256 of the artifact is known")]
+    NoDigest,
+    #[error("bundle is corrupt: {reason}")]
+    Corrupt { reason: String },
+    #[error("bundle is not supported: {what}")]
+    Unsupported { what: String },
+    #[error("there is no bundle in the file")]
+    Empty,
+    #[error("the bundle speaks of other files, not of {digest}")]
+    OtherFile { digest: Digest },
+    #[error("the subject with the artifact's digest is named {found:?}, expected {expected:?}")]
+    SubjectName { expected: String, found: Vec<String> },
+    #[error("predicate type is {found:?}, expected {expected:?}")]
+    PredicateType { expected: String, found: String },
+    #[error("the bundle is a signature without a statement, and one is asked for")]
+    NoStatement,
+    #[error("signed by {:?}, expected {expected:?}", .found.as_deref().unwrap_or("nobody"))]
+    Identity { expected: String, found: Option<String> },
+    #[error("identity vouched for by {:?}, expected {expected:?}", .found.as_deref().unwrap_or("nobody"))]
+    Issuer { expected: String, found: Option<String> },
+    #[error("certificate: {reason}")]
+    Certificate { reason: String },
+    #[error("signed at {signed}, which is after the time of the check, {now}")]
+    Future { signed: Timestamp, now: Timestamp },
+    #[error("the signature is not proven")]
+    Refused { source: Box<sigstore_verify::Error> },
+    #[error("none of {count} bundles proves the artifact; line {line} comes closest")]
+    NoneOf { count: usize, line: usize, source: Box<SigstoreError> },
+}
+
+impl SigstoreError {
+    /// How much this says about the bundle that was meant, among those of several bundles of one file.
+    fn telling(&self) -> u8 {
+        match self {
+            Self::Corrupt { .. } | Self::Unsupported { .. } | Self::Empty => 0,
+            Self::OtherFile { .. } => 1,
+            Self::PredicateType { .. } | Self::NoStatement => 2,
+            _ => 3,
+        }
+    }
+}
+
+/// Proves an artifact, known by its digests (SHA-256, and SHA-512 if subjects may have nothing else), with one of the
+/// bundles of a file.
+pub fn verify(bundles: &[u8], artifact: &[Digest], policy: &Policy<'_>, root: &Root) -> Result<Proven, SigstoreError> {
+    let bundles = bundle::split(bundles)?;
+    let count = bundles.len();
+    let mut closest: Option<(usize, SigstoreError)> = None;
+    for (line, bytes) in bundles {
+        match verify_one(bytes, artifact, policy, root) {
+            Ok(proven) => return Ok(proven),
+            Err(error) if closest.as_ref().is_some_and(|(_, best)| best.telling() >= error.telling()) => {}
+            Err(error) => closest = Some((line, error)),
+        }
+    }
+    match closest {
+        None => Err(SigstoreError::Empty),
+        Some((_, error)) if count == 1 => Err(error),
+        Some((line, error)) => Err(SigstoreError::NoneOf { count, line, source: Box::new(error) }),
+    }
+}
+
+/// What the bundle says is looked at before whether it holds: that is cheaper, and tells which bundle was meant.
+fn verify_one(bytes: &[u8], artifact: &[Digest], policy: &Policy<'_>, root: &Root) -> Result<Proven, SigstoreError> {
+    let bundle = bundle::parse(bytes)?;
+    let content = statement::check(&bundle, artifact, policy)?;
+    if let Some(certificate) = bundle.signing_certificate() {
+        certificate::check(certificate)?;
+    }
+    let result = match &policy.signer {
+        Signer::Certificate { identity, issuer } => {
+            let expected = VerificationPolicy::new(identity.as_str(), issuer.as_str());
+            root.verifier.verify(content.digest, &bundle, &expected)
+        }
+        Signer::Key(key) => {
+            let expected = PublicKeyVerificationPolicy::new(key.0.clone());
+            root.verifier.verify(content.digest, &bundle, &expected)
+        }
+    };
+    let result = result.map_err(refused)?;
+    not_after(result.verified_timestamps(), policy.now)?;
+    Ok(Proven {
+        identity: result.identity().map(|name| name.as_str().to_owned()),
+        issuer: result.issuer().map(str::to_owned),
+        log_index: log_index(&bundle),
+        signed: result.verified_timestamps().iter().min().copied(),
+        predicate_type: content.predicate_type,
+        bundle: Some(bytes.to_owned()),
+    })
+}
+
+pub(super) fn not_after(times: &[Timestamp], now: Timestamp) -> Result<(), SigstoreError> {
+    match times.iter().find(|time| **time > now) {
+        Some(&signed) => Err(SigstoreError::Future { signed, now }),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn refused(error: sigstore_verify::Error) -> SigstoreError {
+    match error {
+        sigstore_verify::Error::IdentityMismatch { expected, actual } => SigstoreError::Identity {
+            expected: expected.to_string(),
+            found: actual.map(|name| name.as_str().to_owned()),
+        },
+        sigstore_verify::Error::IssuerMismatch { expected, actual } => {
+            SigstoreError::Issuer { expected, found: actual }
+        }
+        error => SigstoreError::Refused { source: Box::new(error) },
+    }
+}
+
+/// Rekor v1 signs an entry's index with the promise only, Rekor v2 with the checkpoint.
+fn log_index(bundle: &Bundle) -> Option<u64> {
+    let entries = &bundle.verification_material.tlog_entries;
+    let signed_for = entries
+        .iter()
+        .find(|entry| entry.inclusion_promise.is_some() || entry.kind_version == KindVersion::HashedRekordV002);
+    signed_for.map(|entry| entry.log_index.get())
+}

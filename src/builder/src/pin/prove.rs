@@ -1,0 +1,291 @@
+//! Proves every entry of a manifest anew: what a manifest records of a proof is replayed from the evidence that it pins, never read.
+//!
+//! A manifest, `sources.json`, trust anchors and a store enter; who answers for each entry leaves ([`Standing`]), or which link of
+//! the chain is missing ([`LinkError`]). No clock is asked: ages and expiry are judged as of the time that the manifest pins, so
+//! that an old release can be proven again, while trust anchors and revocations are those of today.
+//!
+//! The chain of each entry: a pinned key or identity, a signed index or statement, and in it exactly the version, address, digest
+//! and length of the entry. What must prove it is said by `sources.json` alone; an entry that no source knows was pinned by hand.
+
+use crate::digest::Digest;
+use crate::manifest::{ContainerImage, Content, Dependency, Manifest, OS_IMAGE, Proof, Target};
+use crate::memo::Memo;
+use crate::pin::anchors::{AnchorError, Anchors};
+use crate::pin::proof::apt::{AptError, Packages};
+use crate::pin::proof::checksum::ChecksumError;
+use crate::pin::proof::cosign::CosignError;
+use crate::pin::proof::oci::{InvalidPlatform, OciError};
+use crate::pin::proof::openpgp::KeyringError;
+use crate::pin::proof::program::{self, ProgramError};
+use crate::pin::proof::sigstore::SigstoreError;
+use crate::pin::proof::sigstore::rekor::RekorError;
+use crate::pin::resolve::is_version;
+use crate::pin::sources::{Demand, Sources, System, Undefined, Upstream, VersionSource};
+use crate::supply::download::DownloadError;
+use crate::supply::http::Client;
+use crate::supply::store::{Store, StoreError};
+
+pub use standing::{Standing, Verdict};
+pub(crate) use verdict::FOLDER as VERDICTS;
+
+mod apt;
+mod evidence;
+mod file;
+mod image;
+mod standing;
+mod verdict;
+
+/// Prefix of the address of a base image that the user made or chose.
+pub const LOCAL: &str = "local:";
+/// An entry that is not proven.
+#[derive(Debug, thiserror::Error)]
+#[error("{name}: is not proven")]
+pub struct ProveError {
+    /// Name of the entry.
+    pub name: String,
+    /// The missing link.
+    pub source: Box<LinkError>,
+}
+
+/// The link that is missing between an entry and who answers for it.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum LinkError {
+    #[error("the manifest records {found}, its source demands {demanded}")]
+    Weak { demanded: String, found: String },
+    #[error("the manifest records {found}, but no source says how that is proven")]
+    Unknown { found: String },
+    #[error("the manifest pins no evidence for {proof}")]
+    NoEvidence { proof: String },
+    #[error("evidence {digest}: the manifest does not say where it is")]
+    Unlisted { digest: Box<Digest> },
+    #[error("evidence {digest}: the manifest says that it is from {found}, and it must be from {expected}")]
+    Elsewhere { digest: Box<Digest>, found: String, expected: String },
+    #[error("{found:?} is no version")]
+    Version { found: String },
+    #[error("which program and version it is, only the file tells, and that is not in the store")]
+    Unseen,
+    #[error("it is not the program that its source demands")]
+    Program(#[source] ProgramError),
+    #[error("evidence {digest} is not in the store (from {url})")]
+    Absent { digest: Box<Digest>, url: String },
+    #[error("evidence {digest}: {found} bytes with digest {actual} in the store, the manifest says {expected} bytes")]
+    Damaged { digest: Box<Digest>, actual: Box<Digest>, expected: u64, found: u64 },
+    #[error("evidence {digest}: {size} bytes, more than the {limit} that evidence may have")]
+    TooLarge { digest: Box<Digest>, size: u64, limit: u64 },
+    #[error("evidence {digest}: cannot be downloaded")]
+    Download { digest: Box<Digest>, source: DownloadError },
+    #[error("the manifest says {what} {found}, proven is {proven}")]
+    Differs { what: &'static str, found: String, proven: String },
+    #[error("its {what} does not list the index {digest}")]
+    Index { what: &'static str, digest: Box<Digest> },
+    #[error("its source cannot be applied")]
+    Template(#[from] Undefined),
+    #[error("{file}: not a usable keyring")]
+    Keyring { file: String, source: KeyringError },
+    #[error("the archive does not prove it")]
+    Apt(#[from] AptError),
+    #[error("the checksum file does not prove it")]
+    Checksum(#[from] ChecksumError),
+    #[error("the bundle does not prove it")]
+    Sigstore(#[from] SigstoreError),
+    #[error("the signature does not prove it")]
+    Cosign(#[from] CosignError),
+    #[error("the log entry cannot be used")]
+    Log(#[from] RekorError),
+    #[error("its index does not lead to it")]
+    Oci(#[from] OciError),
+    #[error(transparent)]
+    Platform(#[from] InvalidPlatform),
+    #[error(transparent)]
+    Anchor(#[from] AnchorError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// All that a proof is replayed with; shared by all threads.
+pub struct Prover<'a> {
+    store: &'a Store,
+    sources: &'a Sources,
+    anchors: &'a Anchors,
+    /// Brings evidence that the store lacks; `None` offline.
+    client: Option<&'a Client>,
+    /// Whether files that are in the store are looked at as well, where a proof leaves open what they are.
+    looks: bool,
+    /// Indexes that were read already.
+    indexes: Memo<Packages>,
+}
+
+/// The manifest that an entry stands in.
+struct Place<'a> {
+    target: Target,
+    system: &'a System,
+    content: &'a Content,
+}
+
+impl<'a> Prover<'a> {
+    /// Proves with what is in `store`, and what `client` brings there.
+    pub fn new(store: &'a Store, sources: &'a Sources, anchors: &'a Anchors, client: Option<&'a Client>) -> Self {
+        Self { store, sources, anchors, client, looks: false, indexes: Memo::default() }
+    }
+
+    /// Compares the artifacts in the store, too, with what the proof of their digests leaves open: lengths, and which programs they
+    /// are. A fetch and a bake do so when they have them.
+    #[must_use]
+    pub fn looking_at_files(self) -> Self {
+        Self { looks: true, ..self }
+    }
+
+    /// Proves every entry of a manifest: the base image, the artifacts, the container images.
+    pub fn each(&self, content: &Content) -> impl Iterator<Item = (String, Result<Standing, ProveError>)> {
+        let base = content.os.image.iter().map(|image| (OS_IMAGE.to_owned(), self.os_image(content, image)));
+        let artifacts =
+            content.dependencies.iter().map(|(name, entry)| (name.clone(), self.dependency(content, name, entry)));
+        let images = content.images.iter().map(|image| (image.image.clone(), self.image(content, image)));
+        let named = |(name, result): (String, Result<_, _>)| {
+            let result = result.map_err(|source| ProveError { name: name.clone(), source: Box::new(source) });
+            (name, result)
+        };
+        base.chain(artifacts).chain(images).map(named)
+    }
+
+    /// Proves the base image and all artifacts of a manifest, unless that is known of the same manifest, sources, anchors and
+    /// program. Container images are proven where they are laid out.
+    pub fn all(&self, manifest: &Manifest) -> Result<Verdict, ProveError> {
+        let key = verdict::key(self, manifest);
+        // Whoever can bring evidence does so, that it is there when the verdict is not.
+        let is_enough = self.client.is_none() || self.has_evidence(manifest.content());
+        if let Some(known) = key.as_ref().filter(|_| is_enough).and_then(|key| verdict::load(self.store, key)) {
+            return Ok(known);
+        }
+        let content = Content { images: Vec::new(), ..manifest.content().clone() };
+        // At the first that is not proven it is over: the others may have to wait for the same server that does not answer.
+        let entries = self.each(&content).map(|(name, result)| Ok((name, result?)));
+        let verdict = Verdict::new(entries.collect::<Result<_, ProveError>>()?);
+        if let Some(key) = &key {
+            verdict::save(self.store, key, &verdict);
+        }
+        Ok(verdict)
+    }
+
+    /// Proves an artifact.
+    pub fn dependency(&self, content: &Content, name: &str, entry: &Dependency) -> Result<Standing, LinkError> {
+        let Some(place) = self.place(content) else { return by_hand(entry.proof.as_ref()) };
+        match self.sources.dependencies(&place.target).find(|source| source.name == name) {
+            Some(source) => {
+                let listed = |providers: &[String]| providers.join(", ");
+                if entry.providers != source.providers {
+                    return Err(differs("providers", &listed(&entry.providers), &listed(&source.providers)));
+                }
+                let standing = self.upstream(&place, &source.upstream, entry)?;
+                if self.looks {
+                    self.look(&place, &source.upstream, entry)?;
+                }
+                Ok(standing)
+            }
+            None => by_hand(entry.proof.as_ref()),
+        }
+    }
+
+    /// Proves the base image.
+    pub fn os_image(&self, content: &Content, image: &Dependency) -> Result<Standing, LinkError> {
+        // The user names that file again when it is used: a bake takes it from nowhere else.
+        if image.url.starts_with(LOCAL) && image.proof == Some(Proof::Local) {
+            return Ok(Standing::Local);
+        }
+        match self.place(content) {
+            Some(place) => self.upstream(&place, &place.system.image, image),
+            None => by_hand(image.proof.as_ref()),
+        }
+    }
+
+    /// Proves a container image, all but its layers.
+    pub fn image(&self, content: &Content, image: &ContainerImage) -> Result<Standing, LinkError> {
+        image::replay(self, content, image)
+    }
+
+    /// Compares an artifact with what the proof of its digest leaves open.
+    fn look(&self, place: &Place<'_>, upstream: &Upstream, entry: &Dependency) -> Result<(), LinkError> {
+        let Some(file) = self.store.blob(&entry.digest)? else {
+            return if upstream.program.is_some() { Err(LinkError::Unseen) } else { Ok(()) };
+        };
+        let path = self.store.path(&entry.digest);
+        let read = |source| StoreError::Read { path: path.clone(), source };
+        let (found, len) = self.store.digest(&path, &file, &entry.digest).map_err(read)?;
+        if found != entry.digest {
+            return Ok(());
+        }
+        same("size", &entry.size.to_string(), &len.to_string())?;
+        program::check(upstream, &entry.version, &place.target.arch, &file).map_err(LinkError::Program)
+    }
+
+    /// Whether all evidence of a manifest is in the store, undamaged.
+    fn has_evidence(&self, content: &Content) -> bool {
+        let is_there = |digest: &Digest| {
+            let file = self.store.blob(digest).ok()??;
+            let (found, _) = self.store.digest(&self.store.path(digest), &file, digest).ok()?;
+            (found == *digest).then_some(())
+        };
+        content
+            .entries()
+            .filter_map(|entry| entry.proof.as_ref())
+            .flat_map(Proof::evidence)
+            .all(|digest| is_there(digest).is_some())
+    }
+
+    /// `None` where the sources know no such image at all.
+    fn place<'b>(&'b self, content: &'b Content) -> Option<Place<'b>> {
+        let target = content.target();
+        let system = self.sources.system(&target).ok()?;
+        Some(Place { target, system, content })
+    }
+
+    fn upstream(&self, place: &Place<'_>, upstream: &Upstream, entry: &Dependency) -> Result<Standing, LinkError> {
+        same("type", entry.kind.name(), upstream.kind.name())?;
+        // It becomes a part of addresses.
+        if !matches!(upstream.version, VersionSource::Apt { .. }) && !is_version(&entry.version) {
+            return Err(LinkError::Version { found: entry.version.clone() });
+        }
+        match &upstream.version {
+            VersionSource::Pinned(version) => same("version", &entry.version, version)?,
+            VersionSource::SameAs(name) => {
+                let leader = place.content.dependencies.get(name).map_or("", |leader| &leader.version);
+                same("version", &entry.version, leader)?;
+            }
+            _ => {}
+        }
+        match (&upstream.proof, &upstream.version) {
+            (Demand::Apt, VersionSource::Apt { archive, package }) => apt::replay(self, place, archive, package, entry),
+            (demand, _) => file::replay(self, place, upstream, demand, entry),
+        }
+    }
+}
+
+impl Place<'_> {
+    fn values(&self) -> std::collections::BTreeMap<String, String> {
+        let versions = self.content.dependencies.iter().map(|(name, entry)| (name.clone(), entry.version.clone()));
+        self.system.values(&self.target, &versions.collect())
+    }
+}
+
+/// An entry without a source; it must not claim a proof that nobody can replay.
+fn by_hand(proof: Option<&Proof>) -> Result<Standing, LinkError> {
+    match proof {
+        None | Some(Proof::Local) => Ok(Standing::ByHand),
+        Some(proof) => Err(LinkError::Unknown { found: proof.to_string() }),
+    }
+}
+
+fn same(what: &'static str, found: &str, proven: &str) -> Result<(), LinkError> {
+    if found == proven { Ok(()) } else { Err(differs(what, found, proven)) }
+}
+
+fn differs(what: &'static str, found: &str, proven: &str) -> LinkError {
+    let or_none = |text: &str| if text.is_empty() { "(none)".to_owned() } else { text.to_owned() };
+    LinkError::Differs { what, found: or_none(found), proven: or_none(proven) }
+}
+
+fn weak(demanded: impl Into<String>, found: Option<&Proof>) -> LinkError {
+    let found = found.map_or_else(|| "no proof".to_owned(), ToString::to_string);
+    LinkError::Weak { demanded: demanded.into(), found }
+}

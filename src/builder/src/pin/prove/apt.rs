@@ -1,0 +1,110 @@
+//! A Debian package: key, `InRelease`, index, and in that the package.
+
+use jiff::Timestamp;
+
+use super::evidence::{MAX_INDEX, MAX_LEN, Wants};
+use super::{LinkError, Place, Prover, Standing, differs, same, weak};
+use crate::digest::Digest;
+use crate::manifest::{Dependency, Form, Proof};
+use crate::pin::proof::apt::{Expect, Index, Packages, Release};
+use crate::pin::proof::openpgp::Keyring;
+use crate::pin::sources::Archive;
+
+/// What a manifest records of such a proof.
+struct Record<'a> {
+    archive: &'a str,
+    suite: &'a str,
+    date: Timestamp,
+    signers: &'a [String],
+    signed: Timestamp,
+    release: &'a Digest,
+    index: &'a Digest,
+}
+
+pub(super) fn replay(
+    prover: &Prover<'_>,
+    place: &Place<'_>,
+    archive: &str,
+    package: &str,
+    entry: &Dependency,
+) -> Result<Standing, LinkError> {
+    let record = record(prover, archive, entry)?;
+    let Some(archive) = prover.sources.schema().archives.get(record.archive) else {
+        return Err(weak(format!("archive {archive}"), entry.proof.as_ref()));
+    };
+    let (base, suite) = archive.place(&place.values())?;
+    same("suite", record.suite, &suite)?;
+    let dists = format!("{base}/dists/{suite}");
+    let release = release(prover, place, &record, archive, &format!("{dists}/InRelease"))?;
+
+    let index = release.indexes(&archive.component, &place.target.arch)?;
+    let index = index.into_iter().find(|index| index.digest == *record.index);
+    let index = index.ok_or(LinkError::Index { what: "InRelease", digest: Box::new(*record.index) })?;
+    let packages = packages(prover, place, &record, archive, &dists, &index)?;
+    let proven = packages.version(package, &entry.version)?;
+    same("address", &entry.url, &format!("{base}/{}", proven.filename))?;
+    same("digest", &entry.digest.to_string(), &proven.digest.to_string())?;
+    same("size", &entry.size.to_string(), &proven.size.to_string())?;
+    let name = archive.label.as_ref().or(archive.origin.as_ref()).map_or(record.archive, String::as_str);
+    Ok(Standing::Archive { archive: name.to_owned(), date: release.date() })
+}
+
+/// What is recorded, if it is of the archive or one that has its updates.
+fn record<'a>(prover: &Prover<'_>, archive: &str, entry: &'a Dependency) -> Result<Record<'a>, LinkError> {
+    let proof = entry.proof.as_ref();
+    let Some(Proof::Apt { archive: found, suite, date, signers, signed, evidence }) = proof else {
+        return Err(weak(format!("the signed index of archive {archive}"), proof));
+    };
+    if !prover.sources.archives_for(archive).any(|archive| archive == found) {
+        return Err(weak(format!("the signed index of archive {archive}"), proof));
+    }
+    match (signed, &evidence[..]) {
+        (Some(signed), [release, index]) => {
+            Ok(Record { archive: found, suite, date: *date, signers, signed: *signed, release, index })
+        }
+        _ => Err(LinkError::NoEvidence { proof: format!("archive {found}") }),
+    }
+}
+
+/// The `InRelease`, signed by keys that are still trusted and were alive when the last of them signed.
+fn release(
+    prover: &Prover<'_>,
+    place: &Place<'_>,
+    record: &Record<'_>,
+    archive: &Archive,
+    url: &str,
+) -> Result<Release, LinkError> {
+    let mut urls = vec![url.to_owned()];
+    urls.extend(archive.past(url, record.date));
+    let text = prover.document(place.content, record.release, Wants { urls, form: Form::Whole, limit: MAX_LEN })?;
+    let keyring = Keyring::parse(&prover.anchors.read(&archive.keyring)?)
+        .map_err(|source| LinkError::Keyring { file: archive.keyring.clone(), source })?;
+    let expect = Expect { suite: record.suite, now: record.signed, previous: None };
+    let release = Release::verify(&text, &keyring, &expect)?;
+    same("Date", &record.date.to_string(), &release.date().to_string())?;
+    same("time of signing", &record.signed.to_string(), &release.signed().to_string())?;
+    if record.signers != release.signers() {
+        return Err(differs("signers", &record.signers.join(", "), &release.signers().join(", ")));
+    }
+    Ok(release)
+}
+
+fn packages(
+    prover: &Prover<'_>,
+    place: &Place<'_>,
+    record: &Record<'_>,
+    archive: &Archive,
+    dists: &str,
+    index: &Index,
+) -> Result<std::sync::Arc<Packages>, LinkError> {
+    let key = format!("{} {} {}", record.archive, index.digest, index.arch);
+    prover.indexes.get(&key, || {
+        let mut urls: Vec<String> =
+            index.by_hash.iter().chain([&index.path]).map(|path| format!("{dists}/{path}")).collect();
+        urls.extend(archive.past(&format!("{dists}/{}", index.path), record.date));
+        let wants = Wants { urls, form: Form::Whole, limit: MAX_INDEX };
+        let bytes = prover.document(place.content, &index.digest, wants)?;
+        let wanted: Vec<&str> = prover.sources.packages_of(record.archive).collect();
+        Ok(Packages::read(index, &*bytes, &wanted)?)
+    })
+}

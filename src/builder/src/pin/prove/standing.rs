@@ -1,0 +1,103 @@
+//! Who answers for the entries of a manifest.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+use crate::manifest::OS_IMAGE;
+
+/// Who answers for the digest of an entry, proven anew.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "kebab-case")]
+pub enum Standing {
+    /// The signed index of an archive.
+    Archive {
+        /// Its label.
+        archive: String,
+        /// `Date` of its `InRelease`.
+        date: Timestamp,
+    },
+    /// An identity of sigstore's.
+    Signer {
+        /// Subject alternative name of the certificate.
+        identity: String,
+    },
+    /// Nobody but the site, in a checksum file.
+    Checksum,
+    /// Nobody but the site, when it was first asked.
+    FirstUse,
+    /// The user, who brought the file.
+    Local,
+    /// Whoever wrote the manifest.
+    ByHand,
+}
+
+impl Standing {
+    /// Whether a signature proves it.
+    pub fn is_signed(&self) -> bool {
+        matches!(self, Self::Archive { .. } | Self::Signer { .. })
+    }
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Archive { archive, date } => {
+                write!(f, "by the {archive} archive of {}", date.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d"))
+            }
+            Self::Signer { identity } => write!(f, "by the signature of {identity}"),
+            Self::Checksum => f.write_str("by a checksum file of the site, which nobody has signed"),
+            Self::FirstUse => f.write_str("as first downloaded, which nobody has signed"),
+            Self::Local => f.write_str("a file of the user's"),
+            Self::ByHand => f.write_str("pinned by hand"),
+        }
+    }
+}
+
+/// Who answers for all entries of a manifest, the base image among them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    entries: Vec<(String, Standing)>,
+}
+
+impl Verdict {
+    pub(super) fn new(entries: Vec<(String, Standing)>) -> Self {
+        Self { entries }
+    }
+
+    /// One line: `10 artifacts: 9 by the Debian archive of 2026-09-12, 1 pinned by hand`.
+    pub fn summary(&self) -> String {
+        let mut groups: BTreeMap<(bool, String), usize> = BTreeMap::new();
+        let (base, artifacts): (Vec<_>, Vec<_>) = self.entries.iter().partition(|(name, _)| name == OS_IMAGE);
+        for (_, standing) in &artifacts {
+            *groups.entry((!standing.is_signed(), standing.to_string())).or_default() += 1;
+        }
+        let groups: Vec<String> = groups.iter().map(|((_, by), count)| format!("{count} {by}")).collect();
+        let mut text = format!("{} artifacts", artifacts.len());
+        if !groups.is_empty() {
+            text = format!("{text}: {}", groups.join(", "));
+        }
+        base.iter().fold(text, |text, (_, standing)| format!("{text}; the base image: {standing}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_signed_is_called_so() {
+        let debian = Standing::Archive { archive: "Debian".to_owned(), date: "2026-09-12T07:55:41Z".parse().unwrap() };
+        let entries = [("a", Standing::ByHand), ("b", debian.clone()), ("c", debian), ("d", Standing::Checksum)];
+        let mut entries = entries.map(|(name, standing)| (name.to_owned(), standing)).to_vec();
+        entries.push((crate::manifest::OS_IMAGE.to_owned(), Standing::Local));
+        assert_eq!(
+            Verdict::new(entries).summary(),
+            "4 artifacts: 2 by the Debian archive of 2026-09-12, 1 by a checksum file of the site, which nobody has signed, \
+             1 pinned by hand; the base image: a file of the user's"
+        );
+    }
+}

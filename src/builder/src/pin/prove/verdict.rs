@@ -1,0 +1,42 @@
+//! Verdicts that are remembered: `verdicts/<digest>` in the store, named by all that decided.
+
+use std::path::PathBuf;
+
+use super::{Prover, Verdict};
+use crate::digest::Digest;
+use crate::incremental::again::program;
+use crate::manifest::Manifest;
+use crate::pin::proof::sigstore::ROOT;
+use crate::supply::stamp::{read_record, write_record};
+use crate::supply::store::Store;
+
+/// Folder of the store.
+pub(crate) const FOLDER: &str = "verdicts";
+
+/// A digest of the manifest, which names the evidence, of the sources, the trust anchors and the program; `None` where one of them
+/// cannot be told.
+pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
+    let archives = prover.sources.schema().archives.values().map(|archive| archive.keyring.as_str());
+    let anchors: Vec<Option<Digest>> =
+        archives.chain([ROOT]).map(|name| prover.anchors.read(name).ok().map(|bytes| Digest::of(&bytes))).collect();
+    let all = (manifest.digest(), prover.sources.digest(), anchors, program(prover.store)?);
+    serde_json::to_vec(&all).ok().map(|text| Digest::of(&text))
+}
+
+pub(super) fn load(store: &Store, key: &Digest) -> Option<Verdict> {
+    store.is_believed().then_some(())?;
+    // It names what it is of: under another name it says nothing.
+    let (of, verdict): (Digest, Verdict) = serde_json::from_slice(&read_record(&place(store, key))?).ok()?;
+    (of == *key).then_some(verdict)
+}
+
+pub(super) fn save(store: &Store, key: &Digest, verdict: &Verdict) {
+    if !store.is_believed() {
+        return;
+    }
+    write_record(&place(store, key), |out| Ok(serde_json::to_writer(out, &(key, verdict))?));
+}
+
+fn place(store: &Store, key: &Digest) -> PathBuf {
+    store.root().join(FOLDER).join(key.hex())
+}

@@ -1,0 +1,157 @@
+//! Packages of an archive: InRelease, Packages and deb, each proven by the one before it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Place, ResolveError, Resolved, Resolver};
+use crate::digest::Digest;
+use crate::manifest::{ArtifactType, Dependency, Document, Form, Proof};
+use crate::pin::proof::apt::{AptError, Expect, Package, Packages, Release};
+use crate::pin::proof::openpgp::Keyring;
+use crate::pin::sources::Archive;
+
+/// The packages of an archive for one architecture, with who vouches for them.
+pub(super) struct Index {
+    archive: String,
+    base: String,
+    release: Release,
+    packages: Packages,
+    /// The `InRelease`, then the index.
+    evidence: [Digest; 2],
+    documents: BTreeMap<Digest, Document>,
+}
+
+impl Resolver<'_> {
+    /// The newest version of a package that an archive or those that have its updates offer, and the index that it is in.
+    pub(super) fn package(
+        &self,
+        place: Place<'_>,
+        archive: &str,
+        package: &str,
+    ) -> Result<(Arc<Index>, Package), ResolveError> {
+        let mut newest: Option<(Arc<Index>, Package)> = None;
+        let mut missing = None;
+        // Each must answer: who withholds the one with the fixes must not get the version without.
+        for name in self.sources.archives_for(archive) {
+            let index = self.index(place, name)?;
+            match index.packages.newest(package) {
+                Ok(found) if newest.as_ref().is_some_and(|(_, newest)| newest.version >= found.version) => {}
+                Ok(found) => newest = Some((index.clone(), found.clone())),
+                Err(source) => {
+                    missing.get_or_insert(ResolveError::Archive { url: index.base.clone(), source: Box::new(source) });
+                }
+            }
+        }
+        match (newest, missing) {
+            (Some(newest), _) => Ok(newest),
+            (None, Some(missing)) => Err(missing),
+            (None, None) => Err(ResolveError::Needs { name: archive.to_owned() }),
+        }
+    }
+
+    /// Resolves a Debian package.
+    pub(super) fn deb(&self, place: Place<'_>, archive: &str, package: &str) -> Result<Resolved, ResolveError> {
+        let (index, found) = self.package(place, archive, package)?;
+        let url = format!("{}/{}", index.base, found.filename);
+        let downloaded = self.obtain(vec![url.clone()], Some(found.digest), Some(found.size))?;
+        let proof = Proof::Apt {
+            archive: index.archive.clone(),
+            suite: index.release.suite().to_owned(),
+            date: index.release.date(),
+            signers: index.release.signers().to_vec(),
+            signed: Some(index.release.signed()),
+            evidence: index.evidence.to_vec(),
+        };
+        let dependency = Dependency {
+            version: found.version.to_string(),
+            url,
+            kind: ArtifactType::Deb,
+            digest: downloaded.digest,
+            size: downloaded.size,
+            providers: Vec::new(),
+            proof: Some(proof),
+        };
+        Ok(Resolved { dependency, evidence: index.documents.clone() })
+    }
+
+    /// `Date` of each archive and suite that decides about the version of packages of `archive`, as far as this run has asked them.
+    pub fn dates(&self, place: Place<'_>, archive: &str) -> Result<Vec<(String, String, Timestamp)>, ResolveError> {
+        let date = |name: &str| {
+            let index = self.index(place, name)?;
+            Ok((index.archive.clone(), index.release.suite().to_owned(), index.release.date()))
+        };
+        self.sources.archives_for(archive).map(date).collect()
+    }
+
+    fn index(&self, place: Place<'_>, name: &str) -> Result<Arc<Index>, ResolveError> {
+        let Some(archive) = self.sources.schema().archives.get(name) else {
+            return Err(ResolveError::Needs { name: name.to_owned() });
+        };
+        let (base, suite) =
+            archive.place(&place.values()).map_err(|source| ResolveError::Template { place: "archive", source })?;
+        let arch = &place.target.arch;
+        self.cache
+            .indexes
+            .get(&format!("{name} {base} {suite} {arch}"), || self.read_index(name, archive, base, &suite, arch))
+    }
+
+    fn read_index(
+        &self,
+        name: &str,
+        archive: &Archive,
+        base: String,
+        suite: &str,
+        arch: &str,
+    ) -> Result<Index, ResolveError> {
+        let dists = format!("{base}/dists/{suite}");
+        let url = format!("{dists}/InRelease");
+        let keyring = Keyring::parse(&self.anchors.read(&archive.keyring)?);
+        let keyring = keyring.map_err(|source| ResolveError::Keyring { file: archive.keyring.clone(), source })?;
+        let text = self.document(&url)?;
+        let previous = self.seen.get(&(name.to_owned(), suite.to_owned())).copied();
+        let untrusted = |source: AptError| ResolveError::Archive { url: url.clone(), source: Box::new(source) };
+        let expect = Expect { suite, now: self.now, previous };
+        let release = Release::verify(&text, &keyring, &expect).map_err(untrusted)?;
+        release.check_age(archive.max_age_days, self.now).map_err(untrusted)?;
+        let mut documents = BTreeMap::new();
+        let in_release = self.keep(&url, Form::Whole, &text, &mut documents)?;
+        let (packages, url, bytes) = self.read_packages(name, archive, &dists, &release, arch)?;
+        let index = self.keep(&url, Form::Whole, &bytes, &mut documents)?;
+        Ok(Index { archive: name.to_owned(), base, release, packages, evidence: [in_release, index], documents })
+    }
+
+    /// The first form of the index that the archive serves, with its address and bytes; it is asked for by digest where that is possible, since what
+    /// has the plain name may be of the next update already.
+    fn read_packages(
+        &self,
+        name: &str,
+        archive: &Archive,
+        dists: &str,
+        release: &Release,
+        arch: &str,
+    ) -> Result<(Packages, String, Vec<u8>), ResolveError> {
+        let untrusted = |url: &str, source| ResolveError::Archive { url: url.to_owned(), source: Box::new(source) };
+        let wanted: Vec<&str> = self.sources.packages_of(name).collect();
+        let mut absent = None;
+        for index in release.indexes(&archive.component, arch).map_err(|source| untrusted(dists, source))? {
+            for path in index.by_hash.iter().chain([&index.path]) {
+                let url = format!("{dists}/{path}");
+                match self.client.get(&url, index.size) {
+                    Err(error) if error.is_absent() => absent = Some(error),
+                    Err(error) => return Err(error.into()),
+                    Ok(bytes) => {
+                        let read =
+                            Packages::read(&index, &*bytes, &wanted).map_err(|source| untrusted(&url, source))?;
+                        return Ok((read, url, bytes));
+                    }
+                }
+            }
+        }
+        match absent {
+            Some(error) => Err(error.into()),
+            None => Err(ResolveError::Needs { name: name.to_owned() }),
+        }
+    }
+}

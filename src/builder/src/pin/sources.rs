@@ -1,0 +1,360 @@
+//! The blueprint of manifests: where each upstream lives, where its versions come from and what must prove it.
+//!
+//! What enters is `manifests/sources.json`; what leaves is [`Sources`], in which every name that is used is there.
+//! Another upstream is another entry there, never code.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+
+use crate::digest::Digest;
+use crate::manifest::{ArtifactType, Target};
+
+pub use schema::{Archive, Demand, ImageSource, Program, Schema, Source, System, TrustSource, Upstream, VersionSource};
+pub use template::{InvalidTemplate, Template, Undefined};
+
+mod schema;
+mod template;
+
+/// Hours after its `Date` at which a copy of an archive's state is looked for.
+const COPIED_AFTER: [i64; 3] = [0, 12, 24];
+
+/// Why the sources cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum SourcesError {
+    #[error("{path}: cannot read")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}:{line}:{column}: {message}")]
+    Syntax { path: PathBuf, line: usize, column: usize, message: String },
+    #[error("{path}: {place}: {message}")]
+    Invalid { path: PathBuf, place: String, message: String },
+    #[error("no kind {kind} for {os} on {arch}: known are {known}")]
+    Unknown { kind: String, os: String, arch: String, known: String },
+}
+
+/// Checked sources.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    schema: Schema,
+    digest: Digest,
+}
+impl System {
+    /// What templates may name, with the versions of the manifest's artifacts.
+    pub fn values(&self, target: &Target, versions: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+        let versions = versions.iter().map(|(name, version)| (format!("version:{name}"), version.clone()));
+        let own = [("kind", &target.kind), ("os", &target.os), ("arch", &target.arch), ("codename", &self.codename)];
+        versions.chain(own.map(|(name, value)| (name.to_owned(), value.clone()))).collect()
+    }
+}
+
+impl Sources {
+    /// Reads the sources at `path`, or the built-in ones.
+    pub fn load(path: Option<&Path>) -> Result<Self, SourcesError> {
+        match path {
+            Some(path) => {
+                let text =
+                    std::fs::read(path).map_err(|source| SourcesError::Read { path: path.to_owned(), source })?;
+                Self::parse(path, &text)
+            }
+            None => Self::parse(Path::new("manifests/sources.json"), crate::embedded::SOURCES),
+        }
+    }
+
+    /// Reads the text of the file at `path`.
+    pub fn parse(path: &Path, text: &[u8]) -> Result<Self, SourcesError> {
+        let schema: Schema = serde_json::from_slice(text).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            // serde_json ends its message with the position, which already stands in front of ours.
+            let message = error.to_string();
+            let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message).to_owned();
+            SourcesError::Syntax { path: path.to_owned(), line, column, message }
+        })?;
+        match faults(&schema).into_iter().next() {
+            Some((place, message)) => Err(SourcesError::Invalid { path: path.to_owned(), place, message }),
+            None => Ok(Self { schema, digest: Digest::of(text) }),
+        }
+    }
+
+    /// SHA-256 of their text.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What they say.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The system of a target, if images of that kind are made of it.
+    pub fn system(&self, target: &Target) -> Result<&System, SourcesError> {
+        let makes = |system: &&System| system.kinds.contains(&target.kind) && system.arches.contains(&target.arch);
+        self.schema.systems.get(&target.os).filter(makes).ok_or_else(|| SourcesError::Unknown {
+            kind: target.kind.clone(),
+            os: target.os.clone(),
+            arch: target.arch.clone(),
+            known: self.targets().iter().map(Target::name).collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// Everything that manifests can be made for.
+    pub fn targets(&self) -> Vec<Target> {
+        let mut targets = Vec::new();
+        for (os, system) in &self.schema.systems {
+            for kind in &system.kinds {
+                let target = |arch: &String| Target { kind: kind.clone(), os: os.clone(), arch: arch.clone() };
+                targets.extend(system.arches.iter().map(target));
+            }
+        }
+        targets.sort();
+        targets
+    }
+
+    /// The artifacts of a target.
+    pub fn dependencies(&self, target: &Target) -> impl Iterator<Item = &Source> {
+        self.schema.dependencies.iter().filter(move |source| source.serves(target))
+    }
+
+    /// An archive, and those that have newer versions of its packages.
+    pub fn archives_for<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let also = self.schema.archives.get(name).into_iter().flat_map(|archive| &archive.also);
+        std::iter::once(name).chain(also.map(String::as_str))
+    }
+
+    /// Names of all packages that may come from an archive.
+    pub fn packages_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.schema.dependencies.iter().filter_map(move |source| match &source.upstream.version {
+            VersionSource::Apt { archive, package } if self.archives_for(archive).any(|found| found == name) => {
+                Some(package.as_str())
+            }
+            _ => None,
+        })
+    }
+
+    /// Where the artifact of that name of a target comes from.
+    pub fn upstream(&self, target: &Target, name: &str) -> Option<&Upstream> {
+        self.dependencies(target).find(|source| source.name == name).map(|source| &source.upstream)
+    }
+
+    /// The container images of a target.
+    pub fn images(&self, target: &Target) -> impl Iterator<Item = &ImageSource> {
+        self.schema.images.iter().filter(move |image| image.kinds.contains(&target.kind))
+    }
+}
+
+impl Source {
+    fn serves(&self, target: &Target) -> bool {
+        self.kinds.contains(&target.kind)
+            && self.systems.as_ref().is_none_or(|systems| systems.contains(&target.os))
+            && self.arches.as_ref().is_none_or(|arches| arches.contains(&target.arch))
+    }
+}
+
+impl Archive {
+    /// Its address, without a `/` at its end, and its suite.
+    pub fn place(&self, values: &BTreeMap<String, String>) -> Result<(String, String), Undefined> {
+        Ok((self.url.render(values)?.trim_end_matches('/').to_owned(), self.suite.render(values)?))
+    }
+
+    /// Where copies of what was at `url` are that the archive had at a time and soon after: a state is copied hours after its `Date`.
+    pub fn past(&self, url: &str, date: Timestamp) -> Vec<String> {
+        let Some((snapshot, path)) = self.snapshot.as_ref().zip(url.strip_prefix(self.url.start())) else {
+            return Vec::new();
+        };
+        let (snapshot, path) = (snapshot.trim_end_matches('/'), path.trim_start_matches('/'));
+        let copy = |hours| {
+            let time = date.saturating_add(SignedDuration::from_hours(hours)).unwrap_or(date);
+            format!("{snapshot}/{}/{path}", time.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ"))
+        };
+        COPIED_AFTER.map(copy).to_vec()
+    }
+}
+
+impl Upstream {
+    /// `values` with those of one version: itself, the artifact's address, and the name at the end of that.
+    pub fn values(
+        &self,
+        mut values: BTreeMap<String, String>,
+        version: &str,
+    ) -> Result<BTreeMap<String, String>, Undefined> {
+        values.insert("version".to_owned(), version.to_owned());
+        let url = self.url.as_ref().map(|url| url.render(&values)).transpose()?.unwrap_or_default();
+        let file = url.rsplit('/').next().unwrap_or_default().to_owned();
+        values.extend([("url".to_owned(), url), ("file".to_owned(), file)]);
+        Ok(values)
+    }
+}
+
+impl ImageSource {
+    /// The tag of a reference to this image.
+    pub fn tag_of<'a>(&self, reference: &'a str) -> Option<&'a str> {
+        reference.strip_prefix(&self.image)?.strip_prefix(':')
+    }
+}
+
+impl VersionSource {
+    /// The artifact whose version must be known first.
+    pub fn needs(&self) -> Option<&str> {
+        match self {
+            Self::SameAs(name) => Some(name),
+            Self::Json { url, .. } | Self::Text { url, .. } => url.versions_of().next(),
+            _ => None,
+        }
+    }
+}
+
+/// Everything that is wrong beyond the form: where, and what.
+fn faults(schema: &Schema) -> Vec<(String, String)> {
+    let mut faults = Vec::new();
+    for (name, archive) in &schema.archives {
+        let place = format!("archives.{name}");
+        if !archive.url.start().starts_with("https://") {
+            faults.push((place.clone(), "url is not https".to_owned()));
+        }
+        if let Some(other) = archive.also.iter().find(|other| *other == name || !schema.archives.contains_key(*other)) {
+            faults.push((place.clone(), format!("also: {other} is no other archive that is listed")));
+        }
+        if archive.keyring.is_empty() || archive.keyring.contains('/') {
+            faults.push((place, format!("keyring {:?} is not the name of a file in trust/", archive.keyring)));
+        }
+    }
+    for (name, system) in &schema.systems {
+        upstream_faults(schema, &format!("systems.{name}.image"), &system.image, &mut faults);
+    }
+    for (index, source) in schema.dependencies.iter().enumerate() {
+        let place = format!("dependencies[{index}] ({})", source.name);
+        upstream_faults(schema, &place, &source.upstream, &mut faults);
+        version_faults(schema, &place, &source.upstream.version, &mut faults);
+    }
+    for (index, image) in schema.images.iter().enumerate() {
+        version_faults(schema, &format!("images[{index}] ({})", image.image), &image.tag, &mut faults);
+    }
+    faults.extend(repeated(schema));
+    faults
+}
+
+fn upstream_faults(schema: &Schema, place: &str, upstream: &Upstream, faults: &mut Vec<(String, String)>) {
+    let mut fault = |message: &str| faults.push((place.to_owned(), message.to_owned()));
+    let from_archive = match &upstream.version {
+        VersionSource::Apt { archive, .. } => {
+            if !schema.archives.contains_key(archive) {
+                fault(&format!("archive {archive} is not listed"));
+            }
+            true
+        }
+        _ => false,
+    };
+    let templates = [&upstream.url, &upstream.checksums];
+    if templates.into_iter().flatten().any(|url| !url.start().starts_with("https://") && url.start() != "") {
+        fault("an address is not https");
+    }
+    if upstream.program.is_some() && upstream.kind != ArtifactType::Binary {
+        fault("program needs type binary");
+    }
+    match &upstream.proof {
+        Demand::Apt if !from_archive => fault("proof apt needs a version from an archive"),
+        Demand::Apt => {}
+        _ if from_archive => fault("what comes from an archive has proof apt"),
+        _ if upstream.url.is_none() => fault("url is missing"),
+        Demand::FirstUse => {}
+        // A signature is over the whole file, so the digest could be had without; the statement of both must agree.
+        _ if upstream.checksums.is_none() => fault("checksums is missing"),
+        _ => {}
+    }
+}
+
+fn version_faults(schema: &Schema, place: &str, version: &VersionSource, faults: &mut Vec<(String, String)>) {
+    let Some(needed) = version.needs() else { return };
+    let mut found = schema.dependencies.iter().filter(|source| source.name == needed).peekable();
+    if found.peek().is_none() {
+        faults.push((place.to_owned(), format!("needs the version of {needed}, which is not listed")));
+    } else if found.any(|source| source.upstream.version.needs().is_some()) {
+        faults.push((place.to_owned(), format!("needs the version of {needed}, which needs another one")));
+    }
+}
+
+/// Entries that would give one manifest two artifacts of a name.
+fn repeated(schema: &Schema) -> Vec<(String, String)> {
+    let sources = Sources { schema: schema.clone(), digest: Digest::of(b"") };
+    let mut faults = Vec::new();
+    for target in sources.targets() {
+        let mut seen = BTreeMap::new();
+        for source in sources.dependencies(&target) {
+            if seen.insert(&source.name, ()).is_some() {
+                faults
+                    .push(("dependencies".to_owned(), format!("{} is there twice for {}", source.name, target.name())));
+            }
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"{
+  "archives": {"debian": {"url": "https://d.example/debian", "suite": "{codename}", "component": "main", "keyring": "d.asc"}},
+  "systems": {"debian-13": {"codename": "trixie", "kinds": ["a", "b"], "arches": ["amd64", "arm64"],
+    "image": {"type": "qcow2", "version": {"pinned": "1"}, "url": "https://i.example/{version}", "proof": "first-use"}}},
+  "dependencies": [
+    {"name": "x", "kinds": ["a"],
+      "upstream": {"type": "deb", "version": {"apt": {"archive": "debian", "package": "x"}}, "proof": "apt"}},
+    {"name": "x", "kinds": ["b"],
+      "upstream": {"type": "binary", "version": {"github": "o/x"}, 
+      "url": "https://g.example/v{version}/x", "checksums": "{url}.sha256", "proof": "checksum"}},
+    {"name": "y", "kinds": ["b"], "arches": ["arm64"],
+      "upstream": {"type": "binary", "version": {"same-as": "x"}, "url": "https://g.example/{version}", "proof": "first-use"}}
+  ]
+}"#;
+
+    fn parse(text: &str) -> Result<Sources, SourcesError> {
+        Sources::parse(Path::new("s.json"), text.as_bytes())
+    }
+
+    fn target(kind: &str, arch: &str) -> Target {
+        Target { kind: kind.to_owned(), os: "debian-13".to_owned(), arch: arch.to_owned() }
+    }
+
+    #[test]
+    fn artifacts_are_chosen_by_target() {
+        let sources = parse(TEXT).unwrap();
+        assert_eq!(sources.targets().len(), 4);
+        let names = |target| sources.dependencies(&target).map(|source| source.name.as_str()).collect::<Vec<_>>();
+        assert_eq!(names(target("a", "amd64")), ["x"]);
+        assert_eq!(names(target("b", "amd64")), ["x"]);
+        assert_eq!(names(target("b", "arm64")), ["x", "y"]);
+        assert!(matches!(sources.system(&target("c", "amd64")), Err(SourcesError::Unknown { .. })));
+    }
+
+    #[test]
+    fn faults_are_named_with_their_place() {
+        for (from, to, expected) in [
+            ("\"suite\"", "\"suit\"", "s.json:2:67: unknown field `suit`"),
+            ("[\"b\"], \"arches\"", "[\"b\"], \"archs\"", "unknown field `archs`"),
+            ("https://d.example", "http://d.example", "archives.debian: url is not https"),
+            ("\"main\"", "\"main\", \"also\": [\"b\"]", "archives.debian: also: b is no other archive"),
+            ("{\"archive\": \"debian\"", "{\"archive\": \"ubuntu\"", "archive ubuntu is not listed"),
+            (", \"checksums\": \"{url}.sha256\"", "", "dependencies[1] (x): checksums is missing"),
+            ("{\"same-as\": \"x\"}", "{\"same-as\": \"z\"}", "needs the version of z, which is not listed"),
+            ("\"x\", \"kinds\": [\"a\"]", "\"x\", \"kinds\": [\"a\", \"b\"]", "x is there twice for b.debian-13.amd64"),
+            ("/v{version}/x", "/v{verison}/x", "{verison} is none of version"),
+            (
+                "\"proof\": \"apt\"",
+                "\"proof\": \"apt\", \"program\": {\"package\": \"p\"}",
+                "program needs type binary",
+            ),
+        ] {
+            let error = parse(&TEXT.replace(from, to)).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_built_in_sources_are_valid() {
+        let sources = Sources::load(None).unwrap();
+        assert!(sources.targets().iter().any(|target| target.kind == "node"));
+    }
+}

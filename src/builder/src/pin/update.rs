@@ -1,0 +1,290 @@
+//! Keeps manifests up to date: sources and what is pinned already enter, files that are complete and proven leave.
+//!
+//! Only what is missing is resolved, and what is asked for by name. A file is rewritten after each entry, whole or not at
+//! all, so that an interrupted update loses nothing; when nothing changed, no byte of it does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use crate::atomic_file::PublishError;
+use crate::digest::Digest;
+use crate::escape;
+use crate::manifest::OS_IMAGE;
+use crate::manifest::Target;
+use crate::manifest::{ArtifactType, Content, Dependency, Manifest, ManifestError, Proof};
+use crate::parallel::for_each;
+use crate::pin::prove::{LOCAL, LinkError, Prover};
+use crate::pin::resolve::{ResolveError, Resolved, Resolver};
+use crate::pin::sources::{Sources, SourcesError, VersionSource};
+use crate::progress::{Progress, human_bytes};
+use jiff::Timestamp;
+
+use open::{Entry, Open, path};
+use order::goes_back;
+
+pub use check::{Newer, newer};
+
+mod check;
+mod open;
+mod order;
+
+/// Why manifests could not be brought up to date.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum UpdateError {
+    #[error(transparent)]
+    Sources(#[from] SourcesError),
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    #[error("nothing is called {name} in the sources of {targets}")]
+    UnknownName { name: String, targets: String },
+    #[error("{failed} of {total} entries were not resolved")]
+    Incomplete { failed: usize, total: usize },
+}
+
+/// Why one entry was not resolved or not kept.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+enum EntryError {
+    Resolve(#[from] ResolveError),
+    Publish(#[from] PublishError),
+    Text(#[from] serde_json::Error),
+    Manifest(#[from] ManifestError),
+    #[error("{path}: cannot lock the directory of the manifest")]
+    Lock {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("what was resolved cannot be proven again")]
+    Replay(#[from] LinkError),
+    #[error("upstream has {found}, which is older than the pinned {pinned}")]
+    GoesBack {
+        pinned: String,
+        found: String,
+    },
+    #[error("{path}: cannot read the base image")]
+    Image {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+}
+
+/// What is to be updated.
+#[derive(Debug)]
+pub struct Request {
+    /// The manifests.
+    pub targets: Vec<Target>,
+    /// Their directory.
+    pub folder: PathBuf,
+    /// Entries that are resolved even if they are pinned already; nothing else is when there are any.
+    pub only: BTreeSet<String>,
+    /// Whether all entries are resolved again.
+    pub refresh: bool,
+    /// Entries that are resolved at the same time.
+    pub threads: NonZeroUsize,
+}
+
+type Job<'a> = (&'a Open<'a>, Entry<'a>);
+
+/// The newest `Date` of each archive and suite that the manifests of a directory have seen.
+pub fn seen(sources: &Sources, folder: &Path) -> Result<BTreeMap<(String, String), Timestamp>, ManifestError> {
+    let mut seen = BTreeMap::new();
+    let mut add = |archive: &String, suite: &String, date: Timestamp| {
+        let newest = seen.entry((archive.clone(), suite.clone())).or_insert(date);
+        *newest = date.max(*newest);
+    };
+    for target in sources.targets() {
+        let path = path(folder, &target);
+        if path.symlink_metadata().is_err() {
+            continue;
+        }
+        let manifest = Manifest::load(&path)?;
+        let content = manifest.content();
+        for (archive, suites) in &content.seen {
+            suites.iter().for_each(|(suite, date)| add(archive, suite, *date));
+        }
+        for dependency in content.dependencies.values() {
+            if let Some(Proof::Apt { archive, suite, date, .. }) = &dependency.proof {
+                add(archive, suite, *date);
+            }
+        }
+    }
+    Ok(seen)
+}
+
+/// Brings manifests up to date. What could not be resolved is reported and left out; the rest is kept.
+pub fn update(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
+    let open = request.open(resolver.sources)?;
+    request.check_names(resolver.sources)?;
+    let prover = resolver.prover();
+    let (mut total, mut failed) = (0, 0);
+    // Entries that need the version of another one come after it, and are chosen when that is known.
+    for second in [false, true] {
+        let jobs = open.iter().flat_map(|open| request.jobs(open, resolver, &prover, second, progress));
+        let jobs: Vec<Job<'_>> = jobs.collect();
+        total += jobs.len();
+        let results = for_each(jobs, request.threads, |(open, entry)| {
+            let result = resolve(resolver, &prover, open, entry);
+            let name = format!("{} {}", open.target.name(), entry.name());
+            resolver.received.suspend(|| match &result {
+                Ok(detail) => progress.step("pinned", &format!("{name} {detail}")),
+                Err(error) => progress.failure(&name, error),
+            });
+            result.is_ok()
+        });
+        failed += results.into_iter().filter(|ok| !ok).count();
+    }
+    resolver.received.finish_and_clear();
+    match failed {
+        0 => Ok(()),
+        failed => Err(UpdateError::Incomplete { failed, total }),
+    }
+}
+
+/// Resolves one entry and writes its manifest, if it can be proven again from what is kept; tells what is pinned now.
+fn resolve(
+    resolver: &Resolver<'_>,
+    prover: &Prover<'_>,
+    open: &Open<'_>,
+    entry: Entry<'_>,
+) -> Result<String, EntryError> {
+    let versions = open.versions();
+    let place = open.place(&versions);
+    if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
+        && resolver.image.is_none()
+        // Of what nobody can prove, the version was made up as well.
+        && open.is_proven(entry, prover).unwrap_or(false)
+    {
+        let found = resolver.version(place, source)?;
+        if goes_back(source, &pinned, &found) {
+            return Err(EntryError::GoesBack { pinned, found });
+        }
+    }
+    match entry {
+        Entry::Dependency(source) => {
+            let found = resolver.dependency(place, source)?;
+            let detail = format!("{}, {}", found.dependency.version, human_bytes(found.dependency.size));
+            let dates = match &source.upstream.version {
+                VersionSource::Apt { archive, .. } => resolver.dates(place, archive)?,
+                _ => Vec::new(),
+            };
+            open.change(|content| {
+                dates.into_iter().for_each(|(archive, suite, date)| note_date(content, archive, suite, date));
+                content.evidence.extend(found.evidence);
+                prover.dependency(content, &source.name, &found.dependency)?;
+                content.dependencies.insert(source.name.clone(), found.dependency);
+                content.drop_unused_evidence();
+                Ok(())
+            })?;
+            Ok(detail)
+        }
+        Entry::OsImage => {
+            let (found, boot) = match &resolver.image {
+                Some(path) => (
+                    local_image(path)?,
+                    crate::image::grub::read(path, resolver.partition).map_err(ResolveError::from)?,
+                ),
+                None => resolver.os_image(place)?,
+            };
+            let detail = format!("{}, {}", found.dependency.version, human_bytes(found.dependency.size));
+            open.change(|content| {
+                content.os.boot = Some(boot);
+                content.evidence.extend(found.evidence);
+                prover.os_image(content, &found.dependency)?;
+                content.os.image = Some(found.dependency);
+                content.drop_unused_evidence();
+                Ok(())
+            })?;
+            Ok(detail)
+        }
+        Entry::Container(source) => {
+            let image = resolver.container(place, source)?;
+            let detail = format!("{}, {}", image.image, image.digest);
+            open.change(|content| {
+                content.images.retain(|old| source.tag_of(&old.image).is_none());
+                content.images.push(image);
+                content.images.sort_by(|a, b| a.image.cmp(&b.image));
+                Ok(())
+            })?;
+            Ok(detail)
+        }
+    }
+}
+
+fn note_date(content: &mut Content, archive: String, suite: String, date: Timestamp) {
+    let newest = content.seen.entry(archive).or_default().entry(suite).or_insert(date);
+    *newest = date.max(*newest);
+}
+
+fn local_image(path: &Path) -> Result<Resolved, EntryError> {
+    let read = |source| EntryError::Image { path: path.to_owned(), source };
+    let (digest, size) = Digest::of(b"").of_stream(File::open(path).map_err(read)?).map_err(read)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let dependency = Dependency {
+        version: "local".to_owned(),
+        url: format!("{LOCAL}{name}"),
+        kind: ArtifactType::Qcow2,
+        digest,
+        size,
+        providers: Vec::new(),
+        proof: Some(Proof::Local),
+    };
+    Ok(Resolved { dependency, evidence: BTreeMap::new() })
+}
+
+impl Request {
+    fn open<'a>(&'a self, sources: &'a Sources) -> Result<Vec<Open<'a>>, UpdateError> {
+        let open = |target: &'a Target| {
+            let system = sources.system(target)?;
+            Ok(Open::load(path(&self.folder, target), target, system)?)
+        };
+        self.targets.iter().map(open).collect()
+    }
+
+    fn check_names(&self, sources: &Sources) -> Result<(), UpdateError> {
+        let known = |name: &String| {
+            let of_target = |target: &Target| {
+                sources.dependencies(target).any(|source| source.name == *name)
+                    || sources.images(target).any(|source| source.image == *name)
+            };
+            name == OS_IMAGE || self.targets.iter().any(of_target)
+        };
+        match self.only.iter().find(|name| !known(name)) {
+            Some(name) => {
+                let targets = self.targets.iter().map(Target::name).collect::<Vec<_>>().join(", ");
+                Err(UpdateError::UnknownName { name: name.clone(), targets })
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn asks_for(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.contains(name)
+    }
+
+    /// The entries of a manifest that have to be resolved: those that are asked for, and what cannot be proven anew.
+    fn jobs<'a>(
+        &self,
+        open: &'a Open<'a>,
+        resolver: &Resolver<'a>,
+        prover: &Prover<'_>,
+        second: bool,
+        progress: &Progress,
+    ) -> Vec<Job<'a>> {
+        let is_proven = |entry: Entry<'_>| {
+            open.is_proven(entry, prover).unwrap_or_else(|error| {
+                let name = format!("{} {}", open.target.name(), entry.name());
+                progress.step("renewing", &format!("{name}: what was pinned is not proven: {}", escape::chain(&error)));
+                false
+            })
+        };
+        let wanted = |entry: &Entry<'_>| {
+            let own_image = matches!(entry, Entry::OsImage) && resolver.image.is_some();
+            let again = self.refresh || !self.only.is_empty() || own_image;
+            entry.needs().is_some() == second && self.asks_for(entry.name()) && (again || !is_proven(*entry))
+        };
+        open.entries(resolver.sources).filter(wanted).map(|entry| (open, entry)).collect()
+    }
+}

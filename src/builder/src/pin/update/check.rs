@@ -1,0 +1,63 @@
+//! What has a newer version upstream than the pinned one; nothing is changed.
+
+use serde::Serialize;
+
+use super::open::{Entry, Open};
+use super::order::goes_back;
+use super::{Job, Request, UpdateError};
+use crate::parallel::for_each;
+use crate::pin::resolve::{ResolveError, Resolver};
+use crate::progress::Progress;
+
+/// One entry of a manifest that has a newer version upstream, or none pinned.
+#[derive(Clone, Debug, Serialize)]
+pub struct Newer {
+    /// The manifest.
+    pub manifest: String,
+    /// The entry.
+    pub name: String,
+    /// The pinned version.
+    pub pinned: Option<String>,
+    /// The newest one.
+    pub newest: String,
+}
+
+/// Entries whose newest version is not the pinned one.
+pub fn newer(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<Vec<Newer>, UpdateError> {
+    let open = request.open(resolver.sources)?;
+    request.check_names(resolver.sources)?;
+    let all = open.iter().flat_map(|open| open.entries(resolver.sources).map(move |entry| (open, entry)));
+    let jobs: Vec<Job<'_>> = all.filter(|(_, entry)| request.asks_for(entry.name())).collect();
+    let total = jobs.len();
+    let results = for_each(jobs, request.threads, |(open, entry)| {
+        let result = newest(resolver, open, entry);
+        if let Err(error) = &result {
+            progress.failure(&format!("{} {}", open.target.name(), entry.name()), error);
+        }
+        result
+    });
+    let failed = results.iter().filter(|result| result.is_err()).count();
+    if failed > 0 {
+        return Err(UpdateError::Incomplete { failed, total });
+    }
+    Ok(results.into_iter().filter_map(Result::ok).flatten().collect())
+}
+
+fn newest(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<Option<Newer>, ResolveError> {
+    let versions = open.versions();
+    let place = open.place(&versions);
+    let newest = match entry {
+        Entry::OsImage if open.is_local() => return Ok(None),
+        Entry::OsImage => resolver.version(place, &open.system.image.version)?,
+        Entry::Dependency(source) => resolver.version(place, &source.upstream.version)?,
+        Entry::Container(image) => resolver.version(place, &image.tag)?,
+    };
+    let pinned = open.pinned(entry);
+    if let (Some(source), Some(pinned)) = (entry.version(open), &pinned)
+        && goes_back(source, pinned, &newest)
+    {
+        return Ok(None);
+    }
+    let (manifest, name) = (open.target.name(), entry.name().to_owned());
+    Ok((pinned.as_ref() != Some(&newest)).then_some(Newer { manifest, name, pinned, newest }))
+}

@@ -1,0 +1,168 @@
+//! A manifest that is being updated, and its entries.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use super::EntryError;
+use crate::atomic_file::write_file;
+use crate::manifest::OS_IMAGE;
+use crate::manifest::Target;
+use crate::manifest::{Content, Manifest, ManifestError, Os};
+use crate::parallel::locked;
+use crate::pin::prove::{LOCAL, LinkError, Prover};
+use crate::pin::resolve::Place;
+use crate::pin::sources::{ImageSource, Source, Sources, System, VersionSource};
+
+/// A manifest that is being updated.
+pub(super) struct Open<'a> {
+    pub(super) target: &'a Target,
+    pub(super) system: &'a System,
+    path: PathBuf,
+    content: Mutex<Content>,
+}
+
+/// Something to resolve.
+#[derive(Clone, Copy)]
+pub(super) enum Entry<'a> {
+    OsImage,
+    Dependency(&'a Source),
+    Container(&'a ImageSource),
+}
+
+/// Where the manifest of a target is.
+pub(super) fn path(folder: &Path, target: &Target) -> PathBuf {
+    folder.join(format!("{}.json", target.name()))
+}
+
+fn empty(target: &Target) -> Content {
+    Content {
+        version: "dev".to_owned(),
+        kind: target.kind.clone(),
+        os: Os { name: target.os.clone(), arch: target.arch.clone(), image: None, boot: None },
+        dependencies: BTreeMap::new(),
+        images: Vec::new(),
+        evidence: BTreeMap::new(),
+        seen: BTreeMap::new(),
+    }
+}
+
+impl<'a> Open<'a> {
+    /// Reads the manifest at `path`, or starts an empty one.
+    pub(super) fn load(path: PathBuf, target: &'a Target, system: &'a System) -> Result<Self, ManifestError> {
+        let content = if path.symlink_metadata().is_ok() {
+            let manifest = Manifest::load(&path)?;
+            manifest.require(&path, &target.kind, &target.os, &target.arch)?;
+            manifest.content().clone()
+        } else {
+            empty(target)
+        };
+        Ok(Self { target, system, path, content: Mutex::new(content) })
+    }
+
+    /// All entries that it should have.
+    pub(super) fn entries(&self, sources: &'a Sources) -> impl Iterator<Item = Entry<'a>> {
+        let dependencies = sources.dependencies(self.target).map(Entry::Dependency).collect::<Vec<_>>();
+        let images = sources.images(self.target).map(Entry::Container).collect::<Vec<_>>();
+        std::iter::once(Entry::OsImage).chain(dependencies).chain(images)
+    }
+
+    /// What is wrong with an entry, proven anew: nothing, that it is not pinned (`Ok(false)`), or which link is missing.
+    pub(super) fn is_proven(&self, entry: Entry<'_>, prover: &Prover<'_>) -> Result<bool, LinkError> {
+        let content = locked(&self.content).clone();
+        let proven = match entry {
+            Entry::OsImage => content
+                .os
+                .image
+                .as_ref()
+                .filter(|_| content.os.boot.is_some())
+                .map(|image| prover.os_image(&content, image)),
+            Entry::Dependency(source) => {
+                content.dependencies.get(&source.name).map(|pinned| prover.dependency(&content, &source.name, pinned))
+            }
+            Entry::Container(source) => {
+                let pinned = content.images.iter().find(|pinned| source.tag_of(&pinned.image).is_some());
+                pinned.map(|pinned| prover.image(&content, pinned))
+            }
+        };
+        proven.transpose().map(|standing| standing.is_some())
+    }
+
+    pub(super) fn is_local(&self) -> bool {
+        locked(&self.content).os.image.as_ref().is_some_and(|image| image.url.starts_with(LOCAL))
+    }
+
+    pub(super) fn pinned(&self, entry: Entry<'_>) -> Option<String> {
+        let content = locked(&self.content);
+        match entry {
+            Entry::OsImage => content.os.image.as_ref().map(|image| image.version.clone()),
+            Entry::Dependency(source) => content.dependencies.get(&source.name).map(|found| found.version.clone()),
+            Entry::Container(source) => {
+                content.images.iter().find_map(|found| source.tag_of(&found.image).map(str::to_owned))
+            }
+        }
+    }
+
+    pub(super) fn versions(&self) -> BTreeMap<String, String> {
+        let content = locked(&self.content);
+        content.dependencies.iter().map(|(name, found)| (name.clone(), found.version.clone())).collect()
+    }
+
+    pub(super) fn place<'b>(&'b self, versions: &'b BTreeMap<String, String>) -> Place<'b> {
+        Place { target: self.target, system: self.system, versions }
+    }
+
+    /// Changes the content, and the file if that says something else. The file is read again first, since another process
+    /// may have resolved other entries of it meanwhile.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Content) -> Result<(), EntryError>) -> Result<(), EntryError> {
+        let mut content = locked(&self.content);
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let lock = |source| EntryError::Lock { path: folder.to_owned(), source };
+        std::fs::create_dir_all(folder).map_err(lock)?;
+        let held = File::open(folder).map_err(lock)?;
+        held.lock().map_err(lock)?;
+        let there = self.path.symlink_metadata().is_ok();
+        if there {
+            *content = Manifest::load(&self.path)?.content().clone();
+        }
+        let before = content.clone();
+        if let Err(error) = change(&mut content) {
+            *content = before;
+            return Err(error);
+        }
+        if *content != before || !there {
+            write_file(&self.path, content.to_text()?.as_bytes(), true)?;
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Entry<'a> {
+    pub(super) fn name(self) -> &'a str {
+        match self {
+            Self::OsImage => OS_IMAGE,
+            Self::Dependency(source) => &source.name,
+            Self::Container(source) => &source.image,
+        }
+    }
+
+    /// Where its version comes from, if it is an upstream's.
+    pub(super) fn version(self, open: &'a Open<'a>) -> Option<&'a VersionSource> {
+        match self {
+            Self::OsImage if open.is_local() => None,
+            Self::OsImage => Some(&open.system.image.version),
+            Self::Dependency(source) => Some(&source.upstream.version),
+            // Its tag follows another entry.
+            Self::Container(_) => None,
+        }
+    }
+
+    pub(super) fn needs(self) -> Option<&'a str> {
+        match self {
+            Self::OsImage => None,
+            Self::Dependency(source) => source.upstream.version.needs(),
+            Self::Container(source) => source.tag.needs(),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Answers about images: trees and records of images enter, reports leave.
+
+pub mod diff;
+pub mod explain;
+pub mod lint;
+mod packages;
+
+pub use packages::{Package, PackageError};

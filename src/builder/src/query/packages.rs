@@ -1,0 +1,115 @@
+//! What dpkg's database in an image says: which packages are installed, and which of them own a path.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use vmbake_disk::ext4::{Reach, Want};
+use vmbake_disk::tree::{Kind, ROOT, Tree, TreeError};
+
+use crate::compose::stage::{Control, DebError};
+
+const STATUS: &str = "/var/lib/dpkg/status";
+const INFO: &str = "/var/lib/dpkg/info";
+
+/// Largest file of the database that is read, in bytes: that of all packages has 1 to 10 MB.
+const MAX_TEXT: u64 = 64 << 20;
+
+/// Why the database cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum PackageError {
+    #[error("cannot read the package database")]
+    Read(#[source] TreeError),
+    #[error("{STATUS}: stanza {number} is damaged")]
+    Stanza { number: usize, source: DebError },
+}
+
+/// What [`owners`] looks at: the database, and links of the root with what they lead to.
+pub(super) const WANTS: [Want<'static>; 3] = [
+    Want { path: STATUS.as_bytes(), reach: Reach::Node },
+    Want { path: INFO.as_bytes(), reach: Reach::Entries },
+    Want { path: b"/", reach: Reach::Targets },
+];
+
+/// An installed package.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Package {
+    /// Its name.
+    pub name: String,
+    /// Its architecture, `all` where it fits any.
+    pub arch: String,
+    /// Its version; unknown where the database lists its files but not the package.
+    pub version: Option<String>,
+}
+
+/// The version of each installed package, by name and architecture. An image without a database has none.
+pub(crate) fn installed(tree: &Tree) -> Result<BTreeMap<(String, String), String>, PackageError> {
+    let mut found = BTreeMap::new();
+    let Some(text) = text(tree, STATUS)? else { return Ok(found) };
+    for (number, stanza) in text.split("\n\n").filter(|stanza| !stanza.trim().is_empty()).enumerate() {
+        let damaged = |source| PackageError::Stanza { number: number + 1, source };
+        let control = Control::parse(stanza).map_err(damaged)?;
+        let field = |name| control.get(name).unwrap_or_default().to_owned();
+        if field("Status").ends_with(" installed") {
+            found.insert((field("Package"), field("Architecture")), field("Version"));
+        }
+    }
+    Ok(found)
+}
+
+/// The packages that list `path`, which has no symbolic links in it, sorted.
+pub(super) fn owners(tree: &Tree, path: &[u8]) -> Result<Vec<Package>, PackageError> {
+    let Some(info) = tree.find(INFO.as_bytes()).map_err(PackageError::Read)? else { return Ok(Vec::new()) };
+    let Kind::Directory(entries) = &tree.inode(info).kind else { return Ok(Vec::new()) };
+    let versions = installed(tree)?;
+    let names = aliases(tree, path);
+    let mut owners = Vec::new();
+    for stem in entries.keys().filter_map(|name| std::str::from_utf8(name.strip_suffix(b".list")?).ok()) {
+        let Some(list) = text(tree, &format!("{INFO}/{stem}.list"))? else { continue };
+        if list.lines().any(|line| names.iter().any(|name| name == line)) {
+            owners.push(package(&versions, stem));
+        }
+    }
+    Ok(owners)
+}
+
+/// The package whose files below `info` have that stem: its name, with the architecture where several may be installed.
+fn package(versions: &BTreeMap<(String, String), String>, stem: &str) -> Package {
+    let (name, arch) = stem.split_once(':').map_or((stem, None), |(name, arch)| (name, Some(arch)));
+    let known = versions.iter().find(|((found, of), _)| found == name && arch.is_none_or(|arch| arch == of));
+    match known {
+        Some(((name, arch), version)) => {
+            Package { name: name.clone(), arch: arch.clone(), version: Some(version.clone()) }
+        }
+        None => Package { name: name.to_owned(), arch: arch.unwrap_or_default().to_owned(), version: None },
+    }
+}
+
+/// All texts by which a package may list a path: as it is, and through a link of the root such as `/lib`, which packages
+/// were made before. The root itself is listed as `/.`.
+fn aliases(tree: &Tree, path: &[u8]) -> Vec<String> {
+    let mut names = vec![if path.is_empty() { b"/.".to_vec() } else { path.to_vec() }];
+    if let Kind::Directory(entries) = &tree.inode(ROOT).kind {
+        for (name, id) in entries {
+            let link = [b"/", name.as_slice()].concat();
+            if !matches!(tree.inode(*id).kind, Kind::Symlink(_)) {
+                continue;
+            }
+            let Ok(Some((real, _))) = tree.real_path(&link, true) else { continue };
+            if let Some(rest) = path.strip_prefix(real.as_slice()).filter(|rest| rest.starts_with(b"/")) {
+                names.push([&link, rest].concat());
+            }
+        }
+    }
+    // What is not UTF-8 is not found: dpkg's lists are read as text.
+    names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect()
+}
+
+/// The text of a file, with what is not UTF-8 replaced; `None` where there is no file.
+fn text(tree: &Tree, path: &str) -> Result<Option<String>, PackageError> {
+    match tree.read(path.as_bytes(), MAX_TEXT) {
+        Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Err(TreeError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(PackageError::Read(error)),
+    }
+}

@@ -1,0 +1,10 @@
+//! Bytes from elsewhere: addresses and digests enter, files in the store leave.
+//!
+//! What comes is hashed while it comes and has the digest that was asked for; whether that is the right digest is for
+//! [`pin`](crate::pin) to say. Only this room opens sockets.
+
+pub mod download;
+pub mod http;
+pub mod registry;
+pub(crate) mod stamp;
+pub mod store;

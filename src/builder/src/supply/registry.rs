@@ -1,0 +1,223 @@
+//! Pulling images from a registry: a reference enters, proven blobs in the store leave (OCI distribution specification 1.1).
+//!
+//! Every document and layer is checked against the digest that led to it before it is used. A tag proves nothing: the
+//! digest that it stands for is pinned when it is first seen.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use crate::digest::Digest;
+use crate::manifest::{ContainerImage, Proof};
+use crate::parallel::locked;
+use crate::pin::proof::oci::{
+    ACCEPT, Descriptor, Image, InvalidPlatform, MAX_DOCUMENT, OciError, Platform, read_document,
+};
+use crate::supply::download::{DownloadError, Wanted, obtain};
+use crate::supply::http::{Answer, Client, HttpError};
+use crate::supply::store::{Store, StoreError};
+
+use reference::{InvalidReference, Reference};
+use token::Challenge;
+
+mod reference;
+mod token;
+
+/// Largest layer that is pulled.
+const MAX_LAYER: u64 = 16 << 30;
+
+/// Why an image was not pulled.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum RegistryError {
+    #[error(transparent)]
+    Reference(#[from] InvalidReference),
+    #[error(transparent)]
+    Platform(#[from] InvalidPlatform),
+    #[error(transparent)]
+    Download(#[from] DownloadError),
+    #[error("{url}: the answer has digest {found}, its header says {stated}")]
+    Header { url: String, stated: String, found: Box<Digest> },
+    #[error("{url}: asks for credentials in a way that is not understood: {challenge:?}")]
+    Challenge { url: String, challenge: String },
+    #[error("{url}: wants a token that is not to be had over HTTPS: {challenge:?}")]
+    PlainToken { url: String, challenge: String },
+    #[error("{reference}: not a usable image")]
+    Image { reference: String, source: Box<OciError> },
+}
+
+impl From<HttpError> for RegistryError {
+    fn from(error: HttpError) -> Self {
+        Self::Download(error.into())
+    }
+}
+
+impl From<StoreError> for RegistryError {
+    fn from(error: StoreError) -> Self {
+        Self::Download(error.into())
+    }
+}
+
+impl RegistryError {
+    /// The error that this one only passes on.
+    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Download(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Resolves a reference with a tag and pulls the image of a platform.
+pub fn pull_tag(
+    client: &Client,
+    store: &Store,
+    reference: &str,
+    platform: &str,
+) -> Result<ContainerImage, RegistryError> {
+    let session = Session::new(client, store, reference.parse()?);
+    let index = session.resolve()?;
+    let image = session.pull(index, &platform.parse()?)?;
+    Ok(ContainerImage {
+        image: reference.to_owned(),
+        digest: image.manifest.digest,
+        size: image.manifest.size,
+        platform: platform.to_owned(),
+        index,
+        proof: Some(Proof::FirstUse),
+    })
+}
+
+/// Pulls a pinned image; tells how many bytes it has.
+pub fn pull_pinned(client: &Client, store: &Store, pinned: &ContainerImage) -> Result<u64, RegistryError> {
+    let session = Session::new(client, store, pinned.image.parse()?);
+    let image = session.pull(pinned.index, &pinned.platform.parse()?)?;
+    if image.manifest.digest != pinned.digest {
+        let (digest, found) = (Box::new(pinned.digest), Box::new(image.manifest.digest));
+        return Err(session.refused(OciError::Digest { digest, found }));
+    }
+    Ok(image.blobs().map(|blob| blob.size).sum())
+}
+
+/// The blobs of a pinned image, as far as the store has the documents that name them.
+pub fn blobs(store: &Store, pinned: &ContainerImage) -> Vec<Digest> {
+    let Ok(platform) = pinned.platform.parse() else { return Vec::new() };
+    let read = |blob: &Descriptor| match store.blob(&blob.digest) {
+        Ok(Some(file)) => read_document(blob, file),
+        Ok(None) => Err(OciError::Absent { digest: Box::new(blob.digest) }),
+        Err(source) => Err(OciError::Blob { digest: Box::new(blob.digest), source: source.into() }),
+    };
+    let image = Image::find(pinned.index, &platform, &read);
+    image.map(|image| image.blobs().map(|blob| blob.digest).collect()).unwrap_or_default()
+}
+
+/// One image of one registry.
+struct Session<'a> {
+    client: &'a Client,
+    store: &'a Store,
+    reference: Reference,
+    token: Mutex<Option<String>>,
+}
+
+impl<'a> Session<'a> {
+    fn new(client: &'a Client, store: &'a Store, reference: Reference) -> Self {
+        Self { client, store, reference, token: Mutex::new(None) }
+    }
+
+    fn refused(&self, source: OciError) -> RegistryError {
+        RegistryError::Image { reference: self.reference.to_string(), source: Box::new(source) }
+    }
+
+    /// Asks what the tag stands for, and keeps that document.
+    fn resolve(&self) -> Result<Digest, RegistryError> {
+        let url = self.reference.manifest_url(&self.reference.tag);
+        let (bytes, stated) = self.authorized(|headers| {
+            let read = |answer: Answer| {
+                let stated = answer.header("docker-content-digest").map(str::to_owned);
+                Ok((answer.read(MAX_DOCUMENT)?, stated))
+            };
+            self.client.get_with(&url, &with_accept(headers), read).map_err(DownloadError::from)
+        })?;
+        let digest = self.store.insert(&bytes)?;
+        match stated {
+            // A registry may state it in SHA-512.
+            Some(stated) if stated.starts_with("sha256:") && stated != digest.to_string() => {
+                Err(RegistryError::Header { url, stated, found: Box::new(digest) })
+            }
+            _ => Ok(digest),
+        }
+    }
+
+    /// Pulls everything that the index leads to for a platform, and lists it in the store's layout.
+    fn pull(&self, index: Digest, platform: &Platform) -> Result<Image, RegistryError> {
+        let read = |blob: &Descriptor| {
+            let document = self.obtain(blob, &self.reference.document_url(blob), MAX_DOCUMENT);
+            let failed =
+                |source: RegistryError| OciError::Blob { digest: Box::new(blob.digest), source: source.into() };
+            read_document(blob, document.map_err(failed)?.file)
+        };
+        let image = Image::find(index, platform, &read).map_err(|source| self.refused(source))?;
+        for (layer, _) in &image.layers {
+            self.obtain(layer, &self.reference.blob_url(&layer.digest), MAX_LAYER)?;
+        }
+        self.store.list_image(&self.reference.to_string(), &image.root)?;
+        Ok(image)
+    }
+
+    fn obtain(
+        &self,
+        blob: &Descriptor,
+        url: &str,
+        limit: u64,
+    ) -> Result<crate::supply::download::Downloaded, RegistryError> {
+        // Its descriptor says how long it is, and may have been made up by the registry.
+        if blob.size > limit {
+            let reason = format!("{} bytes, more than the {limit} that it may have", blob.size);
+            return Err(self.refused(OciError::Invalid { digest: Box::new(blob.digest), reason }));
+        }
+        self.authorized(|headers| {
+            let wanted = Wanted {
+                urls: vec![url.to_owned()],
+                headers: with_accept(headers),
+                digest: Some(blob.digest),
+                size: Some(blob.size).filter(|size| *size > 0),
+                limit,
+            };
+            obtain(self.client, self.store, &wanted, &|_| {})
+        })
+    }
+
+    /// Makes a request, with a token if the registry wants one. The token goes to the registry's host only.
+    fn authorized<T>(
+        &self,
+        request: impl Fn(&BTreeMap<&'static str, String>) -> Result<T, DownloadError>,
+    ) -> Result<T, RegistryError> {
+        let headers = |token: &Option<String>| {
+            token.iter().map(|token| ("authorization", format!("Bearer {token}"))).collect::<BTreeMap<_, _>>()
+        };
+        let token = locked(&self.token).clone();
+        let (asked, challenge) = match request(&headers(&token)) {
+            Err(DownloadError::Http(HttpError::Status { status: 401, url, challenge: Some(challenge), .. })) => {
+                (url, challenge)
+            }
+            result => return Ok(result?),
+        };
+        let url = self.reference.to_string();
+        let Some(parsed) = Challenge::parse(&challenge) else {
+            return Err(RegistryError::Challenge { url, challenge });
+        };
+        if parsed.downgrades(&asked) {
+            return Err(RegistryError::PlainToken { url, challenge });
+        }
+        // The registry says where that is: what is the user's alone must not go there.
+        let answer = self.client.anonymous().get(&parsed.url(), token::MAX_ANSWER)?;
+        let token = token::parse(&answer).ok_or(RegistryError::Challenge { url, challenge })?;
+        *locked(&self.token) = Some(token.clone());
+        Ok(request(&headers(&Some(token)))?)
+    }
+}
+
+fn with_accept(headers: &BTreeMap<&'static str, String>) -> BTreeMap<&'static str, String> {
+    let mut headers = headers.clone();
+    headers.insert("accept", ACCEPT.join(", "));
+    headers
+}

@@ -1,0 +1,116 @@
+//! Tokens of registries that anybody may have: `WWW-Authenticate: Bearer …` (distribution project, token specification).
+
+use serde::Deserialize;
+
+use crate::supply::http::scheme;
+
+/// Largest answer of a token server that is read.
+pub(super) const MAX_ANSWER: u64 = 1 << 20;
+
+/// What a registry asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Challenge {
+    realm: String,
+    service: Option<String>,
+    scope: Option<String>,
+}
+
+impl Challenge {
+    /// Reads the header (RFC 9110, section 11.6.1); `None` where it asks for something else than a bearer token.
+    pub(super) fn parse(header: &str) -> Option<Self> {
+        let (scheme, mut rest) = header.trim().split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let (mut realm, mut service, mut scope) = (None, None, None);
+        while let Some((name, after)) = rest.split_once('=') {
+            let (value, behind) = match after.strip_prefix('"') {
+                Some(quoted) => quoted.split_once('"')?,
+                None => after.split_at(after.find(',').unwrap_or(after.len())),
+            };
+            match name.trim().to_ascii_lowercase().as_str() {
+                "realm" => realm = Some(value.to_owned()),
+                "service" => service = Some(value.to_owned()),
+                "scope" => scope = Some(value.to_owned()),
+                _ => {}
+            }
+            rest = behind.trim_start().trim_start_matches(',');
+        }
+        Some(Self { realm: realm?, service, scope })
+    }
+
+    /// Whether a server that was asked at `url`, over TLS, wants the token to be had without.
+    pub(super) fn downgrades(&self, url: &str) -> bool {
+        let is = |reference: &str, name: &str| scheme(reference).as_deref() == Some(name);
+        is(url, "https") && !is(&self.realm, "https")
+    }
+
+    /// Where the token is to be had.
+    pub(super) fn url(&self) -> String {
+        let parameters = [("service", &self.service), ("scope", &self.scope)];
+        let query: Vec<String> = parameters
+            .iter()
+            .filter_map(|(name, value)| value.as_ref().map(|value| format!("{name}={}", escaped(value))))
+            .collect();
+        let separator = if self.realm.contains('?') { '&' } else { '?' };
+        format!("{}{separator}{}", self.realm, query.join("&"))
+    }
+}
+
+/// Percent-encoding of a query (RFC 3986, section 2.1).
+fn escaped(value: &str) -> String {
+    value.bytes().fold(String::new(), |mut text, byte| {
+        if byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+        text
+    })
+}
+
+/// The token in the answer of a token server. It becomes a header, so it must be visible ASCII.
+pub(super) fn parse(answer: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Answer {
+        token: Option<String>,
+        access_token: Option<String>,
+    }
+    let answer: Answer = serde_json::from_slice(answer).ok()?;
+    answer.token.or(answer.access_token).filter(|token| token.bytes().all(|byte| byte.is_ascii_graphic()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn challenges_become_addresses() {
+        let header = r#"Bearer realm="https://a.example/token",service="r.example",scope="repository:a/b:pull,push""#;
+        let url = Challenge::parse(header).unwrap().url();
+        assert_eq!(url, "https://a.example/token?service=r.example&scope=repository:a/b:pull%2Cpush");
+        for wrong in ["", "Basic realm=\"x\"", "Bearer", "Bearer service=\"x\"", "Bearer realm=\"x"] {
+            assert_eq!(Challenge::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_carried_as_safely_as_the_image() {
+        let downgrades =
+            |url: &str, realm: &str| Challenge::parse(&format!("Bearer realm=\"{realm}\"")).unwrap().downgrades(url);
+        assert!(!downgrades("https://r.example/v2/", "https://a.example/token"));
+        assert!(!downgrades("http://127.0.0.1:5000/v2/", "http://127.0.0.1:5000/token"));
+        for realm in ["http://a.example/token", "HTTP://a.example/token", "/token"] {
+            assert!(downgrades("https://r.example/v2/", realm), "{realm}");
+        }
+    }
+
+    #[test]
+    fn tokens_have_two_names() {
+        assert_eq!(parse(br#"{"token": "a"}"#).as_deref(), Some("a"));
+        assert_eq!(parse(br#"{"access_token": "b", "expires_in": 60}"#).as_deref(), Some("b"));
+        for wrong in ["{}", "x", r#"{"token": "a\r\nb"}"#] {
+            assert_eq!(parse(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+}

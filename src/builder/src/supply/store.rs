@@ -1,0 +1,205 @@
+//! The content-addressed store of artifacts: `blobs/<algorithm>/<hex>`, as in an OCI image layout.
+//!
+//! A blob gets its name only after its digest was computed while it was written, and is never changed. Whoever reads one
+//! computes the digest again, unless the file is the very one that was hashed before (`seen/`). What blobs are decoded to is
+//! kept too (`decoded/`). Any number of processes of a user may share a store: what is being written is a locked file below
+//! `partial/`, and only garbage collection keeps others out. Who else can write to it decides how far it is believed (`standing`).
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::digest::Digest;
+use crate::digest::Hasher;
+use crate::ownership::{self, Exposed};
+use crate::pin::proof::oci::Descriptor;
+use standing::Standing;
+
+pub use decoded::{Decoded, Form, Spool};
+pub use maintain::{Corrupt, Garbage};
+pub use partial::Partial;
+
+mod decoded;
+mod layout;
+mod maintain;
+mod partial;
+mod private;
+mod seen;
+mod standing;
+
+/// Why the store cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum StoreError {
+    #[error("neither HOME nor XDG_CACHE_HOME is set")]
+    NoHome,
+    #[error("{path}: cannot read the store")]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}: cannot write to the store")]
+    Write { path: PathBuf, source: std::io::Error },
+    #[error("{path}: others can write to this store: {exposed}")]
+    Exposed { path: PathBuf, exposed: Exposed },
+}
+
+impl StoreError {
+    /// What to do about it.
+    pub(crate) fn hint(&self) -> Option<String> {
+        let exposed = match self {
+            Self::NoHome => return None,
+            Self::Exposed { exposed, .. } => Some(exposed),
+            Self::Read { source, .. } | Self::Write { source, .. } => {
+                source.get_ref().and_then(|error| error.downcast_ref())
+            }
+        };
+        let hint = exposed.and_then(Exposed::hint)?;
+        Some(match self {
+            Self::Exposed { path, exposed: Exposed::Mode { .. } } => {
+                format!("{hint}; then `vmbake store verify --store {}`, as what it says may be false", path.display())
+            }
+            _ => hint,
+        })
+    }
+}
+
+/// A store in a directory.
+#[derive(Clone, Debug)]
+pub struct Store {
+    root: PathBuf,
+    standing: Standing,
+}
+
+/// Keeps garbage collection away while it lives.
+#[derive(Debug)]
+pub struct Shared(#[allow(dead_code, reason = "held for its lock")] File);
+
+impl Store {
+    /// The store at `root`, or the user's own: `$XDG_CACHE_HOME/vmbake/store`, by default below `~/.cache`. One that others can
+    /// write to is refused, unless it is read-only to this user.
+    pub fn open(root: Option<PathBuf>) -> Result<Self, StoreError> {
+        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let default = || {
+            let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+            Some(cache.join("vmbake/store"))
+        };
+        let root = root.or_else(default).ok_or(StoreError::NoHome)?;
+        let standing = Standing::of(&root)?;
+        Ok(Self { root, standing })
+    }
+
+    /// The same store, of which only blobs are used: each is hashed and decoded again, and nothing but blobs is kept.
+    pub fn without_caches(self) -> Self {
+        Self { standing: Standing::Uncached, ..self }
+    }
+
+    /// Whether more is believed than blobs that were just hashed.
+    pub(crate) fn is_believed(&self) -> bool {
+        self.standing == Standing::Believed
+    }
+
+    /// Why nothing is believed but blobs that were just hashed, where nobody has asked for that.
+    pub fn exposed(&self) -> Option<&Exposed> {
+        if let Standing::Exposed(exposed) = &self.standing { Some(exposed) } else { None }
+    }
+
+    /// Where the blob of that digest stands, or would stand.
+    pub fn path(&self, digest: &Digest) -> PathBuf {
+        self.root.join("blobs").join(digest.algorithm()).join(digest.hex())
+    }
+
+    /// The store's directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The blob of that digest, opened but not checked; `None` where it is missing. What others could still change is copied.
+    pub fn blob(&self, digest: &Digest) -> Result<Option<File>, StoreError> {
+        let path = self.path(digest);
+        match ownership::open(&path) {
+            Ok(file) => match self.private(&path, file) {
+                Ok((file, _)) => Ok(Some(file)),
+                Err(source) => Err(StoreError::Read { path, source }),
+            },
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StoreError::Read { path, source }),
+        }
+    }
+
+    /// Keeps a small document; returns its SHA-256.
+    pub fn insert(&self, content: &[u8]) -> Result<Digest, StoreError> {
+        let digest = Digest::of(content);
+        let mut partial = self.partial(&digest.hex(), digest.hasher())?;
+        partial.reset()?;
+        partial.write(content)?;
+        partial.publish()?;
+        Ok(digest)
+    }
+
+    /// Takes a blob out whose content is not what its name says.
+    pub fn discard(&self, digest: &Digest) -> Result<(), StoreError> {
+        remove(&self.path(digest))
+    }
+
+    /// Starts or continues a blob; `key` names it among those in progress. Waits while another process writes it.
+    pub fn partial(&self, key: &str, hasher: Hasher) -> Result<Partial, StoreError> {
+        Partial::open(self, key, hasher)
+    }
+
+    /// Keeps garbage collection away as long as the result lives.
+    pub fn share(&self) -> Result<Shared, StoreError> {
+        let file = self.lock_file()?;
+        file.lock_shared().map_err(|source| StoreError::Write { path: self.root.join("lock"), source })?;
+        Ok(Shared(file))
+    }
+
+    /// Hashes every blob and removes those that are not what their names say; `threads` at a time. All that is known without
+    /// reading is forgotten: decoded forms, which files were hashed before, and what was baked.
+    pub fn verify(&self, threads: std::num::NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
+        maintain::verify(self, threads)
+    }
+
+    /// Removes everything but the blobs that `keep` names, or only tells what it would remove.
+    ///
+    /// `keep` is asked when nobody else uses the store any more: what others pin while they are waited for stays too.
+    pub fn collect_garbage<E: From<StoreError>>(
+        &self,
+        keep: impl FnOnce() -> Result<BTreeSet<Digest>, E>,
+        dry_run: bool,
+    ) -> Result<Garbage, E> {
+        let file = self.lock_file()?;
+        file.lock().map_err(|source| StoreError::Write { path: self.root.join("lock"), source })?;
+        let keep = keep()?;
+        if !dry_run {
+            layout::retain(self, &keep)?;
+        }
+        Ok(maintain::collect(self, &keep, dry_run)?)
+    }
+
+    /// Lists an image that was pulled in the store's `index.json`.
+    pub fn list_image(&self, reference: &str, root: &Descriptor) -> Result<(), StoreError> {
+        layout::list(self, reference, root)
+    }
+
+    fn lock_file(&self) -> Result<File, StoreError> {
+        let path = self.root.join("lock");
+        create_dir(&self.root)?;
+        ownership::open_or_make(&path).map_err(|source| StoreError::Write { path, source })
+    }
+}
+
+fn create_dir(path: &Path) -> Result<(), StoreError> {
+    ownership::make_folder(path).map_err(|source| StoreError::Write { path: path.to_owned(), source })
+}
+
+fn remove(path: &Path) -> Result<(), StoreError> {
+    let removed = match std::fs::remove_file(path) {
+        // Nothing in a store is a folder where a file is looked for.
+        Err(source) if source.kind() == std::io::ErrorKind::IsADirectory => std::fs::remove_dir_all(path),
+        result => result,
+    };
+    match removed {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(StoreError::Write { path: path.to_owned(), source })
+        }
+        _ => Ok(()),
+    }
+}
