@@ -27,6 +27,7 @@ pub mod escape;
 pub mod hint;
 pub mod manifest;
 mod memo;
+pub mod oci;
 pub mod ownership;
 pub mod parallel;
 pub mod progress;

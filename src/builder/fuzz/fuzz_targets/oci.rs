@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use vmbake::digest::Digest;
-use vmbake::pin::proof::oci::{Image, OciError};
+use vmbake::oci::{Image, OciError};
 
 fuzz_target!(|text: &str| {
     let mut documents: Vec<Vec<u8>> = Vec::new();

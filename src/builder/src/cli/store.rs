@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use super::{Failure, Outcome, files};
 use crate::digest::Digest;
 use crate::escape;
+use crate::incremental::record;
 use crate::manifest::Manifest;
 use crate::progress::human_bytes;
 use crate::supply::store::Store;
@@ -96,7 +97,7 @@ fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> R
         }
         Ok(keep)
     };
-    let garbage = store.collect_garbage(keep, dry_run)?;
+    let garbage = store.collect_garbage(keep, record::stale, dry_run)?;
     if json {
         files::print(&escape::json_line(&garbage)?)?;
         return Ok(Outcome::Clean);

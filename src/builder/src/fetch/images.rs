@@ -6,18 +6,23 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::Arc;
 
-use serde_json::json;
 use vmbake_disk::source::{FileSource, ReadAt};
 
 use crate::content_id::named;
 use crate::digest::Digest;
 use crate::fetch::Supply;
 use crate::manifest::{ContainerImage, Manifest};
-use crate::pin::proof::oci::{Descriptor, Image, InvalidPlatform, OciError, check_layer, read_document};
+use crate::oci::{
+    Descriptor, INDEX, Image, Index, InvalidPlatform, MARKER, MARKER_FILE, OciError, REF_NAME, check_layer,
+    read_document,
+};
 use crate::pin::prove::LinkError;
 use crate::progress::{Progress, human_bytes};
 use crate::supply::registry::{RegistryError, pull_pinned};
 use crate::supply::store::StoreError;
+
+/// Annotation with containerd's name of an image.
+const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
 /// Why the images cannot be laid out.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +38,8 @@ pub enum ImagesError {
     Pinned { image: String, expected: Box<Digest>, found: Box<Digest> },
     #[error("{image}: bad platform")]
     Platform { image: String, source: InvalidPlatform },
+    #[error("cannot write the index of the images")]
+    Write(#[source] serde_json::Error),
     #[error("the manifest pins no container image, but a layer wants to bring them")]
     None,
 }
@@ -73,8 +80,8 @@ pub fn lay_out(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) ->
         let (len, source) = (text.len() as u64, Arc::new(text.into_bytes()));
         files.insert(name.to_owned(), LayoutFile { source, len, image: None });
     };
-    text("oci-layout", json!({"imageLayoutVersion": "1.0.0"}).to_string());
-    text("index.json", json!({"schemaVersion": 2, "manifests": index}).to_string());
+    text(MARKER_FILE, MARKER.to_owned());
+    text(INDEX, serde_json::to_string(&Index::of(index)).map_err(ImagesError::Write)?);
     Ok(Layout { files })
 }
 
@@ -84,7 +91,7 @@ fn one(
     pinned: &ContainerImage,
     supply: &Supply<'_>,
     files: &mut BTreeMap<String, LayoutFile>,
-) -> Result<serde_json::Value, ImagesError> {
+) -> Result<Descriptor, ImagesError> {
     let name = || pinned.image.clone();
     let unusable = |source| ImagesError::Unusable { image: name(), source: Box::new(source) };
     let platform = pinned.platform.parse().map_err(|source| ImagesError::Platform { image: name(), source })?;
@@ -116,13 +123,7 @@ fn one(
         let source = FileSource::new(file).map_err(|source| unusable(failed(source)))?;
         add(layer, named(Arc::new(source), &layer.digest, "file"), layer.size);
     }
-    Ok(json!({
-        "mediaType": image.manifest.media_type.to_string(),
-        "digest": image.manifest.digest.to_string(),
-        "size": image.manifest.size,
-        // The first is containerd's name for it, the second the specification's.
-        "annotations": {"io.containerd.image.name": pinned.image, "org.opencontainers.image.ref.name": pinned.image},
-    }))
+    Ok(image.manifest.annotated(&[(CONTAINERD_NAME, &pinned.image), (REF_NAME, &pinned.image)]))
 }
 
 fn open(supply: &Supply<'_>, blob: &Descriptor) -> Result<File, OciError> {

@@ -73,7 +73,7 @@ pub(crate) struct Published {
 impl<'a> Again<'a> {
     /// Looks for records of the outputs.
     pub(crate) fn look(store: &'a Store, outputs: &[(Format, PathBuf)]) -> Self {
-        let program = program(store);
+        let program = store.running_program();
         let record =
             |(format, path): &(Format, PathBuf)| Some((*format, Record::load(store, path, program.as_ref()?)?));
         Self { store, program, records: outputs.iter().filter_map(record).collect() }
@@ -138,12 +138,6 @@ impl<'a> Again<'a> {
 fn known(record: &Record) -> Option<KnownFile> {
     let format = if record.format == Format::Raw.to_string() { Format::Raw } else { Format::Qcow2 };
     Some(KnownFile { format, digest: record.image.sum.file_digest()?, file_len: record.image.size() })
-}
-
-/// Digest of the running program, which may have been replaced under its name.
-pub(crate) fn program(store: &Store) -> Option<Digest> {
-    let file = File::open("/proc/self/exe").ok()?;
-    Some(store.digest(&std::env::current_exe().ok()?, &file, &Digest::of(b"")).ok()?.0)
 }
 
 /// Digest of a file, with the algorithm of `like`, else SHA-256; `None` where it is no file that can be read.

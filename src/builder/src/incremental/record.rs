@@ -17,10 +17,7 @@ use crate::digest::Digest;
 use crate::incremental::sums::Sum;
 use crate::ownership;
 use crate::supply::stamp::{Stamp, open_record, read_record, write_record};
-use crate::supply::store::Store;
-
-/// Folder of the store.
-pub(crate) const FOLDER: &str = "bakes";
+use crate::supply::store::{BAKES, Store};
 
 /// Bytes of a SHA-256.
 const SUM: usize = 32;
@@ -124,7 +121,7 @@ impl Record {
 }
 
 /// Records of outputs that are not there any more, and what was left by a kill.
-pub(crate) fn stale(store: &Store) -> Vec<PathBuf> {
+pub fn stale(store: &Store) -> Vec<PathBuf> {
     let mut paths = paths(store);
     paths.retain(|path| {
         let image = head(path).map(|record| record.image.path);
@@ -135,7 +132,7 @@ pub(crate) fn stale(store: &Store) -> Vec<PathBuf> {
 
 /// All records, sorted.
 fn paths(store: &Store) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(store.root().join(FOLDER)).into_iter().flatten();
+    let entries = std::fs::read_dir(store.root().join(BAKES)).into_iter().flatten();
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.sort();
     paths
@@ -151,7 +148,7 @@ fn head(path: &Path) -> Option<Record> {
 /// Where the record of an output is.
 fn place(store: &Store, output: &Path) -> Option<PathBuf> {
     let path = std::path::absolute(output).ok()?;
-    Some(store.root().join(FOLDER).join(Digest::of(path.as_os_str().as_encoded_bytes()).hex()))
+    Some(store.root().join(BAKES).join(Digest::of(path.as_os_str().as_encoded_bytes()).hex()))
 }
 
 /// Hashes what it writes.

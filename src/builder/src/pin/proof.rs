@@ -8,5 +8,4 @@ pub mod apt;
 pub mod checksum;
 pub mod sigstore;
 pub mod cosign;
-pub mod oci;
 pub mod program;

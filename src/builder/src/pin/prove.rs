@@ -10,11 +10,11 @@
 use crate::digest::Digest;
 use crate::manifest::{ContainerImage, Content, Dependency, Manifest, OS_IMAGE, Proof, Target};
 use crate::memo::Memo;
+use crate::oci::{InvalidPlatform, OciError};
 use crate::pin::anchors::{AnchorError, Anchors};
 use crate::pin::proof::apt::{AptError, Packages};
 use crate::pin::proof::checksum::ChecksumError;
 use crate::pin::proof::cosign::CosignError;
-use crate::pin::proof::oci::{InvalidPlatform, OciError};
 use crate::pin::proof::openpgp::KeyringError;
 use crate::pin::proof::program::{self, ProgramError};
 use crate::pin::proof::sigstore::SigstoreError;
@@ -26,7 +26,6 @@ use crate::supply::http::Client;
 use crate::supply::store::{Store, StoreError};
 
 pub use standing::{Standing, Verdict};
-pub(crate) use verdict::FOLDER as VERDICTS;
 
 mod apt;
 mod evidence;

@@ -8,18 +8,17 @@ use std::sync::Mutex;
 
 use crate::digest::Digest;
 use crate::manifest::{ContainerImage, Proof};
-use crate::parallel::locked;
-use crate::pin::proof::oci::{
-    ACCEPT, Descriptor, Image, InvalidPlatform, MAX_DOCUMENT, OciError, Platform, read_document,
+use crate::oci::{
+    ACCEPT, Descriptor, Image, InvalidPlatform, InvalidReference, MAX_DOCUMENT, OciError, Platform, Reference,
+    read_document,
 };
+use crate::parallel::locked;
 use crate::supply::download::{DownloadError, Wanted, obtain};
 use crate::supply::http::{Answer, Client, HttpError};
 use crate::supply::store::{Store, StoreError};
 
-use reference::{InvalidReference, Reference};
 use token::Challenge;
 
-mod reference;
 mod token;
 
 /// Largest layer that is pulled.

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::Digest;
 use crate::digest::Hasher;
+use crate::oci::Descriptor;
 use crate::ownership::{self, Exposed};
-use crate::pin::proof::oci::Descriptor;
 use standing::Standing;
 
 pub use decoded::{Decoded, Form, Spool};
@@ -26,6 +26,11 @@ mod partial;
 mod private;
 mod seen;
 mod standing;
+
+/// Folder of the records of bakes.
+pub(crate) const BAKES: &str = "bakes";
+/// Folder of the verdicts that are remembered.
+pub(crate) const VERDICTS: &str = "verdicts";
 
 /// Why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -157,12 +162,13 @@ impl Store {
         maintain::verify(self, threads)
     }
 
-    /// Removes everything but the blobs that `keep` names, or only tells what it would remove.
+    /// Removes everything but the blobs that `keep` names, and the files that are `stale`; or only tells what it would remove.
     ///
-    /// `keep` is asked when nobody else uses the store any more: what others pin while they are waited for stays too.
+    /// Both are asked when nobody else uses the store any more: what others pin while they are waited for stays too.
     pub fn collect_garbage<E: From<StoreError>>(
         &self,
         keep: impl FnOnce() -> Result<BTreeSet<Digest>, E>,
+        stale: impl FnOnce(&Self) -> Vec<PathBuf>,
         dry_run: bool,
     ) -> Result<Garbage, E> {
         let file = self.lock_file()?;
@@ -171,7 +177,13 @@ impl Store {
         if !dry_run {
             layout::retain(self, &keep)?;
         }
-        Ok(maintain::collect(self, &keep, dry_run)?)
+        Ok(maintain::collect(self, &keep, stale(self), dry_run)?)
+    }
+
+    /// Digest of the running program, which may have been replaced under its name; `None` where the system does not tell.
+    pub(crate) fn running_program(&self) -> Option<Digest> {
+        let file = File::open("/proc/self/exe").ok()?;
+        Some(self.digest(&std::env::current_exe().ok()?, &file, &Digest::of(b"")).ok()?.0)
     }
 
     /// Lists an image that was pulled in the store's `index.json`.

@@ -164,7 +164,7 @@ fn maintenance_knows_decoded_forms() {
     let (store, forms) = (bakery.store(), bakery.forms());
     let collect = |keep: &[Digest], dry_run| {
         let keep = || Ok::<_, vmbake::supply::store::StoreError>(keep.iter().copied().collect());
-        store.collect_garbage(keep, dry_run).unwrap().files
+        store.collect_garbage(keep, vmbake::incremental::record::stale, dry_run).unwrap().files
     };
     let all = [forms[0].0, forms[1].0, Digest::of(super::bakery::TOOL), super::bakery::sums().0];
     // The image is not there any more, so nobody needs what is known of it.

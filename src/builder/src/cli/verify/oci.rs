@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::super::{Failure, Outcome};
 use crate::digest::Digest;
-use crate::pin::proof::oci::{Descriptor, Image, OciError, Platform, check_layer, read_document};
+use crate::oci::{Descriptor, Image, OciError, Platform, check_layer, read_document};
 
 /// Largest `oci-layout` that is read; it has 30 bytes.
 const MAX_MARKER: u64 = 4096;

@@ -2,7 +2,7 @@
 
 use super::{LinkError, Prover, Standing, by_hand, same};
 use crate::manifest::{ContainerImage, Content, Proof};
-use crate::pin::proof::oci::{Descriptor, Image, OciError, read_document};
+use crate::oci::{Descriptor, Image, OciError, read_document};
 
 pub(super) fn replay(prover: &Prover<'_>, content: &Content, pinned: &ContainerImage) -> Result<Standing, LinkError> {
     let platform = format!("linux/{}", content.os.arch);

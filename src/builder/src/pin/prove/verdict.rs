@@ -4,14 +4,10 @@ use std::path::PathBuf;
 
 use super::{Prover, Verdict};
 use crate::digest::Digest;
-use crate::incremental::again::program;
 use crate::manifest::Manifest;
 use crate::pin::proof::sigstore::ROOT;
 use crate::supply::stamp::{read_record, write_record};
-use crate::supply::store::Store;
-
-/// Folder of the store.
-pub(crate) const FOLDER: &str = "verdicts";
+use crate::supply::store::{Store, VERDICTS};
 
 /// A digest of the manifest, which names the evidence, of the sources, the trust anchors and the program; `None` where one of them
 /// cannot be told.
@@ -19,7 +15,7 @@ pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
     let archives = prover.sources.schema().archives.values().map(|archive| archive.keyring.as_str());
     let anchors: Vec<Option<Digest>> =
         archives.chain([ROOT]).map(|name| prover.anchors.read(name).ok().map(|bytes| Digest::of(&bytes))).collect();
-    let all = (manifest.digest(), prover.sources.digest(), anchors, program(prover.store)?);
+    let all = (manifest.digest(), prover.sources.digest(), anchors, prover.store.running_program()?);
     serde_json::to_vec(&all).ok().map(|text| Digest::of(&text))
 }
 
@@ -38,5 +34,5 @@ pub(super) fn save(store: &Store, key: &Digest, verdict: &Verdict) {
 }
 
 fn place(store: &Store, key: &Digest) -> PathBuf {
-    store.root().join(FOLDER).join(key.hex())
+    store.root().join(VERDICTS).join(key.hex())
 }

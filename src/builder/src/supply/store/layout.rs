@@ -4,33 +4,18 @@
 use std::collections::BTreeSet;
 use std::io::BufReader;
 
-use serde::{Deserialize, Serialize};
-
 use super::{Store, StoreError, create_dir};
 use crate::atomic_file::write_file;
 use crate::digest::Digest;
+use crate::oci::{Descriptor, INDEX, Index, MARKER, MARKER_FILE, REF_NAME};
 use crate::ownership;
-use crate::pin::proof::oci::Descriptor;
-
-/// Annotation that names an image in `index.json`.
-const NAME: &str = "org.opencontainers.image.ref.name";
-const INDEX: &str = "index.json";
-const MARKER: &[u8] = b"{\"imageLayoutVersion\":\"1.0.0\"}\n";
-
-/// The file `index.json`.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Index {
-    schema_version: u32,
-    manifests: Vec<Descriptor>,
-}
 
 /// Lists an image under its reference, in place of an earlier one.
 pub(super) fn list(store: &Store, reference: &str, root: &Descriptor) -> Result<(), StoreError> {
     change(store, |images| {
-        images.retain(|image| image.annotations.get(NAME).is_none_or(|name| name != reference));
+        images.retain(|image| image.annotations.get(REF_NAME).is_none_or(|name| name != reference));
         let mut image = root.clone();
-        image.annotations.insert(NAME.to_owned(), reference.to_owned());
+        image.annotations.insert(REF_NAME.to_owned(), reference.to_owned());
         images.push(image);
     })
 }
@@ -54,10 +39,9 @@ fn change(store: &Store, change: impl FnOnce(&mut Vec<Descriptor>)) -> Result<()
         ownership::open(&path).ok().and_then(|file| serde_json::from_reader::<_, Index>(BufReader::new(file)).ok());
     let mut images = old.map(|index| index.manifests).unwrap_or_default();
     change(&mut images);
-    images.sort_by(|a, b| a.annotations.get(NAME).cmp(&b.annotations.get(NAME)));
-    let index = Index { schema_version: 2, manifests: images };
-    let text = serde_json::to_vec(&index).map_err(|error| write(error.into()))?;
+    images.sort_by(|a, b| a.annotations.get(REF_NAME).cmp(&b.annotations.get(REF_NAME)));
+    let text = serde_json::to_vec(&Index::of(images)).map_err(|error| write(error.into()))?;
     let failed = |error| write(std::io::Error::other(error));
-    write_file(&store.root.join("oci-layout"), MARKER, true).map_err(failed)?;
+    write_file(&store.root.join(MARKER_FILE), MARKER.as_bytes(), true).map_err(failed)?;
     write_file(&path, &text, true).map_err(failed)
 }

@@ -7,12 +7,10 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::digest::Digest;
-use crate::incremental::record;
 use crate::ownership;
 use crate::parallel::for_each;
-use crate::pin::prove::VERDICTS;
 
-use super::{Store, StoreError, decoded, remove, seen};
+use super::{BAKES, Store, StoreError, VERDICTS, decoded, remove, seen};
 
 /// A blob that is not what its name says; it has been removed.
 #[derive(Clone, Debug, Serialize)]
@@ -33,7 +31,7 @@ pub struct Garbage {
 }
 
 pub(super) fn verify(store: &Store, threads: NonZeroUsize) -> Result<(u64, Vec<Corrupt>), StoreError> {
-    for folder in [decoded::FOLDER, seen::FOLDER, record::FOLDER, VERDICTS] {
+    for folder in [decoded::FOLDER, seen::FOLDER, BAKES, VERDICTS] {
         files(store.root.join(folder))?.iter().try_for_each(|path| remove(path))?;
     }
     let blobs = blobs(store)?;
@@ -62,13 +60,18 @@ pub(super) fn verify(store: &Store, threads: NonZeroUsize) -> Result<(u64, Vec<C
     Ok((count, corrupt))
 }
 
-pub(super) fn collect(store: &Store, keep: &BTreeSet<Digest>, dry_run: bool) -> Result<Garbage, StoreError> {
+pub(super) fn collect(
+    store: &Store,
+    keep: &BTreeSet<Digest>,
+    stale: Vec<PathBuf>,
+    dry_run: bool,
+) -> Result<Garbage, StoreError> {
     let needless = blobs(store)?.into_iter().filter(|(_, name)| name.is_none_or(|name| !keep.contains(&name)));
     let needless: Vec<_> = needless.map(|(path, _)| path).collect();
     let kept: BTreeSet<String> = keep.iter().map(Digest::hex).collect();
     let forms = decoded::needless(store, |hex| kept.contains(hex))?;
     let mut garbage = Garbage::default();
-    let needless = needless.into_iter().chain(forms).chain(seen::stale(store)?).chain(record::stale(store));
+    let needless = needless.into_iter().chain(forms).chain(seen::stale(store)?).chain(stale);
     for path in needless.chain(files(store.root.join("partial"))?) {
         let len = std::fs::symlink_metadata(&path).map_or(0, |meta| meta.len());
         if !dry_run {
@@ -126,9 +129,9 @@ mod tests {
         std::fs::write(dir.path().join("partial/left"), b"half").unwrap();
         let keep = BTreeSet::from([kept]);
         let keep = || Ok::<_, StoreError>(keep.clone());
-        assert_eq!(store.collect_garbage(keep, true).unwrap().files.len(), 2);
+        assert_eq!(store.collect_garbage(keep, |_| Vec::new(), true).unwrap().files.len(), 2);
         assert!(store.blob(&needless).unwrap().is_some());
-        assert_eq!(store.collect_garbage(keep, false).unwrap().bytes, 12);
+        assert_eq!(store.collect_garbage(keep, |_| Vec::new(), false).unwrap().bytes, 12);
         assert!(store.blob(&needless).unwrap().is_none() && store.blob(&kept).unwrap().is_some());
     }
 
@@ -143,7 +146,7 @@ mod tests {
             let keep = move || Ok::<_, StoreError>(pinned.lock().unwrap().clone());
             let collector = scope.spawn({
                 let store = &store;
-                move || store.collect_garbage(keep, false).unwrap()
+                move || store.collect_garbage(keep, |_| Vec::new(), false).unwrap()
             });
             // Time for the collector to begin to wait; were it late, the test would pass all the same.
             std::thread::sleep(std::time::Duration::from_millis(200));

@@ -13,7 +13,8 @@ use super::StoreError;
 use crate::ownership::{self, Exposed};
 
 /// The folders in a store that blobs and records are in.
-const FOLDERS: [&str; 8] = ["blobs", "blobs/sha256", "blobs/sha512", "partial", "seen", "decoded", "bakes", "verdicts"];
+const FOLDERS: [&str; 8] =
+    ["blobs", "blobs/sha256", "blobs/sha512", "partial", "seen", "decoded", super::BAKES, super::VERDICTS];
 
 /// What is used of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]

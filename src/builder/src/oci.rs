@@ -14,13 +14,17 @@ use crate::digest::Digest;
 pub(crate) use document::ACCEPT;
 pub use document::{Descriptor, MediaType};
 pub use layer::check_layer;
+pub(crate) use layout::{INDEX, Index, MARKER, MARKER_FILE, REF_NAME};
 pub use platform::{InvalidPlatform, Platform};
+pub use reference::{InvalidReference, Reference};
 
 use document::{Config, Document};
 
 mod document;
 mod layer;
+mod layout;
 mod platform;
+mod reference;
 
 /// Largest document that is read, in bytes; registries need not store larger ones (distribution specification 1.1).
 pub const MAX_DOCUMENT: u64 = 4 << 20;

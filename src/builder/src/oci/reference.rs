@@ -3,15 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::{Descriptor, MediaType};
 use crate::digest::Digest;
-use crate::pin::proof::oci::{Descriptor, MediaType};
 
 /// A reference with a tag, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reference {
+pub struct Reference {
     host: String,
     name: String,
-    pub(super) tag: String,
+    pub(crate) tag: String,
 }
 
 /// A text that is no reference.
@@ -55,16 +55,16 @@ impl Reference {
         format!("https://{host}/v2/{}", self.name)
     }
 
-    pub(super) fn manifest_url(&self, reference: &str) -> String {
+    pub(crate) fn manifest_url(&self, reference: &str) -> String {
         format!("{}/manifests/{reference}", self.base())
     }
 
-    pub(super) fn blob_url(&self, digest: &Digest) -> String {
+    pub(crate) fn blob_url(&self, digest: &Digest) -> String {
         format!("{}/blobs/{digest}", self.base())
     }
 
     /// Where a document is: a config is a blob, an index or a manifest is not.
-    pub(super) fn document_url(&self, document: &Descriptor) -> String {
+    pub(crate) fn document_url(&self, document: &Descriptor) -> String {
         match document.media_type {
             MediaType::Config => self.blob_url(&document.digest),
             _ => self.manifest_url(&document.digest.to_string()),

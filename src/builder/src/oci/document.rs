@@ -95,22 +95,22 @@ impl fmt::Display for MediaType {
     }
 }
 
-/// A reference to a blob, with its length.
+/// A reference to a blob, with its length. The fields are sorted, and so is what is written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// What it is.
-    pub media_type: MediaType,
-    /// Its digest.
-    pub digest: Digest,
-    /// Its length in bytes.
-    pub size: u64,
-    /// The platform of an image, in an index.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) platform: Option<PlatformEntry>,
     /// What else is said of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
+    /// Its digest.
+    pub digest: Digest,
+    /// What it is.
+    pub media_type: MediaType,
+    /// The platform of an image, in an index.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) platform: Option<PlatformEntry>,
+    /// Its length in bytes.
+    pub size: u64,
 }
 
 /// The platform of an image, as an index says it.
@@ -123,6 +123,12 @@ pub(super) struct PlatformEntry {
 }
 
 impl Descriptor {
+    /// The image that a document describes, with these annotations.
+    pub(crate) fn annotated(&self, annotations: &[(&str, &str)]) -> Self {
+        let annotations = annotations.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        Self { annotations, platform: None, ..self.clone() }
+    }
+
     /// A document of which only the digest is known.
     pub fn unknown(digest: Digest) -> Self {
         let media_type = MediaType::Other(String::new());
