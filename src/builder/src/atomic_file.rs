@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 
+use crate::hint::Hint;
 use crate::ownership;
 
 /// Modes of outputs, less what the umask takes: whatever it says, only their owner writes to them.
@@ -28,6 +29,12 @@ pub enum PublishError {
     Write { path: PathBuf, source: std::io::Error },
     #[error("{path}: cannot rename into place")]
     Rename { path: PathBuf, source: std::io::Error },
+}
+
+impl Hint for PublishError {
+    fn hint(&self) -> Option<String> {
+        matches!(self, Self::Exists { .. }).then(|| "--force replaces it".to_owned())
+    }
 }
 
 /// A file that is still being written and has no name yet.

@@ -27,6 +27,7 @@ use crate::digest::Digest;
 use crate::fetch::images::{ImagesError, lay_out};
 use crate::fetch::verify::{VerifyError, check};
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
+use crate::hint::Hint;
 use crate::incremental::again::{Again, Inputs};
 use crate::incremental::sums::Sum;
 use crate::layer::{LayerError, Layers};
@@ -83,17 +84,8 @@ pub enum BakeError {
     Publish(#[from] PublishError),
 }
 
-impl BakeError {
-    /// One sentence, unless the error has a cause of its own.
-    fn partitions(path: PathBuf, error: AssembleError) -> Self {
-        match std::error::Error::source(&error) {
-            None => Self::Partitions { path, error: error.into() },
-            Some(_) => Self::Disk { path, source: error },
-        }
-    }
-
-    /// The stage's own error, where this one only passes it on and so does not name it as its source.
-    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Hint for BakeError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Manifest(error) => Some(error),
             Self::Fetch(error) => Some(error),
@@ -107,6 +99,16 @@ impl BakeError {
             Self::Origin(error) => Some(error),
             Self::Publish(error) => Some(error),
             _ => None,
+        }
+    }
+}
+
+impl BakeError {
+    /// One sentence, unless the error has a cause of its own.
+    fn partitions(path: PathBuf, error: AssembleError) -> Self {
+        match std::error::Error::source(&error) {
+            None => Self::Partitions { path, error: error.into() },
+            Some(_) => Self::Disk { path, source: error },
         }
     }
 }

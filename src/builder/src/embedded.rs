@@ -1,6 +1,8 @@
 //! What is part of the program itself: the layers, the sources, the trust anchors and the
 //! first-boot programs.
 
+use crate::hint::Hint;
+
 /// `manifests/sources.json`.
 pub static SOURCES: &[u8] = include_bytes!("../../../manifests/sources.json");
 
@@ -12,6 +14,12 @@ include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 pub struct MissingProgram {
     /// Architecture as Debian names it.
     pub arch: String,
+}
+
+impl Hint for MissingProgram {
+    fn hint(&self) -> Option<String> {
+        Some("run `make firstboot` and build vmbake again".to_owned())
+    }
 }
 
 /// The first-boot program of an architecture: its SHA-256 in hexadecimal, and its bytes.

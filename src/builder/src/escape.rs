@@ -11,10 +11,6 @@ use std::error::Error;
 
 use serde::Serialize;
 
-use crate::compose::merge::MergeError;
-use crate::layer::LayerError;
-use crate::user_data::UserDataError;
-
 /// Whether a character must not reach a terminal as it is.
 fn is_unsafe(char: char) -> bool {
     char.is_control()
@@ -100,12 +96,6 @@ fn json_text(json: &str) -> String {
     text
 }
 
-/// The message of an error. Those that list faults have a line for each, everything else is one line.
-pub fn error(error: &(dyn Error + 'static)) -> String {
-    let text = error.to_string();
-    if is_list(error) { lines(&text) } else { line(text) }
-}
-
 /// An error and its causes on one line.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
@@ -115,14 +105,6 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
         cause = error.source();
     }
     line(text)
-}
-
-/// Whether the message has lines of its own, in which nothing from outside has any.
-fn is_list(error: &(dyn Error + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(LayerError::Faults(_)))
-        || matches!(error.downcast_ref(), Some(MergeError::FirstBoot { .. }))
-        || matches!(error.downcast_ref(), Some(UserDataError::Settings { .. }))
-        || crate::hint::passed_on(error).is_some_and(is_list)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use crate::digest::Digest;
+use crate::hint::Hint;
 use crate::manifest::{Dependency, Manifest, Proof};
 use crate::parallel::for_each;
 use crate::pin::anchors::Anchors;
@@ -51,9 +52,20 @@ pub enum FetchError {
     Store(#[from] StoreError),
 }
 
-impl FetchError {
-    /// The error that this one only passes on.
-    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Hint for FetchError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Missing { .. } => {
+                "`vmbake fetch` downloads it, and so does a bake that is not --offline; --store names another store"
+            }
+            Self::LocalBase { .. } => "--base names the file",
+            Self::NoBase => "--base names a disk image; `vmbake update` pins the published one",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Prove(error) => Some(error),
             Self::Store(error) => Some(error),

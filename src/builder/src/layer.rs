@@ -24,6 +24,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::escape;
+use crate::hint::Hint;
 
 pub use vmbake_firstboot::plan::Ownership;
 
@@ -62,6 +63,17 @@ pub enum LayerError {
     Unknown { name: String, known: String },
     #[error("layer {name} does not support {os}, only {supported}")]
     Unsupported { name: String, os: String, supported: String },
+}
+
+impl Hint for LayerError {
+    fn hint(&self) -> Option<String> {
+        let text = "`vmbake schema layer` prints the form, for editors; layers/README.md says what it means";
+        self.has_lines().then(|| text.to_owned())
+    }
+
+    fn has_lines(&self) -> bool {
+        matches!(self, Self::Faults(_))
+    }
 }
 
 fn lines(faults: &[Fault]) -> String {

@@ -29,6 +29,7 @@ pub use qemu::{Machine, QemuError};
 pub use scratch::ScratchError;
 pub use seed::{SeedError, SeedFiles};
 
+use crate::hint::Hint;
 use crate::progress::human_bytes;
 use guest::Guest;
 use overlay::Overlay;
@@ -123,9 +124,8 @@ pub fn prepare(options: &Options, say: &dyn Fn(&str, &str)) -> Result<Machine, M
     Ok(Machine::assemble(program, parts, options, &scratch)?)
 }
 
-impl MachineError {
-    /// What to do about it.
-    pub fn hint(&self) -> Option<String> {
+impl Hint for MachineError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Guest(error) => error.hint(),
             Self::Qemu(error) => error.hint(),

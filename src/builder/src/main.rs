@@ -3,23 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use vmbake::cli::{Cli, Outcome};
-use vmbake::escape;
+use vmbake::cli::{self, Cli, Outcome};
 
 fn main() -> ExitCode {
     match Cli::parse().run() {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("error: {}", escape::error(&*error));
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                eprintln!("  caused by: {}", escape::error(error));
-                cause = error.source();
-            }
-            if let Some(hint) = vmbake::hint::hint(&*error) {
-                eprintln!("hint: {}", escape::line(hint));
-            }
+            cli::advice::tell(&*error);
             ExitCode::FAILURE
         }
     }

@@ -25,6 +25,7 @@ use vmbake_firstboot::plan::Plan;
 use vmbake_firstboot::settings::is_host_name;
 
 use crate::escape;
+use crate::hint::Hint;
 use crate::layer::Layer;
 use document::{Document, Part};
 
@@ -124,6 +125,25 @@ pub enum UserDataError {
     TooLarge { sizes: Box<Sizes>, limit: usize },
     #[error(transparent)]
     File(#[from] Error),
+}
+
+impl Hint for UserDataError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Settings { kind, problems } if problems.iter().any(|one| matches!(one, Problem::Unknown { .. })) => {
+                Some(format!("`vmbake user-data keys --kind {kind}` lists the settings that there are"))
+            }
+            Self::TooLarge { .. } => Some(
+                "settings that may change can come later, by the agent; of several certificates the root may be enough"
+                    .to_owned(),
+            ),
+            _ => None,
+        }
+    }
+
+    fn has_lines(&self) -> bool {
+        matches!(self, Self::Settings { .. })
+    }
 }
 
 impl fmt::Display for Origin {

@@ -15,6 +15,7 @@ use crate::compose::stage::{Plan, StageError, Staged, StagedArtifact};
 use crate::digest::Digest;
 use crate::fetch::images::Layout;
 use crate::fetch::verify::{Artifact, Base};
+use crate::hint::Hint;
 use crate::parallel::run;
 use crate::supply::store::Store;
 
@@ -32,9 +33,8 @@ pub enum InputError {
     Lost,
 }
 
-impl InputError {
-    /// The error that this one only passes on.
-    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Hint for InputError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Stage(error) => Some(error),
             Self::Decode { .. } | Self::Lost => None,

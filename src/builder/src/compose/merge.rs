@@ -3,6 +3,7 @@
 //! A later layer wins over an earlier one. Two artifacts that write one path are a conflict.
 
 mod accounts;
+mod advice;
 mod alternatives;
 mod conffiles;
 mod debhelper;

@@ -20,6 +20,7 @@ use crate::content_id::named;
 use crate::embedded::{MissingProgram, program};
 use crate::fetch::images::Layout;
 use crate::fetch::verify::Artifact;
+use crate::hint::Hint;
 use crate::layer::{Install, Layer};
 use crate::manifest::Manifest;
 use crate::supply::store::{Form, Store};
@@ -47,9 +48,8 @@ pub enum StageError {
     Program(#[from] MissingProgram),
 }
 
-impl StageError {
-    /// The error that this one only passes on.
-    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Hint for StageError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Program(error) => Some(error),
             _ => None,

@@ -11,6 +11,7 @@ use vmbake_disk::source::{FileSource, ReadAt};
 use crate::content_id::named;
 use crate::digest::Digest;
 use crate::fetch::Supply;
+use crate::hint::Hint;
 use crate::manifest::{ContainerImage, Manifest};
 use crate::oci::{
     Descriptor, INDEX, Image, Index, InvalidPlatform, MARKER, MARKER_FILE, OciError, REF_NAME, check_layer,
@@ -42,6 +43,13 @@ pub enum ImagesError {
     Write(#[source] serde_json::Error),
     #[error("the manifest pins no container image, but a layer wants to bring them")]
     None,
+}
+
+impl Hint for ImagesError {
+    fn hint(&self) -> Option<String> {
+        let text = "`vmbake fetch` downloads container images, and so does a bake that is not --offline";
+        matches!(self, Self::Unusable { .. }).then(|| text.to_owned())
+    }
 }
 
 /// A file of the layout, by its path there.

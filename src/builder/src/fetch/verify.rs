@@ -14,6 +14,7 @@ use vmbake_disk::image::{Format, Image, ImageError};
 
 use crate::digest::Digest;
 use crate::fetch::{Fetched, FetchedArtifact, FetchedBase};
+use crate::hint::Hint;
 use crate::manifest::Dependency;
 use crate::ownership::Exposed;
 use crate::parallel::run;
@@ -39,6 +40,13 @@ pub enum VerifyError {
     Image { path: PathBuf, source: ImageError },
     #[error("a thread stopped before the base image was checked")]
     Lost,
+}
+
+impl Hint for VerifyError {
+    fn hint(&self) -> Option<String> {
+        let text = "`vmbake fetch` replaces what is damaged in the store; else the manifest is of another file";
+        matches!(self, Self::Digest { .. } | Self::Size { .. }).then(|| text.to_owned())
+    }
 }
 
 /// An artifact whose bytes are those that the manifest pins, open at its start.

@@ -8,12 +8,14 @@ mod system;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::hint::{Hint, of_layout};
+
 use vmbake_disk::disk::Arch;
 use vmbake_disk::ext4::{self, ReadError, Want};
 use vmbake_disk::fat::{self, FatError};
-use vmbake_disk::image::ImageError;
+use vmbake_disk::image::{ImageError, quoted};
 use vmbake_disk::layout::{LayoutError, Part, Scheme};
-use vmbake_disk::signature::{self, Signature};
+use vmbake_disk::signature::{self, Role, Signature};
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Tree, TreeError};
 
@@ -45,6 +47,39 @@ pub enum InspectError {
     Tree { path: PathBuf, error: TreeError },
 }
 
+impl Hint for InspectError {
+    fn hint(&self) -> Option<String> {
+        let (at, role) = match self {
+            Self::Unread { at, found } if found.name == "iso9660" => {
+                let image = quoted(&at.path);
+                return Some(format!(
+                    "`xorriso -osirrox on -indev {image} -extract / DIR` unpacks an installation medium"
+                ));
+            }
+            Self::Unread { at, found } => (at, Some(found.role)),
+            Self::NoFileSystem { at } => (at, None),
+            Self::Layout { path, error } => return of_layout(error, &quoted(path)),
+            _ => return None,
+        };
+        let image = quoted(&at.path);
+        Some(match role {
+            None | Some(Role::Swap | Role::Metadata) => {
+                format!("--partition N chooses another partition; `vmbake inspect {image}` says what is on each")
+            }
+            Some(_) => format!("`guestfish --ro -i -a {image}`, of Debian's package guestfish, may open it"),
+        })
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Image(error) => Some(error),
+            Self::Layout { error, .. } => Some(error),
+            Self::Tree { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl InspectError {
     /// One sentence, unless the error has a cause of its own.
     fn layout(path: &Path, error: LayoutError) -> Self {
@@ -52,16 +87,6 @@ impl InspectError {
         match std::error::Error::source(&error) {
             None => Self::Layout { path, error },
             Some(_) => Self::Disk { path, source: error },
-        }
-    }
-
-    /// The error that this one has in its own text.
-    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Image(error) => Some(error),
-            Self::Layout { error, .. } => Some(error),
-            Self::Tree { error, .. } => Some(error),
-            _ => None,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! and length of the entry. What must prove it is said by `sources.json` alone; an entry that no source knows was pinned by hand.
 
 use crate::digest::Digest;
+use crate::hint::Hint;
 use crate::manifest::{ContainerImage, Content, Dependency, Manifest, OS_IMAGE, Proof, Target};
 use crate::memo::Memo;
 use crate::oci::{InvalidPlatform, OciError};
@@ -100,6 +101,30 @@ pub enum LinkError {
     Anchor(#[from] AnchorError),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl Hint for LinkError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Absent { .. } | Self::Damaged { .. } | Self::Unseen | Self::Oci(_) => {
+                "`vmbake fetch` brings artifacts and evidence that a manifest pins; --store names another store"
+            }
+            Self::NoEvidence { .. } | Self::Unlisted { .. } => {
+                "`vmbake update --refresh` proves every entry again, and pins what proves it"
+            }
+            Self::Unknown { .. } => {
+                "--sources names what its source demands; without a source an entry is pinned by hand, and has no `proof`"
+            }
+            Self::Download { .. } => {
+                "`vmbake update --refresh` pins what upstream has now; --mirror names a place that still has the evidence"
+            }
+            _ => {
+                "somebody has changed the manifest, or what is trusted has changed since: `vmbake update --refresh` proves every \
+                 entry again from upstream"
+            }
+        };
+        Some(text.to_owned())
+    }
 }
 
 /// All that a proof is replayed with; shared by all threads.

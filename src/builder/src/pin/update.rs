@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::atomic_file::PublishError;
 use crate::digest::Digest;
 use crate::escape;
+use crate::hint::Hint;
 use crate::manifest::OS_IMAGE;
 use crate::manifest::Target;
 use crate::manifest::{ArtifactType, Content, Dependency, Manifest, ManifestError, Proof};
@@ -42,6 +43,14 @@ pub enum UpdateError {
     UnknownName { name: String, targets: String },
     #[error("{failed} of {total} entries were not resolved")]
     Incomplete { failed: usize, total: usize },
+}
+
+impl Hint for UpdateError {
+    fn hint(&self) -> Option<String> {
+        let text = "what was resolved is kept: run it again for the rest when the reasons above are gone. An entry that is \
+                    deleted from the manifest takes whatever upstream has";
+        matches!(self, Self::Incomplete { .. }).then(|| text.to_owned())
+    }
 }
 
 /// Why one entry was not resolved or not kept.

@@ -17,6 +17,7 @@ use crate::compose::origin::{KeptOrigin, MAX_LEN, PathOrigin, RECORD, Record, Re
 use crate::compose::stage::FIRSTBOOT;
 use crate::digest::Digest;
 use crate::escape;
+use crate::hint::Hint;
 use crate::image::inspect::{InspectError, open_some};
 use crate::manifest::{ArtifactType, Dependency, Manifest, ManifestError};
 pub use report::{ArtifactReport, BaseReport, Content, Explanation, KeptReport, LayerReport, Link};
@@ -59,9 +60,14 @@ pub enum ExplainError {
     Removed { path: String, layer: String },
 }
 
-impl ExplainError {
-    /// The error that this one only passes on.
-    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Hint for ExplainError {
+    fn hint(&self) -> Option<String> {
+        let text = "--record FILE goes by a record that you trust: after the bake one of the two was changed, or both are \
+                    not of one bake";
+        matches!(self, Self::Beside { .. }).then(|| text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Inspect(error) => Some(error),
             _ => None,

@@ -10,6 +10,7 @@ use std::io::Read;
 
 use crate::digest::Digest;
 use crate::digest::Hasher;
+use crate::hint::Hint;
 use crate::supply::http::{ATTEMPTS, Answer, Client, Deadline, HttpError, broken, pause};
 use crate::supply::store::{Partial, Store, StoreError};
 
@@ -30,16 +31,17 @@ pub enum DownloadError {
     Digest { url: String, expected: Box<Digest>, found: Box<Digest> },
 }
 
-impl DownloadError {
-    /// The error that this one only passes on.
-    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Hint for DownloadError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Http(error) => Some(error),
             Self::Store(error) => Some(error),
             _ => None,
         }
     }
+}
 
+impl DownloadError {
     /// Whether something else than the wanted file is at that address.
     fn is_other_file(&self) -> bool {
         matches!(self, Self::Size { .. } | Self::Digest { .. } | Self::Http(HttpError::TooLarge { .. }))

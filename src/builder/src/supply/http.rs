@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::time::Duration;
 
+use crate::hint::Hint;
+
 use ureq::Agent;
 use ureq::http::{HeaderMap, Method, Response, StatusCode, Uri, header};
 use ureq::tls::{RootCerts, TlsConfig};
@@ -52,6 +54,21 @@ pub enum HttpError {
     Slow { url: String, bytes: u64, seconds: f32 },
     #[error("{url}: not complete after {seconds:.1} seconds")]
     Deadline { url: String, seconds: f32 },
+}
+
+impl Hint for HttpError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Status { url, status: 403 | 429, .. } if url.contains("github") => {
+                "GITHUB_TOKEN raises the limit of GitHub's API, which is 60 requests an hour without it"
+            }
+            Self::Transport { .. } | Self::Broken { .. } | Self::Slow { .. } | Self::Deadline { .. } => {
+                "--mirror PREFIX=URL asks another place; https_proxy names a proxy, SSL_CERT_FILE more authorities"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
 }
 
 impl HttpError {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use crate::digest::Digest;
+use crate::hint::Hint;
 use crate::manifest::{ContainerImage, Proof};
 use crate::oci::{
     ACCEPT, Descriptor, Image, InvalidPlatform, InvalidReference, MAX_DOCUMENT, OciError, Platform, Reference,
@@ -44,6 +45,15 @@ pub enum RegistryError {
     Image { reference: String, source: Box<OciError> },
 }
 
+impl Hint for RegistryError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Download(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl From<HttpError> for RegistryError {
     fn from(error: HttpError) -> Self {
         Self::Download(error.into())
@@ -53,16 +63,6 @@ impl From<HttpError> for RegistryError {
 impl From<StoreError> for RegistryError {
     fn from(error: StoreError) -> Self {
         Self::Download(error.into())
-    }
-}
-
-impl RegistryError {
-    /// The error that this one only passes on.
-    pub(crate) fn inner(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Download(error) => Some(error),
-            _ => None,
-        }
     }
 }
 

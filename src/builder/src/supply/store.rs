@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::digest::Digest;
 use crate::digest::Hasher;
+use crate::hint::Hint;
 use crate::oci::Descriptor;
 use crate::ownership::{self, Exposed};
 use standing::Standing;
@@ -46,9 +47,8 @@ pub enum StoreError {
     Exposed { path: PathBuf, exposed: Exposed },
 }
 
-impl StoreError {
-    /// What to do about it.
-    pub(crate) fn hint(&self) -> Option<String> {
+impl Hint for StoreError {
+    fn hint(&self) -> Option<String> {
         let exposed = match self {
             Self::NoHome => return None,
             Self::Exposed { exposed, .. } => Some(exposed),

@@ -164,7 +164,7 @@ fn a_store_that_others_can_write_to_is_refused() {
     let refused = |what: &str| {
         let error = Store::open(Some(root.clone())).unwrap_err();
         assert!(matches!(error, StoreError::Exposed { .. }), "{what}: {error}");
-        (error.to_string(), vmbake::hint::hint(&error).unwrap())
+        (error.to_string(), vmbake::cli::advice::hint(&error).unwrap())
     };
     for (folder, mode) in
         [("", 0o777), ("", 0o775), ("", 0o1777), ("blobs", 0o775), ("blobs/sha256", 0o757), ("partial", 0o777)]
@@ -329,7 +329,10 @@ fn what_somebody_has_planted_in_a_store_is_told_and_not_written_to() {
             let error = if name == "lock" { store.share().unwrap_err() } else { store.insert(b"content").unwrap_err() };
             let cause = std::error::Error::source(&error).unwrap().to_string();
             assert!(cause.contains(expected), "{name}: {cause}");
-            assert!(vmbake::hint::hint(&error).is_some_and(|hint| hint.contains(root.to_str().unwrap())), "{name}");
+            assert!(
+                vmbake::cli::advice::hint(&error).is_some_and(|hint| hint.contains(root.to_str().unwrap())),
+                "{name}"
+            );
             let found = fs::read(&elsewhere).ok();
             assert!(found.is_none_or(|found| found == b"planted"), "{name}: written elsewhere");
             assert!(store.blob(&digest).unwrap().is_none());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use vmbake::bake::{BakeError, Baked, Request};
-use vmbake::hint::hint;
+use vmbake::cli::advice::hint;
 use vmbake_disk::gpt;
 
 use super::bakery::{bake, base_of, can_bake, request};

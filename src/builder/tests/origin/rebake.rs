@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use vmbake::bake::{BakeError, Request};
+use vmbake::cli::advice::hint;
 use vmbake::compose::origin::{OriginError, RECORD, Record};
 use vmbake::digest::Digest;
-use vmbake::hint::hint;
 use vmbake::image::inspect::open_tree;
 use vmbake::query::explain::explain;
 use vmbake_disk::tree::{Kind, Tree};

@@ -14,6 +14,7 @@ use crate::compose::merge::{self, Kept, Merged};
 use crate::compose::stage::Staged;
 use crate::digest::InvalidDigest;
 use crate::escape;
+use crate::hint::Hint;
 use crate::layer::Layer;
 use crate::manifest::Manifest;
 
@@ -35,6 +36,17 @@ pub enum OriginError {
     Place(#[source] TreeError),
     #[error("cannot write the record of origins as JSON")]
     Json(#[source] serde_json::Error),
+}
+
+impl Hint for OriginError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Lost { layer } => {
+                Some(format!("bake the kind with a layer that requires {layer}, or on what this base was baked on"))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What goes into an image, noted before it is merged.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use vmbake_disk::source::{FileSource, Map, ReadAt, Sources};
 
 use crate::elf::{BuildInfo, Elf, ElfError, Machine};
+use crate::hint::Hint;
 use crate::manifest::ArtifactType;
 use crate::pin::sources::{Program, Undefined, Upstream};
 
@@ -34,6 +35,14 @@ pub enum ProgramError {
     Version { package: String, found: String, expected: String },
     #[error("`program` of its source cannot be applied")]
     Template(#[source] Undefined),
+}
+
+impl Hint for ProgramError {
+    fn hint(&self) -> Option<String> {
+        let text = "a signature does not say for which program and version it is, so that somebody may have put another one there: \
+                    tell upstream; if its releases have changed, correct `program` in sources.json";
+        matches!(self, Self::Package { .. } | Self::Version { .. }).then(|| text.to_owned())
+    }
 }
 
 /// Fails unless `file`, an artifact of `upstream` whose digest is proven, is the program of this version and architecture.

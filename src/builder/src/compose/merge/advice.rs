@@ -1,0 +1,98 @@
+//! What to do about what the merge refuses.
+
+use super::MergeError;
+use crate::hint::Hint;
+
+impl Hint for MergeError {
+    fn hint(&self) -> Option<String> {
+        of_merge(self)
+    }
+
+    fn has_lines(&self) -> bool {
+        matches!(self, Self::FirstBoot { .. })
+    }
+}
+
+fn of_merge(error: &MergeError) -> Option<String> {
+    match error {
+        MergeError::Script { package, script, sha256, upgrade, .. } => {
+            let upgrade = if *upgrade { ", \"upgrade\": true" } else { "" };
+            Some(format!(
+                "read the script; if its effect can be said as data, add to `scripts` of the layer that installs {package}: \
+                 {{\"package\": \"{package}\", \"script\": \"{script}\", \"sha256\": \"{sha256}\"{upgrade}}}"
+            ))
+        }
+        MergeError::Trigger { trigger, interested, sha256, .. } => Some(format!(
+            "read the postinst of {interested} in the base; if its effect can be said as data, or may wait for the first \
+             boot (\"defer\": true), add to `scripts` of the layer: {{\"package\": \"{interested}\", \"script\": \
+             \"postinst\", \"sha256\": \"{sha256}\", \"triggers\": [\"{trigger}\"]}}"
+        )),
+        MergeError::Overwrites { package, owner, .. } => Some(format!(
+            "dpkg refuses it too: only a version of {package} that replaces {owner}, or a base without {owner}, will do"
+        )),
+        MergeError::ConffileMoves { owner, .. } => {
+            Some(format!("take a base without {owner}, or one where apt has moved it"))
+        }
+        MergeError::Needs { what: "user", name, .. } => {
+            Some(format!("add to `users` of the layer: \"{name}\", with an id that it keeps"))
+        }
+        MergeError::Version(other) => Some(format!(
+            "add to layer {}: \"upgrade\": [\"{}\"], which replaces it as dpkg would; or pin version {}",
+            other.layer, other.artifact, other.found
+        )),
+        MergeError::Downgrade { .. } => {
+            Some("`vmbake update` pins what the archive has now; else take a base that is not newer".to_owned())
+        }
+        MergeError::Architecture { found, .. } => {
+            Some(format!("take a base without the package for {found}, or one with both"))
+        }
+        MergeError::Hold { package, .. } => {
+            Some(format!("`apt-mark unhold {package}` in the base, if it may be replaced"))
+        }
+        MergeError::Loses { package, .. } => Some(format!(
+            "add a version of {package} that fits to the manifest and to the layer, with `upgrade`; or upgrade neither"
+        )),
+        MergeError::Depends { package, .. } => {
+            Some(format!("add the missing package to the manifest and to the layer that installs {package}"))
+        }
+        MergeError::Privilege { path, layer, .. } => {
+            Some(format!("if it must run as somebody else, add to layer {layer}: \"setuid\": [\"{path}\"]"))
+        }
+        MergeError::NoPrivilege { layer, path } => {
+            Some(format!("remove {path} from `setuid` of layer {layer}, or find out who took its bits"))
+        }
+        MergeError::Through { link, .. } => Some(format!(
+            "name the place that {link} leads to, or drop the link: only links of the base are ways for artifacts"
+        )),
+        MergeError::UnknownAccount { layer, .. } => {
+            Some(format!("`vmbake layer check` names the line, with the directory of layer {layer}"))
+        }
+        MergeError::FirstBoot { .. } => Some(
+            "`vmbake layer check` names the lines of most of these, with the directories of the layers; \
+             layers/README.md has the language of `first_boot`"
+                .to_owned(),
+        ),
+        MergeError::Baked { .. } => Some(
+            "a rule with `bake` has nothing but the defaults of the variables: give them some, or leave `bake` out"
+                .to_owned(),
+        ),
+        _ => of_program(error).map(str::to_owned),
+    }
+}
+
+fn of_program(error: &MergeError) -> Option<&'static str> {
+    match error {
+        MergeError::Machine { .. } => {
+            Some("the manifest pins what upstream made for another architecture: correct it in sources.json")
+        }
+        MergeError::Program { .. } => Some("upstream's file is damaged, or no program: leave it out of the layer"),
+        MergeError::Interpreter { .. } => {
+            Some("install the package that has the interpreter, or leave the file out with `members` or `remove`")
+        }
+        MergeError::Library { .. } => {
+            Some("install the package that has the library: `apt-file search` names it, or upstream's documentation")
+        }
+        MergeError::Arch { .. } => Some("--arch takes amd64 or arm64"),
+        _ => None,
+    }
+}
