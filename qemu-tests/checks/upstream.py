@@ -155,7 +155,7 @@ def doors(lab, manifests, work):
     code, said = lab.run(*arguments, work / "tls", VMBAKE_MIRRORS=secure, SSL_CERT_FILE=str(work / "ca.pem"))
     # What is in the Debian archive comes from the host's mirror, whose authority that file does not have.
     site = [line for line in said.splitlines() if "crictl" in line]
-    case("SSL_CERT_FILE names more authorities", code == 0 or any("fetched" in line for line in site), said)
+    case("SSL_CERT_FILE names other authorities", code == 0 or any("fetched" in line for line in site), said)
 
     proxy = Proxy()
     url = f"http://127.0.0.1:{proxy.port}"
