@@ -5,4 +5,4 @@ pub mod explain;
 pub mod lint;
 mod packages;
 
-pub use packages::{Package, PackageError};
+pub use packages::{InstalledPackage, PackageError};

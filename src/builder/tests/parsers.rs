@@ -67,7 +67,7 @@ proptest! {
         let _ = text.parse::<Platform>();
         let _ = Template::try_from(text.clone());
         let _ = rekor::uuids(text.as_bytes());
-        let _ = rekor::Entry::parse(text.as_bytes());
+        let _ = rekor::LoggedEntry::parse(text.as_bytes());
         let _ = Record::parse("r", text.as_bytes());
         let _ = Manifest::parse(Path::new("m"), text.into_bytes());
     }

@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::{Failure, Outcome, files};
 use crate::escape;
-use crate::query::diff::{Options, diff, diff_blocks};
+use crate::query::diff::{DiffOptions, diff, diff_blocks};
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
@@ -40,7 +40,7 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
     if args.blocks {
         return blocks(args, threads);
     }
-    let options = Options { partition: args.partition, times: args.times, threads };
+    let options = DiffOptions { partition: args.partition, times: args.times, threads };
     let found = diff(&args.from, &args.to, options)?;
     found.notes.iter().for_each(|note| eprintln!("note: {}", escape::line(note)));
     if args.json { files::print_json(&found) } else { files::show(&found.to_string()) }?;

@@ -137,7 +137,7 @@ fn print_change(proposal: &Proposal) -> Result<(), Failure> {
     for (what, items) in [("added", &change.added), ("removed", &change.removed), ("changed", &change.changed)] {
         items.iter().try_for_each(|item| tell(&format!("{name}: {what}: {item}")))?;
     }
-    if proposal.is_new() && *change == crate::pin::trust::Change::default() {
+    if proposal.is_new() && *change == crate::pin::trust::AnchorChange::default() {
         tell(&format!("{name}: the same keys and authorities, but other bytes"))?;
     }
     for item in proposal.faults() {

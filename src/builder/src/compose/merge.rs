@@ -40,7 +40,7 @@ use crate::compose::stage::{Content, Entry, FIRSTBOOT, Staged, StagedArtifact};
 use crate::elf::ElfError;
 use crate::escape;
 use crate::fetch::images::Layout;
-use crate::layer::first_boot::Fault;
+use crate::layer::first_boot::PlanFault;
 use crate::layer::{AuditedScript, Layer, LayerFile};
 use crate::manifest::Manifest;
 use place::Target;
@@ -124,14 +124,14 @@ pub enum MergeError {
     #[error("{path}, which {artifact} brings, differs only in case from {found}, which {first} brings")]
     Case { path: String, artifact: String, found: String, first: String },
     #[error("{}", lines(.faults))]
-    FirstBoot { faults: Vec<Fault> },
+    FirstBoot { faults: Vec<PlanFault> },
     #[error("the plan of the first boot cannot be written as JSON")]
     Plan { source: serde_json::Error },
     #[error("a file of the first boot cannot be written into the image")]
     Baked { source: vmbake_firstboot::error::Error },
 }
 
-fn lines(faults: &[Fault]) -> String {
+fn lines(faults: &[PlanFault]) -> String {
     faults.iter().map(|fault| escape::line(fault.to_string())).collect::<Vec<_>>().join("\n")
 }
 

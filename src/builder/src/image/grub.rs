@@ -40,7 +40,7 @@ pub enum BootError {
 
 /// A menu entry of GRUB.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct MenuEntry {
     /// Path of the kernel.
     pub kernel: String,
     /// Arguments of the kernel, with one space between each two.
@@ -97,7 +97,7 @@ impl Menu {
             Ok(config) => config,
             Err(source) => return Err(BootError::File { path: path_of(), file: file(), source }),
         };
-        let Some(Entry { kernel, cmdline, initrd: Some(initrd) }) = first_entry(&String::from_utf8_lossy(&config))
+        let Some(MenuEntry { kernel, cmdline, initrd: Some(initrd) }) = first_entry(&String::from_utf8_lossy(&config))
         else {
             return Err(BootError::NoEntry { path: path_of(), file: file() });
         };
@@ -123,7 +123,7 @@ impl Menu {
 }
 
 /// The first menu entry of a grub.cfg that starts a kernel.
-pub fn first_entry(config: &str) -> Option<Entry> {
+pub fn first_entry(config: &str) -> Option<MenuEntry> {
     let lines = config.lines().map(str::trim).skip_while(|line| !line.starts_with("menuentry")).skip(1);
     let mut entry = None;
     for line in lines {
@@ -131,7 +131,7 @@ pub fn first_entry(config: &str) -> Option<Entry> {
         match words.next() {
             Some("linux" | "linux16" | "linuxefi") => {
                 let kernel = words.next()?.to_owned();
-                entry = Some(Entry { kernel, cmdline: words.collect::<Vec<_>>().join(" "), initrd: None });
+                entry = Some(MenuEntry { kernel, cmdline: words.collect::<Vec<_>>().join(" "), initrd: None });
             }
             Some("initrd" | "initrd16" | "initrdefi") => {
                 if let Some(entry) = &mut entry {
@@ -154,7 +154,7 @@ mod tests {
         let config = "linux /ignored before\nmenuentry 'Debian' --class gnu {\n\tif [ x ]; then\n\tinsmod ext2\n\tfi\n\
             \tlinux\t/boot/vmlinuz-6.12 root=PARTUUID=x ro  quiet\n\tinitrd /boot/initrd.img-6.12\n}\n\
             menuentry 'other' {\n\tlinux /boot/other single\n\tinitrd /boot/other.img\n}\n";
-        let expected = Entry {
+        let expected = MenuEntry {
             kernel: "/boot/vmlinuz-6.12".to_owned(),
             cmdline: "root=PARTUUID=x ro quiet".to_owned(),
             initrd: Some("/boot/initrd.img-6.12".to_owned()),

@@ -9,8 +9,8 @@ mod calls;
 mod check;
 
 pub(super) use alone::check as check_alone;
-pub use check::Fault;
-pub(crate) use check::{Doubt, Image, check};
+pub use check::PlanFault;
+pub(crate) use check::{Diagnostic, Surroundings, check};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,12 +28,12 @@ pub struct Compiled {
     /// The plan.
     pub plan: Plan,
     /// The entries by their pointers (RFC 6901) in the plan: one key, or one key and what is below it.
-    sources: BTreeMap<String, Source>,
+    sources: BTreeMap<String, PlanSource>,
 }
 
 /// Where a value stands: in the `layer.json` of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Source {
+pub struct PlanSource {
     /// Name of the layer.
     pub layer: String,
     /// The value (RFC 6901) in its `layer.json`.
@@ -47,17 +47,17 @@ pub struct Clash {
     /// The layer that comes first.
     pub first: String,
     /// The entry of the layer that comes second.
-    pub second: Source,
+    pub second: PlanSource,
 }
 
-impl Source {
+impl PlanSource {
     /// Whether it is in the layer's part of the plan, and not in another key.
     pub(crate) fn is_of_part(&self) -> bool {
         self.pointer.starts_with(PART)
     }
 }
 
-impl fmt::Display for Source {
+impl fmt::Display for PlanSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "layer {}: {}", self.layer, self.pointer)
     }
@@ -65,12 +65,12 @@ impl fmt::Display for Source {
 
 impl Compiled {
     /// Where the value came from that `pointer` names in the plan.
-    pub fn source(&self, pointer: &str) -> Option<Source> {
+    pub fn source(&self, pointer: &str) -> Option<PlanSource> {
         let ends = pointer.match_indices('/').map(|(at, _)| at).skip(1).chain([pointer.len()]);
         let mut entries = ends.take(2).filter_map(|end| pointer.split_at_checked(end));
         entries.find_map(|(entry, rest)| {
-            let Source { layer, pointer } = self.sources.get(entry)?;
-            Some(Source { layer: layer.clone(), pointer: format!("{pointer}{rest}") })
+            let PlanSource { layer, pointer } = self.sources.get(entry)?;
+            Some(PlanSource { layer: layer.clone(), pointer: format!("{pointer}{rest}") })
         })
     }
 }
@@ -116,7 +116,7 @@ impl Joiner {
                 groups: user.groups.clone(),
                 optional_groups: user.optional_groups.clone(),
             };
-            let source = Source { layer: self.layer.clone(), pointer: child("/users", name) };
+            let source = PlanSource { layer: self.layer.clone(), pointer: child("/users", name) };
             self.compiled.plan.accounts.insert(name.clone(), account);
             self.compiled.sources.insert(child("/accounts", name), source);
         }
@@ -136,7 +136,7 @@ impl Joiner {
 
     fn owned(&mut self, parent: &str, path: &str, pointer: String, owner: &Ownership) {
         let entry = child(parent, path);
-        let source = Source { layer: self.layer.clone(), pointer };
+        let source = PlanSource { layer: self.layer.clone(), pointer };
         if let Some(first) = self.compiled.sources.get(&entry).filter(|first| first.is_of_part()) {
             self.clashes.push(Clash { first: first.layer.clone(), second: source });
             return;
@@ -217,7 +217,7 @@ impl Joiner {
 
     /// Records that the `entry` of the plan is what the layer's part has at `inside`, unless another one has it.
     fn take(&mut self, entry: String, inside: &str) -> bool {
-        let source = Source { layer: self.layer.clone(), pointer: format!("{PART}{inside}") };
+        let source = PlanSource { layer: self.layer.clone(), pointer: format!("{PART}{inside}") };
         if let Some(first) = self.compiled.sources.get(&entry) {
             self.clashes.push(Clash { first: first.layer.clone(), second: source });
             return false;

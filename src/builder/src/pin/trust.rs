@@ -122,7 +122,7 @@ fn root(name: &str, bytes: &[u8]) -> Result<TrustedRoot, TrustError> {
 
 /// What another version of a file would change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
+pub struct AnchorChange {
     /// What only the new one holds.
     pub added: Vec<Item>,
     /// What only the old one holds.
@@ -131,7 +131,7 @@ pub struct Change {
     pub changed: Vec<Item>,
 }
 
-impl Change {
+impl AnchorChange {
     /// Compares two versions.
     pub fn between(old: &[Item], new: &[Item]) -> Self {
         let without = |items: &[Item], others: &[Item]| -> Vec<Item> {

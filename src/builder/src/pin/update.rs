@@ -23,7 +23,7 @@ use crate::progress::{Progress, human_bytes};
 use jiff::Timestamp;
 
 use open::{Entry, Open, path};
-use order::goes_back;
+use order::is_downgrade;
 
 pub use check::{Newer, newer};
 
@@ -167,7 +167,7 @@ fn resolve(
         && open.is_proven(entry, prover).unwrap_or(false)
     {
         let found = resolver.version(place, source)?;
-        if goes_back(source, &pinned, &found) {
+        if is_downgrade(source, &pinned, &found) {
             return Err(EntryError::GoesBack { pinned, found });
         }
     }

@@ -45,7 +45,7 @@ pub enum DiffError {
 
 /// How to compare.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct DiffOptions {
     /// Number of the partition in both images; `None` for the root partition of each.
     pub partition: Option<u32>,
     /// Whether times of modification count.
@@ -55,7 +55,7 @@ pub struct Options {
 }
 
 /// Compares the root file systems of the images `from` and `to`.
-pub fn diff(from: &Path, to: &Path, options: Options) -> Result<Difference, DiffError> {
+pub fn diff(from: &Path, to: &Path, options: DiffOptions) -> Result<Difference, DiffError> {
     let same = identity(from)? == identity(to)?;
     let open = |image: &Path| match open_tree(image, options.partition) {
         Ok(tree) => Ok(Facts::new(image, tree)),

@@ -11,7 +11,7 @@ use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
 mod report;
 
-use super::packages::{self, Package, PackageError};
+use super::packages::{self, InstalledPackage, PackageError};
 use crate::compose::merge;
 use crate::compose::origin::{KeptOrigin, MAX_LEN, PathOrigin, RECORD, Record, RecordError, inside_record};
 use crate::compose::stage::FIRSTBOOT;
@@ -20,7 +20,7 @@ use crate::escape;
 use crate::hint::Hint;
 use crate::image::inspect::{InspectError, open_some};
 use crate::manifest::{ArtifactType, Dependency, Manifest, ManifestError};
-pub use report::{ArtifactReport, BaseReport, Content, Explanation, KeptReport, LayerReport, Link};
+pub use report::{ArtifactReport, BaseReport, ContentOrigin, Explanation, KeptReport, LayerReport, Link};
 
 /// Largest manifest and largest list of accounts that are read from an image, in bytes.
 const MAX_TEXT: u64 = 4 << 20;
@@ -55,7 +55,7 @@ pub enum ExplainError {
     #[error("artifact {name}: in the record of origins, but not in the manifest inside the image")]
     UnknownArtifact { name: String },
     #[error("{path}: has {found}, but artifact {artifact} is {expected}")]
-    Content { path: String, artifact: String, expected: Box<Digest>, found: Box<Digest> },
+    ContentOrigin { path: String, artifact: String, expected: Box<Digest>, found: Box<Digest> },
     #[error("{path}: not in the image: layer {layer} removed it")]
     Removed { path: String, layer: String },
 }
@@ -282,7 +282,7 @@ impl Origins<'_> {
     }
 
     /// The artifact that one of the packages is, which the base had in the pinned version.
-    fn kept(&self, packages: &[Package]) -> Option<KeptReport> {
+    fn kept(&self, packages: &[InstalledPackage]) -> Option<KeptReport> {
         let mut kept = self.record?.kept.iter();
         let is = |kept: &KeptOrigin| {
             packages.iter().any(|found| found.name == kept.package && found.version.as_ref() == Some(&kept.version))
@@ -306,7 +306,7 @@ impl Origins<'_> {
         path: &[u8],
         inode: &Inode,
         artifact: Option<&ArtifactReport>,
-    ) -> Result<Option<Content>, ExplainError> {
+    ) -> Result<Option<ContentOrigin>, ExplainError> {
         let (Kind::File(map), Some(artifact)) = (&inode.kind, artifact) else { return Ok(None) };
         let program = self.pinned(&artifact.name).is_some_and(|pinned| pinned.kind == ArtifactType::Binary);
         if !program && !artifact.own {
@@ -318,9 +318,9 @@ impl Origins<'_> {
         if found != artifact.digest {
             let (expected, found) = (Box::new(artifact.digest), Box::new(found));
             let artifact = artifact.name.clone();
-            return Err(ExplainError::Content { path: shown, artifact, expected, found });
+            return Err(ExplainError::ContentOrigin { path: shown, artifact, expected, found });
         }
-        Ok(Some(Content::Matches))
+        Ok(Some(ContentOrigin::Matches))
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) const WANTS: [Want<'static>; 3] = [
 
 /// An installed package.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Package {
+pub struct InstalledPackage {
     /// Its name.
     pub name: String,
     /// Its architecture, `all` where it fits any.
@@ -51,14 +51,14 @@ pub(crate) fn installed(tree: &Tree) -> Result<BTreeMap<(String, String), String
         let control = Control::parse(stanza).map_err(damaged)?;
         let field = |name| control.get(name).unwrap_or_default().to_owned();
         if field("Status").ends_with(" installed") {
-            found.insert((field("Package"), field("Architecture")), field("Version"));
+            found.insert((field("InstalledPackage"), field("Architecture")), field("Version"));
         }
     }
     Ok(found)
 }
 
 /// The packages that list `path`, which has no symbolic links in it, sorted.
-pub(super) fn owners(tree: &Tree, path: &[u8]) -> Result<Vec<Package>, PackageError> {
+pub(super) fn owners(tree: &Tree, path: &[u8]) -> Result<Vec<InstalledPackage>, PackageError> {
     let Some(info) = tree.find(INFO.as_bytes()).map_err(PackageError::Read)? else { return Ok(Vec::new()) };
     let Kind::Directory(entries) = &tree.inode(info).kind else { return Ok(Vec::new()) };
     let versions = installed(tree)?;
@@ -74,14 +74,14 @@ pub(super) fn owners(tree: &Tree, path: &[u8]) -> Result<Vec<Package>, PackageEr
 }
 
 /// The package whose files below `info` have that stem: its name, with the architecture where several may be installed.
-fn package(versions: &BTreeMap<(String, String), String>, stem: &str) -> Package {
+fn package(versions: &BTreeMap<(String, String), String>, stem: &str) -> InstalledPackage {
     let (name, arch) = stem.split_once(':').map_or((stem, None), |(name, arch)| (name, Some(arch)));
     let known = versions.iter().find(|((found, of), _)| found == name && arch.is_none_or(|arch| arch == of));
     match known {
         Some(((name, arch), version)) => {
-            Package { name: name.clone(), arch: arch.clone(), version: Some(version.clone()) }
+            InstalledPackage { name: name.clone(), arch: arch.clone(), version: Some(version.clone()) }
         }
-        None => Package { name: name.to_owned(), arch: arch.unwrap_or_default().to_owned(), version: None },
+        None => InstalledPackage { name: name.to_owned(), arch: arch.unwrap_or_default().to_owned(), version: None },
     }
 }
 

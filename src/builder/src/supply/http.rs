@@ -15,7 +15,7 @@ use ureq::http::{HeaderMap, Method, Response, StatusCode, Uri, header};
 use ureq::tls::{RootCerts, TlsConfig};
 
 pub use mirror::{InvalidMirror, Mirror, Mirrors};
-pub use pace::{Deadline, Limits};
+pub use pace::{Deadline, Timeouts};
 pub use retry::{ATTEMPTS, pause, retry};
 
 use hops::Hops;
@@ -94,7 +94,7 @@ pub struct Client {
     agent: Agent,
     mirrors: Mirrors,
     github_token: Option<String>,
-    limits: Limits,
+    limits: Timeouts,
 }
 
 /// The start of an answer whose body is still to be read.
@@ -107,7 +107,7 @@ pub struct Answer {
     /// Its headers.
     pub headers: HeaderMap,
     body: ureq::Body,
-    limits: Limits,
+    limits: Timeouts,
     deadline: Deadline,
 }
 
@@ -139,11 +139,11 @@ impl Answer {
 impl Client {
     /// A client that asks `mirrors` in place of the addresses they stand for.
     pub fn new(mirrors: Mirrors) -> Self {
-        Self::with_limits(mirrors, Limits::default())
+        Self::with_limits(mirrors, Timeouts::default())
     }
 
     /// A client that asks other things of servers.
-    pub fn with_limits(mirrors: Mirrors, limits: Limits) -> Self {
+    pub fn with_limits(mirrors: Mirrors, limits: Timeouts) -> Self {
         let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
         let agent = Agent::config_builder()
             .tls_config(tls)
@@ -167,7 +167,7 @@ impl Client {
     }
 
     /// What it asks of servers.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &Timeouts {
         &self.limits
     }
 

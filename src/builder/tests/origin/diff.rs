@@ -6,7 +6,7 @@ use std::path::Path;
 
 use vmbake::compose::origin::RECORD;
 use vmbake::digest::Digest;
-use vmbake::query::diff::{Difference, Options, Share, diff, diff_blocks};
+use vmbake::query::diff::{DiffOptions, Difference, Share, diff, diff_blocks};
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Kind, ROOT, Timestamp, Tree};
 
@@ -59,7 +59,7 @@ fn sample(new: bool) -> Tree {
 }
 
 fn compare(from: &Path, to: &Path, times: bool) -> Difference {
-    diff(from, to, Options { partition: None, times, threads: NonZeroUsize::new(2).unwrap() }).unwrap()
+    diff(from, to, DiffOptions { partition: None, times, threads: NonZeroUsize::new(2).unwrap() }).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use vmbake::compose::origin::{RECORD, Record};
 use vmbake::digest::Digest;
 use vmbake::image::inspect::open_tree;
-use vmbake::query::explain::{Content, explain};
+use vmbake::query::explain::{ContentOrigin, explain};
 
 use super::bakery::{TOOL, baked, can_bake};
 use super::image::{change, content, put, text, vmbake};
@@ -173,7 +173,7 @@ fn changed_images_and_records_are_told() {
         });
         let result = explain(&changed, None, b"/usr/bin/tool", None);
         if expected.is_empty() {
-            assert_eq!(result.unwrap().content, Some(Content::Matches), "another file does not matter");
+            assert_eq!(result.unwrap().content, Some(ContentOrigin::Matches), "another file does not matter");
             let error = explain(&changed, None, path.as_bytes(), None).unwrap_err().to_string();
             assert!(error.contains("but artifact firstboot is sha256:"), "{error}");
         } else {
@@ -201,7 +201,7 @@ fn a_record_beside_the_image_is_used_or_compared() {
     assert!((!unknown.recorded, unknown.layer.is_none(), unknown.base.is_none()) == (true, true, true));
     assert!(unknown.to_string().contains("layer     unknown: there is no record of origins in the image\n"));
     let named = asked(&bare, Some(&beside)).unwrap();
-    assert_eq!((named.layer.unwrap().name, named.content), ("tools".to_owned(), Some(Content::Matches)));
+    assert_eq!((named.layer.unwrap().name, named.content), ("tools".to_owned(), Some(ContentOrigin::Matches)));
 
     let good = fs::read_to_string(&beside).unwrap();
     fs::write(&beside, good.replace("{\"layer\":\"hygiene\"}", "{\"layer\":\"tools\"}")).unwrap();

@@ -10,7 +10,7 @@ use vmbake_firstboot::{detect, files, mutable};
 use super::place::Target;
 use super::{MergeError, accounts, expand, units};
 use crate::compose::stage::FIRSTBOOT;
-use crate::layer::first_boot::{self, Compiled, Doubt, Image};
+use crate::layer::first_boot::{self, Compiled, Diagnostic, Surroundings};
 use crate::layer::{Layer, child};
 use crate::manifest::Content;
 
@@ -113,11 +113,11 @@ impl Merged<'_> {
     }
 }
 
-fn fault(message: String) -> Option<Doubt> {
-    Some(Doubt { warning: false, message })
+fn fault(message: String) -> Option<Diagnostic> {
+    Some(Diagnostic { warning: false, message })
 }
 
-impl Image for Merged<'_> {
+impl Surroundings for Merged<'_> {
     fn text(&self, path: &str) -> Option<String> {
         // The program follows no link.
         self.0.tree.lookup(path.as_bytes())?;
@@ -132,7 +132,7 @@ impl Image for Merged<'_> {
         matches!(accounts::lookup(self.0, "/etc/group", name), Ok(Some(_)))
     }
 
-    fn unit(&self, unit: &str) -> Option<Doubt> {
+    fn unit(&self, unit: &str) -> Option<Diagnostic> {
         match units::has_install(self.0, unit) {
             Ok(true) => None,
             Ok(false) => fault(format!("unit {unit:?} has no [Install] section that would enable it")),
@@ -141,7 +141,7 @@ impl Image for Merged<'_> {
         }
     }
 
-    fn program(&self, path: &str, _of_layer: bool) -> Option<Doubt> {
+    fn program(&self, path: &str, _of_layer: bool) -> Option<Diagnostic> {
         match self.resolved(path) {
             Some((Kind::File(_), mode)) if mode & 0o111 != 0 => None,
             Some((Kind::File(_), mode)) => fault(format!("program {path:?} cannot be run with mode {mode:04o}")),
@@ -150,12 +150,12 @@ impl Image for Merged<'_> {
         }
     }
 
-    fn missing(&self, path: &str) -> Option<Doubt> {
+    fn missing(&self, path: &str) -> Option<Diagnostic> {
         let found = self.resolved(path).is_some();
         (!found).then(|| fault(format!("{path:?} is not in the image; `optional_modes` has what may be missing")))?
     }
 
-    fn way(&self, path: &str, directory: bool) -> Option<Doubt> {
+    fn unreachable(&self, path: &str, directory: bool) -> Option<Diagnostic> {
         let mut dir = vmbake_disk::tree::ROOT;
         let mut names = components(path.as_bytes()).peekable();
         while let Some(name) = names.next() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Doubt, Fault, Image};
+use super::{Diagnostic, PlanFault, Surroundings};
 use crate::layer::check::Found;
 use crate::layer::{Install, Layer, rules};
 
@@ -16,7 +16,7 @@ pub(in crate::layer) fn check(layer: &Layer, all: &BTreeMap<String, &Layer>, acc
         faults(layer, all, accounts).into_iter().partition(|fault| fault.source.layer == *name);
     let mut found: Vec<Found> = own
         .into_iter()
-        .map(|Fault { source, warning, message }| {
+        .map(|PlanFault { source, warning, message }| {
             let key = is_key(&source.pointer);
             Found { pointer: source.pointer, key, warning, message }
         })
@@ -26,7 +26,7 @@ pub(in crate::layer) fn check(layer: &Layer, all: &BTreeMap<String, &Layer>, acc
     }
     // What is wrong in a layer alone is told there; what is left is wrong only when these layers come together.
     let required = layer.schema.requires.iter().filter_map(|name| all.get(name));
-    let known: BTreeSet<Fault> = required.flat_map(|layer| faults(layer, all, accounts)).collect();
+    let known: BTreeSet<PlanFault> = required.flat_map(|layer| faults(layer, all, accounts)).collect();
     found.extend(others.into_iter().filter(|fault| !known.contains(fault)).map(|fault| Found {
         pointer: "/requires".to_owned(),
         key: false,
@@ -43,7 +43,7 @@ fn is_key(pointer: &str) -> bool {
 }
 
 /// What is wrong with the plan of a layer and those that it requires.
-fn faults(layer: &Layer, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Fault> {
+fn faults(layer: &Layer, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<PlanFault> {
     let mut layers = Vec::new();
     visit(&layer.schema.name, all, &mut BTreeSet::new(), &mut layers);
     // Which architecture it is does not matter to what is checked here.
@@ -98,7 +98,7 @@ fn places(install: &Install, path: &str) -> bool {
     }
 }
 
-impl Image for Alone<'_> {
+impl Surroundings for Alone<'_> {
     fn text(&self, path: &str) -> Option<String> {
         let file = self.layers.iter().rev().find_map(|layer| layer.files.get(path))?;
         String::from_utf8(file.content.clone()).ok()
@@ -114,35 +114,35 @@ impl Image for Alone<'_> {
         !self.accounts || rules::is_base_group(name) || self.layers.iter().any(made)
     }
 
-    fn unit(&self, unit: &str) -> Option<Doubt> {
+    fn unit(&self, unit: &str) -> Option<Diagnostic> {
         if let Some(message) = rules::unit(unit) {
-            return Some(Doubt { warning: false, message });
+            return Some(Diagnostic { warning: false, message });
         }
         match UNIT_DIRS.iter().find_map(|dir| self.text(&format!("{dir}/{unit}"))) {
             Some(text) if rules::has_install(text.as_bytes()) => None,
             Some(_) => {
                 let message = format!("unit {unit:?} has no [Install] section that would enable it");
-                Some(Doubt { warning: false, message })
+                Some(Diagnostic { warning: false, message })
             }
             None if self.has_packages() => None,
             None => {
                 let message = format!("unit {unit:?} is neither of this layer nor of those that it requires");
-                Some(Doubt { warning: true, message })
+                Some(Diagnostic { warning: true, message })
             }
         }
     }
 
-    fn program(&self, path: &str, of_layer: bool) -> Option<Doubt> {
+    fn program(&self, path: &str, of_layer: bool) -> Option<Diagnostic> {
         let unknown = of_layer && !self.brings(path) && !self.has_packages();
         let message = format!("program {path:?} is neither of this layer nor of those that it requires");
-        unknown.then_some(Doubt { warning: true, message })
+        unknown.then_some(Diagnostic { warning: true, message })
     }
 
-    fn missing(&self, _path: &str) -> Option<Doubt> {
+    fn missing(&self, _path: &str) -> Option<Diagnostic> {
         None
     }
 
-    fn way(&self, _path: &str, _directory: bool) -> Option<Doubt> {
+    fn unreachable(&self, _path: &str, _directory: bool) -> Option<Diagnostic> {
         None
     }
 }

@@ -1,33 +1,33 @@
 //! What is wrong with a plan among its layers: beside what the program on the machine would find, what only those who know the
-//! image can see. A [`Compiled`] in, [`Fault`]s out, each with the place in a `layer.json` where it is.
+//! image can see. A [`Compiled`] in, [`PlanFault`]s out, each with the place in a `layer.json` where it is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use vmbake_firstboot::plan::{Inputs, Ownership, Plan};
 
 use super::calls::calls;
-use super::{Clash, Compiled, PART, Source};
+use super::{Clash, Compiled, PART, PlanSource};
 use crate::layer::{Install, Layer, child};
 
 /// Something wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fault {
+pub struct PlanFault {
     /// Where it stands.
-    pub source: Source,
+    pub source: PlanSource,
     /// Whether it is only a warning.
     pub warning: bool,
     /// What is wrong.
     pub message: String,
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for PlanFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}: {}", self.source, self.message)
     }
 }
 
 /// What can be known of the image.
-pub(crate) trait Image {
+pub(crate) trait Surroundings {
     /// The text of a file, for templates.
     fn text(&self, path: &str) -> Option<String>;
 
@@ -38,31 +38,36 @@ pub(crate) trait Image {
     fn has_group(&self, name: &str) -> bool;
 
     /// What is wrong with a unit that is to be enabled; a warning where the rest of the image may set it right.
-    fn unit(&self, unit: &str) -> Option<Doubt>;
+    fn unit(&self, unit: &str) -> Option<Diagnostic>;
 
     /// What is wrong with a program that is to run, and that a layer should bring if `of_layer` says so.
-    fn program(&self, path: &str, of_layer: bool) -> Option<Doubt>;
+    fn program(&self, path: &str, of_layer: bool) -> Option<Diagnostic>;
 
     /// What is wrong where something should be.
-    fn missing(&self, path: &str) -> Option<Doubt>;
+    fn missing(&self, path: &str) -> Option<Diagnostic>;
 
     /// What stands in the way of a file that is to be written, or of a directory that is to be made.
-    fn way(&self, path: &str, directory: bool) -> Option<Doubt>;
+    fn unreachable(&self, path: &str, directory: bool) -> Option<Diagnostic>;
 }
 
 /// What seems wrong.
-pub(crate) struct Doubt {
+pub(crate) struct Diagnostic {
     pub(crate) warning: bool,
     pub(crate) message: String,
 }
 
 /// Everything that is wrong with the plan of `layers`, sorted by its place.
-pub(crate) fn check(compiled: &Compiled, clashes: &[Clash], layers: &[&Layer], image: &impl Image) -> Vec<Fault> {
+pub(crate) fn check(
+    compiled: &Compiled,
+    clashes: &[Clash],
+    layers: &[&Layer],
+    image: &impl Surroundings,
+) -> Vec<PlanFault> {
     let last = layers.last().map(|layer| layer.schema.name.clone()).unwrap_or_default();
     let mut found = Faults { compiled, last, faults: BTreeSet::new() };
     for Clash { first, second } in clashes {
         let message = format!("layer {first} has it already");
-        found.faults.insert(Fault { source: second.clone(), warning: false, message });
+        found.faults.insert(PlanFault { source: second.clone(), warning: false, message });
     }
     for finding in vmbake_firstboot::check::check(&compiled.plan, &compiled.plan, &|path| image.text(path)) {
         found.value(finding.pointer, Some(finding.message));
@@ -82,25 +87,25 @@ struct Faults<'a> {
     compiled: &'a Compiled,
     /// The layer that answers for what is no layer's.
     last: String,
-    faults: BTreeSet<Fault>,
+    faults: BTreeSet<PlanFault>,
 }
 
 impl Faults<'_> {
     /// Records that a value of the plan is wrong, if there is a message.
     fn value(&mut self, pointer: String, message: Option<String>) {
-        self.doubt(pointer, message.map(|message| Doubt { warning: false, message }));
+        self.doubt(pointer, message.map(|message| Diagnostic { warning: false, message }));
     }
 
-    fn doubt(&mut self, pointer: String, doubt: Option<Doubt>) {
-        let Some(Doubt { warning, message }) = doubt else { return };
-        let nobody = || Source { layer: self.last.clone(), pointer: PART.to_owned() };
+    fn doubt(&mut self, pointer: String, doubt: Option<Diagnostic>) {
+        let Some(Diagnostic { warning, message }) = doubt else { return };
+        let nobody = || PlanSource { layer: self.last.clone(), pointer: PART.to_owned() };
         let source = self.compiled.source(&pointer).unwrap_or_else(nobody);
-        self.faults.insert(Fault { source, warning, message });
+        self.faults.insert(PlanFault { source, warning, message });
     }
 }
 
 /// Owners and groups exist, or are made on the machine.
-fn accounts(found: &mut Faults<'_>, plan: &Plan, image: &impl Image) {
+fn accounts(found: &mut Faults<'_>, plan: &Plan, image: &impl Surroundings) {
     let user = |name: &str| {
         let known = plan.users.get(name).is_some() || image.has_user(name);
         (!known).then(|| format!("user {name:?} is made neither by a layer nor by Debian"))
@@ -132,7 +137,7 @@ fn accounts(found: &mut Faults<'_>, plan: &Plan, image: &impl Image) {
 }
 
 /// Programs are there and units call them; units call no others.
-fn programs(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer], image: &impl Image) {
+fn programs(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer], image: &impl Surroundings) {
     let calls: Vec<_> = layers.iter().flat_map(|layer| calls(layer).map(|call| (&layer.schema.name, call))).collect();
     for (name, exec) in &plan.exec {
         let pointer = child("/exec", name);
@@ -152,18 +157,18 @@ fn programs(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer], image: &impl
             "files{}:{}: calls `firstboot exec {}`, which no `exec` of a layer says",
             call.file, call.line, call.name
         );
-        let source = Source { layer: (*layer).clone(), pointer: format!("{PART}/exec") };
-        found.faults.insert(Fault { source, warning: false, message });
+        let source = PlanSource { layer: (*layer).clone(), pointer: format!("{PART}/exec") };
+        found.faults.insert(PlanFault { source, warning: false, message });
     }
 }
 
 /// What is written has its place, and what is changed is there.
-fn places(found: &mut Faults<'_>, plan: &Plan, image: &impl Image) {
+fn places(found: &mut Faults<'_>, plan: &Plan, image: &impl Surroundings) {
     let of_part = |found: &Faults<'_>, pointer: &str| found.compiled.source(pointer).is_some_and(|s| s.is_of_part());
     for path in plan.directories.keys() {
         let pointer = child("/directories", path);
         if of_part(found, &pointer) {
-            found.doubt(pointer, image.way(path, true));
+            found.doubt(pointer, image.unreachable(path, true));
         }
     }
     for path in plan.modes.keys() {
@@ -173,13 +178,13 @@ fn places(found: &mut Faults<'_>, plan: &Plan, image: &impl Image) {
         }
     }
     for (index, rule) in plan.files.iter().enumerate().filter(|(_, rule)| is_literal(&rule.path)) {
-        found.doubt(format!("/files/{index}/path"), image.way(&rule.path, false));
+        found.doubt(format!("/files/{index}/path"), image.unreachable(&rule.path, false));
     }
     for (index, block) in plan.blocks.iter().enumerate() {
-        found.doubt(format!("/blocks/{index}/path"), image.way(&block.path, false));
+        found.doubt(format!("/blocks/{index}/path"), image.unreachable(&block.path, false));
     }
     for (key, path) in plan.inputs.iter().flat_map(inputs) {
-        found.doubt(format!("/inputs/{key}"), image.way(path, false));
+        found.doubt(format!("/inputs/{key}"), image.unreachable(path, false));
     }
 }
 

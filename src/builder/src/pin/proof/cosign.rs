@@ -19,7 +19,7 @@ use sigstore_verify::types::{
     VerificationMaterialContent,
 };
 
-use super::sigstore::rekor::{Entry, RekorError};
+use super::sigstore::rekor::{LoggedEntry, RekorError};
 use super::sigstore::{self, Proven, Root, Signer, SigstoreError, certificate, unlogged};
 use crate::digest::Digest;
 
@@ -82,8 +82,8 @@ impl Detached {
 
     /// The entry of this signature and certificate among those of an answer of the log. Others may have logged anything
     /// under the digest of the artifact, so an answer without such an entry is no error.
-    pub fn find(&self, answer: &[u8]) -> Result<Option<Entry>, RekorError> {
-        Ok(Entry::parse(answer)?.into_iter().find(|entry| entry.is_of(&self.signature, &self.certificate)))
+    pub fn find(&self, answer: &[u8]) -> Result<Option<LoggedEntry>, RekorError> {
+        Ok(LoggedEntry::parse(answer)?.into_iter().find(|entry| entry.is_of(&self.signature, &self.certificate)))
     }
 
     /// Proves an artifact, known by its SHA-256, with the answer of the log for this signature, if there is one.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::{Anchor, Change, Content, Item, TrustError};
+use super::{Anchor, AnchorChange, Content, Item, TrustError};
 use crate::atomic_file::{PublishError, write_file};
 
 /// Why a newer version cannot be shown or taken.
@@ -24,7 +24,7 @@ pub enum ProposalError<E: std::error::Error + 'static> {
 pub struct Proposal {
     path: PathBuf,
     anchor: Anchor,
-    change: Change,
+    change: AnchorChange,
     faults: Vec<Item>,
     is_new: bool,
 }
@@ -56,7 +56,7 @@ impl Proposal {
             Some(old) => old.bytes != anchor.bytes,
             None => true,
         };
-        let change = Change::between(&before, &items);
+        let change = AnchorChange::between(&before, &items);
         let faults = items.into_iter().filter(|item| item.fault.is_some()).collect();
         Ok(Self { path, anchor, change, faults, is_new })
     }
@@ -72,7 +72,7 @@ impl Proposal {
     }
 
     /// What it would change.
-    pub fn change(&self) -> &Change {
+    pub fn change(&self) -> &AnchorChange {
         &self.change
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::open::{Entry, Open};
-use super::order::goes_back;
+use super::order::is_downgrade;
 use super::{Job, Request, UpdateError};
 use crate::parallel::for_each;
 use crate::pin::resolve::{ResolveError, Resolver};
@@ -54,7 +54,7 @@ fn newest(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<
     };
     let pinned = open.pinned(entry);
     if let (Some(source), Some(pinned)) = (entry.version(open), &pinned)
-        && goes_back(source, pinned, &newest)
+        && is_downgrade(source, pinned, &newest)
     {
         return Ok(None);
     }

@@ -9,7 +9,7 @@ use crate::pin::sources::VersionSource;
 /// A version that the sources themselves state may be any. Versions are ordered as Debian does (deb-version(7)), and what
 /// stands behind a hyphen of an upstream's own version makes it an earlier one, as in `2.0.0-rc.1` (Semantic Versioning 2.0.0).
 /// Two texts that cannot be compared are taken as they come.
-pub(super) fn goes_back(source: &VersionSource, pinned: &str, found: &str) -> bool {
+pub(super) fn is_downgrade(source: &VersionSource, pinned: &str, found: &str) -> bool {
     let read = |text: &str| match source {
         VersionSource::Pinned(_) | VersionSource::SameAs(_) => None,
         VersionSource::Apt { .. } => text.parse().ok(),
@@ -40,7 +40,7 @@ mod tests {
             (&apt, "1:4.17.4-2", "4.18-1", true),
             (&VersionSource::Pinned("1".to_owned()), "2", "1", false),
         ] {
-            assert_eq!(goes_back(source, pinned, found), back, "{pinned} {found}");
+            assert_eq!(is_downgrade(source, pinned, found), back, "{pinned} {found}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::packages::Package;
+use super::packages::InstalledPackage;
 use crate::digest::Digest;
 use crate::escape;
 use crate::manifest::Proof;
@@ -46,12 +46,12 @@ pub struct Explanation {
     /// The artifact that it came from.
     pub artifact: Option<ArtifactReport>,
     /// How its content compares with the artifact, where it is one.
-    pub content: Option<Content>,
+    pub content: Option<ContentOrigin>,
     /// The artifact of the manifest that the base had already, where the path is of that package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept: Option<KeptReport>,
     /// The packages that own it.
-    pub packages: Vec<Package>,
+    pub packages: Vec<InstalledPackage>,
 }
 
 /// A symbolic link on the way, with its own origin.
@@ -122,7 +122,7 @@ pub struct KeptReport {
 /// How the content of a file compares with its artifact. Another content is an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Content {
+pub enum ContentOrigin {
     /// It has the pinned digest.
     Matches,
 }
@@ -155,7 +155,7 @@ impl fmt::Display for Explanation {
             let [name, layer, version] = [name, layer, version].map(escape::line);
             writeln!(f, "kept      artifact {name} {version}: the base had it, layer {layer} brought nothing")?;
         }
-        if let Some(Content::Matches) = self.content {
+        if let Some(ContentOrigin::Matches) = self.content {
             writeln!(f, "content   matches the pinned digest")?;
         }
         write_packages(f, &self.packages)
@@ -208,7 +208,7 @@ fn write_proof(f: &mut fmt::Formatter<'_>, proof: Option<&Proof>) -> fmt::Result
     }
 }
 
-fn write_packages(f: &mut fmt::Formatter<'_>, packages: &[Package]) -> fmt::Result {
+fn write_packages(f: &mut fmt::Formatter<'_>, packages: &[InstalledPackage]) -> fmt::Result {
     for package in packages.iter().take(MAX_NAMES) {
         let version = package.version.as_deref().unwrap_or("of unknown version");
         writeln!(

@@ -10,7 +10,7 @@ use super::HttpError;
 
 /// What is asked of servers.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct Timeouts {
     /// A server that is silent for this long is gone.
     pub silence: Duration,
     /// Waiting for a body is judged each time that it has taken this long.
@@ -23,7 +23,7 @@ pub struct Limits {
     pub artifact: Duration,
 }
 
-impl Default for Limits {
+impl Default for Timeouts {
     /// Half a minute outlasts what load balancers and proxies wait for their own servers. The rate is that of a line on which the
     /// artifacts of a kind, 650 MB, would take two days; they fit into six hours at 30 KB a second, and the largest document, 16 MiB,
     /// into half an hour at 9 KB.
@@ -72,7 +72,7 @@ enum GivenUp {
 /// A body that is judged while it is read.
 pub(super) struct Paced<R> {
     inner: R,
-    limits: Limits,
+    limits: Timeouts,
     deadline: Deadline,
     /// Bytes that came in this window, and how long they were waited for.
     bytes: u64,
@@ -80,7 +80,7 @@ pub(super) struct Paced<R> {
 }
 
 impl<R> Paced<R> {
-    pub(super) fn new(inner: R, limits: Limits, deadline: Deadline) -> Self {
+    pub(super) fn new(inner: R, limits: Timeouts, deadline: Deadline) -> Self {
         Self { inner, limits, deadline, bytes: 0, waited: Duration::ZERO }
     }
 

@@ -1,7 +1,7 @@
 //! Answers of a Rekor v1 log, which a bundle is made of for signatures that were published without one.
 //!
 //! Formats: `openapi.yaml` of sigstore/rekor. `POST /api/v1/index/retrieve` with `{"hash": "sha256:<hex>"}` answers with
-//! identifiers ([`uuids`]); `GET /api/v1/log/entries/<uuid>` answers with an entry ([`Entry::parse`]). Anybody may log
+//! identifiers ([`uuids`]); `GET /api/v1/log/entries/<uuid>` answers with an entry ([`LoggedEntry::parse`]). Anybody may log
 //! anything under the digest of any file, so the entry that counts is the one of the signature and the certificate at
 //! hand ([`Detached::find`]). Nothing here is proven yet: that takes [`super::verify`].
 //!
@@ -62,9 +62,9 @@ pub fn lasting(answer: &[u8]) -> Result<Vec<u8>, RekorError> {
 
 /// An entry of the log, as it was answered.
 #[derive(Clone, Debug)]
-pub struct Entry(LogEntry);
+pub struct LoggedEntry(LogEntry);
 
-impl Entry {
+impl LoggedEntry {
     /// Reads the entries of an answer: `{<uuid>: <entry>, …}`, or an entry alone.
     pub fn parse(answer: &[u8]) -> Result<Vec<Self>, RekorError> {
         let value = json::parse(answer).map_err(RekorError::new)?;
