@@ -1,22 +1,25 @@
-//! Writes a disk in one pass to one or several formats: what enters is a [`Disk`] and empty files, what leaves are
-//! complete, synced image files and their digests.
+//! Writes a disk in one pass to a [`Sink`]: what enters is a [`Disk`], what leaves are complete, synced image files of one or
+//! several formats and their digests, or whatever else a sink makes of it.
 //!
 //! The disk is cut into chunks. Worker threads read each chunk that holds data once, hash the blocks of a raw file and compress
-//! the clusters of qcow2; the calling thread takes the chunks in the order of the disk and writes them. So the bytes of a
+//! the clusters of qcow2; the calling thread hands the chunks to the sink in the order of the disk. So the bytes of a
 //! file do not depend on the number of threads. At most [`MAX_IN_FLIGHT`] chunks are in memory, and those that are compressed first.
 //!
 //! What is known of [`Earlier`] files saves work and changes no byte: clusters whose bytes have a known name are taken
 //! over as they were compressed, and a file whose digest is known is not hashed. Where nothing but qcow2 is written and little of it is
 //! new, that is compressed first: then the place of everything is known before a byte is written, and the file is hashed while it is.
 
-mod ahead;
-mod chunk;
-mod clusters;
-mod file;
+mod sink;
 mod pipeline;
-mod qcow2;
+mod chunk;
+mod block;
+mod clusters;
+mod ahead;
+mod files;
+mod file;
 mod raw;
 mod verity;
+mod qcow2;
 
 use std::fs::File;
 use std::io;
@@ -25,11 +28,13 @@ use std::num::NonZeroUsize;
 use crate::disk::Disk;
 use crate::image::Format;
 use ahead::Ahead;
+pub use block::{BLOCK_LEN, Block};
+pub use chunk::Chunk;
+use chunk::Job;
 pub use clusters::{ClusterName, ClusterSum, Clusters, Place};
 pub use file::PIECE;
-use qcow2::{Plan, Qcow2Writer};
-use raw::RawWriter;
-use verity::Hasher;
+use files::Files;
+pub use sink::{HashBlock, Needs, Sink};
 
 /// A file to write.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +130,7 @@ pub fn write(
     threads: NonZeroUsize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Written>, WriteError> {
-    write_again(disk, outputs, &Earlier::default(), threads, progress)
+    write_to(disk, Files::begin(disk, outputs, |_| None, None)?, threads, progress)
 }
 
 /// Writes the same bytes as [`write`] with less work, as far as something is known of them from `earlier` disks.
@@ -140,77 +145,44 @@ pub fn write_again(
     // The length of a raw file is known, that of a qcow2 one only at its end.
     let fits = |known: &KnownFile| known.format != Format::Raw || known.file_len == disk.len();
     let known = |format| earlier.same.iter().find(|known| known.format == format && fits(known)).copied();
-    let raw = outputs.iter().any(|output| output.format == Format::Raw);
-    let job = chunk::Job {
-        disk,
-        raw,
-        hasher: (raw && known(Format::Raw).is_none()).then(|| Hasher::new(disk.len())),
-        compress: outputs.iter().any(|output| output.format == Format::Qcow2),
-        earlier: earlier.qcow2,
-    };
     // Where all is read anyway, it is not read twice.
-    let looks = !raw && !earlier.qcow2.is_empty() && known(Format::Qcow2).is_none();
-    let mut ahead = if looks { Ahead::look(&job, threads)? } else { Ahead::default() };
-    let mut plan = ahead.plan.take();
-    let sinks = outputs.iter().map(|output| Sink::new(disk, *output, known(output.format), plan.take()));
-    let mut sinks = sinks.collect::<Result<Vec<_>, _>>()?;
+    let only_qcow2 = outputs.iter().all(|output| output.format == Format::Qcow2);
+    let looks = only_qcow2 && !earlier.qcow2.is_empty() && known(Format::Qcow2).is_none();
+    let job = |needs| Job { disk, needs, earlier: earlier.qcow2 };
+    let mut ahead = if looks { Ahead::look(&job(Needs::clusters()), threads)? } else { Ahead::default() };
+    let files = Files::begin(disk, outputs, known, ahead.plan.take())?;
+    run(&job(files.needs()), ahead, files, threads, progress)
+}
+
+/// Writes `disk` to a sink; `progress` is told how many more bytes of the disk are done.
+pub fn write_to<S: Sink>(
+    disk: &Disk,
+    sink: S,
+    threads: NonZeroUsize,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<S::Written, S::Error> {
+    check_sources(disk)?;
+    let job = Job { disk, needs: sink.needs(), earlier: &[] };
+    run(&job, Ahead::default(), sink, threads, progress)
+}
+
+fn run<S: Sink>(
+    job: &Job<'_>,
+    ahead: Ahead,
+    mut sink: S,
+    threads: NonZeroUsize,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<S::Written, S::Error> {
     let mut done = 0;
-    ahead.run(&job, threads, |chunk| {
-        for sink in &mut sinks {
-            match sink {
-                Sink::Raw(raw) => raw.append(chunk)?,
-                Sink::Qcow2(qcow2) => qcow2.append(chunk)?,
-            }
-        }
+    ahead.run(job, threads, |chunk| {
+        sink.append(chunk)?;
         progress(chunk.end() - done);
         done = chunk.end();
-        Ok(())
+        Ok::<_, S::Error>(())
     })?;
-    let written = finish(sinks)?;
-    progress(disk.len() - done);
+    let written = sink.finish()?;
+    progress(job.disk.len() - done);
     Ok(written)
-}
-
-enum Sink<'a> {
-    Raw(RawWriter<'a>),
-    Qcow2(Box<Qcow2Writer<'a>>),
-}
-
-impl<'a> Sink<'a> {
-    fn new(
-        disk: &Disk,
-        Output { format, file }: Output<'a>,
-        known: Option<KnownFile>,
-        plan: Option<Plan>,
-    ) -> Result<Self, WriteError> {
-        let found = file.metadata().map_err(|source| output_error(format, "examine", 0, source))?.len();
-        if found != 0 {
-            return Err(WriteError::NotEmpty { format, len: found });
-        }
-        Ok(match format {
-            Format::Raw => Self::Raw(RawWriter::new(file, disk.len(), known)?),
-            Format::Qcow2 => Self::Qcow2(Box::new(Qcow2Writer::new(file, disk.len(), known, plan)?)),
-        })
-    }
-
-    fn finish(self) -> Result<Written, WriteError> {
-        match self {
-            Self::Raw(raw) => raw.finish(),
-            Self::Qcow2(qcow2) => qcow2.finish(),
-        }
-    }
-}
-
-/// Finishes all files at the same time: each of them is hashed and synced for some seconds.
-fn finish(sinks: Vec<Sink<'_>>) -> Result<Vec<Written>, WriteError> {
-    std::thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for sink in sinks {
-            let thread = std::thread::Builder::new().spawn_scoped(scope, || sink.finish());
-            threads.push(thread.map_err(|source| WriteError::Thread { source })?);
-        }
-        threads.into_iter().map(|thread| thread.join().map_err(|_| WriteError::ThreadLost)?).collect()
-    })
 }
 
 /// Runs `beside` in a thread of its own while `work` is done.

@@ -1,6 +1,7 @@
 //! Disks that we write, judged by QEMU, sha256sum, fsverity and our own reader.
 
 mod again;
+mod sink;
 
 use std::fs::File;
 use std::io;
@@ -50,8 +51,10 @@ fn write_both(dir: &Path, disk: &Disk, threads: usize) -> Files {
     let progress = |bytes| {
         done.fetch_add(bytes, Ordering::Relaxed);
     };
-    let written = write(disk, &outputs, NonZeroUsize::new(threads).unwrap(), &progress).unwrap();
+    let threads = NonZeroUsize::new(threads).unwrap();
+    let written = write(disk, &outputs, threads, &progress).unwrap();
     assert_eq!(done.into_inner(), disk.len(), "progress");
+    sink::assert_stored(disk, &raw, threads);
     for (written, path) in written.iter().zip([&raw, &qcow2]) {
         assert_eq!(written.file_len, path.metadata().unwrap().len());
         match written.digest {

@@ -29,7 +29,7 @@ impl Ahead {
         pipeline::run(job, threads, pipeline::starts(job.disk), look, |chunk, stored| {
             new += if stored.is_none() { chunk.len() } else { 0 };
             found.push((chunk.at(), stored));
-            Ok(())
+            Ok::<_, WriteError>(())
         })?;
         if new > MAX_NEW {
             return Ok(Self::default());
@@ -39,7 +39,7 @@ impl Ahead {
         pipeline::run(job, threads, starts, Worker::process, |chunk, ()| {
             chunk.shrink();
             chunks.insert(chunk.at(), std::mem::take(chunk));
-            Ok(())
+            Ok::<_, WriteError>(())
         })?;
         let (mut plan, mut known) = (Plan::new(job.disk.len())?, Chunk::default());
         for (start, stored) in found {
@@ -51,12 +51,12 @@ impl Ahead {
     }
 
     /// Has the chunks that are not finished yet processed, and passes all to `consume`, in the order of the disk.
-    pub fn run(
+    pub fn run<E: From<WriteError>>(
         mut self,
         job: &Job<'_>,
         threads: NonZeroUsize,
-        mut consume: impl FnMut(&Chunk) -> Result<(), WriteError>,
-    ) -> Result<(), WriteError> {
+        mut consume: impl FnMut(&Chunk) -> Result<(), E>,
+    ) -> Result<(), E> {
         let finished: BTreeSet<u64> = self.chunks.keys().copied().collect();
         let others =
             pipeline::starts(job.disk).filter(|start| !start.as_ref().is_ok_and(|start| finished.contains(start)));

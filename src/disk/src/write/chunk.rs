@@ -7,35 +7,24 @@ use std::os::unix::fs::FileExt;
 
 use zstd::bulk::Compressor;
 
+use super::block::{BLOCK_LEN, Block, PAGE, is_zero};
 use super::clusters::{ClusterName, ClusterSum, Place};
 use super::qcow2::{CLUSTER, MAX_COMPRESSED};
-use super::verity::{BLOCK, GROUP, Hash, Hasher};
+use super::sink::Needs;
 use super::{EarlierFile, WriteError};
 use crate::disk::Disk;
 use crate::source::ReadAt;
 
-/// Bytes of a chunk: whole clusters and groups of hashed blocks, enough work to outweigh handing it over.
+/// Bytes of a chunk: whole clusters and blocks, enough work to outweigh handing it over.
 pub const CHUNK: u64 = 1 << 20;
 
 /// Level 3 compresses 100 to 400 MB/s on a core; higher ones cost several times that for a few percent.
 const LEVEL: i32 = 3;
 
-static ZEROS: [u8; CLUSTER] = [0; CLUSTER];
-
-/// Whether all bytes are zero.
-pub fn is_zero(bytes: &[u8]) -> bool {
-    bytes.chunks(ZEROS.len()).all(|part| part == &ZEROS[..part.len()])
-}
-
 /// What a worker makes of each chunk.
 pub struct Job<'a> {
     pub disk: &'a Disk,
-    /// Whether all of it is read, and its holes are looked for: for raw files.
-    pub raw: bool,
-    /// Hashes the blocks of raw files, unless their digests are known.
-    pub hasher: Option<Hasher>,
-    /// Whether clusters are compressed.
-    pub compress: bool,
+    pub needs: Needs,
     /// Where clusters are taken from that were compressed before.
     pub earlier: &'a [EarlierFile<'a>],
 }
@@ -43,7 +32,7 @@ pub struct Job<'a> {
 impl Job<'_> {
     /// Whether every byte is needed, whatever the earlier file has.
     fn all_is_read(&self) -> bool {
-        self.raw || !self.compress
+        self.needs.blocks || !self.needs.clusters
     }
 }
 
@@ -75,26 +64,34 @@ pub struct Cluster {
     pub sum: ClusterSum,
 }
 
-/// A range of the disk in memory.
+/// A range of the disk in memory, with what its sink [needs](super::Sink::needs) of it.
 #[derive(Default)]
 pub struct Chunk {
     at: u64,
     len: usize,
     /// Its bytes. Where only clusters are wanted, those of the clusters that are not plain may be anything.
-    pub data: Vec<u8>,
+    pub(super) data: Vec<u8>,
     /// One for each cluster, when clusters are compressed.
-    pub clusters: Vec<Cluster>,
+    pub(super) clusters: Vec<Cluster>,
     /// Compressed clusters one after the other; behind them is room for the next.
-    pub packed: Vec<u8>,
-    /// For each of its blocks, for raw files, whether it is all zeros.
+    pub(super) packed: Vec<u8>,
+    /// For each of its pages, when blocks are wanted, whether it is all zeros.
     zeros: Vec<bool>,
-    /// Hashes of its groups of blocks, when these are hashed.
-    pub groups: Vec<Hash>,
+    /// Hashes of the blocks that are not all zeros, when these are hashed.
+    hashes: Vec<[u8; 32]>,
 }
 
 impl Chunk {
+    /// The blocks in it that are not all zeros, in order.
+    pub fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
+        let all = self.data.chunks(BLOCK_LEN).zip(self.zeros.chunks(BLOCK_LEN / PAGE));
+        let data = (self.at / BLOCK_LEN as u64..).zip(all).filter(|(_, (_, zeros))| zeros.contains(&false));
+        let hashes = self.hashes.iter().copied().map(Some).chain(iter::repeat(None));
+        data.zip(hashes).map(|((number, (bytes, zeros)), hash)| Block { number, bytes, hash, zeros })
+    }
+
     /// Makes it the chunk at `at` of a disk of `disk_len` bytes.
-    pub fn set_range(&mut self, at: u64, disk_len: u64) {
+    pub(super) fn set_range(&mut self, at: u64, disk_len: u64) {
         self.at = at;
         // At most CHUNK, which fits.
         self.len = usize::try_from((disk_len - at).min(CHUNK)).unwrap_or_default();
@@ -102,7 +99,7 @@ impl Chunk {
     }
 
     /// Makes its clusters such of which so many bytes are stored, for the places that they take.
-    pub fn set_stored(&mut self, lens: &[u32]) {
+    pub(super) fn set_stored(&mut self, lens: &[u32]) {
         let mut packed = 0;
         self.clusters.clear();
         for len in lens {
@@ -113,7 +110,7 @@ impl Chunk {
     }
 
     /// Gives up the memory that its clusters do not need.
-    pub fn shrink(&mut self) {
+    pub(super) fn shrink(&mut self) {
         let packed = self.clusters.iter().filter_map(|cluster| cluster.stored.packed_end()).max();
         self.packed.truncate(packed.unwrap_or(0));
         self.packed.shrink_to_fit();
@@ -123,32 +120,18 @@ impl Chunk {
     }
 
     /// Position on the disk.
-    pub fn at(&self) -> u64 {
+    pub(super) fn at(&self) -> u64 {
         self.at
     }
 
     /// Bytes of the disk.
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.len
     }
 
     /// End (exclusive) on the disk.
-    pub fn end(&self) -> u64 {
+    pub(super) fn end(&self) -> u64 {
         self.at + self.len as u64
-    }
-
-    /// The runs of blocks that are not all zeros, with their positions on the disk: what a raw file has no hole for.
-    pub fn data_runs(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        let mut runs = self.zeros.chunk_by(|a, b| a == b);
-        let mut rest = &self.data[..];
-        let all = iter::from_fn(move || {
-            let run = runs.next()?;
-            let at = self.end() - rest.len() as u64;
-            let (data, behind) = rest.split_at(rest.len().min(run.len() * BLOCK));
-            rest = behind;
-            Some((run.first() == Some(&false), at, data))
-        });
-        all.filter_map(|(is_data, at, data)| is_data.then_some((at, data)))
     }
 }
 
@@ -171,10 +154,10 @@ impl<'a> Worker<'a> {
         if self.job.all_is_read() {
             self.read(chunk, 0..chunk.data.len())?;
         }
-        if self.job.raw {
+        if self.job.needs.blocks {
             self.blocks(chunk);
         }
-        if self.job.compress { self.clusters(chunk, self.all_known(chunk)) } else { Ok(()) }
+        if self.job.needs.clusters { self.clusters(chunk, self.all_known(chunk)) } else { Ok(()) }
     }
 
     fn read(&self, chunk: &mut Chunk, range: Range<usize>) -> Result<(), WriteError> {
@@ -183,15 +166,13 @@ impl<'a> Worker<'a> {
         read.map_err(|source| WriteError::Read { offset, source })
     }
 
-    /// Finds the blocks of zeros and hashes the others.
+    /// Finds the pages of zeros and hashes the blocks that have others.
     fn blocks(&self, chunk: &mut Chunk) {
         chunk.zeros.clear();
-        // Granularity of holes, too, as file systems have blocks of this size.
-        chunk.zeros.extend(chunk.data.chunks(BLOCK).map(is_zero));
-        if let Some(hasher) = &self.job.hasher {
-            let groups = chunk.data.chunks(GROUP).zip(chunk.zeros.chunks(GROUP / BLOCK));
-            chunk.groups.clear();
-            chunk.groups.extend(groups.map(|(data, zeros)| hasher.group(data, zeros)));
+        chunk.zeros.extend(chunk.data.chunks(PAGE).map(is_zero));
+        chunk.hashes.clear();
+        if let Some(hash) = &self.job.needs.hash {
+            chunk.hashes = chunk.blocks().map(|block| hash(&block)).collect();
         }
     }
 

@@ -20,13 +20,13 @@ struct Order<T> {
 /// Has `work` done on the chunks of the disk that begin at `starts`, and passes each with its result to `consume`, in that order.
 ///
 /// The first error, in that order, ends all: with the orders gone the workers return.
-pub fn run<'a, T: Send>(
+pub fn run<'a, T: Send, E: From<WriteError>>(
     job: &'a Job<'a>,
     threads: NonZeroUsize,
     starts: impl Iterator<Item = Result<u64, WriteError>>,
     work: impl Fn(&mut Worker<'a>, &mut Chunk) -> Result<T, WriteError> + Sync,
-    mut consume: impl FnMut(&mut Chunk, T) -> Result<(), WriteError>,
-) -> Result<(), WriteError> {
+    mut consume: impl FnMut(&mut Chunk, T) -> Result<(), E>,
+) -> Result<(), E> {
     let (orders, inbox) = channel();
     let inbox = Mutex::new(inbox);
     std::thread::scope(|scope| {

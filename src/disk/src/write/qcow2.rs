@@ -16,6 +16,7 @@ use std::fs::File;
 
 use super::chunk::Chunk;
 use super::file::OutputFile;
+use super::sink::{Needs, Sink};
 use super::{FileDigest, KnownFile, WriteError, Written, at_once};
 use crate::image::Format;
 use following::Following;
@@ -54,9 +55,18 @@ impl<'a> Qcow2Writer<'a> {
         let output = OutputFile::new(Format::Qcow2, file, len)?;
         Ok(Self { file, output, tables, known, following })
     }
+}
+
+impl Sink for Qcow2Writer<'_> {
+    type Written = Written;
+    type Error = WriteError;
+
+    fn needs(&self) -> Needs {
+        Needs::clusters()
+    }
 
     /// Appends the clusters of the next chunk of the disk.
-    pub fn append(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
+    fn append(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
         let pieces = self.tables.place(chunk);
         for Piece { at, bytes } in &pieces {
             let bytes = match bytes {
@@ -73,7 +83,7 @@ impl<'a> Qcow2Writer<'a> {
     }
 
     /// Writes the tables and the header, syncs, and hashes the file as far as its digest is not known.
-    pub fn finish(self) -> Result<Written, WriteError> {
+    fn finish(self) -> Result<Written, WriteError> {
         let Self { file, output, tables, known, following } = self;
         let mut end = tables.finish();
         for Piece { at, bytes } in &end.tables {

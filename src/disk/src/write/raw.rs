@@ -8,7 +8,8 @@ use std::fs::File;
 
 use super::chunk::Chunk;
 use super::file::OutputFile;
-use super::verity::Tree;
+use super::sink::{Needs, Sink};
+use super::verity::{Hasher, Tree};
 use super::{Clusters, FileDigest, KnownFile, WriteError, Written};
 use crate::image::Format;
 
@@ -30,17 +31,36 @@ impl<'a> RawWriter<'a> {
         let digest = known.map_or_else(|| Digest::Tree(Tree::new(len)), |known| Digest::Known(known.digest));
         Ok(Self { output, len, digest })
     }
+}
+
+impl Sink for RawWriter<'_> {
+    type Written = Written;
+    type Error = WriteError;
+
+    /// The blocks, with their hashes unless the digest is known.
+    fn needs(&self) -> Needs {
+        match self.digest {
+            Digest::Known(_) => Needs::blocks(None),
+            Digest::Tree(_) => {
+                let hasher = Hasher::new(self.len);
+                Needs::blocks(Some(Box::new(move |block| hasher.group(block.bytes, block.zeros))))
+            }
+        }
+    }
 
     /// Writes what is not a hole of `chunk`, and takes its hashes.
-    pub fn append(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
-        if let Digest::Tree(tree) = &mut self.digest {
-            tree.append(chunk.at(), &chunk.groups);
+    fn append(&mut self, chunk: &Chunk) -> Result<(), WriteError> {
+        for block in chunk.blocks() {
+            if let (Digest::Tree(tree), Some(hash)) = (&mut self.digest, block.hash) {
+                tree.append(block.at(), hash);
+            }
+            block.data_runs().try_for_each(|(at, data)| self.output.write(data, at))?;
         }
-        chunk.data_runs().try_for_each(|(at, data)| self.output.write(data, at))
+        Ok(())
     }
 
     /// Syncs.
-    pub fn finish(self) -> Result<Written, WriteError> {
+    fn finish(self) -> Result<Written, WriteError> {
         self.output.finish()?;
         let digest = match self.digest {
             Digest::Known(digest) => digest,

@@ -40,9 +40,6 @@ impl Hasher {
 
     /// Hash of a group: its bytes and, for each of its blocks, whether that is all zeros. The last group of a file may be short.
     pub fn group(&self, data: &[u8], is_zero: &[bool]) -> Hash {
-        if is_zero.len() == FANOUT && !is_zero.contains(&false) {
-            return self.zero_group;
-        }
         let blocks = data.chunks(BLOCK).zip(is_zero);
         self.hashes(&blocks.map(|(block, zero)| if *zero { self.zero_block } else { hash(block) }).collect::<Vec<_>>())
     }
@@ -77,10 +74,10 @@ impl Tree {
         Self { hasher: Hasher::new(len), len, groups: Vec::new() }
     }
 
-    /// Takes what is between the last group and the one at `offset` for zeros, and adds `groups` there.
-    pub fn append(&mut self, offset: u64, groups: &[Hash]) {
+    /// Takes what is between the last group and the one at `offset` for zeros, and adds the hash of that one.
+    pub fn append(&mut self, offset: u64, group: Hash) {
         self.fill(offset);
-        self.groups.extend(groups);
+        self.groups.push(group);
     }
 
     /// The digest; what was not added is zeros.
