@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::record;
+use crate::json;
 use crate::root::Root;
 
 /// The manifest that the image was baked from.
@@ -94,7 +94,7 @@ pub fn installed(root: &Root) -> Result<String, Error> {
 
 /// `{id, kind, version}` of the manifest that the image was baked from; the id is `<kind>.<os>.<arch>`.
 fn image(root: &Root) -> Result<Value, Error> {
-    let Some(manifest) = record::object(root, MANIFEST)? else {
+    let Some(manifest) = json::object(root, MANIFEST)? else {
         return Ok(json!({ "id": null, "kind": null, "version": null }));
     };
     let vmconfig = manifest.get("vmconfig").unwrap_or(&manifest);

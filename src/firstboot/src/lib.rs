@@ -5,6 +5,7 @@
 pub mod accounts;
 pub mod blocks;
 pub mod bootstrap;
+pub mod changes;
 pub mod check;
 pub mod configure;
 pub mod connect;
@@ -14,6 +15,7 @@ pub mod error;
 pub mod exec;
 pub mod facts;
 pub mod files;
+pub mod json;
 pub mod machine;
 pub mod mutable;
 pub mod output;

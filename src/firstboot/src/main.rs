@@ -16,7 +16,9 @@ use vmbake_firstboot::output::{chain, print, report};
 use vmbake_firstboot::plan::{self, Plan};
 use vmbake_firstboot::record::Record;
 use vmbake_firstboot::root::{Lock, Root};
-use vmbake_firstboot::{bootstrap, configure, facts, mutable, permissions, receive, record, status, users};
+use vmbake_firstboot::{
+    bootstrap, changes, configure, facts, json, mutable, permissions, receive, record, status, users,
+};
 
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -50,7 +52,7 @@ fn run(arguments: &Arguments) -> Result<u8, Error> {
     let root = Root::open(&arguments.root, arguments.dry_run)?;
     let code = command(&root, &arguments.command)?;
     if arguments.dry_run {
-        root.changes().iter().try_for_each(|change| print(&format!("{change}\n")))?;
+        changes::lines(&root).iter().try_for_each(|change| print(&format!("{change}\n")))?;
     }
     Ok(code)
 }
@@ -118,7 +120,7 @@ fn plan(root: &Root) -> Result<Plan, Error> {
 }
 
 fn show_status(root: &Root, json: bool) -> Result<u8, Error> {
-    let Some(record) = record::object(root, record::PATH)? else {
+    let Some(record) = json::object(root, record::PATH)? else {
         report("not configured yet\nhint: firstboot configure");
         return Ok(NOT_CONFIGURED);
     };

@@ -16,7 +16,7 @@ use crate::env;
 use crate::error::Error;
 use crate::plan::{Plan, Variable};
 use crate::root::{Owner, Root};
-use crate::settings::check_value;
+use crate::settings::{check_value, value};
 
 const MAX_VALUE_CHARACTERS: usize = 4096;
 
@@ -62,13 +62,6 @@ fn mutable(plan: &Plan) -> impl Iterator<Item = (&str, &Variable)> {
 
 fn has_name(present: &str, variable: &Variable, name: &str) -> bool {
     present == name || variable.aliases.iter().any(|alias| alias == name)
-}
-
-/// The value of a variable under any of its names: the first that is not empty, or else empty if one of them is there.
-pub(crate) fn value<'a>(name: &str, variable: &Variable, values: &'a BTreeMap<String, String>) -> Option<&'a str> {
-    let names = std::iter::once(name).chain(variable.aliases.iter().map(String::as_str));
-    let found: Vec<&str> = names.filter_map(|name| values.get(name)).map(String::as_str).collect();
-    found.iter().find(|value| !value.is_empty()).or(found.first()).copied()
 }
 
 /// The new values, by the names that they have in the file.

@@ -5,13 +5,11 @@ use serde_json::{Value, json};
 
 use crate::error::Error;
 use crate::facts::Facts;
+use crate::json;
 use crate::root::{Owner, Root};
 
 /// Where it is.
 pub const PATH: &str = "/var/lib/vmbake/firstboot.json";
-
-/// The largest record or manifest that is read, in bytes: a real manifest has some 20 KB.
-pub const MAX_BYTES: u64 = 1 << 20;
 
 const PRIVATE: Owner = Owner { mode: 0o600, uid: 0, gid: 0 };
 
@@ -23,7 +21,7 @@ pub struct Record {
 impl Record {
     /// Reads it. One that a power cut damaged counts as none; what is not a record at all is refused.
     pub fn read(root: &Root) -> Result<Self, Error> {
-        match object(root, PATH) {
+        match json::object(root, PATH) {
             Ok(value) => Ok(Self { value }),
             Err(Error::Corrupt { .. }) => Ok(Self { value: None }),
             Err(error) => Err(error),
@@ -72,17 +70,5 @@ impl Record {
         }
         self.value = Some(value);
         Ok(())
-    }
-}
-
-/// The JSON object in a file, or `None` where there is no file.
-pub fn object(root: &Root, path: &str) -> Result<Option<Value>, Error> {
-    let Some(bytes) = root.read(path, MAX_BYTES)? else { return Ok(None) };
-    let corrupt = |expected, found| Error::Corrupt { path: root.shown(path), expected, found };
-    let text = std::str::from_utf8(&bytes).map_err(|error| corrupt("UTF-8", error.to_string()))?;
-    let value: Value = serde_json::from_str(text).map_err(|error| corrupt("JSON", error.to_string()))?;
-    match value.is_object() {
-        true => Ok(Some(value)),
-        false => Err(corrupt("a JSON object", "another JSON value".into())),
     }
 }

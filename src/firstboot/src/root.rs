@@ -29,13 +29,12 @@
 mod disk;
 mod overlay;
 
-use std::cell::RefCell;
+use std::cell::{Ref, RefCell};
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::accounts::Accounts;
 use crate::error::Error;
 use disk::Disk;
 use overlay::{Overlay, Planned};
@@ -111,11 +110,15 @@ pub struct Root {
     changes: RefCell<Vec<Change>>,
 }
 
+/// A change of a path.
 #[derive(Debug)]
-struct Change {
-    verb: &'static str,
-    path: String,
-    owner: Option<Owner>,
+pub struct Change {
+    /// `write`, `change` (of mode or owner alone), `make` (a directory) or `remove`.
+    pub verb: &'static str,
+    /// Below the root.
+    pub path: String,
+    /// Mode and owner that it has now, unless it is gone.
+    pub owner: Option<Owner>,
 }
 
 /// What has to be done to a file that should have a content and an owner.
@@ -317,19 +320,9 @@ impl Root {
         Ok(sorted)
     }
 
-    /// A line for each change that was made, or in a dry run would be, in their order: `write /opt/env/x.env (0640 root:x)`.
-    /// Other words are `change` (of mode or owner alone), `make` (a directory) and `remove`.
-    pub fn changes(&self) -> Vec<String> {
-        // Names are for people: where they cannot be read, numbers do.
-        let accounts = Accounts::read(self).unwrap_or_default();
-        let line = |change: &Change| match &change.owner {
-            Some(Owner { mode, uid, gid }) => {
-                let (user, group) = (accounts.user_name(*uid), accounts.group_name(*gid));
-                format!("{} {} ({mode:04o} {user}:{group})", change.verb, change.path)
-            }
-            None => format!("{} {}", change.verb, change.path),
-        };
-        self.changes.borrow().iter().map(line).collect()
+    /// What was changed so far, or in a dry run would be, in this order.
+    pub fn changes(&self) -> Ref<'_, [Change]> {
+        Ref::map(self.changes.borrow(), Vec::as_slice)
     }
 
     fn changed(&self, verb: &'static str, path: &str, owner: Option<&Owner>) -> bool {

@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::env;
 use crate::error::Error;
-use crate::mutable;
 use crate::plan::{Assignment, Check, Format, Inputs, Plan, Stage, Variable};
 use crate::root::Root;
 use crate::template::{self, Machine, Scope, Url, Writing, base64};
@@ -45,12 +44,19 @@ pub fn combine(plan: &Plan, files: &[&Variables]) -> Result<Variables, Error> {
     }
     for (name, variable) in &plan.variables {
         // A file that has it under its name says no less than one that has it under an older name.
-        let found = files.iter().rev().find_map(|file| mutable::value(name, variable, file));
+        let found = files.iter().rev().find_map(|file| value(name, variable, file));
         let value = found.filter(|value| variable.empty || !value.is_empty()).unwrap_or(&variable.default);
         check_value(name, variable, value)?;
         variables.insert(name.clone(), value.to_owned());
     }
     Ok(variables)
+}
+
+/// The value of a variable under any of its names: the first that is not empty, or else empty if one of them is there.
+pub fn value<'a>(name: &str, variable: &Variable, values: &'a Variables) -> Option<&'a str> {
+    let names = std::iter::once(name).chain(variable.aliases.iter().map(String::as_str));
+    let found: Vec<&str> = names.filter_map(|name| values.get(name)).map(String::as_str).collect();
+    found.iter().find(|value| !value.is_empty()).or(found.first()).copied()
 }
 
 /// Refuses a value that does not look as the plan says.

@@ -6,6 +6,8 @@ use std::os::unix::net::UnixListener;
 
 use tempfile::TempDir;
 
+use crate::changes;
+
 /// A tree, its root, and who runs this test: what it makes belongs to them.
 fn tree(dry_run: bool) -> (TempDir, Root, Owner) {
     let tree = tempfile::tempdir().unwrap();
@@ -77,7 +79,7 @@ fn a_file_is_written_once() {
     let name = |number: u32| if number == 0 { "root".to_owned() } else { number.to_string() };
     let by = format!("{}:{}", name(own.uid), name(own.gid));
     assert_eq!(
-        root.changes(),
+        changes::lines(&root),
         [
             format!("write /d/x (0640 {by})"),
             format!("change /d/x (0600 {by})"),
@@ -391,7 +393,7 @@ fn a_dry_run_changes_nothing_and_tells_the_same() {
             assert_eq!(fs::read(tree.path().join("d/other")).unwrap(), b"1");
             assert_eq!(mode(&tree.path().join("d/kept")), 0o640);
         }
-        (told, listed, read, root.changes())
+        (told, listed, read, changes::lines(&root))
     };
     let real = run(false);
     assert_eq!(real.3.len(), 12, "{:?}", real.3);
