@@ -33,6 +33,7 @@
 
 mod acl;
 mod error;
+mod corruption;
 mod features;
 mod superblock;
 mod groups;
@@ -49,6 +50,9 @@ mod read;
 mod author;
 
 pub use author::{AuthorError, Refusal, Size, Stats, Volume, VolumeOptions, author};
+pub use corruption::{
+    AclFault, AttributeFault, Corruption, DirectoryFault, InodeFault, JournalFault, MappingFault, VolumeFault,
+};
 pub use error::{Place, ReadError};
 pub use read::{Reach, Want, read, read_base, read_some};
 pub use superblock::{FileSystem, probe};

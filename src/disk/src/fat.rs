@@ -8,17 +8,18 @@
 //! its size says. Names keep the case in which they are stored and are compared by it. Permissions are those of
 //! a mount by root; times, which carry no zone, are taken as UTC.
 
+mod error;
 mod boot;
 mod table;
 mod dir;
 
-use std::io;
 use std::sync::Arc;
 
 use crate::source::{Extent, Map, ReadAt, SourceId};
-use crate::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, ROOT, Timestamp, Tree, TreeError};
+use crate::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, ROOT, Timestamp, Tree};
 use boot::Boot;
 use dir::Entry;
+pub use error::{ChainFault, EntryFault, FatError, FatPart};
 use table::Chains;
 
 /// Most files and directories that are read. An ESP holds dozens.
@@ -27,26 +28,6 @@ const MAX_ENTRIES: usize = 1 << 16;
 const MAX_PATH: usize = 4095;
 /// Most bytes of all paths: room for as many as the specification's longest.
 const MAX_PATH_BYTES: usize = MAX_ENTRIES * 260;
-
-/// Why a volume cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
-pub enum FatError {
-    #[error("cannot read {len} bytes at {offset} of the FAT volume")]
-    Read { offset: u64, len: u64, source: io::Error },
-    #[error("not a FAT volume: {what} at {offset} is {found:#x}")]
-    NotFat { what: &'static str, offset: u64, found: u64 },
-    #[error("corrupt FAT volume: {what} is {found}, {limit} at most")]
-    TooLarge { what: &'static str, found: u64, limit: u64 },
-    #[error("corrupt FAT volume: {path}: cluster {cluster} {what}")]
-    Chain { path: String, cluster: u32, what: &'static str },
-    #[error("corrupt FAT volume: {path}: {what}")]
-    Entry { path: String, what: &'static str },
-    #[error("unsupported FAT volume: {what} is {found}, {limit} at most")]
-    Unsupported { what: &'static str, found: u64, limit: u64 },
-    #[error(transparent)]
-    Tree(#[from] TreeError),
-}
 
 /// What a volume says about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,14 +96,14 @@ impl Reader<'_> {
         while let Some((dir, path)) = next {
             let (entries, _) = dir::parse(&path, &bytes, self.boot.wide())?;
             self.entries += entries.len();
-            at_most("the number of files", self.entries, MAX_ENTRIES)?;
+            at_most(FatPart::Files, self.entries, MAX_ENTRIES)?;
             for entry in entries {
                 let path = format!("{path}/{}", String::from_utf8_lossy(&entry.name));
                 self.path_bytes += path.len();
-                at_most("the length of a path", path.len(), MAX_PATH)?;
-                at_most("the length of all paths", self.path_bytes, MAX_PATH_BYTES)?;
+                at_most(FatPart::PathLen, path.len(), MAX_PATH)?;
+                at_most(FatPart::PathsLen, self.path_bytes, MAX_PATH_BYTES)?;
                 if self.tree.entry(dir, &entry.name).is_some() {
-                    return Err(FatError::Entry { path, what: "stands twice in its directory" });
+                    return Err(FatError::Entry { path, what: EntryFault::NameTwice });
                 }
                 let (id, chain) = self.insert(dir, &path, &entry)?;
                 if entry.directory {
@@ -166,7 +147,7 @@ impl Reader<'_> {
     }
 }
 
-fn at_most(what: &'static str, found: usize, limit: usize) -> Result<(), FatError> {
+fn at_most(what: FatPart, found: usize, limit: usize) -> Result<(), FatError> {
     let too_many = || FatError::Unsupported { what, found: found as u64, limit: limit as u64 };
     if found <= limit { Ok(()) } else { Err(too_many()) }
 }

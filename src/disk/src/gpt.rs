@@ -7,13 +7,13 @@
 //!
 //! Stricter than the specification: headers of 92 and entries of 128 bytes only, at most 1024 of them, and no GUID twice.
 
+mod error;
 mod guid;
 mod mbr;
 mod copy;
 mod write;
 
-use std::io;
-
+pub use error::{GptError, GptPart, Unwritable};
 pub use guid::Guid;
 pub use mbr::Mbr;
 pub use write::{reserved_tail, write};
@@ -31,42 +31,6 @@ const SIGNATURE: [u8; 8] = *b"EFI PART";
 const PRIMARY_LBA: u64 = 1;
 
 type Sector = [u8; SECTOR_LEN];
-
-/// Why a table cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
-pub enum GptError {
-    #[error("cannot read sector {lba} of the disk")]
-    Read { lba: u64, source: io::Error },
-    #[error("no GUID partition table: sector 0 has no protective MBR")]
-    NoProtectiveMbr,
-    #[error("no GUID partition table at sector {lba}: signature not found")]
-    NoSignature { lba: u64 },
-    #[error("corrupt partition table: {what} at sector {lba} has checksum {found:#010x}, expected {expected:#010x}")]
-    Checksum { what: &'static str, lba: u64, expected: u32, found: u32 },
-    #[error("corrupt partition table at sector {lba}: {what} is {found}")]
-    Corrupt { lba: u64, what: &'static str, found: u64 },
-    #[error("corrupt partition table: partition {number} (sectors {first} to {last}) is not inside {min} to {max}")]
-    OutOfBounds { number: u32, first: u64, last: u64, min: u64, max: u64 },
-    #[error("corrupt partition table: partitions {a} and {b} overlap")]
-    Overlap { a: u32, b: u32 },
-    #[error("corrupt partition table: partitions {a} and {b} have the same GUID {guid}")]
-    DuplicateGuid { a: u32, b: u32, guid: Guid },
-    #[error("unsupported partition table at sector {lba}: {what} is {found}, expected {expected}")]
-    Unsupported { lba: u64, what: &'static str, found: u64, expected: &'static str },
-    #[error("neither copy of the partition table is usable; primary: {primary}; backup: {backup}")]
-    BothUnusable { primary: Box<GptError>, backup: Box<GptError> },
-    #[error("refused: the MBR is hybrid (it lists partitions beside the protective one)")]
-    HybridMbr,
-    #[error(
-        "refused: the disk has sectors of {found} bytes, and partition tables are written for sectors of 512 bytes"
-    )]
-    SectorSize { found: u64 },
-    #[error("refused: a disk of {len} bytes; a multiple of 512 and at least {min} is needed")]
-    DiskLen { len: u64, min: u64 },
-    #[error("refused: partition {number} cannot be written: {what}")]
-    Unwritable { number: u32, what: &'static str },
-}
 
 /// One partition. Place and length are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -166,7 +130,7 @@ fn last_lba(source: &dyn ReadAt, sector: u64) -> u64 {
 
 /// Where a sector starts, in bytes.
 fn offset(sector: u64, lba: u64) -> Result<u64, GptError> {
-    lba.checked_mul(sector).ok_or(GptError::Corrupt { lba, what: "the sector number", found: lba })
+    lba.checked_mul(sector).ok_or(GptError::Corrupt { lba, what: GptPart::Sector, found: lba })
 }
 
 /// The first 512 bytes of a sector, whatever its length.

@@ -19,6 +19,7 @@ use crate::source::{FileSource, ReadAt};
 use file::ImageFile;
 pub use foreign::{Foreign, quoted};
 use qcow2::Qcow2;
+pub use qcow2::Qcow2Part;
 
 /// How a disk is stored in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -57,31 +58,102 @@ impl FromStr for Format {
 
 /// Why an image was not opened or not read. Offsets are those of the image file.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ImageError {
+    /// The file cannot be opened.
     #[error("{}: cannot open the image", path.display())]
-    Open { path: PathBuf, source: io::Error },
+    Open {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It is a device, a pipe or a socket.
     #[error("{}: not a regular file", path.display())]
-    NotFile { path: PathBuf },
+    NotFile {
+        /// Which.
+        path: PathBuf,
+    },
+    /// It is a directory.
     #[error("{}: is a directory, not a disk image", path.display())]
-    Directory { path: PathBuf },
+    Directory {
+        /// Which.
+        path: PathBuf,
+    },
+    /// It has no bytes.
     #[error("{}: the file is empty", path.display())]
-    Empty { path: PathBuf },
+    Empty {
+        /// Which.
+        path: PathBuf,
+    },
+    /// It is something else than an image.
     #[error("{}: is {found}; only raw and qcow2 disk images are read", path.display())]
-    Foreign { path: PathBuf, found: Foreign },
+    Foreign {
+        /// Which.
+        path: PathBuf,
+        /// What it is.
+        found: Foreign,
+    },
+    /// It cannot be read.
     #[error("{}: cannot read {len} bytes at offset {offset:#x}", path.display())]
-    Read { path: PathBuf, offset: u64, len: usize, source: io::Error },
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Where.
+        offset: u64,
+        /// How many bytes.
+        len: usize,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A part of a qcow2 image has an impossible value.
     #[error("{}: corrupt qcow2 image: {what} at offset {offset:#x} is {found:#x}, expected {expected}", path.display())]
-    Corrupt { path: PathBuf, what: &'static str, offset: u64, found: u64, expected: String },
+    Corrupt {
+        /// Which image.
+        path: PathBuf,
+        /// Which part.
+        what: Qcow2Part,
+        /// Where it stands.
+        offset: u64,
+        /// Its value.
+        found: u64,
+        /// What is possible.
+        expected: String,
+    },
+    /// A compressed cluster is damaged.
     #[error("{}: corrupt qcow2 image: cannot decompress the cluster at offset {offset:#x}", path.display())]
-    Decompress { path: PathBuf, offset: u64, source: io::Error },
+    Decompress {
+        /// Which image.
+        path: PathBuf,
+        /// Where it stands.
+        offset: u64,
+        /// What the decompressor says.
+        source: io::Error,
+    },
+    /// A small file holds a disk of far more bytes.
     #[error(
         "{}: a file of {len} bytes holds {held} bytes of a disk, more than {limit}: refused as a decompression bomb",
         path.display()
     )]
-    Bomb { path: PathBuf, len: u64, held: u64, limit: u64 },
+    Bomb {
+        /// Which.
+        path: PathBuf,
+        /// Its length.
+        len: u64,
+        /// How many bytes it holds.
+        held: u64,
+        /// How many it may hold.
+        limit: u64,
+    },
+    /// The image has a feature that is not supported.
     #[error("{}: qcow2 image with {feature}, which is not supported; {hint}", path.display())]
-    Unsupported { path: PathBuf, feature: String, hint: &'static str },
+    Unsupported {
+        /// Which image.
+        path: PathBuf,
+        /// What it has.
+        feature: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
 }
 
 impl ImageError {

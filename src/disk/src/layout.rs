@@ -24,22 +24,45 @@ const MAX_LISTED: usize = 16;
 
 /// Why the partitions of a disk are not known, or which one is meant.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum LayoutError {
+    /// The disk cannot be read.
     #[error("cannot read the first sector of the disk")]
-    Read { source: io::Error },
+    Read {
+        /// What its source says.
+        source: io::Error,
+    },
+    /// It has a GUID partition table that is of no use.
     #[error(transparent)]
     Gpt(#[from] GptError),
+    /// Nothing on it is known.
     #[error("neither a partition table nor a file system that is known")]
     Nothing,
+    /// No partition has that number.
     #[error("no partition {number} on the disk, it has {found}")]
-    NoPartition { number: u32, found: String },
+    NoPartition {
+        /// The number.
+        number: u32,
+        /// The numbers that there are.
+        found: String,
+    },
+    /// A partition ends behind the disk.
     #[error("partition {number} is not inside the disk")]
-    Outside { number: u32 },
+    Outside {
+        /// Its number.
+        number: u32,
+    },
+    /// No partition can be the root.
     #[error("no root partition: none has the type of a root or of a Linux file system; the disk has {found}")]
-    NoRoot { found: String },
+    NoRoot {
+        /// The partitions that there are.
+        found: String,
+    },
+    /// Which partition is the root has to be said.
     #[error("more than one partition can be the root file system: {candidates}")]
-    SeveralRoots { candidates: String },
+    SeveralRoots {
+        /// Those that can be.
+        candidates: String,
+    },
 }
 
 /// How a disk is divided.

@@ -21,24 +21,71 @@ pub(crate) const MAX_LINK_NAMES: usize = 512;
 
 /// Why a tree refused an operation.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum TreeError {
+    /// No file can have that name.
     #[error("{path}: name {name:?} is not a valid file name")]
-    InvalidName { path: String, name: String },
+    InvalidName {
+        /// Where it would stand.
+        path: String,
+        /// The name.
+        name: String,
+    },
+    /// Nothing is there.
     #[error("{path}: no such file or directory")]
-    NotFound { path: String },
+    NotFound {
+        /// Where.
+        path: String,
+    },
+    /// A path leads through what is no directory.
     #[error("{path}: {found} stands where a directory is needed")]
-    NotDirectory { path: String, found: &'static str },
+    NotDirectory {
+        /// Where it stands.
+        path: String,
+        /// What it is.
+        found: &'static str,
+    },
+    /// Something of another type is there.
     #[error("{path}: a {found} exists where a {wanted} would be placed")]
-    Occupied { path: String, found: &'static str, wanted: &'static str },
+    Occupied {
+        /// Where.
+        path: String,
+        /// What it is.
+        found: &'static str,
+        /// What would be placed there.
+        wanted: &'static str,
+    },
+    /// Links lead through links without an end.
     #[error("{path}: more than {MAX_SYMLINKS} symbolic links, or {MAX_LINK_NAMES} names in them")]
-    SymlinkLoop { path: String },
+    SymlinkLoop {
+        /// Where the way began.
+        path: String,
+    },
+    /// Only regular files have a content.
     #[error("{path}: is a {found}, not a regular file")]
-    NotFile { path: String, found: &'static str },
+    NotFile {
+        /// Where it stands.
+        path: String,
+        /// What it is.
+        found: &'static str,
+    },
+    /// A file is longer than the caller takes.
     #[error("{path}: {len} bytes, more than the {limit} that are read into memory")]
-    TooLarge { path: String, len: u64, limit: u64 },
+    TooLarge {
+        /// Where it stands.
+        path: String,
+        /// Its length in bytes.
+        len: u64,
+        /// The most that is taken.
+        limit: u64,
+    },
+    /// The content of a file cannot be read.
     #[error("{path}: cannot read")]
-    Read { path: String, source: std::io::Error },
+    Read {
+        /// Where it stands.
+        path: String,
+        /// What its source says.
+        source: std::io::Error,
+    },
 }
 
 /// Names one inode of a tree.

@@ -98,22 +98,70 @@ pub struct EarlierFile<'a> {
 
 /// Why a disk was not written. Offsets are bytes of the disk, or of the output where a format is named.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum WriteError {
+    /// The disk cannot be read.
     #[error("cannot read the disk at offset {offset:#x}")]
-    Read { offset: u64, source: io::Error },
+    Read {
+        /// Where.
+        offset: u64,
+        /// What its source says.
+        source: io::Error,
+    },
+    /// The disk has more bytes of a source than that has.
     #[error("the disk takes {needed:#x} bytes of a source at offset {offset:#x}, which has only {len:#x}")]
-    ShortSource { offset: u64, needed: u64, len: u64 },
+    ShortSource {
+        /// Where in the source they begin.
+        offset: u64,
+        /// How many.
+        needed: u64,
+        /// Length of the source.
+        len: u64,
+    },
+    /// The format has no disks of that length.
     #[error("a {format} image cannot hold a disk of {len} bytes: {reason}")]
-    Length { format: Format, len: u64, reason: &'static str },
+    Length {
+        /// Which.
+        format: Format,
+        /// Length of the disk.
+        len: u64,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// An output has bytes already.
     #[error("the {format} output is not empty: it has {len} bytes")]
-    NotEmpty { format: Format, len: u64 },
+    NotEmpty {
+        /// Which.
+        format: Format,
+        /// How many.
+        len: u64,
+    },
+    /// An output cannot be written.
     #[error("cannot {operation} the {format} output at offset {offset:#x}")]
-    Output { format: Format, operation: &'static str, offset: u64, source: io::Error },
+    Output {
+        /// Which.
+        format: Format,
+        /// What was attempted, as a verb.
+        operation: &'static str,
+        /// Where in the output.
+        offset: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A cluster cannot be compressed.
     #[error("cannot compress the disk at offset {offset:#x}")]
-    Compress { offset: u64, source: io::Error },
+    Compress {
+        /// Where on the disk.
+        offset: u64,
+        /// What the compressor says.
+        source: io::Error,
+    },
+    /// The system has no thread left.
     #[error("cannot start a writer thread")]
-    Thread { source: io::Error },
+    Thread {
+        /// What it says.
+        source: io::Error,
+    },
+    /// A thread has panicked.
     #[error("a writer thread stopped before it was done")]
     ThreadLost,
 }

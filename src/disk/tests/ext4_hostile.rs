@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use crate::common::*;
 use proptest::prelude::*;
-use vmbake_disk::ext4::{Place, Reach, ReadError, Want, author, probe, read, read_some};
+use vmbake_disk::ext4::{
+    Corruption, DirectoryFault, InodeFault, MappingFault, Place, Reach, ReadError, Want, author, probe, read, read_some,
+};
 use vmbake_disk::source::{FileSource, MapReader};
 use vmbake_disk::tree::{Kind, Origin};
 
@@ -130,10 +132,18 @@ fn a_flip_in_any_structure_is_reported_where_it_is() {
                     other => other,
                 };
                 assert_eq!(place, expected, "byte {at}: {what}");
-                assert!(what.contains("checksum"), "byte {at}: {what}");
+                assert!(matches!(what, Corruption::Checksum { .. }), "byte {at}: {what}");
             }
             other => panic!("byte {at}: {other:?}"),
         }
+    }
+}
+
+/// What is wrong with a volume that is corrupt.
+fn corruption(read: Result<usize, ReadError>) -> Corruption {
+    match read {
+        Err(ReadError::Corrupt { what, .. }) => what,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -200,11 +210,12 @@ fn maps_that_lead_to_themselves_end() {
         parse(image)
     };
     assert!(map(0).is_ok());
-    for (number, word) in [(20_000, "maps blocks twice"), (1, "at block 1"), (32_768, "at block 32768")] {
-        match map(number) {
-            Err(ReadError::Corrupt { what, .. }) => assert!(what.contains(word), "{what}"),
-            other => panic!("{number}: {other:?}"),
-        }
+    // The first block of the file that a block of numbers in the block of all of them would map.
+    let outside = |block| MappingFault::Map { logical: 12 + 256 + 256 * 256, block };
+    for (number, fault) in
+        [(20_000, MappingFault::MapTwice { block: 20_000 }), (1, outside(1)), (32_768, outside(32_768))]
+    {
+        assert_eq!(corruption(map(number)), fault.into());
     }
 }
 
@@ -275,25 +286,23 @@ fn damage_that_checksums_do_not_show_is_found() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    for (requests, word) in [
-        (&["mkdir a", "mkdir a/b", "link a/b c"][..], ""),
-        (&["mkdir a", "link a a/loop"], ""),
-        (&["write /etc/hostname f", "sif f links_count 2"], "2 links, but 1 names"),
-        (&["write /etc/hostname f", "link f g"], "1 links, but 2 names"),
-        (&["mkdir a", "sif a links_count 7"], "7 links, but 0 subdirectories"),
-        (&["write /etc/hostname f", "clri f"], "names an unused inode"),
-        (&["mkdir a", "sif a size 4095"], "directory of 4095 bytes"),
-        (&["mkdir a", "sif a size 8192"], "hole at block 1"),
-        (&["write /etc/hostname f", "sif f mode 0120644"], ""),
-    ] {
+    let cases: [(&[&str], Corruption); 9] = [
+        (&["mkdir a", "mkdir a/b", "link a/b c"], DirectoryFault::Parent { found: 12, expected: 2 }.into()),
+        (&["mkdir a", "link a a/loop"], DirectoryFault::Parent { found: 2, expected: 12 }.into()),
+        (&["write /etc/hostname f", "sif f links_count 2"], InodeFault::Links { links: 2, names: 1 }.into()),
+        (&["write /etc/hostname f", "link f g"], InodeFault::Links { links: 1, names: 2 }.into()),
+        (&["mkdir a", "sif a links_count 7"], InodeFault::Subdirectories { links: 7, found: 0 }.into()),
+        (&["write /etc/hostname f", "clri f"], DirectoryFault::EntryUnused { directory: 2 }.into()),
+        (&["mkdir a", "sif a size 4095"], DirectoryFault::Len { len: 4095 }.into()),
+        (&["mkdir a", "sif a size 8192"], DirectoryFault::Hole { block: 1 }.into()),
+        (&["write /etc/hostname f", "sif f mode 0120644"], DirectoryFault::EntryType { found: 1, expected: 7 }.into()),
+    ];
+    for (requests, fault) in cases {
         let image = made(dir.path(), &[]);
         for request in requests {
             run("debugfs", &["-w", "-R", request, text(&image)]);
         }
-        match parse_file(&image) {
-            Err(ReadError::Corrupt { what, .. }) => assert!(what.contains(word), "{requests:?}: {what}"),
-            other => panic!("{requests:?}: {other:?}"),
-        }
+        assert_eq!(corruption(parse_file(&image)), fault, "{requests:?}");
     }
 }
 
@@ -331,23 +340,20 @@ fn a_block_has_one_place_unless_files_may_share() {
     let debugfs = |request: &str| run("debugfs", &["-w", "-R", request, text(&image)]);
     debugfs("write /etc/hostname f");
     debugfs("write /etc/hostname g");
-    let expect = |word: &str| match parse_file(&image) {
-        Err(ReadError::Corrupt { what, .. }) => assert!(what.contains(word), "{what}"),
-        other => panic!("{word}: {other:?}"),
-    };
+    let expect = |fault: MappingFault| assert_eq!(corruption(parse_file(&image)), fault.into());
     debugfs("sif f block[0] 15000");
     debugfs("sif f block[1] 15000");
-    expect("block 15000 stands at two places of it");
+    expect(MappingFault::BlockTwice { block: 15_000 });
     debugfs("sif f block[1] 0");
     debugfs("sif g block[0] 15000");
-    expect("block 15000 belongs to inode 12 too");
+    expect(MappingFault::BlockShared { block: 15_000, other: 12 });
     debugfs("feature shared_blocks");
     assert_eq!(parse_file(&image).unwrap(), 3);
     // A directory shares nothing all the same.
     debugfs("mkdir d");
     let names = run("debugfs", &["-R", "blocks d", text(&image)]);
-    let block = String::from_utf8_lossy(&names.stdout).trim().to_owned();
+    let block = String::from_utf8_lossy(&names.stdout).trim().parse().unwrap();
     debugfs("mkdir e");
     debugfs(&format!("sif e block[0] {block}"));
-    expect(&format!("block {block} belongs to inode 14 too"));
+    expect(MappingFault::BlockShared { block, other: 14 });
 }

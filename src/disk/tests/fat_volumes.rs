@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::tools::{have, run};
 use proptest::prelude::*;
-use vmbake_disk::fat::{self, FatError};
+use vmbake_disk::fat::{self, ChainFault, EntryFault, FatError, FatPart};
 use vmbake_disk::tree::{Kind, Origin, Tree};
 
 /// Bytes that no cluster of another file repeats.
@@ -129,61 +129,63 @@ fn damaged_chains_are_refused() {
     let first = |entry: usize| u16::from_le_bytes([bytes[entry + 26], bytes[entry + 27]]);
     let fat = 512 * usize::from(u16::from_le_bytes([bytes[14], bytes[15]]));
     let link = |cluster: u16| fat + usize::from(cluster) * 2;
-    let cases: [(usize, u16, &str); 7] = [
-        (upper + 26, 1, "is not one of the volume"),
-        (upper + 26, 0, "is not one of the volume"),
-        (upper + 26, 0xFFF0, "is not one of the volume"),
-        (upper + 26, first(shim), "belongs to two files"),
-        (link(first(shim)), first(shim), "follows itself"),
-        (link(first(shim)), 0xFFFF, "ends too early"),
+    let cases: [(usize, u16, ChainFault); 7] = [
+        (upper + 26, 1, ChainFault::NoCluster),
+        (upper + 26, 0, ChainFault::NoCluster),
+        (upper + 26, 0xFFF0, ChainFault::NoCluster),
+        (upper + 26, first(shim), ChainFault::Taken),
+        (link(first(shim)), first(shim), ChainFault::Taken),
+        (link(first(shim)), 0xFFFF, ChainFault::NoCluster),
         // A directory below itself.
-        (entry_of(&bytes, b"DEBIAN     ") + 26, first(efi), "belongs to two files"),
+        (entry_of(&bytes, b"DEBIAN     ") + 26, first(efi), ChainFault::Taken),
     ];
-    for (offset, value, reason) in cases {
+    for (offset, value, fault) in cases {
         let mut damaged = bytes.clone();
         damaged[offset..offset + 2].copy_from_slice(&value.to_le_bytes());
         let error = read(&damaged).unwrap_err();
-        assert!(matches!(error, FatError::Chain { .. }) && error.to_string().contains(reason), "{reason}: {error}");
+        assert!(matches!(error, FatError::Chain { what, .. } if what == fault), "{fault}: {error}");
     }
     let mut twice = bytes.clone();
     let empty = entry_of(&bytes, b"EMPTY      ");
     let copy: Vec<u8> = bytes[empty..empty + 32].to_vec();
     twice[upper..upper + 32].copy_from_slice(&copy);
-    assert!(matches!(read(&twice), Err(FatError::Entry { .. })));
+    assert!(matches!(read(&twice), Err(FatError::Entry { what: EntryFault::NameTwice, .. })));
 }
 
 #[test]
 fn bad_boot_sectors_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let Some((bytes, _)) = volume(dir.path(), "16", "16384", "4") else { return };
-    let cases: [(usize, &[u8], &str); 12] = [
-        (510, &[0], "the signature"),
-        (0, &[0], "the jump instruction"),
-        (11, &[0, 0], "BPB_BytsPerSec"),
-        (11, &[0, 1], "BPB_BytsPerSec"),
-        (13, &[0], "BPB_SecPerClus"),
-        (13, &[3], "BPB_SecPerClus"),
-        (14, &[0, 0], "BPB_RsvdSecCnt"),
-        (16, &[0], "BPB_NumFATs"),
-        (17, &[0, 0], "BPB_RootEntCnt"),
-        (21, &[0x55], "BPB_Media"),
-        (19, &[9, 0], "the first data sector"),
-        (13, &[1], "the number of clusters"),
+    let cases: [(usize, &[u8], FatPart); 12] = [
+        (510, &[0], FatPart::Signature),
+        (0, &[0], FatPart::Jump),
+        (11, &[0, 0], FatPart::BytesPerSector),
+        (11, &[0, 1], FatPart::BytesPerSector),
+        (13, &[0], FatPart::SectorsPerCluster),
+        (13, &[3], FatPart::SectorsPerCluster),
+        (14, &[0, 0], FatPart::ReservedSectors),
+        (16, &[0], FatPart::Fats),
+        (17, &[0, 0], FatPart::RootEntries),
+        (21, &[0x55], FatPart::Media),
+        (19, &[9, 0], FatPart::FirstDataSector),
+        (13, &[1], FatPart::Clusters),
     ];
-    for (offset, value, reason) in cases {
+    for (offset, value, part) in cases {
         let mut damaged = bytes.clone();
         damaged[offset..offset + value.len()].copy_from_slice(value);
         // 16384 KiB in clusters of 512 bytes stay below FAT16's limit, so lengthen the volume for that case.
-        if reason == "the number of clusters" {
+        if part == FatPart::Clusters {
             (damaged[19], damaged[20]) = (0, 0);
             damaged[32..36].copy_from_slice(&100_000u32.to_le_bytes());
             damaged.resize(100_000 * 512, 0);
         }
-        let error = read(&damaged).unwrap_err().to_string();
-        assert!(error.contains(reason), "{reason}: {error}");
+        match read(&damaged) {
+            Err(FatError::NotFat { what, .. } | FatError::TooLarge { what, .. }) => assert_eq!(what, part),
+            other => panic!("{part}: {other:?}"),
+        }
     }
     let error = read(&bytes[..bytes.len() - 1]).unwrap_err();
-    assert!(matches!(error, FatError::TooLarge { what: "the volume's length", .. }), "{error}");
+    assert!(matches!(error, FatError::TooLarge { what: FatPart::Len, .. }), "{error}");
     assert!(matches!(read(&[]), Err(FatError::Read { .. })));
     // A FAT of 4 GiB sectors must not be allocated.
     let dir = tempfile::tempdir().unwrap();
@@ -194,10 +196,10 @@ fn bad_boot_sectors_are_refused() {
 
 #[test]
 fn a_blank_or_foreign_volume_is_no_fat() {
-    assert!(matches!(fat::probe(&vec![0; 4096]), Err(FatError::NotFat { what: "the signature", .. })));
+    assert!(matches!(fat::probe(&vec![0; 4096]), Err(FatError::NotFat { what: FatPart::Signature, .. })));
     let mut mbr = vec![0; 4096];
     (mbr[510], mbr[511]) = (0x55, 0xAA);
-    assert!(matches!(fat::probe(&mbr), Err(FatError::NotFat { what: "the jump instruction", .. })));
+    assert!(matches!(fat::probe(&mbr), Err(FatError::NotFat { what: FatPart::Jump, .. })));
 }
 
 /// A volume made in memory by another implementation, so that no tool is needed.

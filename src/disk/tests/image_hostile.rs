@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::image_tools::{arg, have, mixed, noise, run};
 use proptest::prelude::*;
 use tempfile::TempDir;
-use vmbake_disk::image::{Image, ImageError};
+use vmbake_disk::image::{Image, ImageError, Qcow2Part};
 use vmbake_disk::source::ReadAt;
 
 /// A small image by hand: 512-byte clusters, version 3, one L2 table. Header, L1 table, L2 table, data, compressed data.
@@ -115,30 +115,38 @@ fn a_dirty_image_is_read() {
 #[test]
 fn corruption_is_reported_with_its_offset() {
     let dir = TempDir::new().unwrap();
-    for (at, bytes, words) in [
-        (20, &[0, 0, 0, 8][..], "cluster_bits at offset 0x14"),
-        (20, &[0, 0, 0, 22], "cluster_bits at offset 0x14"),
-        (20, &[0xff; 4], "cluster_bits at offset 0x14"),
-        (24, &[0xff; 8], "size at offset 0x18"),
-        (24, &[0, 0, 0, 0, 0, 0x10, 0, 0], "l1_size at offset 0x24"),
-        (32, &[0, 0, 0, 3], "crypt_method at offset 0x20"),
-        (36, &[0, 0, 0, 0], "l1_size at offset 0x24"),
-        (40, &[0, 0, 0, 0, 0, 0, 2, 8], "l1_table_offset at offset 0x28"),
-        (40, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0], "l1_table_offset at offset 0x28"),
-        (100, &[0, 0, 0, 72], "header_length at offset 0x64"),
-        (104, &[1], "compression_type at offset 0x68"),
-        (512, &[0x80, 0, 0, 0, 0, 0, 4, 1], "L1 entry at offset 0x200"),
-        (512, &[0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0], "L2 table at offset 0xfffffffffffe00"),
-        (1024, &[0, 0, 0, 0, 0, 0, 6, 2], "L2 entry at offset 0x400"),
-        (1024, &[0x80, 0, 0, 0, 0, 0, 0x0a, 0], "data cluster at offset 0xa00"),
-        (1056, &[0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], "L2 entry at offset 0x420"),
-        (2048, &[0xff; 8], "cluster at offset 0x800"),
+    for (at, bytes, part, offset) in [
+        (20, &[0, 0, 0, 8][..], Qcow2Part::ClusterBits, 0x14),
+        (20, &[0, 0, 0, 22], Qcow2Part::ClusterBits, 0x14),
+        (20, &[0xff; 4], Qcow2Part::ClusterBits, 0x14),
+        (24, &[0xff; 8], Qcow2Part::Size, 0x18),
+        (24, &[0, 0, 0, 0, 0, 0x10, 0, 0], Qcow2Part::L1Size, 0x24),
+        (32, &[0, 0, 0, 3], Qcow2Part::CryptMethod, 0x20),
+        (36, &[0, 0, 0, 0], Qcow2Part::L1Size, 0x24),
+        (40, &[0, 0, 0, 0, 0, 0, 2, 8], Qcow2Part::L1TableOffset, 0x28),
+        (40, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0], Qcow2Part::L1TableOffset, 0x28),
+        (100, &[0, 0, 0, 72], Qcow2Part::HeaderLength, 0x64),
+        (104, &[1], Qcow2Part::CompressionType, 0x68),
+        (512, &[0x80, 0, 0, 0, 0, 0, 4, 1], Qcow2Part::L1Entry, 0x200),
+        (512, &[0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0], Qcow2Part::L2Table, 0xfffffffffffe00),
+        (1024, &[0, 0, 0, 0, 0, 0, 6, 2], Qcow2Part::L2Entry, 0x400),
+        (1024, &[0x80, 0, 0, 0, 0, 0, 0x0a, 0], Qcow2Part::DataCluster, 0xa00),
+        (1056, &[0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff], Qcow2Part::L2Entry, 0x420),
     ] {
         let mut image = small(0);
         image[at..at + bytes.len()].copy_from_slice(bytes);
-        let error = exercise(&write(&dir, &image)).unwrap_err();
-        assert!(error.contains("image.qcow2: corrupt") && error.contains(words), "{words}: {error}");
+        match Image::open(&write(&dir, &image)) {
+            Err(ImageError::Corrupt { path, what, offset: at, .. }) => {
+                assert_eq!((path.file_name(), what, at), (Some("image.qcow2".as_ref()), part, offset));
+            }
+            other => panic!("{part} at {offset:#x}: {:?}", other.map(|_| ())),
+        }
     }
+    let mut image = small(0);
+    image[2048..2056].fill(0xff);
+    let error = Image::open(&write(&dir, &image)).unwrap().read_exact_at(&mut [0; 512], 4 * 512).unwrap_err();
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    assert!(matches!(cause, Some(ImageError::Decompress { offset: 0x800, .. })), "{error}");
     let mut old = small(0);
     old[7] = 2;
     let error = exercise(&write(&dir, &old)).unwrap_err();

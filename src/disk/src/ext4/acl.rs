@@ -1,6 +1,7 @@
 //! POSIX access control lists: `getxattr(2)` gives version 2 with 8 bytes an entry, ext4 stores version 1, in which
 //! entries that name nobody take 4 bytes (`fs/ext4/acl.h`, `include/uapi/linux/posix_acl_xattr.h`).
 
+use super::corruption::AclFault;
 use super::{le16, le32};
 
 /// First word of the form on disk.
@@ -20,14 +21,14 @@ fn names_somebody(tag: u16) -> Option<bool> {
 }
 
 /// From disk to `getxattr(2)`. An error tells what is wrong.
-pub(super) fn from_disk(disk: &[u8]) -> Result<Vec<u8>, String> {
+pub(super) fn from_disk(disk: &[u8]) -> Result<Vec<u8>, AclFault> {
     let mut rest = version(disk, DISK_VERSION)?;
     let mut out = XATTR_VERSION.to_le_bytes().to_vec();
     while !rest.is_empty() {
-        let head = rest.get(..4).ok_or("cut entry")?;
+        let head = rest.get(..4).ok_or(AclFault::Cut)?;
         out.extend_from_slice(head);
         let len = if names_somebody(le16(head, 0)).ok_or_else(|| unknown(head))? { 8 } else { 4 };
-        let entry = rest.get(..len).ok_or("cut entry")?;
+        let entry = rest.get(..len).ok_or(AclFault::Cut)?;
         let id = if len == 8 { le32(entry, 4) } else { NOBODY };
         out.extend_from_slice(&id.to_le_bytes());
         rest = &rest[len..];
@@ -36,10 +37,10 @@ pub(super) fn from_disk(disk: &[u8]) -> Result<Vec<u8>, String> {
 }
 
 /// From `getxattr(2)` to disk. An error tells what is wrong.
-pub(super) fn to_disk(xattr: &[u8]) -> Result<Vec<u8>, String> {
+pub(super) fn to_disk(xattr: &[u8]) -> Result<Vec<u8>, AclFault> {
     let entries = version(xattr, XATTR_VERSION)?;
     if entries.len() % 8 != 0 {
-        return Err("cut entry".to_owned());
+        return Err(AclFault::Cut);
     }
     let mut out = DISK_VERSION.to_le_bytes().to_vec();
     for entry in entries.chunks_exact(8) {
@@ -49,16 +50,16 @@ pub(super) fn to_disk(xattr: &[u8]) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-fn version(bytes: &[u8], expected: u32) -> Result<&[u8], String> {
+fn version(bytes: &[u8], expected: u32) -> Result<&[u8], AclFault> {
     match bytes.split_at_checked(4) {
         Some((head, rest)) if le32(head, 0) == expected => Ok(rest),
-        Some((head, _)) => Err(format!("version {}, expected {expected}", le32(head, 0))),
-        None => Err(format!("{} bytes", bytes.len())),
+        Some((head, _)) => Err(AclFault::Version { found: le32(head, 0), expected }),
+        None => Err(AclFault::Len { len: bytes.len() }),
     }
 }
 
-fn unknown(entry: &[u8]) -> String {
-    format!("entry with tag {:#x}", le16(entry, 0))
+fn unknown(entry: &[u8]) -> AclFault {
+    AclFault::Tag { tag: le16(entry, 0) }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use mkext4::spec::inode::FileType;
 
+use super::corruption::{AttributeFault, DirectoryFault, InodeFault, VolumeFault};
 use super::directory::Directory;
 use super::error::REBUILD;
 use super::inline::{self, Piece};
@@ -138,7 +139,7 @@ impl Wanted<'_> {
             FileType::Dir => self.directory(node, index),
             FileType::Regular if node.has_inline_data() => inline::pieces(node).map(Content::Inline),
             FileType::Regular if node.size > MAX_FILE * self.volume.block => {
-                Err(ReadError::corrupt(place, format!("file of {} bytes", node.size)))
+                Err(ReadError::corrupt(place, InodeFault::FileLen { len: node.size }))
             }
             FileType::Regular => mapping::read(self.volume, node, self.budget).map(Content::File),
             FileType::Symlink if node.has_inline_data() => {
@@ -156,7 +157,7 @@ impl Wanted<'_> {
                         self.wants.push(Want { block: run.physical, len: 1, purpose: Purpose::Symlink { index } });
                         Ok(Content::Symlink(Vec::new()))
                     }
-                    _ => Err(ReadError::corrupt(place, format!("link target of {} bytes without block", node.size))),
+                    _ => Err(ReadError::corrupt(place, InodeFault::TargetLen { len: node.size })),
                 }
             }
             _ => Ok(Content::Special),
@@ -169,7 +170,7 @@ impl Wanted<'_> {
         let blocks = node.size / block;
         let most = self.volume.info.blocks.saturating_sub(self.directory_blocks);
         if !node.size.is_multiple_of(block) || blocks == 0 || blocks > most {
-            return Err(ReadError::corrupt(place, format!("directory of {} bytes", node.size)));
+            return Err(ReadError::corrupt(place, DirectoryFault::Len { len: node.size }));
         }
         let mut covered = 0;
         for run in mapping::read(self.volume, node, self.budget)?.iter().take_while(|run| run.logical < blocks) {
@@ -183,7 +184,7 @@ impl Wanted<'_> {
         }
         self.directory_blocks += covered;
         if covered != blocks {
-            return Err(ReadError::corrupt(place, format!("hole at block {covered} of the directory")));
+            return Err(ReadError::corrupt(place, DirectoryFault::Hole { block: covered }));
         }
         Ok(Content::Directory(Directory::default()))
     }
@@ -191,7 +192,7 @@ impl Wanted<'_> {
 
 fn target(node: &Node, bytes: &[u8]) -> Result<Vec<u8>, ReadError> {
     if bytes.is_empty() || bytes.contains(&0) {
-        let what = format!("link target {:?}", String::from_utf8_lossy(bytes));
+        let what = InodeFault::Target { target: String::from_utf8_lossy(bytes).into_owned() };
         return Err(ReadError::corrupt(Place::Inode(node.number), what));
     }
     Ok(bytes.to_vec())
@@ -207,7 +208,7 @@ fn xattr_block(
 ) -> Result<Xattrs, ReadError> {
     let found = xattrs::in_block(volume, &node.owner(), block, bytes)?;
     if users.is_some_and(|users| users != found.users) {
-        let what = format!("attribute block counts {} users, not as many inodes as use it", found.users);
+        let what = AttributeFault::Users { found: found.users };
         return Err(ReadError::corrupt(Place::Block { inode: node.number, block }, what));
     }
     Ok(found.xattrs)
@@ -242,7 +243,7 @@ fn read_each(
             batch.push((block, want));
         }
         if last >= volume.info.blocks {
-            let what = format!("refers to block {last} of {}", volume.info.blocks);
+            let what = VolumeFault::OutOfRange { block: last, blocks: volume.info.blocks };
             return Err(ReadError::corrupt(Place::Superblock, what));
         }
         let len = usize::try_from((last - first + 1) * volume.block).unwrap_or(0);

@@ -5,6 +5,7 @@
 use mkext4::csum;
 use mkext4::spec::dirent;
 
+use super::corruption::DirectoryFault;
 use super::inodes::Node;
 use super::superblock::Super;
 use super::{Place, ReadError, inline, le16, le32};
@@ -41,7 +42,7 @@ impl Directory {
         let place = Place::Inode(node.number);
         let [first, second] = inline::bytes(volume, node)?;
         let Some((parent, first)) = first.split_at_checked(4) else {
-            return Err(ReadError::corrupt(place, format!("directory of {} bytes", node.size)));
+            return Err(ReadError::corrupt(place, DirectoryFault::Len { len: node.size }));
         };
         let mut directory = Self { parent: le32(parent, 0), entries: Vec::new() };
         for list in [first, &second] {
@@ -69,7 +70,7 @@ impl Directory {
             match (logical, index) {
                 (0, 0) if entry.name == b"." && entry.inode == node.number => {}
                 (0, 1) if entry.name == b".." => self.parent = entry.inode,
-                (0, 0 | 1) => return Err(ReadError::corrupt(place, "does not begin with entries . and ..")),
+                (0, 0 | 1) => return Err(ReadError::corrupt(place, DirectoryFault::Dots)),
                 _ => self.entries.push(entry),
             }
         }
@@ -79,14 +80,14 @@ impl Directory {
 
 /// The entries of a list that name something. Their lengths must add up to that of the list.
 fn entries(volume: &Super<'_>, bytes: &[u8], place: &Place) -> Result<Vec<Entry>, ReadError> {
-    let corrupt = |what: String| ReadError::corrupt(place.clone(), what);
+    let corrupt = |what: DirectoryFault| ReadError::corrupt(place.clone(), what);
     let mut all = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {
         let at = bytes.len() - rest.len();
         let len = if rest.len() < ENTRY { 0 } else { rec_len(le16(rest, 0x04), bytes.len()) };
         if len < ENTRY || !len.is_multiple_of(4) || len > rest.len() {
-            return Err(corrupt(format!("directory entry of {len} bytes at byte {at}")));
+            return Err(corrupt(DirectoryFault::EntryLen { len, at }));
         }
         let (entry, after) = rest.split_at(len);
         rest = after;
@@ -95,7 +96,7 @@ fn entries(volume: &Super<'_>, bytes: &[u8], place: &Place) -> Result<Vec<Entry>
             continue;
         }
         if inode > volume.info.inodes {
-            return Err(corrupt(format!("entry for inode {inode} of {}", volume.info.inodes)));
+            return Err(corrupt(DirectoryFault::EntryInode { inode, inodes: volume.info.inodes }));
         }
         // Before entries had a type, its byte was the high half of the name's length.
         let (name_len, file_type) = match volume.features.filetype() {
@@ -103,7 +104,7 @@ fn entries(volume: &Super<'_>, bytes: &[u8], place: &Place) -> Result<Vec<Entry>
             false => (usize::from(le16(entry, 0x06)), None),
         };
         let name = entry.get(ENTRY..ENTRY + name_len);
-        let name = name.ok_or_else(|| corrupt(format!("name of {name_len} bytes in a directory entry of {len}")))?;
+        let name = name.ok_or_else(|| corrupt(DirectoryFault::EntryName { name_len, len }))?;
         all.push(Entry { name: name.to_vec(), inode, file_type });
     }
     Ok(all)
@@ -127,9 +128,7 @@ fn check_sum(seed: u32, has_index: bool, logical: u64, bytes: &[u8], place: &Pla
     } else if has_index && is_node {
         index_sums(seed, bytes, NODE_LIMIT)
     } else {
-        dirent::tail_checksum(bytes)
-            .map(|found| (found, csum::dirent_block(seed, bytes)))
-            .ok_or_else(|| "directory block without checksum".to_owned())
+        dirent::tail_checksum(bytes).map(|found| (found, csum::dirent_block(seed, bytes))).ok_or(DirectoryFault::Tail)
     };
     let (found, expected) = sums.map_err(|what| ReadError::corrupt(place.clone(), what))?;
     if found != expected {
@@ -140,11 +139,11 @@ fn check_sum(seed: u32, has_index: bool, logical: u64, bytes: &[u8], place: &Pla
 
 /// The checksum that an index node has, and should have. `dx_countlimit` stands at `at`, the checksum behind the last entry
 /// that there could be.
-fn index_sums(seed: u32, bytes: &[u8], at: usize) -> Result<(u32, u32), String> {
+fn index_sums(seed: u32, bytes: &[u8], at: usize) -> Result<(u32, u32), DirectoryFault> {
     let (limit, count) = (le16(bytes, at), le16(bytes, at + 2));
     let tail = at + usize::from(limit) * 8;
     if count == 0 || count > limit || tail + 8 > bytes.len() {
-        return Err(format!("directory index with {count} of {limit} entries"));
+        return Err(DirectoryFault::Index { count, limit });
     }
     Ok((le32(bytes, tail + 4), csum::dx_block(seed, bytes, at, count, limit)))
 }

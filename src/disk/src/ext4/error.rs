@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use super::corruption::{AttributeFault, Corruption};
+
 /// What part of a volume an error speaks of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the fields say what they are")]
 pub enum Place {
     /// The superblock, at byte 1024.
     Superblock,
@@ -15,9 +16,19 @@ pub enum Place {
     /// A block of the journal, counted from its start.
     Journal(u64),
     /// A metadata block of an inode, counted from the start of the volume.
-    Block { inode: u32, block: u64 },
+    Block {
+        /// The inode.
+        inode: u32,
+        /// The block.
+        block: u64,
+    },
     /// A name in the tree.
-    Path { inode: u32, path: String },
+    Path {
+        /// The inode that has it.
+        inode: u32,
+        /// From the root.
+        path: String,
+    },
 }
 
 impl fmt::Display for Place {
@@ -35,25 +46,50 @@ impl fmt::Display for Place {
 
 /// Why a volume could not be read.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ReadError {
+    /// The partition cannot be read.
     #[error("cannot read {len} bytes at offset {offset} of the ext4 volume")]
-    Io { offset: u64, len: usize, source: std::io::Error },
+    Io {
+        /// Where.
+        offset: u64,
+        /// How many bytes.
+        len: usize,
+        /// What the system or the image says.
+        source: std::io::Error,
+    },
+    /// There is no superblock.
     #[error("not an ext4 volume: magic {found:#06x} at offset 1080, expected 0xef53")]
-    NotExt4 { found: u16 },
+    NotExt4 {
+        /// What stands in the place of `s_magic`.
+        found: u16,
+    },
+    /// A structure is damaged.
     #[error("corrupt ext4 volume: {place}: {what}")]
-    Corrupt { place: Place, what: String },
+    Corrupt {
+        /// Which.
+        place: Place,
+        /// What is wrong with it.
+        what: Corruption,
+    },
+    /// The volume uses something that is not supported.
     #[error("unsupported ext4 volume: {place}: {feature}; {hint}")]
-    Unsupported { place: Place, feature: String, hint: &'static str },
+    Unsupported {
+        /// Where.
+        place: Place,
+        /// What, by the name that e2fsprogs has for it.
+        feature: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
 }
 
 impl ReadError {
-    pub(super) fn corrupt(place: Place, what: impl Into<String>) -> Self {
+    pub(super) fn corrupt(place: Place, what: impl Into<Corruption>) -> Self {
         Self::Corrupt { place, what: what.into() }
     }
 
     pub(super) fn checksum(place: Place, found: u32, expected: u32) -> Self {
-        Self::corrupt(place, format!("checksum {found:#010x}, expected {expected:#010x}"))
+        Self::corrupt(place, Corruption::Checksum { found, expected })
     }
 
     pub(super) fn unsupported(place: Place, feature: impl Into<String>, hint: &'static str) -> Self {
@@ -64,7 +100,8 @@ impl ReadError {
     pub(super) fn of_attribute(self, owner: &Place, name: &str) -> Self {
         match self {
             Self::Corrupt { place, what } => {
-                Self::Corrupt { place, what: format!("attribute {name} of {owner}: {what}") }
+                let (name, owner, what) = (name.to_owned(), Box::new(owner.clone()), Box::new(what));
+                Self::corrupt(place, AttributeFault::Value { name, owner, what })
             }
             other => other,
         }

@@ -3,6 +3,7 @@
 
 use mkext4::csum;
 
+use super::corruption::MappingFault;
 use super::mapping::{Run, Runs};
 use super::{Place, ReadError, le16, le32};
 
@@ -24,7 +25,7 @@ pub(super) fn read(runs: &mut Runs<'_>) -> Result<(), ReadError> {
     let root = &runs.node.i_block;
     let header = Header::decode(root, ROOT_ENTRIES).map_err(|what| ReadError::corrupt(place.clone(), what))?;
     if header.depth > MAX_DEPTH {
-        return Err(ReadError::corrupt(place, format!("extent tree of depth {}", header.depth)));
+        return Err(ReadError::corrupt(place, MappingFault::ExtentDepth { found: header.depth }));
     }
     node(runs, root, &header, &place)
 }
@@ -41,16 +42,16 @@ struct Header {
 
 impl Header {
     /// `capacity` is how many entries there is room for; tools may have left some of it unused.
-    fn decode(bytes: &[u8], capacity: u16) -> Result<Self, String> {
+    fn decode(bytes: &[u8], capacity: u16) -> Result<Self, MappingFault> {
         let magic = le16(bytes, 0x00);
         if magic != MAGIC {
-            return Err(format!("extents with magic {magic:#06x}, expected {MAGIC:#06x}"));
+            return Err(MappingFault::ExtentMagic { found: magic });
         }
-        let header = Self { entries: le16(bytes, 0x02), max: le16(bytes, 0x04), depth: le16(bytes, 0x06) };
-        if header.max == 0 || header.max > capacity || header.entries > header.max {
-            return Err(format!("{} extents of {}, in a node for {capacity}", header.entries, header.max));
+        let (entries, max, depth) = (le16(bytes, 0x02), le16(bytes, 0x04), le16(bytes, 0x06));
+        if max == 0 || max > capacity || entries > max {
+            return Err(MappingFault::ExtentCount { entries, max, capacity });
         }
-        Ok(header)
+        Ok(Self { entries, max, depth })
     }
 }
 
@@ -83,7 +84,7 @@ fn child(runs: &mut Runs<'_>, entry: &[u8], depth: u16, place: &Place) -> Result
     let logical = le32(entry, 0x00);
     let block = u64::from(le32(entry, 0x04)) | u64::from(le16(entry, 0x08)) << 32;
     if !runs.volume.holds(block, 1) || u64::from(logical) < runs.end() {
-        let what = format!("extent index for block {logical} of the file at block {block}");
+        let what = MappingFault::ExtentIndex { logical, block };
         return Err(ReadError::corrupt(place.clone(), what));
     }
     runs.budget.take_block(runs.node, block)?;
@@ -94,13 +95,14 @@ fn child(runs: &mut Runs<'_>, entry: &[u8], depth: u16, place: &Place) -> Result
     if let Some(seed) = runs.node.seed {
         check_sum(seed, &bytes, &header, &place)?;
     }
-    if header.depth != depth - 1 || header.entries == 0 {
-        let what = format!("{} extents at depth {}, expected {}", header.entries, header.depth, depth - 1);
+    let (entries, expected) = (header.entries, depth - 1);
+    if header.depth != expected || entries == 0 {
+        let what = MappingFault::ExtentNode { entries, depth: header.depth, expected };
         return Err(ReadError::corrupt(place, what));
     }
     // As the kernel does: the first entry of a node begins where its parent says.
     if le32(&bytes, ENTRY) != logical {
-        return Err(ReadError::corrupt(place, "extents do not begin where their index says"));
+        return Err(ReadError::corrupt(place, MappingFault::ExtentStart));
     }
     node(runs, &bytes, &header, &place)
 }
@@ -109,7 +111,7 @@ fn child(runs: &mut Runs<'_>, entry: &[u8], depth: u16, place: &Place) -> Result
 fn check_sum(seed: u32, bytes: &[u8], header: &Header, place: &Place) -> Result<(), ReadError> {
     let at = ENTRY * (usize::from(header.max) + 1);
     let Some(covered) = bytes.get(..at + 4) else {
-        return Err(ReadError::corrupt(place.clone(), "no room for the checksum of the extents"));
+        return Err(ReadError::corrupt(place.clone(), MappingFault::ExtentTail));
     };
     let (found, expected) = (le32(bytes, at), csum::extent_block(seed, covered));
     if found != expected {

@@ -2,6 +2,7 @@
 
 use mkext4::csum::crc32c_raw;
 
+use super::corruption::VolumeFault;
 use super::superblock::Super;
 use super::{Place, ReadError, le16, le32};
 
@@ -49,7 +50,7 @@ fn check_disjoint(volume: &Super<'_>, tables: &[Table]) -> Result<(), ReadError>
     match starts.array_windows().find(|[(one, _), (next, _)]| next - one < len) {
         None => Ok(()),
         Some([(_, one), (block, next)]) => {
-            let what = format!("inode table at block {block} overlaps that of block group {one}");
+            let what = VolumeFault::InodeTablesOverlap { block: *block, other: *one };
             Err(ReadError::corrupt(Place::Group(*next), what))
         }
     }
@@ -97,14 +98,14 @@ fn has_superblock(volume: &Super<'_>, group: u64) -> bool {
 
 fn table(volume: &Super<'_>, group: u64, raw: &[u8]) -> Result<Table, ReadError> {
     let place = || Place::Group(group);
-    let number = u32::try_from(group).map_err(|_| ReadError::corrupt(place(), "number out of range"))?;
+    let number = u32::try_from(group).map_err(|_| ReadError::corrupt(place(), VolumeFault::GroupNumber))?;
     check_sum(volume, number, raw)?;
     let has_high = raw.len() > SHORT;
     let high = if has_high { u64::from(le32(raw, 0x28)) << 32 } else { 0 }; // bg_inode_table_hi
     let block = u64::from(le32(raw, 0x08)) | high; // bg_inode_table_lo
     let per_group = volume.inodes_per_group;
     if !volume.holds(block, table_blocks(volume)) {
-        let what = format!("inode table at block {block} of {}", volume.info.blocks);
+        let what = VolumeFault::InodeTable { block, blocks: volume.info.blocks };
         return Err(ReadError::corrupt(place(), what));
     }
     let counts_unused = volume.seed.is_some() || volume.features.gdt_csum();
@@ -118,7 +119,7 @@ fn table(volume: &Super<'_>, group: u64, raw: &[u8]) -> Result<Table, ReadError>
         u32::from(le16(raw, 0x1c)) | if has_high { u32::from(le16(raw, 0x32)) << 16 } else { 0 }
     };
     let Some(count) = per_group.checked_sub(unused) else {
-        return Err(ReadError::corrupt(place(), format!("{unused} unused inodes of {per_group}")));
+        return Err(ReadError::corrupt(place(), VolumeFault::UnusedInodes { found: unused, per_group }));
     };
     // No overflow: the superblock's inode count, a u32, is this product for all groups.
     Ok(Table { block, first: number * per_group + 1, count })

@@ -1,6 +1,7 @@
 //! Block maps, of ext2 and ext3: `i_block` names the first 12 blocks of a file, then a block with the numbers of more, one with
 //! the numbers of such blocks, and one with those of these (`Documentation/filesystems/ext4/blockmap.rst`). A 0 is a hole.
 
+use super::corruption::MappingFault;
 use super::mapping::{Run, Runs};
 use super::{Place, ReadError, le32};
 
@@ -33,7 +34,7 @@ fn below(runs: &mut Runs<'_>, number: u32, depth: usize, logical: u64, place: &P
         return runs.push(Run { logical, physical, len: 1, written: true }, place);
     }
     if !runs.volume.holds(physical, 1) {
-        let what = format!("map of block {logical} of the file at block {physical}");
+        let what = MappingFault::Map { logical, block: physical };
         return Err(ReadError::corrupt(place.clone(), what));
     }
     runs.budget.take_block(runs.node, physical)?;

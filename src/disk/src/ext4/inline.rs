@@ -1,6 +1,7 @@
 //! Inline data: a small file, directory or link that stands in its inode, in `i_block` and then in the attribute `system.data`
 //! (`Documentation/filesystems/ext4/inlinedata.rst`).
 
+use super::corruption::InodeFault;
 use super::inodes::{I_BLOCK_LEN, Node};
 use super::superblock::Super;
 use super::{Place, ReadError};
@@ -18,8 +19,9 @@ pub(super) struct Piece {
 /// Where the content of an inode stands, up to its size.
 pub(super) fn pieces(node: &Node) -> Result<[Piece; 2], ReadError> {
     let (first, second) = (I_BLOCK_LEN as u64, node.body.data.len() as u64);
-    if node.size > first + second {
-        let what = format!("{} bytes in an inode that holds {}", node.size, first + second);
+    let held = first + second;
+    if node.size > held {
+        let what = InodeFault::InlineLen { len: node.size, held };
         return Err(ReadError::corrupt(Place::Inode(node.number), what));
     }
     Ok([

@@ -3,6 +3,7 @@
 use mkext4::csum;
 use mkext4::spec::inode::FileType;
 
+use super::corruption::InodeFault;
 use super::error::REBUILD;
 use super::groups::{Table, low16};
 use super::superblock::Super;
@@ -173,7 +174,7 @@ fn decode(volume: &Super<'_>, number: u32, raw: &[u8], offset: u64) -> Result<Op
     let i_mode = le16(raw, 0x00);
     let kind = file_type(i_mode);
     if kind == FileType::Unknown {
-        return Err(ReadError::corrupt(place(), format!("mode {i_mode:#o}")));
+        return Err(ReadError::corrupt(place(), InodeFault::Mode { found: i_mode }));
     }
     let mut i_block = [0; I_BLOCK_LEN];
     i_block.copy_from_slice(&raw[I_BLOCK..I_BLOCK + I_BLOCK_LEN]);
@@ -198,13 +199,13 @@ fn decode(volume: &Super<'_>, number: u32, raw: &[u8], offset: u64) -> Result<Op
 }
 
 /// `i_extra_isize`: how much of what follows the first 128 bytes are fields, 0 where nothing follows.
-fn extra_len(raw: &[u8]) -> Result<usize, String> {
+fn extra_len(raw: &[u8]) -> Result<usize, InodeFault> {
     if raw.len() == GOOD_OLD_LEN {
         return Ok(0);
     }
     let extra = usize::from(le16(raw, 0x80));
     if !extra.is_multiple_of(4) || GOOD_OLD_LEN + extra > raw.len() {
-        return Err(format!("extra size {extra}"));
+        return Err(InodeFault::ExtraSize { found: extra });
     }
     Ok(extra)
 }
@@ -238,12 +239,12 @@ fn file_type(i_mode: u16) -> FileType {
 }
 
 /// `i_mtime`, with two more bits for the seconds and nanoseconds from `i_mtime_extra`.
-fn mtime(raw: &[u8], extra: usize) -> Result<Timestamp, String> {
+fn mtime(raw: &[u8], extra: usize) -> Result<Timestamp, InodeFault> {
     let seconds = i64::from(i32::from_le_bytes([raw[0x10], raw[0x11], raw[0x12], raw[0x13]]));
     let i_mtime_extra = if extra >= 12 { le32(raw, 0x88) } else { 0 };
     let nanos = i_mtime_extra >> 2;
     if nanos >= 1_000_000_000 {
-        return Err(format!("{nanos} nanoseconds"));
+        return Err(InodeFault::Nanoseconds { found: nanos });
     }
     Ok(Timestamp { secs: seconds + (i64::from(i_mtime_extra & 3) << 32), nanos })
 }

@@ -10,6 +10,7 @@ mod superblock;
 
 use std::sync::Arc;
 
+use super::corruption::JournalFault;
 use super::inodes;
 use super::mapping::{self, Budget, Run};
 use super::superblock::Super;
@@ -49,7 +50,7 @@ struct Journal<'a> {
 impl<'a> Journal<'a> {
     fn open(volume: &'a Super<'a>) -> Result<Self, ReadError> {
         let number = volume.journal_inode;
-        let missing = || ReadError::corrupt(Place::Inode(number), "the volume needs recovery, but has no journal");
+        let missing = || ReadError::corrupt(Place::Inode(number), JournalFault::Missing);
         let node = inodes::read_any(volume, number)?.ok_or_else(missing)?;
         let mut budget = Budget::of_journal(volume);
         let runs = mapping::read(volume, &node, &mut budget)?;
@@ -62,7 +63,7 @@ impl<'a> Journal<'a> {
         let after = self.runs.partition_point(|run| run.logical <= block);
         let run = after.checked_sub(1).and_then(|index| self.runs.get(index));
         let run = run.filter(|run| run.written && block - run.logical < run.len);
-        let run = run.ok_or_else(|| ReadError::corrupt(Place::Journal(block), "the journal has a hole here"))?;
+        let run = run.ok_or_else(|| ReadError::corrupt(Place::Journal(block), JournalFault::Hole))?;
         Ok(run.physical + (block - run.logical))
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use mkext4::spec::inode::FileType;
 
+use super::corruption::MappingFault;
 use super::inodes::Node;
 use super::superblock::Super;
 use super::{Place, ReadError, extents, indirect};
@@ -63,12 +64,12 @@ impl Budget {
 
     /// Takes a block that maps others.
     pub(super) fn take_block(&mut self, node: &Node, block: u64) -> Result<(), ReadError> {
-        let corrupt = |what: String| Err(ReadError::corrupt(Place::Inode(node.number), what));
+        let corrupt = |what: MappingFault| Err(ReadError::corrupt(Place::Inode(node.number), what));
         if !self.maps.insert(block) {
-            return corrupt(format!("block {block} maps blocks twice"));
+            return corrupt(MappingFault::MapTwice { block });
         }
         let Some(left) = self.maps_left.checked_sub(1) else {
-            return corrupt("more blocks map its content than it can have".to_owned());
+            return corrupt(MappingFault::Maps);
         };
         self.maps_left = left;
         self.claim(node, block, 1);
@@ -77,9 +78,7 @@ impl Budget {
 
     fn take_run(&mut self, node: &Node) -> Result<(), ReadError> {
         let less = self.runs_left.checked_sub(1);
-        self.runs_left = less.ok_or_else(|| {
-            ReadError::corrupt(Place::Inode(node.number), "with those before it maps more blocks than there can be")
-        })?;
+        self.runs_left = less.ok_or_else(|| ReadError::corrupt(Place::Inode(node.number), MappingFault::Runs))?;
         Ok(())
     }
 
@@ -100,8 +99,8 @@ impl Budget {
             None => Ok(()),
             Some([one, next]) => {
                 let what = match one.inode == next.inode {
-                    true => format!("block {} stands at two places of it", next.block),
-                    false => format!("block {} belongs to inode {} too", next.block, one.inode),
+                    true => MappingFault::BlockTwice { block: next.block },
+                    false => MappingFault::BlockShared { block: next.block, other: one.inode },
                 };
                 Err(ReadError::corrupt(Place::Inode(next.inode), what))
             }
@@ -155,11 +154,11 @@ impl Runs<'_> {
     /// Adds a run, which must come after all before it and lie inside the volume.
     pub(super) fn push(&mut self, run: Run, place: &Place) -> Result<(), ReadError> {
         if run.len == 0 || !self.volume.holds(run.physical, run.len) {
-            let what = format!("{} blocks of the file at block {} of the volume", run.len, run.physical);
+            let what = MappingFault::Run { len: run.len, block: run.physical };
             return Err(ReadError::corrupt(place.clone(), what));
         }
         if run.logical < self.end {
-            let what = format!("block {} of the file is mapped after {}", run.logical, self.end);
+            let what = MappingFault::Order { logical: run.logical, end: self.end };
             return Err(ReadError::corrupt(place.clone(), what));
         }
         let last = self.runs.last_mut().filter(|last| {

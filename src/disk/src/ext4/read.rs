@@ -8,6 +8,7 @@ use mkext4::spec::file_type;
 use mkext4::spec::inode::FileType;
 
 use super::blocks::{self, Content, Contents, Scope};
+use super::corruption::{AttributeFault, DirectoryFault, InodeFault};
 use super::directory::{Directory, Entry};
 use super::error::REBUILD;
 use super::inline::Piece;
@@ -78,7 +79,7 @@ impl<'a> Join<'a> {
 
     fn tree(mut self, source: Arc<dyn ReadAt>, block: u64, origin: Origin) -> Result<Tree, ReadError> {
         let Some(root) = self.find(ROOT_INODE).filter(|root| self.nodes[*root].kind == FileType::Dir) else {
-            return Err(ReadError::corrupt(Place::Inode(ROOT_INODE), "no root directory"));
+            return Err(ReadError::corrupt(Place::Inode(ROOT_INODE), DirectoryFault::NoRoot));
         };
         let mut tree = Tree::new(self.metadata(root)?, origin);
         let made = Made { source: tree.sources_mut().add(source), block, origin: tree.inode(ROOT).origin };
@@ -125,8 +126,8 @@ impl<'a> Join<'a> {
             return unsupported(format!("names whose paths have more than {MAX_PATH_BYTES} bytes"));
         }
         let Some(index) = self.find(entry.inode) else {
-            let number = self.nodes[dir.index].number;
-            return Err(ReadError::corrupt(place(), format!("directory inode {number} names an unused inode")));
+            let directory = self.nodes[dir.index].number;
+            return Err(ReadError::corrupt(place(), DirectoryFault::EntryUnused { directory }));
         };
         check_type(entry.file_type, self.nodes[index].kind).map_err(|what| ReadError::corrupt(place(), what))?;
         Ok(index)
@@ -144,13 +145,15 @@ impl<'a> Join<'a> {
     ) -> Result<Option<Pending>, ReadError> {
         let node = &self.nodes[index];
         let place = || at(node.number, &path);
-        let invalid = |error: crate::tree::TreeError| ReadError::corrupt(place(), error.to_string());
+        let name = || String::from_utf8_lossy(&entry.name).into_owned();
+        // All else that a tree refuses was looked at before.
+        let invalid = |_| ReadError::corrupt(place(), DirectoryFault::Name { name: name() });
         if tree.entry(dir.id, &entry.name).is_some() {
-            return Err(ReadError::corrupt(place(), "name exists twice"));
+            return Err(ReadError::corrupt(place(), DirectoryFault::NameTwice { name: name() }));
         }
         let is_dir = node.kind == FileType::Dir;
         match self.reached[index].0 {
-            Some(_) if is_dir => return Err(ReadError::corrupt(place(), "directory has two names")),
+            Some(_) if is_dir => return Err(ReadError::corrupt(place(), DirectoryFault::TwoNames)),
             Some(id) => tree.link(dir.id, &entry.name, id).map_err(invalid)?,
             None => {
                 let inode = Inode { meta: self.metadata(index)?, kind: self.kind(index, made), origin: made.origin };
@@ -168,7 +171,7 @@ impl<'a> Join<'a> {
         for (name, value) in self.contents.xattrs.get(&node.xattr_block).into_iter().flatten() {
             self.volume.spend_on_attribute((name.len() + value.len()) as u64)?;
             if xattrs.insert(name.clone(), value.clone()).is_some() {
-                let what = format!("attribute {} twice", String::from_utf8_lossy(name));
+                let what = AttributeFault::Twice { name: String::from_utf8_lossy(name).into_owned() };
                 return Err(ReadError::corrupt(Place::Inode(node.number), what));
             }
         }
@@ -204,7 +207,7 @@ impl<'a> Join<'a> {
     fn check_parent(&self, index: usize, expected: u32, path: &[u8]) -> Result<(), ReadError> {
         let found = self.directory(index).map_or(0, |directory| directory.parent);
         if found != expected {
-            let what = format!("entry .. names inode {found}, expected {expected}");
+            let what = DirectoryFault::Parent { found, expected };
             return Err(ReadError::corrupt(at(self.nodes[index].number, path), what));
         }
         Ok(())
@@ -214,7 +217,7 @@ impl<'a> Join<'a> {
     fn check_subdirs(&self, dir: &Pending, subdirs: u32) -> Result<(), ReadError> {
         let node = &self.nodes[dir.index];
         if node.links != 1 && node.links != subdirs + 2 {
-            let what = format!("{} links, but {subdirs} subdirectories", node.links);
+            let what = InodeFault::Subdirectories { links: node.links, found: subdirs };
             return Err(ReadError::corrupt(at(node.number, &dir.path), what));
         }
         Ok(())
@@ -223,7 +226,7 @@ impl<'a> Join<'a> {
     fn check_links(&self) -> Result<(), ReadError> {
         for (node, (id, names)) in self.nodes.iter().zip(&self.reached) {
             if node.kind != FileType::Dir && id.is_some() && node.links != *names {
-                let what = format!("{} links, but {names} names", node.links);
+                let what = InodeFault::Links { links: node.links, names: *names };
                 return Err(ReadError::corrupt(Place::Inode(node.number), what));
             }
         }
@@ -266,7 +269,7 @@ fn at(inode: u32, path: &[u8]) -> Place {
 }
 
 /// An entry must have the type of its inode, if it has any: without the feature `filetype`, and on Hurd, it has none.
-fn check_type(found: Option<u8>, kind: FileType) -> Result<(), String> {
+fn check_type(found: Option<u8>, kind: FileType) -> Result<(), DirectoryFault> {
     let expected = match kind {
         FileType::Regular => file_type::REG,
         FileType::Dir => file_type::DIR,
@@ -278,7 +281,7 @@ fn check_type(found: Option<u8>, kind: FileType) -> Result<(), String> {
         FileType::Unknown => 0,
     };
     match found {
-        Some(found) if found != 0 && found != expected => Err(format!("entry of type {found}, expected {expected}")),
+        Some(found) if found != 0 && found != expected => Err(DirectoryFault::EntryType { found, expected }),
         _ => Ok(()),
     }
 }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use mkext4::csum;
 
+use super::corruption::VolumeFault;
 use super::error::{REBUILD, REPAIR};
 use super::features::Features;
 use super::groups::Table;
@@ -220,7 +221,7 @@ fn check_sum(raw: &[u8; LEN]) -> Result<(), ReadError> {
 fn info(raw: &[u8; LEN], features: Features) -> Result<FileSystem, ReadError> {
     let log_block_size = le32(raw, 0x18);
     if log_block_size > MAX_LOG_BLOCK_SIZE {
-        return Err(corrupt(format!("block size 1024 << {log_block_size}")));
+        return Err(corrupt(VolumeFault::BlockSize { log: log_block_size }));
     }
     // The high halves of block counts belong to volumes with 64-bit numbers.
     let high = |at| if features.bits64() { u64::from(le32(raw, at)) << 32 } else { 0 };
@@ -258,7 +259,7 @@ fn cluster_blocks(raw: &[u8; LEN], features: Features) -> Result<u64, ReadError>
     let (s_log_block_size, s_log_cluster_size) = (le32(raw, 0x18), le32(raw, 0x1c));
     match s_log_cluster_size.checked_sub(s_log_block_size) {
         Some(shift) if s_log_cluster_size <= MAX_LOG_CLUSTER_SIZE => Ok(1 << shift),
-        _ => Err(corrupt(format!("cluster size 1024 << {s_log_cluster_size}"))),
+        _ => Err(corrupt(VolumeFault::ClusterSize { log: s_log_cluster_size })),
     }
 }
 
@@ -276,13 +277,13 @@ impl Geometry {
         let held = source_len / info.block_size;
         let first_data_block = le32(raw, 0x14);
         if info.blocks <= u64::from(first_data_block) || info.blocks > held {
-            return Err(corrupt(format!("{} blocks, but the partition holds {held}", info.blocks)));
+            return Err(corrupt(VolumeFault::Blocks { found: info.blocks, held }));
         }
         let blocks_per_group = u64::from(le32(raw, 0x20));
         let most = info.block_size * 8 * cluster_blocks(raw, info.words)?;
         let first_ok = first_data_block == 0 || (first_data_block == 1 && info.block_size == 1024);
         if !(8..=most).contains(&blocks_per_group) || !first_ok {
-            return Err(corrupt(format!("{blocks_per_group} blocks per group from block {first_data_block}")));
+            return Err(corrupt(VolumeFault::BlocksPerGroup { found: blocks_per_group, first: first_data_block }));
         }
         let groups = (info.blocks - u64::from(first_data_block)).div_ceil(blocks_per_group);
         let (inode_size, first_inode) = inodes(raw, info, groups)?;
@@ -291,11 +292,11 @@ impl Geometry {
         if info.words.bits64()
             && (desc_size < 64 || !desc_size.is_power_of_two() || u64::from(desc_size) > info.block_size)
         {
-            return Err(corrupt(format!("{groups} group descriptors of {desc_size} bytes")));
+            return Err(corrupt(VolumeFault::DescriptorSize { groups, found: desc_size }));
         }
         let (first, blocks) = (le32(raw, 0x104), groups.div_ceil(info.block_size / u64::from(desc_size)));
         if info.words.meta_bg() && u64::from(first) > blocks {
-            return Err(corrupt(format!("meta block groups from {first} of {blocks} descriptor blocks"))); // s_first_meta_bg
+            return Err(corrupt(VolumeFault::MetaGroups { first, blocks })); // s_first_meta_bg
         }
         Ok(Self { blocks_per_group, groups, desc_size: desc_size.into(), inode_size, first_inode })
     }
@@ -306,21 +307,21 @@ fn inodes(raw: &[u8; LEN], info: &FileSystem, groups: u64) -> Result<(usize, u32
     let s_rev_level = le32(raw, 0x4c);
     let (size, first) = if s_rev_level == 0 { GOOD_OLD } else { (le16(raw, 0x58), le32(raw, 0x54)) };
     if size < 128 || !size.is_power_of_two() || u64::from(size) > info.block_size {
-        return Err(corrupt(format!("inodes of {size} bytes")));
+        return Err(corrupt(VolumeFault::InodeSize { found: size }));
     }
     let per_group = le32(raw, 0x28);
     if per_group == 0 || u64::from(per_group) > info.block_size * 8 {
-        return Err(corrupt(format!("{per_group} inodes per group")));
+        return Err(corrupt(VolumeFault::InodesPerGroup { found: per_group }));
     }
     if groups.checked_mul(per_group.into()) != Some(info.inodes.into()) || info.inodes == u32::MAX {
-        return Err(corrupt(format!("{} inodes in {groups} groups of {per_group}", info.inodes)));
+        return Err(corrupt(VolumeFault::Inodes { found: info.inodes, groups, per_group }));
     }
     if first < GOOD_OLD.1 {
-        return Err(corrupt(format!("first inode {first}")));
+        return Err(corrupt(VolumeFault::FirstInode { found: first }));
     }
     Ok((size.into(), first))
 }
 
-fn corrupt(what: String) -> ReadError {
+fn corrupt(what: VolumeFault) -> ReadError {
     ReadError::corrupt(Place::Superblock, what)
 }

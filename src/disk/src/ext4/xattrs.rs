@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use mkext4::csum;
 
+use super::corruption::AttributeFault;
 use super::error::REBUILD;
 use super::superblock::Super;
 use super::{Place, ReadError, acl, inodes, le16, le32, mapping};
@@ -76,7 +77,7 @@ pub(super) fn in_block(volume: &Super<'_>, owner: &Owner, block: u64, bytes: &[u
     let place = Place::Block { inode: owner.number, block };
     let (h_magic, h_blocks, h_checksum) = (le32(bytes, 0x00), le32(bytes, 0x08), le32(bytes, 0x10));
     if h_magic != MAGIC || h_blocks != 1 {
-        let what = format!("magic {h_magic:#010x} of {h_blocks} attribute blocks, expected {MAGIC:#010x} of 1");
+        let what = AttributeFault::Magic { found: h_magic, blocks: h_blocks };
         return Err(ReadError::corrupt(place, what));
     }
     if let Some(seed) = volume.seed {
@@ -107,22 +108,22 @@ struct Entry<'a> {
 
 /// The entries of a list, which four zeros end; values are counted from the start of `values`.
 fn entries<'a>(list: &'a [u8], values: &[u8], place: &Place) -> Result<Vec<Entry<'a>>, ReadError> {
-    let corrupt = |what: String| ReadError::corrupt(place.clone(), what);
+    let corrupt = |what: AttributeFault| ReadError::corrupt(place.clone(), what);
     let mut all = Vec::new();
     let mut at = 0;
     loop {
         let rest = list.get(at..).filter(|rest| rest.len() >= 4);
-        let rest = rest.ok_or_else(|| corrupt("list of attributes without an end".to_owned()))?;
+        let rest = rest.ok_or_else(|| corrupt(AttributeFault::NoEnd))?;
         if le32(rest, 0) == 0 {
             return Ok(all);
         }
         let name = rest.get(ENTRY..).and_then(|names| names.get(..usize::from(rest[0])));
-        let name = name.ok_or_else(|| corrupt(format!("attribute name of {} bytes", rest[0])))?;
+        let name = name.ok_or_else(|| corrupt(AttributeFault::NameLen { len: rest[0] }))?;
         let (start, inode, size) = (usize::from(le16(rest, 0x02)), le32(rest, 0x04), le32(rest, 0x08));
         let len = if inode == 0 { usize::try_from(size).unwrap_or(usize::MAX) } else { 0 };
         let value = start..start.saturating_add(len);
         if inode == 0 && value.end > values.len() {
-            return Err(corrupt(format!("attribute value of {size} bytes at byte {start}")));
+            return Err(corrupt(AttributeFault::ValueRange { size, at: start }));
         }
         all.push(Entry { index: rest[1], name, value, inode, size });
         at += ENTRY + name.len().next_multiple_of(4);
@@ -137,7 +138,7 @@ fn add(
     values: &[u8],
     place: &Place,
 ) -> Result<(), ReadError> {
-    let corrupt = |what: String| ReadError::corrupt(place.clone(), what);
+    let corrupt = |what: AttributeFault| ReadError::corrupt(place.clone(), what);
     if HIDDEN.contains(&entry.index) {
         return Ok(());
     }
@@ -149,7 +150,7 @@ fn add(
     let shown = String::from_utf8_lossy(&name).into_owned();
     let is_acl = ACLS.contains(&name.as_slice());
     if name.contains(&0) || (!is_acl && ACLS.iter().any(|acl| name.starts_with(acl))) {
-        return Err(corrupt(format!("attribute name {shown:?}")));
+        return Err(corrupt(AttributeFault::Name { name: shown }));
     }
     let value = match entry.inode {
         // No value at all need not point anywhere.
@@ -157,9 +158,9 @@ fn add(
         number => value(volume, owner, entry, number).map_err(|error| error.of_attribute(place, &shown))?,
     };
     let value = if is_acl { acl::from_disk(&value) } else { Ok(value) };
-    let value = value.map_err(|what| corrupt(format!("attribute {shown}: {what}")))?;
+    let value = value.map_err(|fault| corrupt(AttributeFault::Acl { name: shown.clone(), fault }))?;
     match all.insert(name, value) {
-        Some(_) => Err(corrupt(format!("attribute {shown} twice"))),
+        Some(_) => Err(corrupt(AttributeFault::Twice { name: shown })),
         None => Ok(()),
     }
 }
@@ -182,15 +183,15 @@ fn prefix(index: u8) -> Option<&'static [u8]> {
 
 /// A value that stands in an inode of its own.
 fn value(volume: &Super<'_>, owner: &Owner, entry: &Entry<'_>, number: u32) -> Result<Vec<u8>, ReadError> {
-    let corrupt = |what: String| ReadError::corrupt(Place::Inode(number), what);
+    let corrupt = |what: AttributeFault| ReadError::corrupt(Place::Inode(number), what);
     if !volume.features.ea_inode() {
-        return Err(corrupt("holds a value, without feature ea_inode".to_owned()));
+        return Err(corrupt(AttributeFault::NoFeature));
     }
     let found = inodes::read_value(volume, number)?;
-    let (node, proof) = found.ok_or_else(|| corrupt("is no value of an attribute".to_owned()))?;
+    let (node, proof) = found.ok_or_else(|| corrupt(AttributeFault::NotValue))?;
     let size = u64::from(entry.size);
     if node.size != size || size > MAX_VALUE {
-        return Err(corrupt(format!("value of {} bytes, expected {size}, at most {MAX_VALUE}", node.size)));
+        return Err(corrupt(AttributeFault::ValueLen { found: node.size, expected: size }));
     }
     // Reading it costs a block at least.
     volume.spend_on_attribute(size.max(volume.block))?;

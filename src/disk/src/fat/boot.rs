@@ -1,6 +1,6 @@
 //! The boot sector: where FAT, root directory and clusters stand, checked so that later arithmetic cannot leave the volume.
 
-use super::FatError;
+use super::{FatError, FatPart};
 use crate::source::ReadAt;
 
 /// Fewer clusters than this are FAT12 (specification, 3.5).
@@ -52,41 +52,41 @@ impl Boot {
         let byte = |at: usize| u64::from(sector[at]);
         let word = |at: usize| u64::from(u16::from_le_bytes([sector[at], sector[at + 1]]));
         let long = |at: usize| word(at) | word(at + 2) << 16;
-        require("the signature", 510, word(510), |v| v == 0xAA55)?;
-        require("the jump instruction", 0, byte(0), |v| v == 0xEB || v == 0xE9)?;
+        require(FatPart::Signature, 510, word(510), |v| v == 0xAA55)?;
+        require(FatPart::Jump, 0, byte(0), |v| v == 0xEB || v == 0xE9)?;
         let sector_size =
-            require("BPB_BytsPerSec", 11, word(11), |v| v.is_power_of_two() && (512..=4096).contains(&v))?;
-        let per_cluster = require("BPB_SecPerClus", 13, byte(13), |v| v.is_power_of_two())?;
-        let reserved = require("BPB_RsvdSecCnt", 14, word(14), |v| v > 0)?;
-        let fats = require("BPB_NumFATs", 16, byte(16), |v| (1..=4).contains(&v))?;
-        require("BPB_Media", 21, byte(21), |v| v == 0xF0 || v >= 0xF8)?;
+            require(FatPart::BytesPerSector, 11, word(11), |v| v.is_power_of_two() && (512..=4096).contains(&v))?;
+        let per_cluster = require(FatPart::SectorsPerCluster, 13, byte(13), |v| v.is_power_of_two())?;
+        let reserved = require(FatPart::ReservedSectors, 14, word(14), |v| v > 0)?;
+        let fats = require(FatPart::Fats, 16, byte(16), |v| (1..=4).contains(&v))?;
+        require(FatPart::Media, 21, byte(21), |v| v == 0xF0 || v >= 0xF8)?;
         let is_fat32 = word(22) == 0;
-        let root_entries = require("BPB_RootEntCnt", 17, word(17), |v| (v == 0) == is_fat32)?;
+        let root_entries = require(FatPart::RootEntries, 17, word(17), |v| (v == 0) == is_fat32)?;
         let fat_at = if is_fat32 { 36 } else { 22 };
         let fat_sectors = if is_fat32 { long(36) } else { word(22) };
-        require("BPB_FATSz", fat_at, fat_sectors, |v| v > 0)?;
+        require(FatPart::FatSectors, fat_at, fat_sectors, |v| v > 0)?;
         let total = if word(19) != 0 { word(19) } else { long(32) };
 
         let root_sectors = (root_entries * 32).div_ceil(sector_size);
         let data_sector = reserved + fats * fat_sectors + root_sectors;
-        at_most("the first data sector", data_sector, total)?;
-        at_most("the volume's length", total * sector_size, source.len())?;
+        at_most(FatPart::FirstDataSector, data_sector, total)?;
+        at_most(FatPart::Len, total * sector_size, source.len())?;
         let clusters = (total - data_sector) / per_cluster;
         let kind = match clusters {
             _ if is_fat32 => FatKind::Fat32,
             ..MIN_FAT16 => FatKind::Fat12,
             _ => FatKind::Fat16,
         };
-        at_most("the number of clusters", clusters, if is_fat32 { MAX_CLUSTERS } else { MIN_FAT32 - 1 })?;
+        at_most(FatPart::Clusters, clusters, if is_fat32 { MAX_CLUSTERS } else { MIN_FAT32 - 1 })?;
         let fat_len = fat_sectors * sector_size;
         if fat_len > MAX_FAT_LEN {
-            return Err(FatError::Unsupported { what: "the length of the FAT", found: fat_len, limit: MAX_FAT_LEN });
+            return Err(FatError::Unsupported { what: FatPart::FatLen, found: fat_len, limit: MAX_FAT_LEN });
         }
         // With mirroring off, bits 0 to 3 of BPB_ExtFlags name the one FAT that counts.
         let active = if is_fat32 && word(40) & 0x80 != 0 { word(40) & 0xF } else { 0 };
-        at_most("the active FAT", active, fats - 1)?;
+        at_most(FatPart::ActiveFat, active, fats - 1)?;
         if is_fat32 {
-            require("BPB_FSVer", 42, word(42), |v| v == 0)?;
+            require(FatPart::Version, 42, word(42), |v| v == 0)?;
         }
         // Entries 0 and 1 of the FAT are no clusters; Linux clips a volume to its FAT as well.
         let in_fat = fat_entries(kind, fat_len).saturating_sub(2);
@@ -136,11 +136,11 @@ fn needed_len(kind: FatKind, entries: u64) -> u64 {
     }
 }
 
-fn require(what: &'static str, offset: u64, found: u64, good: impl Fn(u64) -> bool) -> Result<u64, FatError> {
+fn require(what: FatPart, offset: u64, found: u64, good: impl Fn(u64) -> bool) -> Result<u64, FatError> {
     if good(found) { Ok(found) } else { Err(FatError::NotFat { what, offset, found }) }
 }
 
-fn at_most(what: &'static str, found: u64, limit: u64) -> Result<(), FatError> {
+fn at_most(what: FatPart, found: u64, limit: u64) -> Result<(), FatError> {
     if found <= limit { Ok(()) } else { Err(FatError::TooLarge { what, found, limit }) }
 }
 

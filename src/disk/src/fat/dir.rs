@@ -1,6 +1,6 @@
 //! Directories: entries of 32 bytes, long names in extra entries before the short one (specification, 6 and 7).
 
-use super::FatError;
+use super::{EntryFault, FatError};
 use crate::tree::Timestamp;
 
 const ENTRY_LEN: usize = 32;
@@ -66,7 +66,7 @@ fn entry(path: &str, raw: &[u8], long: LongName, wide: bool) -> Result<Entry, Fa
     let word = |at: usize| u16::from_le_bytes([raw[at], raw[at + 1]]);
     let name = long.finish(checksum(&raw[..11])).unwrap_or_else(|| short_name(raw));
     if name.is_empty() {
-        return Err(FatError::Entry { path: format!("{path}/"), what: "an entry has an empty name" });
+        return Err(FatError::Entry { path: format!("{path}/"), what: EntryFault::NoName });
     }
     let directory = raw[11] & DIRECTORY != 0;
     Ok(Entry {

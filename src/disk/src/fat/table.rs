@@ -1,7 +1,7 @@
 //! The file allocation table: for each cluster the one that follows it.
 
-use super::FatError;
 use super::boot::{Boot, FatKind, read_bytes};
+use super::{ChainFault, FatError};
 use crate::source::ReadAt;
 
 /// Largest directory: 65536 entries of 32 bytes (specification, 6).
@@ -54,11 +54,7 @@ impl Chains {
         loop {
             chain.push(self.take(path, cluster)?);
             if chain.len() as u64 > self.directory_clusters {
-                return Err(FatError::Chain {
-                    path: path.to_owned(),
-                    cluster,
-                    what: "makes a directory of over 2 MiB",
-                });
+                return Err(FatError::Chain { path: path.to_owned(), cluster, what: ChainFault::DirectoryLen });
             }
             cluster = self.next[cluster as usize];
             if cluster >= self.end {
@@ -81,9 +77,9 @@ impl Chains {
     fn take(&mut self, path: &str, cluster: u32) -> Result<u32, FatError> {
         let fail = |what| FatError::Chain { path: path.to_owned(), cluster, what };
         let taken = self.taken.get_mut(cluster as usize).filter(|_| cluster >= 2);
-        let taken = taken.ok_or(fail("is not one of the volume, or the chain ends too early"))?;
+        let taken = taken.ok_or(fail(ChainFault::NoCluster))?;
         if std::mem::replace(taken, true) {
-            return Err(fail("belongs to two files or follows itself"));
+            return Err(fail(ChainFault::Taken));
         }
         Ok(cluster)
     }

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use gptman::{GPTHeader, GPTPartitionEntry};
 
-use super::{GptError, Guid, Mbr, Partition, SECTOR, SECTOR_LEN, Table, check_layout, offset, read_sector};
+use super::{GptError, GptPart, Guid, Mbr, Partition, SECTOR, SECTOR_LEN, Table, check_layout, offset, read_sector};
 use crate::source::ReadAt;
 
 /// Bytes of an entry. Larger ones are allowed by the specification and made by nobody.
@@ -50,17 +50,19 @@ pub(super) fn read_header(source: &dyn ReadAt, sector: u64, lba: u64) -> Result<
     let size = u64::from(u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]));
     let revision = u64::from(u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]));
     let header = GPTHeader::read_from(&mut Cursor::new(&bytes[..])).map_err(|error| match error {
-        gptman::Error::InvalidChecksum(found, expected) => GptError::Checksum { what: "header", lba, expected, found },
+        gptman::Error::InvalidChecksum(found, expected) => {
+            GptError::Checksum { what: GptPart::Header, lba, expected, found }
+        }
         gptman::Error::InvalidRevision => {
-            GptError::Unsupported { lba, what: "the revision", found: revision, expected: "1.0" }
+            GptError::Unsupported { lba, what: GptPart::Revision, found: revision, expected: "1.0" }
         }
         gptman::Error::InvalidHeaderSize => {
-            GptError::Unsupported { lba, what: "the header size", found: size, expected: "92" }
+            GptError::Unsupported { lba, what: GptPart::HeaderSize, found: size, expected: "92" }
         }
         _ => GptError::NoSignature { lba },
     })?;
     if header.primary_lba != lba {
-        return Err(GptError::Corrupt { lba, what: "the sector that the header claims", found: header.primary_lba });
+        return Err(GptError::Corrupt { lba, what: GptPart::MyLba, found: header.primary_lba });
     }
     Ok(header)
 }
@@ -70,12 +72,12 @@ pub(super) fn read_entries(source: &dyn ReadAt, sector: u64, header: GPTHeader) 
     let lba = header.primary_lba;
     let entry_len = header.size_of_partition_entry;
     if entry_len != ENTRY_LEN {
-        return Err(GptError::Unsupported { lba, what: "the entry size", found: entry_len.into(), expected: "128" });
+        return Err(GptError::Unsupported { lba, what: GptPart::EntrySize, found: entry_len.into(), expected: "128" });
     }
     let count = header.number_of_partition_entries;
     if count == 0 || count > MAX_ENTRIES {
         let found = count.into();
-        return Err(GptError::Unsupported { lba, what: "the number of entries", found, expected: "1 to 1024" });
+        return Err(GptError::Unsupported { lba, what: GptPart::EntryCount, found, expected: "1 to 1024" });
     }
     let start = header.partition_entry_lba;
     let mut array = vec![0; count as usize * ENTRY_LEN as usize];
@@ -85,10 +87,10 @@ pub(super) fn read_entries(source: &dyn ReadAt, sector: u64, header: GPTHeader) 
     array.resize(array.len() + SECTOR_LEN, 0);
     let entries = array.windows(2 * ENTRY_LEN as usize).step_by(ENTRY_LEN as usize).take(count as usize);
     let entries = entries.map(|mut bytes| GPTPartitionEntry::read_from(&mut bytes)).collect::<Result<Vec<_>, _>>();
-    let entries = entries.map_err(|_| GptError::Corrupt { lba, what: "the entry array", found: start })?;
+    let entries = entries.map_err(|_| GptError::Corrupt { lba, what: GptPart::EntryLba, found: start })?;
     let (expected, found) = (header.partition_entry_array_crc32, header.generate_partition_entry_array_crc32(&entries));
     if found != expected {
-        return Err(GptError::Checksum { what: "entry array", lba: start, expected, found });
+        return Err(GptError::Checksum { what: GptPart::EntryArray, lba: start, expected, found });
     }
     let partitions = (1..).zip(&entries).filter(|(_, entry)| entry.is_used());
     let partitions =
@@ -108,10 +110,10 @@ fn partition(sector: u64, lba: u64, number: u32, entry: &GPTPartitionEntry) -> R
     let bytes = |lba: u64| lba.checked_mul(sector);
     let end = last.checked_add(1).and_then(bytes);
     let (Some(start), Some(end)) = (bytes(first), end) else {
-        return Err(GptError::Corrupt { lba, what: "the last sector of a partition", found: last });
+        return Err(GptError::Corrupt { lba, what: GptPart::LastLba, found: last });
     };
     if end <= start {
-        return Err(GptError::Corrupt { lba, what: "the last sector of a partition before its first", found: last });
+        return Err(GptError::Corrupt { lba, what: GptPart::LastBeforeFirst, found: last });
     }
     Ok(Partition {
         number,

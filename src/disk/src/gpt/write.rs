@@ -5,7 +5,7 @@ use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use gptman::{GPTHeader, GPTPartitionEntry};
 
 use super::copy::{ENTRY_LEN, array_sectors};
-use super::{GptError, PRIMARY_LBA, Partition, SECTOR, SECTOR_LEN, Table, check_layout};
+use super::{GptError, GptPart, PRIMARY_LBA, Partition, SECTOR, SECTOR_LEN, Table, Unwritable, check_layout};
 
 /// Code units that an entry has room for in its name.
 const NAME_LEN: usize = 36;
@@ -66,18 +66,18 @@ fn entries(table: &Table) -> Result<Vec<GPTPartitionEntry>, GptError> {
     for partition in &table.partitions {
         let refuse = |what| GptError::Unwritable { number: partition.number, what };
         if partition.type_guid == super::Guid::UNUSED {
-            return Err(refuse("its type is that of an unused entry"));
+            return Err(refuse(Unwritable::UnusedType));
         }
         if !partition.start.is_multiple_of(SECTOR) || !partition.len.is_multiple_of(SECTOR) || partition.len == 0 {
-            return Err(refuse("its range is not made of whole sectors"));
+            return Err(refuse(Unwritable::Unaligned));
         }
         if partition.name.encode_utf16().count() > NAME_LEN {
-            return Err(refuse("its name is longer than 36 UTF-16 units"));
+            return Err(refuse(Unwritable::NameLen));
         }
         let index = partition.number.checked_sub(1).map(|index| index as usize);
-        let slot = index.and_then(|index| entries.get_mut(index)).ok_or(refuse("the table has no such number"))?;
+        let slot = index.and_then(|index| entries.get_mut(index)).ok_or(refuse(Unwritable::NoSuchNumber))?;
         if slot.is_used() {
-            return Err(refuse("its number is taken twice"));
+            return Err(refuse(Unwritable::NumberTwice));
         }
         *slot = entry(partition);
     }
@@ -102,7 +102,7 @@ fn encode(header: &mut GPTHeader, entries: &[GPTPartitionEntry], base: u64, sect
     let lba = header.primary_lba;
     header.write_into(&mut buffer, SECTOR, entries).map_err(|_| GptError::Corrupt {
         lba,
-        what: "the sector to encode a copy at",
+        what: GptPart::CopyLba,
         found: base,
     })?;
     Ok(buffer.inner.into_inner())

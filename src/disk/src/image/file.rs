@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::{Foreign, ImageError};
+use super::{Foreign, ImageError, Qcow2Part};
 use crate::source::FileSource;
 
 /// An open regular file with its path and its length when it was opened.
@@ -50,15 +50,20 @@ impl ImageFile {
     }
 
     /// Fills `buf` from `offset`; `what` names the structure for the error when the file ends inside it.
-    pub fn read(&self, buf: &mut [u8], offset: u64, what: &'static str) -> Result<(), ImageError> {
+    pub fn read(&self, buf: &mut [u8], offset: u64, what: Qcow2Part) -> Result<(), ImageError> {
+        self.require(offset, buf.len() as u64, what)?;
+        self.read_inside(buf, offset)
+    }
+
+    /// Fills `buf` from `offset`; the caller has looked at the length of the file.
+    pub fn read_inside(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError> {
         let len = buf.len();
-        self.require(offset, len as u64, what)?;
         let fail = |source| ImageError::Read { path: self.path.clone(), offset, len, source };
         self.file.read_exact_at(buf, offset).map_err(fail)
     }
 
     /// Refuses a structure that the file ends before or inside of.
-    pub fn require(&self, offset: u64, len: u64, what: &'static str) -> Result<(), ImageError> {
+    pub fn require(&self, offset: u64, len: u64, what: Qcow2Part) -> Result<(), ImageError> {
         match offset.checked_add(len) {
             Some(end) if end <= self.len => Ok(()),
             _ => {
@@ -71,7 +76,7 @@ impl ImageFile {
     /// A value that the format does not allow.
     pub fn corrupt(
         &self,
-        what: &'static str,
+        what: Qcow2Part,
         offset: u64,
         found: impl Into<u64>,
         expected: impl Into<String>,

@@ -120,7 +120,7 @@ pub(super) fn recognise(file: &ImageFile) -> Result<Option<Foreign>, ImageError>
         let mut bytes = vec![0; magic.len()];
         let fits = |offset: &u64| file.len().saturating_sub(*offset) >= bytes.len() as u64;
         let Some(offset) = offset.filter(fits) else { continue };
-        file.read(&mut bytes, offset, "magic number")?;
+        file.read_inside(&mut bytes, offset)?;
         if bytes == *magic {
             return Ok(Some(*found));
         }
@@ -134,7 +134,7 @@ fn text(file: &ImageFile) -> Result<Option<Foreign>, ImageError> {
         return Ok(None);
     }
     let mut bytes = vec![0; usize::try_from(file.len().min(TEXT_LEN)).unwrap_or_default()];
-    file.read(&mut bytes, 0, "text")?;
+    file.read_inside(&mut bytes, 0)?;
     if bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()) {
         return Ok(None);
     }

@@ -10,6 +10,7 @@ mod cache;
 mod check;
 mod decode;
 mod header;
+mod part;
 mod table;
 
 use std::ops::Range;
@@ -19,6 +20,7 @@ use super::{ImageError, file::ImageFile};
 use cache::Cache;
 use decode::Decompressor;
 use header::Header;
+pub use part::Qcow2Part;
 use table::{L2Table, Mapping};
 
 /// Bytes of L2 tables that are kept: 128 GiB of disk with 64 KiB clusters.
@@ -49,14 +51,14 @@ impl Qcow2 {
         if file.len() < magic.len() as u64 {
             return Ok(false);
         }
-        file.read(&mut magic, 0, "magic")?;
+        file.read_inside(&mut magic, 0)?;
         Ok(magic == header::MAGIC)
     }
 
     /// Reads the header and checks all tables.
     pub fn open(file: ImageFile) -> Result<Self, ImageError> {
         let header = Header::read(&file)?;
-        let l1 = table::read_words(&file, header.l1_table_offset, header.l1_len, "L1 table")?;
+        let l1 = table::read_words(&file, header.l1_table_offset, header.l1_len, Qcow2Part::L1Table)?;
         let cluster_size = header.cluster_size();
         Ok(Self {
             shared: check::check(&file, &header, &l1)?,
@@ -82,7 +84,7 @@ impl Qcow2 {
             let within = offset % self.cluster_size();
             match mapping {
                 Mapping::Zero => part.fill(0),
-                Mapping::Plain(host) => self.file.read(part, host + within, "data cluster")?,
+                Mapping::Plain(host) => self.file.read(part, host + within, Qcow2Part::DataCluster)?,
                 // Whoever reads whole clusters does not come back for them, unless they stand elsewhere too.
                 Mapping::Compressed { offset, len }
                     if part.len() as u64 == self.cluster_size() && !self.shared.contains(&offset) =>
@@ -175,7 +177,7 @@ impl Qcow2 {
     /// Fills `cluster` with what is compressed in at most `len` bytes at `offset` of the file.
     fn decompress(&self, offset: u64, len: u64, cluster: &mut [u8]) -> Result<(), ImageError> {
         let mut data = vec![0; index(len)];
-        self.file.read(&mut data, offset, "compressed cluster")?;
+        self.file.read(&mut data, offset, Qcow2Part::CompressedCluster)?;
         let decompressed = self.decompressor.decompress(&data, cluster);
         decompressed.map_err(|source| self.file.bad_cluster(offset, source))
     }

@@ -8,6 +8,7 @@ use mkext4::csum::crc32c_raw;
 use super::overlay::Shown;
 use super::superblock::{Checksums, JournalSuper, MAGIC};
 use super::{Journal, MOUNT, be16, be32};
+use crate::ext4::corruption::JournalFault;
 use crate::ext4::groups::low16;
 use crate::ext4::{Place, ReadError};
 
@@ -137,7 +138,7 @@ impl Scan<'_> {
     fn take(&mut self) -> Result<(u64, Vec<u8>), ReadError> {
         let at = self.next;
         let left = self.left.checked_sub(1);
-        self.left = left.ok_or_else(|| ReadError::corrupt(Place::Journal(at), "log longer than the journal"))?;
+        self.left = left.ok_or_else(|| ReadError::corrupt(Place::Journal(at), JournalFault::LogLen))?;
         self.next = if at + 1 == self.info.log.end { self.info.log.start } else { at + 1 };
         Ok((at, self.journal.read(at)?))
     }
@@ -152,7 +153,7 @@ impl Scan<'_> {
             transaction.sum = self.add(transaction.sum, &content);
             transaction.note(self.damaged_content(&tag, &content, from));
             if tag.block >= self.journal.volume.info.blocks {
-                let what = format!("block {} of the volume, which has {}", tag.block, self.journal.volume.info.blocks);
+                let what = JournalFault::Block { block: tag.block, blocks: self.journal.volume.info.blocks };
                 transaction.note(Some(ReadError::corrupt(Place::Journal(at), what)));
             }
             let shown = Shown { at: self.journal.place(from)?, escaped: tag.flags & ESCAPED != 0 };
@@ -190,7 +191,7 @@ impl Scan<'_> {
         // r_count counts the bytes of the header too, and its own.
         let r_count = usize::try_from(be32(bytes, HEADER)).unwrap_or(usize::MAX);
         let Some(numbers) = bytes.get(HEADER + 4..r_count) else {
-            let what = format!("revocations of {r_count} bytes");
+            let what = JournalFault::Revocations { len: r_count };
             return transaction.note(Some(ReadError::corrupt(Place::Journal(at), what)));
         };
         let len = if self.info.bits64 { 8 } else { 4 };
@@ -219,7 +220,7 @@ impl Scan<'_> {
             be32(&bytes, 0x00) == MAGIC && be32(&bytes, 0x08) == self.sequence.wrapping_add(1)
         };
         if follows || self.info.async_commit {
-            return Err(ReadError::corrupt(Place::Journal(at), "checksum of a transaction does not hold"));
+            return Err(ReadError::corrupt(Place::Journal(at), JournalFault::Transaction));
         }
         Ok(None)
     }

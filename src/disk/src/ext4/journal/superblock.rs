@@ -3,6 +3,7 @@
 use mkext4::csum::crc32c_raw;
 
 use super::{Journal, MOUNT, be32};
+use crate::ext4::corruption::JournalFault;
 use crate::ext4::{Place, ReadError, le16, le32};
 
 /// First word of every block that belongs to the journal itself.
@@ -59,14 +60,14 @@ pub(super) enum Checksums {
 impl JournalSuper {
     pub(super) fn read(journal: &Journal<'_>) -> Result<Self, ReadError> {
         let bytes = journal.read(0)?;
-        let corrupt = |what: String| Err(ReadError::corrupt(Place::Journal(0), what));
+        let corrupt = |what: JournalFault| Err(ReadError::corrupt(Place::Journal(0), what));
         let (h_magic, h_blocktype) = (be32(&bytes, 0x00), be32(&bytes, 0x04));
         if h_magic != MAGIC || !matches!(h_blocktype, 3 | 4) {
-            return corrupt(format!("magic {h_magic:#010x}, type {h_blocktype}, expected {MAGIC:#010x}, type 3 or 4"));
+            return corrupt(JournalFault::Magic { magic: h_magic, kind: h_blocktype });
         }
         let s_blocksize = be32(&bytes, 0x0c);
         if u64::from(s_blocksize) != journal.volume.block {
-            return corrupt(format!("blocks of {s_blocksize} bytes, expected {}", journal.volume.block));
+            return corrupt(JournalFault::BlockSize { found: s_blocksize, expected: journal.volume.block });
         }
         // The first form of the superblock ends before the features.
         let word = |at| if h_blocktype == 4 { be32(&bytes, at) } else { 0 };
@@ -85,7 +86,7 @@ impl JournalSuper {
         let end = s_maxlen.saturating_sub(fast_blocks);
         let s_start = be32(&bytes, 0x1c);
         if s_first == 0 || s_first >= end || (s_start != 0 && !(s_first..end).contains(&s_start)) {
-            return corrupt(format!("log at block {s_start} of blocks {s_first} to {end}"));
+            return corrupt(JournalFault::Log { start: s_start, first: s_first, end });
         }
         Ok(Self {
             log: s_first.into()..end.into(),
@@ -106,7 +107,7 @@ fn checksums(compat: u32, incompat: u32, bytes: &[u8]) -> Result<Checksums, Read
         (0, _) => return Ok(Checksums::V1),
         (CSUM_V2, 0) => Checksums::V2,
         (CSUM_V3, 0) => Checksums::V3,
-        _ => return Err(ReadError::corrupt(Place::Journal(0), "checksums of more than one kind")),
+        _ => return Err(ReadError::corrupt(Place::Journal(0), JournalFault::Checksums)),
     };
     let sum = crc32c_raw(crc32c_raw(!0, &bytes[..S_CHECKSUM]), &[0; 4]);
     let expected = crc32c_raw(sum, &bytes[S_CHECKSUM + 4..LEN]);

@@ -11,6 +11,7 @@ use mkext4::spec::inode::FileType;
 
 use super::{Join, Made, check_type};
 use crate::ext4::blocks::{self, Content, Scope};
+use crate::ext4::corruption::{DirectoryFault, InodeFault};
 use crate::ext4::directory::Entry;
 use crate::ext4::error::REBUILD;
 use crate::ext4::inodes::{self, Node, ROOT_INODE};
@@ -83,7 +84,7 @@ type Names = BTreeMap<Vec<u8>, (u32, Option<u8>)>;
 
 impl<'a> Partial<'a> {
     fn open(volume: &'a Super<'a>, source: Arc<dyn ReadAt>, origin: Origin) -> Result<Self, ReadError> {
-        let no_root = || ReadError::corrupt(Place::Inode(ROOT_INODE), "no root directory");
+        let no_root = || ReadError::corrupt(Place::Inode(ROOT_INODE), DirectoryFault::NoRoot);
         let root = inodes::read_one(volume, ROOT_INODE)?.filter(|root| root.kind == FileType::Dir);
         let nodes = [root.ok_or_else(no_root)?];
         let mut budget = Budget::of(volume);
@@ -188,10 +189,8 @@ impl<'a> Partial<'a> {
     }
 
     fn stray(&self, id: InodeId) -> ReadError {
-        ReadError::corrupt(
-            Place::Superblock,
-            format!("{} is no directory that was read", self.tree.inode(id).kind.name()),
-        )
+        let (number, _) = self.ids.iter().find(|(_, other)| **other == id).unwrap_or((&ROOT_INODE, &ROOT));
+        ReadError::corrupt(Place::Inode(*number), DirectoryFault::NotDirectory)
     }
 
     /// Gives an inode its name in the tree.
@@ -202,7 +201,7 @@ impl<'a> Partial<'a> {
         number: u32,
         file_type: Option<u8>,
     ) -> Result<Option<InodeId>, ReadError> {
-        let corrupt = |what: String| ReadError::corrupt(Place::Inode(number), what);
+        let corrupt = |what: DirectoryFault| ReadError::corrupt(Place::Inode(number), what);
         let nodes = [node(self.volume, number)?];
         check_type(file_type, nodes[0].kind).map_err(corrupt)?;
         let parent = self.dirs.get(&dir).map_or(ROOT_INODE, |dir| dir.number);
@@ -214,9 +213,10 @@ impl<'a> Partial<'a> {
         {
             return Ok(None);
         }
-        let invalid = |error: crate::tree::TreeError| corrupt(error.to_string());
+        // All else that a tree refuses was looked at before.
+        let invalid = |_| corrupt(DirectoryFault::Name { name: String::from_utf8_lossy(name).into_owned() });
         let id = match self.ids.get(&number).copied() {
-            Some(_) if is_dir => return Err(corrupt("directory has two names".to_owned())),
+            Some(_) if is_dir => return Err(corrupt(DirectoryFault::TwoNames)),
             Some(id) => {
                 self.tree.link(dir, name, id).map_err(invalid)?;
                 id
@@ -238,21 +238,23 @@ impl<'a> Partial<'a> {
 
 /// What a directory names.
 fn read_names(volume: &Super<'_>, number: u32, parent: u32, budget: &mut Budget) -> Result<Names, ReadError> {
-    let corrupt = |what: String| ReadError::corrupt(Place::Inode(number), what);
+    let corrupt = |what: DirectoryFault| ReadError::corrupt(Place::Inode(number), what);
     let node = node(volume, number)?;
     let contents = blocks::read(volume, std::slice::from_ref(&node), Scope::Names, budget)?;
     let Some(Content::Directory(directory)) = contents.of.into_iter().next() else {
-        return Err(corrupt("no directory".to_owned()));
+        return Err(corrupt(DirectoryFault::NotDirectory));
     };
     if directory.parent != parent {
-        return Err(corrupt(format!("entry .. names inode {}, expected {parent}", directory.parent)));
+        return Err(corrupt(DirectoryFault::Parent { found: directory.parent, expected: parent }));
     }
     let mut names = Names::new();
     for Entry { name, inode, file_type } in directory.entries {
         match names.entry(name) {
             Slot::Vacant(slot) => slot.insert((inode, file_type)),
             Slot::Occupied(slot) => {
-                return Err(corrupt(format!("name {:?} exists twice", String::from_utf8_lossy(slot.key()))));
+                return Err(corrupt(DirectoryFault::NameTwice {
+                    name: String::from_utf8_lossy(slot.key()).into_owned(),
+                }));
             }
         };
     }
@@ -261,6 +263,6 @@ fn read_names(volume: &Super<'_>, number: u32, parent: u32, budget: &mut Budget)
 
 /// An inode that some directory names.
 fn node(volume: &Super<'_>, number: u32) -> Result<Node, ReadError> {
-    let unused = || ReadError::corrupt(Place::Inode(number), "is named, but not in use");
+    let unused = || ReadError::corrupt(Place::Inode(number), InodeFault::Unused);
     inodes::read_one(volume, number)?.ok_or_else(unused)
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::header::Header;
 use super::table::{self, L2Table, Mapping};
-use super::{ImageError, ImageFile, index};
+use super::{ImageError, ImageFile, Qcow2Part, index};
 
 /// Bytes that a disk may hold for each byte of its file. Real images stay far below 50, a bomb of repeated bytes has more than 1,000.
 const MAX_RATIO: u64 = 200;
@@ -42,7 +42,7 @@ fn tables(file: &ImageFile, header: &Header, l1: &[u64]) -> Result<Vec<(u64, u64
     }
     tables.sort_unstable();
     if let Some([_, (offset, number)]) = tables.array_windows().find(|[(a, _), (b, _)]| a == b) {
-        return Err(file.corrupt("L1 entry", header.l1_entry(*number), *offset, "an L2 table of its own"));
+        return Err(file.corrupt(Qcow2Part::L1Entry, header.l1_entry(*number), *offset, "an L2 table of its own"));
     }
     // In the order of the disk, so that the first fault is that of the lowest offset.
     let mut tables: Vec<(u64, u64)> = tables.into_iter().map(|(offset, number)| (number, offset)).collect();
@@ -69,7 +69,7 @@ impl Walk<'_> {
             let len = cluster.min(self.header.size - at);
             match table::mapping(self.file, self.header, &table, i)? {
                 Mapping::Zero => continue,
-                Mapping::Plain(host) => self.file.require(host, len, "data cluster")?,
+                Mapping::Plain(host) => self.file.require(host, len, Qcow2Part::DataCluster)?,
                 Mapping::Compressed { offset, .. } => self.compressed.push(offset),
             }
             self.held = self.held.saturating_add(len);

@@ -6,7 +6,7 @@
 //! Snapshots are ignored: what is read is the active layer. An image whose dirty bit is set is read as well: it says
 //! that reference counts may be stale, and reading uses none.
 
-use super::{ImageError, ImageFile};
+use super::{ImageError, ImageFile, Qcow2Part};
 
 /// "QFI" and 0xfb.
 pub const MAGIC: [u8; 4] = *b"QFI\xfb";
@@ -55,18 +55,23 @@ impl Header {
     /// Reads and checks the header of `file`.
     pub fn read(file: &ImageFile) -> Result<Self, ImageError> {
         let mut bytes = [0; FULL_LEN];
-        file.read(&mut bytes[..V2_LEN], 0, "header")?;
+        file.read(&mut bytes[..V2_LEN], 0, Qcow2Part::Header)?;
         let version = be32(&bytes, 4);
         match version {
             2 => {}
             3 => {
-                file.read(&mut bytes[..V3_LEN], 0, "header")?;
+                file.read(&mut bytes[..V3_LEN], 0, Qcow2Part::Header)?;
                 let header_length = be32(&bytes, 100);
                 if header_length < 104 || !header_length.is_multiple_of(8) {
-                    return Err(file.corrupt("header_length", 100, header_length, "a multiple of 8, at least 104"));
+                    return Err(file.corrupt(
+                        Qcow2Part::HeaderLength,
+                        100,
+                        header_length,
+                        "a multiple of 8, at least 104",
+                    ));
                 }
                 if header_length >= 112 {
-                    file.read(&mut bytes, 0, "header")?;
+                    file.read(&mut bytes, 0, Qcow2Part::Header)?;
                 }
             }
             _ => return Err(file.unsupported(format!("version {version}"), CONVERT)),
@@ -78,7 +83,7 @@ impl Header {
         };
         let cluster_bits = be32(&bytes, 20);
         if !(9..=21).contains(&cluster_bits) {
-            return Err(file.corrupt("cluster_bits", 20, cluster_bits, "9 to 21"));
+            return Err(file.corrupt(Qcow2Part::ClusterBits, 20, cluster_bits, "9 to 21"));
         }
         let size = be64(&bytes, 24);
         let l1_table_offset = be64(&bytes, 40);
@@ -114,7 +119,7 @@ fn refuse_features(file: &ImageFile, bytes: &[u8; FULL_LEN], version: u32) -> Re
             let hint = "decrypt it first: qemu-img convert --image-opts -O qcow2 driver=qcow2,encrypt.key-secret=… NEW";
             return Err(file.unsupported("encryption", hint));
         }
-        other => return Err(file.corrupt("crypt_method", 32, other, "0, 1 or 2")),
+        other => return Err(file.corrupt(Qcow2Part::CryptMethod, 32, other, "0, 1 or 2")),
     }
     if version == 2 {
         return Ok(());
@@ -143,8 +148,10 @@ fn compression(file: &ImageFile, bytes: &[u8; FULL_LEN]) -> Result<Compression, 
     match (named, bytes[104]) {
         (false, 0) => Ok(Compression::Zlib),
         (true, 1) => Ok(Compression::Zstd),
-        (true, 0) => Err(file.corrupt("compression_type", 104, 0u64, "another type than 0, as its feature bit is set")),
-        (false, other) => Err(file.corrupt("compression_type", 104, other, "0, as its feature bit is not set")),
+        (true, 0) => {
+            Err(file.corrupt(Qcow2Part::CompressionType, 104, 0u64, "another type than 0, as its feature bit is set"))
+        }
+        (false, other) => Err(file.corrupt(Qcow2Part::CompressionType, 104, other, "0, as its feature bit is not set")),
         (true, other) => Err(file.unsupported(format!("compression type {other}"), CONVERT)),
     }
 }
@@ -156,25 +163,25 @@ fn check_l1(file: &ImageFile, cluster_bits: u32, size: u64, l1_size: u32, offset
     let needed = size.div_ceil(1 << l2_reach_bits);
     let most = MAX_L1_BYTES / 8;
     if needed > most {
-        return Err(file.corrupt("size", 24, size, format!("at most {:#x}", most << l2_reach_bits)));
+        return Err(file.corrupt(Qcow2Part::Size, 24, size, format!("at most {:#x}", most << l2_reach_bits)));
     }
     if u64::from(l1_size) < needed {
         return Err(file.corrupt(
-            "l1_size",
+            Qcow2Part::L1Size,
             36,
             l1_size,
             format!("at least {needed:#x} for a disk of {size:#x} bytes"),
         ));
     }
     if !offset.is_multiple_of(1 << cluster_bits) {
-        return Err(file.corrupt("l1_table_offset", 40, offset, "a multiple of the cluster size"));
+        return Err(file.corrupt(Qcow2Part::L1TableOffset, 40, offset, "a multiple of the cluster size"));
     }
     // Before anything is allocated: a table that the file does not hold is not worth memory.
     if offset.checked_add(needed * 8).is_none_or(|end| end > file.len()) {
         let expected = format!("{needed:#x} entries inside the file of {:#x} bytes", file.len());
-        return Err(file.corrupt("l1_table_offset", 40, offset, expected));
+        return Err(file.corrupt(Qcow2Part::L1TableOffset, 40, offset, expected));
     }
-    usize::try_from(needed).map_err(|_| file.corrupt("size", 24, size, "an L1 table that fits into memory"))
+    usize::try_from(needed).map_err(|_| file.corrupt(Qcow2Part::Size, 24, size, "an L1 table that fits into memory"))
 }
 
 fn be32(bytes: &[u8; FULL_LEN], at: usize) -> u32 {

@@ -4,7 +4,7 @@
 //! itself by an incompatible feature bit.
 
 use super::header::Header;
-use super::{ImageError, ImageFile, index};
+use super::{ImageError, ImageFile, Qcow2Part, index};
 
 /// Bits 9 to 55 of an L1 entry and of an L2 entry for a plain cluster.
 const OFFSET_MASK: u64 = 0x00ff_ffff_ffff_fe00;
@@ -25,7 +25,7 @@ impl L2Table {
     /// Reads the table at `offset`.
     pub fn read(file: &ImageFile, header: &Header, offset: u64) -> Result<Self, ImageError> {
         let count = index(header.cluster_size() / 8);
-        Ok(Self { offset, entries: read_words(file, offset, count, "L2 table")? })
+        Ok(Self { offset, entries: read_words(file, offset, count, Qcow2Part::L2Table)? })
     }
 }
 
@@ -41,7 +41,7 @@ pub enum Mapping {
 }
 
 /// Reads `count` words at `offset`.
-pub fn read_words(file: &ImageFile, offset: u64, count: usize, what: &'static str) -> Result<Vec<u64>, ImageError> {
+pub fn read_words(file: &ImageFile, offset: u64, count: usize, what: Qcow2Part) -> Result<Vec<u64>, ImageError> {
     let mut bytes = vec![0; count * 8];
     file.read(&mut bytes, offset, what)?;
     let (words, _) = bytes.as_chunks::<8>();
@@ -51,11 +51,11 @@ pub fn read_words(file: &ImageFile, offset: u64, count: usize, what: &'static st
 /// The offset of the L2 table that an L1 entry at `at` names, if any.
 pub fn l2_offset(file: &ImageFile, header: &Header, entry: u64, at: u64) -> Result<Option<u64>, ImageError> {
     if entry & !(OFFSET_MASK | COPIED) != 0 {
-        return Err(file.corrupt("L1 entry", at, entry, "reserved bits clear"));
+        return Err(file.corrupt(Qcow2Part::L1Entry, at, entry, "reserved bits clear"));
     }
     let offset = entry & OFFSET_MASK;
     if !offset.is_multiple_of(1 << header.cluster_bits) {
-        return Err(file.corrupt("L1 entry", at, entry, "an L2 table at a multiple of the cluster size"));
+        return Err(file.corrupt(Qcow2Part::L1Entry, at, entry, "an L2 table at a multiple of the cluster size"));
     }
     Ok((offset != 0).then_some(offset))
 }
@@ -63,7 +63,7 @@ pub fn l2_offset(file: &ImageFile, header: &Header, entry: u64, at: u64) -> Resu
 /// What entry `i` of an L2 table says.
 pub fn mapping(file: &ImageFile, header: &Header, table: &L2Table, i: usize) -> Result<Mapping, ImageError> {
     let (entry, at) = (table.entries[i], table.offset + i as u64 * 8);
-    let corrupt = |expected: &str| Err(file.corrupt("L2 entry", at, entry, expected));
+    let corrupt = |expected: &str| Err(file.corrupt(Qcow2Part::L2Entry, at, entry, expected));
     if entry & COMPRESSED != 0 {
         let (offset, len) = compressed_range(header, entry);
         // The last sector may be cut off: the data ends before.

@@ -1,0 +1,163 @@
+//! Why a volume cannot be read.
+
+use std::fmt;
+use std::io;
+
+use crate::tree::TreeError;
+
+/// Why a volume cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FatError {
+    /// The partition cannot be read.
+    #[error("cannot read {len} bytes at {offset} of the FAT volume")]
+    Read {
+        /// Where.
+        offset: u64,
+        /// How many bytes.
+        len: u64,
+        /// What its source says.
+        source: io::Error,
+    },
+    /// The boot sector is not that of a FAT volume.
+    #[error("not a FAT volume: {what} at {offset} is {found:#x}")]
+    NotFat {
+        /// Which part of it.
+        what: FatPart,
+        /// Where that stands.
+        offset: u64,
+        /// Its value.
+        found: u64,
+    },
+    /// A part has an impossible value.
+    #[error("corrupt FAT volume: {what} is {found}, {limit} at most")]
+    TooLarge {
+        /// Which part.
+        what: FatPart,
+        /// Its value.
+        found: u64,
+        /// The largest possible value.
+        limit: u64,
+    },
+    /// A chain of clusters is damaged.
+    #[error("corrupt FAT volume: {path}: cluster {cluster} {what}")]
+    Chain {
+        /// Whose chain.
+        path: String,
+        /// Where.
+        cluster: u32,
+        /// What is wrong there.
+        what: ChainFault,
+    },
+    /// An entry of a directory cannot be read.
+    #[error("corrupt FAT volume: {path}: {what}")]
+    Entry {
+        /// Where it stands.
+        path: String,
+        /// What is wrong with it.
+        what: EntryFault,
+    },
+    /// The volume has more of something than is supported.
+    #[error("unsupported FAT volume: {what} is {found}, {limit} at most")]
+    Unsupported {
+        /// Of what.
+        what: FatPart,
+        /// How much.
+        found: u64,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// A file cannot be part of a tree.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+}
+
+/// A part of a volume that an error speaks of: fields by the names that the specification has for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FatPart {
+    /// The last two bytes of the boot sector.
+    Signature,
+    /// `BS_jmpBoot`.
+    Jump,
+    /// `BPB_BytsPerSec`.
+    BytesPerSector,
+    /// `BPB_SecPerClus`.
+    SectorsPerCluster,
+    /// `BPB_RsvdSecCnt`.
+    ReservedSectors,
+    /// `BPB_NumFATs`.
+    Fats,
+    /// `BPB_RootEntCnt`.
+    RootEntries,
+    /// `BPB_Media`.
+    Media,
+    /// `BPB_FATSz16` or `BPB_FATSz32`.
+    FatSectors,
+    /// `BPB_FSVer`.
+    Version,
+    /// Where the clusters begin.
+    FirstDataSector,
+    /// `BPB_TotSec16` or `BPB_TotSec32`, in bytes.
+    Len,
+    /// How many clusters there are.
+    Clusters,
+    /// `BPB_FATSz32`, in bytes.
+    FatLen,
+    /// `BPB_ExtFlags`: the FAT that counts.
+    ActiveFat,
+    /// How many files there are.
+    Files,
+    /// The length of a path.
+    PathLen,
+    /// The length of all paths.
+    PathsLen,
+}
+
+impl fmt::Display for FatPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Signature => "the signature",
+            Self::Jump => "the jump instruction",
+            Self::BytesPerSector => "BPB_BytsPerSec",
+            Self::SectorsPerCluster => "BPB_SecPerClus",
+            Self::ReservedSectors => "BPB_RsvdSecCnt",
+            Self::Fats => "BPB_NumFATs",
+            Self::RootEntries => "BPB_RootEntCnt",
+            Self::Media => "BPB_Media",
+            Self::FatSectors => "BPB_FATSz",
+            Self::Version => "BPB_FSVer",
+            Self::FirstDataSector => "the first data sector",
+            Self::Len => "the volume's length",
+            Self::Clusters => "the number of clusters",
+            Self::FatLen => "the length of the FAT",
+            Self::ActiveFat => "the active FAT",
+            Self::Files => "the number of files",
+            Self::PathLen => "the length of a path",
+            Self::PathsLen => "the length of all paths",
+        })
+    }
+}
+
+/// What is wrong with a cluster of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChainFault {
+    /// There is none of its number.
+    #[error("is not one of the volume, or the chain ends too early")]
+    NoCluster,
+    /// It is part of a chain already.
+    #[error("belongs to two files or follows itself")]
+    Taken,
+    /// The directory has more than the specification allows.
+    #[error("makes a directory of over 2 MiB")]
+    DirectoryLen,
+}
+
+/// What is wrong with an entry of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EntryFault {
+    /// Another entry has its name.
+    #[error("stands twice in its directory")]
+    NameTwice,
+    /// It has no name.
+    #[error("an entry has an empty name")]
+    NoName,
+}

@@ -1,0 +1,57 @@
+//! The parts of a qcow2 image, by the names that its specification has for them.
+
+use std::fmt;
+
+/// A part that an error speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Qcow2Part {
+    /// All of the header.
+    Header,
+    /// `header_length`.
+    HeaderLength,
+    /// `cluster_bits`.
+    ClusterBits,
+    /// `size`.
+    Size,
+    /// `crypt_method`.
+    CryptMethod,
+    /// `l1_size`.
+    L1Size,
+    /// `l1_table_offset`.
+    L1TableOffset,
+    /// `compression_type`.
+    CompressionType,
+    /// All of the L1 table.
+    L1Table,
+    /// An entry of it.
+    L1Entry,
+    /// An L2 table.
+    L2Table,
+    /// An entry of one.
+    L2Entry,
+    /// A cluster that stands in the file as it is.
+    DataCluster,
+    /// A cluster that stands there compressed.
+    CompressedCluster,
+}
+
+impl fmt::Display for Qcow2Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Header => "header",
+            Self::HeaderLength => "header_length",
+            Self::ClusterBits => "cluster_bits",
+            Self::Size => "size",
+            Self::CryptMethod => "crypt_method",
+            Self::L1Size => "l1_size",
+            Self::L1TableOffset => "l1_table_offset",
+            Self::CompressionType => "compression_type",
+            Self::L1Table => "L1 table",
+            Self::L1Entry => "L1 entry",
+            Self::L2Table => "L2 table",
+            Self::L2Entry => "L2 entry",
+            Self::DataCluster => "data cluster",
+            Self::CompressedCluster => "compressed cluster",
+        })
+    }
+}
