@@ -14,7 +14,7 @@ fn small(compression: u8) -> Vec<u8> {
     let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, b"QFI\xfb\0\0\0\x03");
     put(20, &9u32.to_be_bytes());
-    put(24, &(6u64 * 512 - 100).to_be_bytes());
+    put(24, &(6u64 * 512).to_be_bytes());
     put(36, &1u32.to_be_bytes());
     put(40, &512u64.to_be_bytes());
     put(72, &(u64::from(compression) << 3).to_be_bytes());
@@ -41,9 +41,7 @@ fn small(compression: u8) -> Vec<u8> {
 
 fn small_disk() -> Vec<u8> {
     let data = noise(3, 512);
-    let mut disk = [&data[..], &[0; 3 * 512], &[7; 512], &data].concat();
-    disk.truncate(6 * 512 - 100);
-    disk
+    [&data[..], &[0; 3 * 512], &[7; 512], &data].concat()
 }
 
 fn write(dir: &TempDir, bytes: &[u8]) -> PathBuf {
@@ -120,12 +118,15 @@ fn corruption_is_reported_with_its_offset() {
         (20, &[0, 0, 0, 22], Qcow2Part::ClusterBits, 0x14),
         (20, &[0xff; 4], Qcow2Part::ClusterBits, 0x14),
         (24, &[0xff; 8], Qcow2Part::Size, 0x18),
+        (24, &[0, 0, 0, 0, 0, 0, 0x0b, 0x9c], Qcow2Part::Size, 0x18),
         (24, &[0, 0, 0, 0, 0, 0x10, 0, 0], Qcow2Part::L1Size, 0x24),
         (32, &[0, 0, 0, 3], Qcow2Part::CryptMethod, 0x20),
         (36, &[0, 0, 0, 0], Qcow2Part::L1Size, 0x24),
+        (36, &[0, 0x40, 0, 1], Qcow2Part::L1Size, 0x24),
         (40, &[0, 0, 0, 0, 0, 0, 2, 8], Qcow2Part::L1TableOffset, 0x28),
         (40, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0], Qcow2Part::L1TableOffset, 0x28),
         (100, &[0, 0, 0, 72], Qcow2Part::HeaderLength, 0x64),
+        (100, &[0, 0, 2, 8], Qcow2Part::HeaderLength, 0x64),
         (104, &[1], Qcow2Part::CompressionType, 0x68),
         (512, &[0x80, 0, 0, 0, 0, 0, 4, 1], Qcow2Part::L1Entry, 0x200),
         (512, &[0x00, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0], Qcow2Part::L2Table, 0xfffffffffffe00),
@@ -234,6 +235,7 @@ fn a_damaged_entry_is_refused_before_anything_is_read() {
         (2, 2, "reserved bits clear"),
         (3, 2, "reserved bits clear"),
         (3, 0x40200, "a cluster at a multiple of the cluster size"),
+        (3, 0x40201, "a cluster at a multiple of the cluster size"),
         (3, 0x50000, "65536 bytes inside the file"),
         (3, 1 << 61 | 0x40000, "reserved bits clear"),
         (3, 1 << 62 | 0x50000, "compressed data inside the file"),

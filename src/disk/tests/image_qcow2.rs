@@ -67,7 +67,7 @@ fn reads_zero_clusters_and_the_active_layer() {
 }
 
 #[test]
-fn a_disk_may_end_inside_a_sector() {
+fn a_disk_may_end_inside_a_cluster_but_not_inside_a_sector() {
     if !have("qemu-img") {
         return;
     }
@@ -79,10 +79,15 @@ fn a_disk_may_end_inside_a_sector() {
         let args = ["convert", "-f", "raw", "-O", "qcow2", arg(&raw), arg(&qcow2)];
         run("qemu-img", &[args[..1].to_vec(), compress.into_iter().collect(), args[1..].to_vec()].concat());
         let file = std::fs::File::options().write(true).open(&qcow2).unwrap();
-        for cut in [1, 511, 513, 70_000] {
-            let len = disk.len() - cut;
+        let whole = disk.len() / 512 * 512;
+        for cut in [0, 512, 1024, 70_144] {
+            let len = whole - cut;
             file.write_all_at(&(len as u64).to_be_bytes(), 24).unwrap();
             assert_reads(&Image::open(&qcow2).unwrap(), &disk[..len], "cut");
+            // Of the rest of a sector, QEMU shows nothing.
+            file.write_all_at(&(len as u64 - 1).to_be_bytes(), 24).unwrap();
+            let error = Image::open(&qcow2).unwrap_err().to_string();
+            assert!(error.contains("expected a multiple of 512"), "{error}");
         }
     }
 }

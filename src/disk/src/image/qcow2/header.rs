@@ -16,6 +16,9 @@ const V3_LEN: usize = 104;
 /// Header length of an image that names its compression type.
 const FULL_LEN: usize = 112;
 
+/// A disk is made of these: of a part of one, QEMU shows nothing.
+const SECTOR: u64 = 512;
+
 /// QEMU reads no larger L1 table, so no image has one.
 const MAX_L1_BYTES: u64 = 32 << 20;
 
@@ -85,7 +88,13 @@ impl Header {
         if !(9..=21).contains(&cluster_bits) {
             return Err(file.corrupt(Qcow2Part::ClusterBits, 20, cluster_bits, "9 to 21"));
         }
+        if version >= 3 && be32(&bytes, 100) > 1 << cluster_bits {
+            return Err(file.corrupt(Qcow2Part::HeaderLength, 100, be32(&bytes, 100), "no more than the first cluster"));
+        }
         let size = be64(&bytes, 24);
+        if !size.is_multiple_of(SECTOR) {
+            return Err(file.corrupt(Qcow2Part::Size, 24, size, "a multiple of 512"));
+        }
         let l1_table_offset = be64(&bytes, 40);
         let l1_len = check_l1(file, cluster_bits, size, be32(&bytes, 36), l1_table_offset)?;
         Ok(Self { version, cluster_bits, size, l1_table_offset, l1_len, compression })
@@ -164,6 +173,9 @@ fn check_l1(file: &ImageFile, cluster_bits: u32, size: u64, l1_size: u32, offset
     let most = MAX_L1_BYTES / 8;
     if needed > most {
         return Err(file.corrupt(Qcow2Part::Size, 24, size, format!("at most {:#x}", most << l2_reach_bits)));
+    }
+    if u64::from(l1_size) > most {
+        return Err(file.corrupt(Qcow2Part::L1Size, 36, l1_size, format!("at most {most:#x}")));
     }
     if u64::from(l1_size) < needed {
         return Err(file.corrupt(

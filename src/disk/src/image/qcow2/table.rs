@@ -75,14 +75,15 @@ pub fn mapping(file: &ImageFile, header: &Header, table: &L2Table, i: usize) -> 
     if entry & !(OFFSET_MASK | COPIED | ZERO) != 0 {
         return corrupt("reserved bits clear");
     }
-    if entry & ZERO != 0 {
-        return if header.version >= 3 { Ok(Mapping::Zero) } else { corrupt("no zero flag, as this is version 2") };
+    if entry & ZERO != 0 && header.version < 3 {
+        return corrupt("no zero flag, as this is version 2");
     }
+    // Also of a cluster that reads as zeros, and only has its place.
     let offset = entry & OFFSET_MASK;
     if !offset.is_multiple_of(1 << header.cluster_bits) {
         return corrupt("a cluster at a multiple of the cluster size");
     }
-    Ok(if offset == 0 { Mapping::Zero } else { Mapping::Plain(offset) })
+    Ok(if offset == 0 || entry & ZERO != 0 { Mapping::Zero } else { Mapping::Plain(offset) })
 }
 
 /// Offset and most bytes of compressed data: the low bits are the offset, the bits above (up to 61) count the
