@@ -107,6 +107,32 @@ fn open_as(image: &Path, base: bool) -> Result<Tree, ReadError> {
     read(source, Origin::default()).map(|(_, tree)| tree)
 }
 
+/// The kernel lists none of them either, and debugfs does.
+#[test]
+fn attributes_of_no_namespace_are_not_shown() {
+    if !have(&["mke2fs", "debugfs"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (tree, image) = (dir.path().join("tree"), dir.path().join("image"));
+    std::fs::create_dir(&tree).unwrap();
+    std::fs::write(tree.join("file"), "x").unwrap();
+    let options = ["-q", "-F", "-t", "ext4", "-O", "^metadata_csum", "-d", text(&tree), text(&image), "4M"];
+    run("mke2fs", &options);
+    run("debugfs", &["-w", "-R", "ea_set file user.name value", text(&image)]);
+    let xattrs = || {
+        let tree = open_as(&image, false).unwrap();
+        tree.inode(tree.lookup(b"/file").unwrap()).meta.xattrs.clone()
+    };
+    assert_eq!(xattrs()[&b"user.name"[..]], b"value");
+    let mut bytes = std::fs::read(&image).unwrap();
+    let is_entry = |entry: &[u8]| entry.starts_with(&[4, 1]) && entry.ends_with(b"name");
+    let at = bytes.windows(20).position(is_entry).unwrap();
+    bytes[at + 1] = 0;
+    std::fs::write(&image, bytes).unwrap();
+    assert!(xattrs().is_empty());
+}
+
 #[test]
 fn volumes_of_any_features_are_read_as_they_were_filled() {
     if !have(&["mke2fs", "debugfs", "e2fsck", "touch", "find"]) {

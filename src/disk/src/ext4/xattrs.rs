@@ -28,8 +28,9 @@ const MAX_VALUE: u64 = 65_536;
 /// `e_name_index` of `system.`; its name `data` is the rest of a file that stands in its inode.
 const SYSTEM: u8 = 7;
 
-/// `e_name_index` of what belongs to encryption and to fs-verity, not to the file: system calls do not show it.
-const HIDDEN: [u8; 2] = [9, 11];
+/// `e_name_index` of what system calls do not show: of no namespace, and of what belongs to encryption and to fs-verity, not to
+/// the file.
+const HIDDEN: [u8; 3] = [0, 9, 11];
 
 /// What an inode itself says of its attributes.
 #[derive(Default)]
@@ -168,7 +169,6 @@ fn add(
 /// What the names of a namespace begin with.
 fn prefix(index: u8) -> Option<&'static [u8]> {
     Some(match index {
-        0 => b"",
         1 => b"user.",
         2 => ACLS[0],
         3 => ACLS[1],
