@@ -162,6 +162,26 @@ fn made(dir: &Path, args: &[&str]) -> std::path::PathBuf {
     image
 }
 
+#[test]
+fn clusters_are_blocks_without_bigalloc() {
+    if !have(&["mke2fs"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let image = std::fs::read(made(dir.path(), &["-O", "^metadata_csum"])).unwrap();
+    assert!(parse(image.clone()).is_ok());
+    for s_log_cluster_size in [0u32, 1, 3, 11] {
+        let mut image = image.clone();
+        image[1024 + 0x1c..1024 + 0x20].copy_from_slice(&s_log_cluster_size.to_le_bytes());
+        match parse(image) {
+            Err(ReadError::Corrupt { place: Place::Superblock, what }) => {
+                assert!(what.contains("cluster size"), "{what}")
+            }
+            other => panic!("{s_log_cluster_size}: {other:?}"),
+        }
+    }
+}
+
 fn unsupported(result: Result<usize, ReadError>, word: &str) {
     match result {
         Err(ReadError::Unsupported { feature, .. }) => assert!(feature.contains(word), "{feature:?}, not {word:?}"),

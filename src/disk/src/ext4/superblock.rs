@@ -253,12 +253,10 @@ fn info(raw: &[u8; LEN], features: Features) -> Result<FileSystem, ReadError> {
 
 /// Blocks of a cluster: 1 without the feature `bigalloc`.
 fn cluster_blocks(raw: &[u8; LEN], features: Features) -> Result<u64, ReadError> {
-    if !features.bigalloc() {
-        return Ok(1);
-    }
     let (s_log_block_size, s_log_cluster_size) = (le32(raw, 0x18), le32(raw, 0x1c));
     match s_log_cluster_size.checked_sub(s_log_block_size) {
-        Some(shift) if s_log_cluster_size <= MAX_LOG_CLUSTER_SIZE => Ok(1 << shift),
+        Some(0) => Ok(1),
+        Some(shift) if features.bigalloc() && s_log_cluster_size <= MAX_LOG_CLUSTER_SIZE => Ok(1 << shift),
         _ => Err(corrupt(VolumeFault::ClusterSize { log: s_log_cluster_size })),
     }
 }
