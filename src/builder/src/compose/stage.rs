@@ -4,6 +4,8 @@
 
 pub mod archive;
 mod headers;
+mod fields;
+mod pax;
 mod compress;
 mod deb;
 

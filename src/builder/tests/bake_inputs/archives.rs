@@ -13,7 +13,8 @@ fn hostile_archives_are_refused() {
     let link = |target: &[u8]| member(b'1', b"link", target, b"");
     let whole = tar(&[file("a", &"x".repeat(1000))]);
     let long_name = [member(b'L', b"././@LongLink", b"", b"/abs\0"), file("a", "x")].concat();
-    let endless_name = [member(b'L', b"././@LongLink", b"", &b"a/".repeat(3000)), file("a", "x")].concat();
+    let endless_name =
+        [member(b'L', b"././@LongLink", b"", &[&b"a/".repeat(3000)[..], b"\0"].concat()), file("a", "x")].concat();
     let deep = "d/".repeat(129) + "x";
     let cases: Vec<(&str, Vec<u8>, &str)> = vec![
         ("endless name", tar(&[endless_name]), "name is longer than 4095 bytes"),
@@ -60,12 +61,86 @@ fn hostile_archives_are_refused() {
         ("ends in a member", whole[..512 + 300].to_vec(), "ends at byte 812, inside member \"a\""),
         ("ends in a header", whole[..300].to_vec(), "cannot read at byte 0"),
         ("ends in a later header", whole[..1536].iter().chain(&whole[..100]).copied().collect(), "cannot read at byte"),
+        ("ends in the padding", tar(&[file("a", "x")])[..700].to_vec(), "ends at byte 700, inside member \"a\""),
         ("no archive", vec![b'x'; 2048], "cannot read at byte 0"),
     ];
     for (label, bytes, expected) in cases {
         let error = read(&bytes, &Limits::ARTIFACT).expect_err(label);
         assert!(error.contains(expected), "{label}: {error}");
     }
+}
+
+/// What programs read differently, so that an archive would have one content for vmbake and another one for whoever looks into it.
+#[test]
+fn ambiguous_archives_are_refused() {
+    let long = |name: &[u8]| member(b'L', b"././@LongLink", b"", name);
+    let two = |first: &[u8], second: &[u8]| member(b'x', b"x", b"", &[first, second].concat());
+    let a = || file("a", "x");
+    let cases: Vec<(&str, Vec<u8>, &str)> = vec![
+        ("directory with a content", member(b'5', b"d", b"", b"x"), "is no file, and has a content of 1 bytes"),
+        ("link with a content", member(b'2', b"l", b"a", b"x"), "is no file, and has a content"),
+        ("old directory with a content", file("d/", "x"), "is no file, and has a content"),
+        ("hard link with a content", [a(), member(b'1', b"b", b"a", b"x")].concat(), "is no file, and has a content"),
+        (
+            "names of two kinds",
+            [long(b"b\0"), pax("path", b"c"), a()].concat(),
+            "headers of GNU tar and of pax for one",
+        ),
+        (
+            "in the other order",
+            [pax("mtime", b"1"), long(b"b\0"), a()].concat(),
+            "headers of GNU tar and of pax for one",
+        ),
+        ("long name without its end", [long(b"b"), a()].concat(), "long name does not end with a NUL byte"),
+        ("one key twice", [two(b"9 path=b\n", b"9 path=c\n"), a()].concat(), "two records of \"path\""),
+        ("key with a NUL", [pax("a\0b", b"c"), a()].concat(), "record with the key"),
+        ("record without a key", [pax("", b"c"), a()].concat(), "record with the key \"\""),
+        ("record too long", [member(b'x', b"x", b"", b"99 path=b\n"), a()].concat(), "malformed record"),
+        ("record without a line end", [member(b'x', b"x", b"", b"9 path=b "), a()].concat(), "malformed record"),
+        ("nameless attribute", [pax("SCHILY.xattr.", b"c"), a()].concat(), "extended attribute without a name"),
+        ("signed owner", [pax("uid", b"+7"), a()].concat(), "bad uid record"),
+        ("signed time", [pax("mtime", b"+7"), a()].concat(), "bad mtime record"),
+        ("empty name", [pax("path", b""), a()].concat(), "has no name"),
+        ("signed mode", changed(&a(), 100, b"+7\0"), "mode is"),
+        ("owner of another base", changed(&a(), 108, b"0x1\0"), "uid is"),
+        ("large owner", changed(&a(), 108, b"\x80\x01"), "is out of range"),
+        ("large time", changed(&a(), 136, b"\x80\x01\0\0\0\0\0\0\0\0\0\0"), "mtime is"),
+        ("large size", changed(&a(), 124, b"\x80\x01\0\0\0\0\0\0\0\0\0\x01"), "size is"),
+        ("version of ustar", changed(&a(), 257, b"ustar\x0001"), "unknown version of ustar"),
+        ("device out of range", changed(&member(b'3', b"c", b"", b""), 329, b"0010000\0"), "is out of range"),
+    ];
+    for (label, members, expected) in cases {
+        let error = read(&tar(&[members]), &Limits::ROOT).expect_err(label);
+        assert!(error.contains(expected), "{label}: {error}");
+    }
+}
+
+/// A member with other bytes in its header.
+fn changed(member: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut member = member.to_vec();
+    member[at..at + bytes.len()].copy_from_slice(bytes);
+    let mut header = tar::Header::from_byte_slice(&member[..512]).clone();
+    header.set_cksum();
+    member[..512].copy_from_slice(header.as_bytes());
+    member
+}
+
+#[test]
+fn odd_archives_are_read_as_gnu_tar_reads_them() {
+    let value = b"line\nend\0\n14 path=other\n";
+    let members = [
+        file("old/", ""),
+        changed(&member(b'2', b"link", b"old", b""), 100, b"0000640\0"),
+        changed(&file("early", ""), 136, b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe"),
+        [pax("SCHILY.xattr.user.a", value), file("attribute", "x")].concat(),
+    ];
+    let entries = read(&tar(&members), &Limits::ARTIFACT).unwrap();
+    let [old, link, early, attribute] = entries.as_slice() else { panic!("{entries:?}") };
+    assert_eq!((old.path.as_slice(), &old.kind), (&b"old"[..], &EntryKind::Directory));
+    assert_eq!(link.meta.mode, 0o777);
+    assert_eq!(early.meta.mtime.secs, -2);
+    assert_eq!(attribute.path, b"attribute");
+    assert_eq!(attribute.meta.xattrs[&b"user.a"[..]], value);
 }
 
 #[test]

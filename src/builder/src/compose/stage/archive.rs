@@ -3,19 +3,23 @@
 //!
 //! Stricter than tar: names may not be absolute nor have `..`, nothing may be placed below a symbolic link of the same
 //! archive, hard links must point to files of the same archive, no name may come twice, and sparse members are refused, as
-//! are members whose size stands only in a pax record: those of 8 GiB and more.
+//! are members whose size stands only in a pax record: those of 8 GiB and more. What programs read differently is refused too:
+//! content of what is no file, names both of GNU tar's kind and of pax', a last block that is not whole.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::ops::Range;
 use std::path::PathBuf;
 
 use tar::EntryType;
 use vmbake_disk::tree::{Metadata, Timestamp, components};
 
 use super::compress;
+use super::fields;
 use super::headers::Headers;
+use super::pax::{self, Records};
 use crate::digest::Digest;
 use crate::supply::store::{Form, Store};
 
@@ -139,7 +143,7 @@ fn open_with(
 
 /// Reads all members of the uncompressed archive `file`.
 pub fn read(file: &File, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
-    Headers::check(file, limits.members)?;
+    let extended = Headers::check(file, limits.members)?;
     let mut input = file.try_clone().map_err(|source| ArchiveError::Read { offset: 0, source })?;
     input.seek(SeekFrom::Start(0)).map_err(|source| ArchiveError::Read { offset: 0, source })?;
     let len = input.metadata().map_err(|source| ArchiveError::Read { offset: 0, source })?.len();
@@ -154,7 +158,9 @@ pub fn read(file: &File, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
             check_global(&mut member)?;
             continue;
         }
-        let entry = convert(&mut member, limits.devices)?;
+        let records = extended.read(file, member.raw_header_position());
+        let records = records.map_err(|source| ArchiveError::Read { offset, source })?;
+        let entry = convert(&member, records.as_deref(), limits.devices)?;
         if let EntryKind::File { offset, len: size } = entry.kind
             && offset.checked_add(size).is_none_or(|end| end > len)
         {
@@ -162,6 +168,12 @@ pub fn read(file: &File, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
         }
         seen.check(&entry, limits)?;
         entries.push(entry);
+    }
+    if extended.end.is_some_and(|end| end != len) {
+        return Err(ArchiveError::Truncated {
+            path: entries.last().map(|entry| show(&entry.path)).unwrap_or_default(),
+            len,
+        });
     }
     Ok(entries)
 }
@@ -220,77 +232,99 @@ fn refused(path: &[u8], reason: impl Into<String>) -> ArchiveError {
     ArchiveError::Refused { path: show(path), reason: reason.into() }
 }
 
-fn convert(member: &mut tar::Entry<'_, File>, devices: bool) -> Result<Entry, ArchiveError> {
-    let raw = member.path_bytes().into_owned();
-    let path = clean(&raw)?;
-    let io = |source| ArchiveError::Refused { path: show(&raw), reason: format!("bad header: {source}") };
-    let header = member.header().clone();
-    let kind = header.entry_type();
-    let target = member.link_name_bytes().map(|name| name.into_owned());
-    let link = || target.clone().filter(|name| !name.is_empty()).ok_or_else(|| refused(&raw, "link without target"));
-    let device = || -> Result<(u32, u32), ArchiveError> {
-        let (major, minor) = (header.device_major().map_err(io)?, header.device_minor().map_err(io)?);
-        Ok((major.unwrap_or(0), minor.unwrap_or(0)))
+fn convert(member: &tar::Entry<'_, File>, records: Option<&[u8]>, devices: bool) -> Result<Entry, ArchiveError> {
+    let header = member.header();
+    // The library finds records in their values too: it is not asked where there are any.
+    let (raw, target) = match records {
+        Some(_) => (header.path_bytes(), header.link_name_bytes()),
+        None => (member.path_bytes(), member.link_name_bytes()),
     };
-    let kind = match kind {
+    let bad = |reason: String| refused(&raw, format!("bad extended header: {reason}"));
+    let records = records.map_or(Ok(Records::new()), pax::records).map_err(bad)?;
+    let raw = pax::find(&records, b"path").map_or_else(|| raw.to_vec(), <[u8]>::to_vec);
+    let target = pax::find(&records, b"linkpath").or(target.as_deref()).unwrap_or_default();
+    let mut meta = metadata(header, &raw)?;
+    pax::apply(&records, &mut meta).map_err(|reason| refused(&raw, reason))?;
+    if raw.is_empty() {
+        return Err(refused(&raw, "has no name"));
+    }
+    let path = clean(&raw)?;
+    let kind = kind(member, &raw, target, devices)?;
+    if matches!(kind, EntryKind::Symlink(_)) {
+        // As on Linux, whatever the archive says.
+        meta.mode = 0o777;
+    }
+    Ok(Entry { path, meta, kind })
+}
+
+/// What the fields of a header say.
+fn metadata(header: &tar::Header, raw: &[u8]) -> Result<Metadata, ArchiveError> {
+    let bytes = header.as_bytes();
+    // Only `ustar` and `00` together announce a prefix of the name.
+    if bytes[257..263] == *b"ustar\0" && bytes[263..265] != *b"00" {
+        return Err(refused(raw, "bad header: unknown version of ustar"));
+    }
+    Ok(Metadata {
+        mode: u16::try_from(number(header, fields::MODE, "mode", raw)? & 0o7777).unwrap_or(0),
+        uid: id(number(header, fields::UID, "uid", raw)?, raw)?,
+        gid: id(number(header, fields::GID, "gid", raw)?, raw)?,
+        mtime: Timestamp { secs: number(header, fields::MTIME, "mtime", raw)?, nanos: 0 },
+        xattrs: BTreeMap::new(),
+    })
+}
+
+fn number(header: &tar::Header, field: Range<usize>, what: &str, raw: &[u8]) -> Result<i64, ArchiveError> {
+    let found = &header.as_bytes()[field];
+    let bad = || refused(raw, format!("bad header: {what} is {:?}, expected a number", show(found)));
+    fields::number(found).ok_or_else(bad)
+}
+
+fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool) -> Result<EntryKind, ArchiveError> {
+    let header = member.header();
+    let link = || if target.is_empty() { Err(refused(raw, "link without target")) } else { Ok(target) };
+    let device = || -> Result<(u32, u32), ArchiveError> {
+        let major = number(header, fields::MAJOR, "major", raw)?;
+        let minor = number(header, fields::MINOR, "minor", raw)?;
+        let valid = (0..1 << 12).contains(&major) && (0..1 << 20).contains(&minor);
+        let checked = u32::try_from(major).ok().zip(u32::try_from(minor).ok()).filter(|_| valid);
+        checked.ok_or_else(|| refused(raw, format!("device {major}:{minor} is out of range")))
+    };
+    let kind = match header.entry_type() {
+        // A directory in archives from before there was a type for it.
+        EntryType::Regular | EntryType::Continuous if raw.ends_with(b"/") => EntryKind::Directory,
         EntryType::Regular | EntryType::Continuous => {
             EntryKind::File { offset: member.raw_file_position(), len: member.size() }
         }
         EntryType::Directory => EntryKind::Directory,
-        EntryType::Symlink => EntryKind::Symlink(check_target(link()?, &raw)?),
-        EntryType::Link => EntryKind::HardLink(clean(&link()?)?),
+        EntryType::Symlink => EntryKind::Symlink(check_target(link()?, raw)?),
+        EntryType::Link => EntryKind::HardLink(clean(link()?)?),
         EntryType::Char if devices => device().map(|(major, minor)| EntryKind::CharDevice(major, minor))?,
         EntryType::Block if devices => device().map(|(major, minor)| EntryKind::BlockDevice(major, minor))?,
         EntryType::Fifo if devices => EntryKind::Fifo,
         EntryType::Char | EntryType::Block | EntryType::Fifo => {
-            return Err(refused(&raw, "devices and pipes have no place in an artifact"));
+            return Err(refused(raw, "devices and pipes have no place in an artifact"));
         }
-        EntryType::GNUSparse => return Err(refused(&raw, "sparse members are not supported")),
-        other => return Err(refused(&raw, format!("unknown type {:?}", char::from(other.as_byte())))),
+        EntryType::GNUSparse => return Err(refused(raw, "sparse members are not supported")),
+        other => return Err(refused(raw, format!("unknown type {:?}", char::from(other.as_byte())))),
     };
-    let mut meta = Metadata {
-        mode: u16::try_from(header.mode().map_err(io)? & 0o7777).unwrap_or(0),
-        uid: id(header.uid().map_err(io)?, &raw)?,
-        gid: id(header.gid().map_err(io)?, &raw)?,
-        mtime: Timestamp { secs: i64::try_from(header.mtime().map_err(io)?).unwrap_or(i64::MAX), nanos: 0 },
-        xattrs: BTreeMap::new(),
-    };
-    pax(member, &raw, &mut meta)?;
-    Ok(Entry { path, meta, kind })
-}
-
-fn check_target(target: Vec<u8>, path: &[u8]) -> Result<Vec<u8>, ArchiveError> {
-    let valid = target.len() <= MAX_PATH && !target.contains(&0);
-    if valid { Ok(target) } else { Err(refused(path, "target is too long or has a NUL byte in it")) }
-}
-
-fn id(value: u64, path: &[u8]) -> Result<u32, ArchiveError> {
-    u32::try_from(value).map_err(|_| refused(path, format!("owner {value} is out of range")))
-}
-
-/// Applies the pax records that the header's fields cannot hold (POSIX.1-2001, pax, "Extended Header").
-fn pax(member: &mut tar::Entry<'_, File>, path: &[u8], meta: &mut Metadata) -> Result<(), ArchiveError> {
-    let bad = |source: io::Error| refused(path, format!("bad extended header: {source}"));
-    let Some(records) = member.pax_extensions().map_err(bad)? else { return Ok(()) };
-    for record in records {
-        let record = record.map_err(bad)?;
-        let (key, value) = (record.key_bytes(), record.value_bytes());
-        let number = || std::str::from_utf8(value).ok().and_then(|text| text.parse::<u64>().ok());
-        match key {
-            b"mtime" => meta.mtime = time(value).ok_or_else(|| refused(path, "bad mtime record"))?,
-            b"uid" => meta.uid = id(number().ok_or_else(|| refused(path, "bad uid record"))?, path)?,
-            b"gid" => meta.gid = id(number().ok_or_else(|| refused(path, "bad gid record"))?, path)?,
-            // Where the next header stands must not depend on what only some readers look at.
-            b"size" => return Err(refused(path, "size in an extended header is not supported")),
-            _ if key.starts_with(b"GNU.sparse.") => return Err(refused(path, "sparse members are not supported")),
-            _ => {
-                if let Some(name) = key.strip_prefix(b"SCHILY.xattr.") {
-                    meta.xattrs.insert(name.to_vec(), value.to_vec());
-                }
-            }
-        }
+    let size = number(header, fields::SIZE, "size", raw)?;
+    if u64::try_from(size) != Ok(member.size()) {
+        return Err(refused(raw, format!("bad header: size is {size} and {}", member.size())));
     }
-    Ok(())
+    // Some programs skip it, and others take it for the next member.
+    if size != 0 && !matches!(kind, EntryKind::File { .. }) {
+        return Err(refused(raw, format!("is no file, and has a content of {size} bytes")));
+    }
+    Ok(kind)
+}
+
+fn check_target(target: &[u8], path: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+    let valid = target.len() <= MAX_PATH && !target.contains(&0);
+    if valid { Ok(target.to_vec()) } else { Err(refused(path, "target is too long or has a NUL byte in it")) }
+}
+
+fn id(value: i64, path: &[u8]) -> Result<u32, ArchiveError> {
+    u32::try_from(value).map_err(|_| refused(path, format!("owner {value} is out of range")))
 }
 
 /// A global header, such as `git archive` writes, may only comment: what it said of all members, not every reader would know.
@@ -304,29 +338,13 @@ fn check_global(member: &mut tar::Entry<'_, File>) -> Result<(), ArchiveError> {
     if named || member.pax_extensions().map_err(bad)?.is_some_and(|mut records| records.next().is_some()) {
         return Err(refused(&path, "global header stands between a member and its extended header"));
     }
-    for record in tar::PaxExtensions::new(&content) {
-        let key = record.map_err(bad)?.key_bytes().to_vec();
+    let records = pax::records(&content).map_err(|reason| refused(&path, format!("bad global header: {reason}")))?;
+    for (key, _) in records {
         if key != b"comment" {
-            return Err(refused(&path, format!("global header with {:?} is not supported", show(&key))));
+            return Err(refused(&path, format!("global header with {:?} is not supported", show(key))));
         }
     }
     Ok(())
-}
-
-/// Decimal seconds with an optional fraction; digits after the ninth are cut, towards the past.
-fn time(text: &[u8]) -> Option<Timestamp> {
-    let text = std::str::from_utf8(text).ok()?;
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let digits: String = fraction.chars().chain(std::iter::repeat('0')).take(9).collect();
-    let (secs, nanos): (i64, u32) = (whole.parse().ok()?, digits.parse().ok()?);
-    // -1.25 is 0.75 s after -2: nanoseconds always count forward.
-    match (whole.starts_with('-'), nanos) {
-        (true, 1..) => Some(Timestamp { secs: secs.checked_sub(1)?, nanos: 1_000_000_000 - nanos }),
-        _ => Some(Timestamp { secs, nanos }),
-    }
 }
 
 /// A member's name as a path below the root of the tree.

@@ -4,7 +4,9 @@
 //! Blocks of 512 bytes (POSIX.1-2001, ustar). Members are counted, and extended headers, which a reader holds in memory, are
 //! limited. What is damaged is left to the reader, which stops there.
 
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use super::archive::ArchiveError;
@@ -81,17 +83,76 @@ impl Headers {
         Ok(size.checked_next_multiple_of(BLOCK as u64).unwrap_or(u64::MAX))
     }
 
-    /// Looks at all headers of the uncompressed archive `file`, and at nothing else of it.
-    pub(super) fn check(file: &File, limit: usize) -> Result<(), ArchiveError> {
+    /// Looks at all headers of the uncompressed archive `file`, and at what extended headers hold.
+    pub(super) fn check(file: &File, limit: usize) -> Result<Extended, ArchiveError> {
         let mut headers = Self::new(limit);
+        let mut extended = Extended::default();
         let mut block = [0; BLOCK];
         let mut at = 0_u64;
         while !headers.ended && file.read_exact_at(&mut block, at).is_ok() {
             let skip = headers.header(&block)?;
+            extended.see(file, tar::Header::from_byte_slice(&block), at)?;
             match at.checked_add(BLOCK as u64).and_then(|start| start.checked_add(skip)) {
                 Some(next) => at = next,
                 None => break,
             }
+        }
+        extended.end = (!headers.ended).then_some(at);
+        Ok(extended)
+    }
+}
+
+/// The extended headers of an archive, of those kinds that say something of the member behind them.
+#[derive(Debug, Default)]
+pub(super) struct Extended {
+    /// Offset and length of the records of a member, by the offset of its header.
+    records: BTreeMap<u64, (u64, usize)>,
+    /// Records of a member that has not come yet.
+    pending: Option<(u64, usize)>,
+    /// Whether a long name or target of it has come, as GNU tar writes them.
+    long: bool,
+    /// Where the archive ends that has no block of zeros at its end.
+    pub(super) end: Option<u64>,
+}
+
+impl Extended {
+    /// The records of the member whose header is at `offset`, if it has an extended header.
+    pub(super) fn read(&self, file: &File, offset: u64) -> Result<Option<Vec<u8>>, io::Error> {
+        let Some((offset, len)) = self.records.get(&offset) else { return Ok(None) };
+        let mut bytes = vec![0; *len];
+        file.read_exact_at(&mut bytes, *offset)?;
+        Ok(Some(bytes))
+    }
+
+    fn see(&mut self, file: &File, header: &tar::Header, at: u64) -> Result<(), ArchiveError> {
+        let refused = |reason: &str| {
+            let path = crate::escape::name(&header.path_bytes());
+            Err(ArchiveError::Refused { path, reason: reason.to_owned() })
+        };
+        let content = at.saturating_add(BLOCK as u64);
+        // What is no number, the reader refuses.
+        let len = header.entry_size().ok().and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
+        match header.entry_type().as_byte() {
+            b'x' => self.pending = Some((content, len)),
+            b'L' | b'K' => {
+                self.long = true;
+                let mut last = [0];
+                let there = len > 0 && file.read_exact_at(&mut last, content.saturating_add(len as u64 - 1)).is_ok();
+                if there && last != [0] {
+                    return refused("long name does not end with a NUL byte");
+                }
+            }
+            b'g' => {}
+            _ => {
+                self.long = false;
+                if let Some(records) = self.pending.take() {
+                    self.records.insert(at, records);
+                }
+            }
+        }
+        // Which of them wins is not agreed on.
+        if self.long && self.pending.is_some() {
+            return refused("extended headers of GNU tar and of pax for one member");
         }
         Ok(())
     }
