@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder base manifest bake update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -152,8 +152,12 @@ qemu-test-mutations: bake kinds-images ## Make faults in machines and images: ea
 fuzz: setup ## Fuzz every parser of what is not ours, SECONDS for each
 	qemu-tests/fuzz.sh $(SECONDS)
 
-fuzz-smoke: setup ## Fuzz each for 20 seconds
+fuzz-compare: builder ## Damage qcow2, ext4 and tar, SECONDS each, and compare what vmbake reads with what qemu-img, debugfs and GNU tar do
+	qemu-tests/fuzz-compare.py $(SECONDS)
+
+fuzz-smoke: builder ## Both, 20 seconds for each
 	qemu-tests/fuzz.sh 20
+	qemu-tests/fuzz-compare.py 20
 
 bench: bench-table bench-growth bench-parts bench-boot ## All measurements; takes more than an hour, on a machine that does nothing else
 

@@ -180,6 +180,11 @@ def compare(tree, image):
         return "wrong", f"exit status {done.returncode}: {done.stderr.decode()[-300:]}"
     if lines and lines[0].startswith("refused\t"):
         return "refused", lines[0].split("\t", maxsplit=1)[1]
+    return compare_lines(lines, image)
+
+
+def compare_lines(lines, image):
+    """As `compare`, for what TREE has printed of an image that it reads."""
     if needs_recovery(image):
         run("e2fsck", "-E", "journal_only", "-y", str(image))
     try:
@@ -207,15 +212,17 @@ class Debugfs:
         self.scratch = tempfile.TemporaryDirectory()
         self.paths = {b"": 2}
         self.stats = {}
+        self.errors = ""
 
     def ask(self, commands):
         """What debugfs says to each of many commands. It reads no bitmaps, which no answer depends on."""
         file = pathlib.Path(self.scratch.name, "commands")
         file.write_bytes(b"".join(command + b"\n" for command in commands))
         done = subprocess.run(["debugfs", "-c", "-f", file, self.image], capture_output=True, env=ENVIRONMENT, check=False)
+        self.errors += done.stderr.decode(errors="replace")
         parts = re.split(rb"^debugfs: (.*)\n", done.stdout, flags=re.MULTILINE)
         if parts[1::2] != commands:
-            raise Unreadable(done.stderr.decode(errors="replace"))
+            raise Unreadable(self.errors)
         return parts[2::2]
 
     def table(self):
@@ -234,7 +241,7 @@ class Debugfs:
             what, digest = self.what(inode, types[inode])
             rows[escape(path)] = [
                 escape(path), types[inode], f"{self.number(inode, rb'Mode: +(0[0-7]*)', 8):o}",
-                str(self.number(inode, rb"User: +(\d+)")), str(self.number(inode, rb"Group: +(\d+)")),
+                self.owner(inode, rb"User: *(-?\d+)"), self.owner(inode, rb"Group: *(-?\d+)"),
                 self.mtime(inode), what, digest, attributes[inode], escape(first)]
         return rows
 
@@ -260,11 +267,15 @@ class Debugfs:
     def field(self, inode, pattern):
         match = re.search(pattern, self.stats[inode], re.MULTILINE)
         if not match:
-            raise Unreadable(f"inode {inode} without {pattern}")
+            raise Unreadable(f"inode {inode} without {pattern}: {self.errors}")
         return match.groups()
 
     def number(self, inode, pattern, base=10):
         return int(self.field(inode, pattern)[0], base)
+
+    def owner(self, inode, pattern):
+        """A number that debugfs prints with a sign."""
+        return str(self.number(inode, pattern) % (1 << 32))
 
     def kind(self, inode):
         names = {b"regular": "file", b"directory": "directory", b"symlink": "link", b"FIFO": "pipe", b"socket": "socket",

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use crate::common::*;
 use proptest::prelude::*;
 use vmbake_disk::ext4::{
-    Corruption, DirectoryFault, InodeFault, MappingFault, Place, Reach, ReadError, Want, author, probe, read, read_some,
+    Corruption, DirectoryFault, InodeFault, MappingFault, Place, Reach, ReadError, VolumeFault, Want, author, probe,
+    read, read_some,
 };
 use vmbake_disk::source::{FileSource, MapReader};
 use vmbake_disk::tree::{Kind, Origin};
@@ -175,7 +176,7 @@ fn clusters_are_blocks_without_bigalloc() {
         image[1024 + 0x1c..1024 + 0x20].copy_from_slice(&s_log_cluster_size.to_le_bytes());
         match parse(image) {
             Err(ReadError::Corrupt { place: Place::Superblock, what }) => {
-                assert!(what.contains("cluster size"), "{what}")
+                assert_eq!(what, VolumeFault::ClusterSize { log: s_log_cluster_size }.into());
             }
             other => panic!("{s_log_cluster_size}: {other:?}"),
         }

@@ -89,7 +89,12 @@ impl Header {
             return Err(file.corrupt(Qcow2Part::ClusterBits, 20, cluster_bits, "9 to 21"));
         }
         if version >= 3 && be32(&bytes, 100) > 1 << cluster_bits {
-            return Err(file.corrupt(Qcow2Part::HeaderLength, 100, be32(&bytes, 100), "no more than the first cluster"));
+            return Err(file.corrupt(
+                Qcow2Part::HeaderLength,
+                100,
+                be32(&bytes, 100),
+                "no more than the first cluster",
+            ));
         }
         let size = be64(&bytes, 24);
         if !size.is_multiple_of(SECTOR) {
