@@ -282,10 +282,10 @@ impl Prepared<'_> {
             Self::Authored(authored) => *authored,
         };
         // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
-        let name = disk.name(0..disk.len()).map(Digest::Sha256);
-        let written = request.write(&disk, name, &again, &pending, progress)?;
+        let id = disk.content_id(0..disk.len()).map(|id| Digest::Sha256(id.0));
+        let written = request.write(&disk, id, &again, &pending, progress)?;
         let (baked, published) = request.publish(&manifest, &origins, pending, &written, progress)?;
-        if let (Some(inputs), Some(disk), Some(published)) = (inputs, name, published) {
+        if let (Some(inputs), Some(disk), Some(published)) = (inputs, id, published) {
             again.note(inputs, disk, published, written);
         }
         Ok(Baked { notes, ..baked })

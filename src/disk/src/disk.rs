@@ -8,7 +8,7 @@ use std::ops::Range;
 
 pub use assemble::{Arch, AssembleError, BaseDisk, assemble, open, root_len};
 
-use crate::source::{Map, ReadAt, Sources};
+use crate::source::{ContentId, Map, ReadAt, Sources};
 
 /// A whole disk, ready to be written: runs of sources, holes elsewhere.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ impl ReadAt for Disk {
         self.map.next_data(&self.sources, offset)
     }
 
-    fn name(&self, range: Range<u64>) -> Option<[u8; 32]> {
-        self.map.name(&self.sources, range)
+    fn content_id(&self, range: Range<u64>) -> Option<ContentId> {
+        self.map.content_id(&self.sources, range)
     }
 }

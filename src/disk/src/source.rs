@@ -3,11 +3,11 @@
 //! A file of a tree, a file system and a whole disk are each a [`Map`]: runs of bytes that live in some source, with
 //! holes that read as zeros. Nothing is copied until a writer asks for the bytes.
 //!
-//! Bytes may have a name: a digest of where they come from, so that a writer can recognise bytes it has written before
-//! without reading them. Equal names promise equal bytes; equal bytes may well have different names.
+//! Bytes may have a [`ContentId`]: a digest of where they come from, so that a writer can recognise bytes it has written before
+//! without reading them. Equal ids promise equal bytes; equal bytes may well have different ids.
 
 mod file;
-mod named;
+mod content_id;
 mod window;
 mod map;
 
@@ -16,9 +16,9 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
+pub use content_id::{ContentId, Identified};
 pub use file::FileSource;
 pub use map::{Extent, Map, MapReader, SourceId, Sources};
-pub use named::Named;
 pub use window::Window;
 
 /// Bytes that can be read at any offset, by several threads at once.
@@ -41,8 +41,8 @@ pub trait ReadAt: Send + Sync {
         Ok((offset < self.len()).then(|| offset..self.len()))
     }
 
-    /// A digest that nothing but the bytes of `range` has; `None` where the source cannot tell, or ends before.
-    fn name(&self, _range: Range<u64>) -> Option<[u8; 32]> {
+    /// The id of the bytes of `range`; `None` where the source has none for them, or ends before.
+    fn content_id(&self, _range: Range<u64>) -> Option<ContentId> {
         None
     }
 }
@@ -59,8 +59,8 @@ impl ReadAt for Vec<u8> {
         Ok(())
     }
 
-    fn name(&self, range: Range<u64>) -> Option<[u8; 32]> {
+    fn content_id(&self, range: Range<u64>) -> Option<ContentId> {
         let bytes = self.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)?;
-        Some(Sha256::new_with_prefix(named::BYTES).chain_update(bytes).finalize().into())
+        Some(ContentId(Sha256::new_with_prefix(content_id::BYTES).chain_update(bytes).finalize().into()))
     }
 }

@@ -5,7 +5,7 @@
 //! the clusters of qcow2; the calling thread hands the chunks to the sink in the order of the disk. So the bytes of a
 //! file do not depend on the number of threads. At most [`MAX_IN_FLIGHT`] chunks are in memory, and those that are compressed first.
 //!
-//! What is known of [`Earlier`] files saves work and changes no byte: clusters whose bytes have a known name are taken
+//! What is known of [`Earlier`] files saves work and changes no byte: clusters whose bytes have a known id are taken
 //! over as they were compressed, and a file whose digest is known is not hashed. Where nothing but qcow2 is written and little of it is
 //! new, that is compressed first: then the place of everything is known before a byte is written, and the file is hashed while it is.
 
@@ -54,7 +54,7 @@ pub struct Written {
     pub digest: FileDigest,
     /// Length of the file in bytes, holes included.
     pub file_len: u64,
-    /// The clusters of a qcow2 file whose bytes have names.
+    /// The clusters of a qcow2 file whose bytes have ids.
     pub clusters: Clusters,
 }
 

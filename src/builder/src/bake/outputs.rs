@@ -75,7 +75,7 @@ impl Request {
     pub(super) fn write(
         &self,
         disk: &Disk,
-        name: Option<Digest>,
+        id: Option<Digest>,
         again: &Again<'_>,
         pending: &[(Format, Pending)],
         progress: &Progress,
@@ -83,7 +83,7 @@ impl Request {
         let bar = progress.bar("writing", disk.len());
         let outputs: Vec<Output<'_>> =
             pending.iter().map(|(format, pending)| Output { format: *format, file: pending.file() }).collect();
-        let Useful { same, qcow2 } = again.useful(name, &self.out);
+        let Useful { same, qcow2 } = again.useful(id, &self.out);
         let qcow2: Vec<_> = qcow2.iter().map(|(file, clusters)| EarlierFile { file, clusters }).collect();
         let earlier = Earlier { qcow2: &qcow2, same: &same };
         let written = vmbake_disk::write::write_again(disk, &outputs, &earlier, self.threads, &|bytes| bar.inc(bytes));

@@ -18,7 +18,7 @@ use vmbake_disk::source::{FileSource, ReadAt};
 pub use archive::{ArchiveError, Entry, EntryKind, Limits};
 pub use deb::{Control, Deb, DebError};
 
-use crate::content_id::named;
+use crate::content_id::identified;
 use crate::embedded::{MissingProgram, program};
 use crate::fetch::images::Layout;
 use crate::fetch::verify::Artifact;
@@ -190,6 +190,6 @@ fn stage_one(
             (data, Form::DebData.name(), Content::Deb(deb))
         }
     };
-    let source = named(Arc::new(FileSource::new(file).map_err(read)?), digest, form);
+    let source = identified(Arc::new(FileSource::new(file).map_err(read)?), digest, form);
     Ok(StagedArtifact { layer, name: name.clone(), digest: digest.to_string(), source, content })
 }

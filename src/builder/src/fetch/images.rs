@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use vmbake_disk::source::{FileSource, ReadAt};
 
-use crate::content_id::named;
+use crate::content_id::identified;
 use crate::digest::Digest;
 use crate::fetch::Supply;
 use crate::hint::Hint;
@@ -129,7 +129,7 @@ fn one(
         check_layer(layer, diff_id, &file).map_err(unusable)?;
         let failed = |source: std::io::Error| OciError::Blob { digest: Box::new(layer.digest), source: source.into() };
         let source = FileSource::new(file).map_err(|source| unusable(failed(source)))?;
-        add(layer, named(Arc::new(source), &layer.digest, "file"), layer.size);
+        add(layer, identified(Arc::new(source), &layer.digest, "file"), layer.size);
     }
     Ok(image.manifest.annotated(&[(CONTAINERD_NAME, &pinned.image), (REF_NAME, &pinned.image)]))
 }

@@ -101,12 +101,12 @@ impl<'a> Again<'a> {
         self.records.len() == count
     }
 
-    /// What a writer of the disk `name` to qcow2 or raw files in `folder` can use.
-    pub(crate) fn useful(&self, name: Option<Digest>, folder: &Path) -> Useful {
+    /// What a writer of the disk `id` to qcow2 or raw files in `folder` can use.
+    pub(crate) fn useful(&self, id: Option<Digest>, folder: &Path) -> Useful {
         let Some((program, folder)) = self.program.zip(std::path::absolute(folder).ok()) else {
             return Useful::default();
         };
-        let is_same = |record: &Record| Some(record.disk) == name;
+        let is_same = |record: &Record| Some(record.disk) == id;
         let is_near = |record: &Record| record.image.path.parent() == Some(&folder);
         let mut useful = Useful::default();
         for record in Record::list(self.store, &program, |record| is_same(record) || is_near(record)) {
@@ -124,7 +124,7 @@ impl<'a> Again<'a> {
         useful
     }
 
-    /// Notes what was made of `inputs`, a disk of that name, for the next bake.
+    /// Notes what was made of `inputs`, a disk of that id, for the next bake.
     pub(crate) fn note(self, inputs: Digest, disk: Digest, published: Published, written: Vec<Written>) {
         let Some(program) = self.program else { return };
         let Published { beside, images } = published;

@@ -58,7 +58,7 @@ pub struct Record {
     pub program: Digest,
     /// All that it was baked from.
     pub inputs: Digest,
-    /// The disk in it, by its name (see [`vmbake_disk::source::ReadAt::name`]).
+    /// The id of the disk in it (see [`vmbake_disk::source::ReadAt::content_id`]).
     pub disk: Digest,
     /// The image's format.
     pub format: String,

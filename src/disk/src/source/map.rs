@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use super::ReadAt;
-use super::named::PIECES;
+use super::content_id::PIECES;
+use super::{ContentId, ReadAt};
 
 /// Names one source of a [`Sources`] table. Sources are numbered in the order in which they were added, which is the
 /// order in which authored file systems place their contents.
@@ -151,20 +151,20 @@ impl Map {
         Ok(None)
     }
 
-    /// The name of a range (see [`ReadAt::name`]), made of the names of the pieces in it and their places.
-    pub fn name(&self, sources: &Sources, range: Range<u64>) -> Option<[u8; 32]> {
+    /// The id of a range (see [`ReadAt::content_id`]), made of the ids of the pieces in it and their places.
+    pub fn content_id(&self, sources: &Sources, range: Range<u64>) -> Option<ContentId> {
         let len = range.end.checked_sub(range.start).filter(|_| range.end <= self.len)?;
         let mut hash = Sha256::new_with_prefix(PIECES).chain_update(len.to_le_bytes());
         let first = self.extents.partition_point(|extent| extent.end() <= range.start);
         for extent in self.extents[first..].iter().take_while(|extent| extent.at < range.end) {
             let (from, to) = (extent.at.max(range.start), extent.end().min(range.end));
             let offset = extent.offset + (from - extent.at);
-            let name = sources.get(extent.source).name(offset..offset.checked_add(to - from)?)?;
+            let ContentId(id) = sources.get(extent.source).content_id(offset..offset.checked_add(to - from)?)?;
             hash.update((from - range.start).to_le_bytes());
             hash.update((to - from).to_le_bytes());
-            hash.update(name);
+            hash.update(id);
         }
-        Some(hash.finalize().into())
+        Some(ContentId(hash.finalize().into()))
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_range_is_that_of_its_pieces_and_their_places() {
+    fn the_id_of_a_range_is_that_of_its_pieces_and_their_places() {
         let map = |bytes: &[&str], extents: &[(u64, u64, usize, u64)]| {
             let mut sources = Sources::default();
             let ids: Vec<SourceId> =
@@ -232,15 +232,19 @@ mod tests {
             (map, sources)
         };
         let (a, of_a) = map(&["0123456789"], &[(2, 3, 0, 4), (9, 1, 0, 0)]);
-        let name = a.name(&of_a, 0..12);
-        assert!(name.is_some());
+        let id = a.content_id(&of_a, 0..12);
+        assert!(id.is_some());
         let (b, of_b) = map(&["x", "4567", "0"], &[(2, 3, 1, 0), (9, 1, 2, 0)]);
-        assert_eq!(b.name(&of_b, 0..12), name, "the numbers of the sources do not matter");
+        assert_eq!(b.content_id(&of_b, 0..12), id, "the numbers of the sources do not matter");
         let (moved, of_moved) = map(&["0123456789"], &[(3, 3, 0, 4), (9, 1, 0, 0)]);
-        assert_ne!(moved.name(&of_moved, 0..12), name);
-        assert_eq!(moved.name(&of_moved, 1..5), a.name(&of_a, 0..4), "places count from the start of the range");
-        assert_ne!(a.name(&of_a, 0..11), name, "a hole at the end is seen");
-        assert_eq!(a.name(&of_a, 5..8), a.name(&of_a, 6..9), "holes of one length are one");
-        assert_eq!(a.name(&of_a, 0..13), None);
+        assert_ne!(moved.content_id(&of_moved, 0..12), id);
+        assert_eq!(
+            moved.content_id(&of_moved, 1..5),
+            a.content_id(&of_a, 0..4),
+            "places count from the start of the range"
+        );
+        assert_ne!(a.content_id(&of_a, 0..11), id, "a hole at the end is seen");
+        assert_eq!(a.content_id(&of_a, 5..8), a.content_id(&of_a, 6..9), "holes of one length are one");
+        assert_eq!(a.content_id(&of_a, 0..13), None);
     }
 }

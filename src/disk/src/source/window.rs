@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::ReadAt;
+use super::{ContentId, ReadAt};
 
 /// A byte range of another source, such as a partition of a disk.
 pub struct Window {
@@ -44,10 +44,10 @@ impl ReadAt for Window {
         Ok(data.map(|data| data.start - self.start..data.end.min(end) - self.start))
     }
 
-    fn name(&self, range: Range<u64>) -> Option<[u8; 32]> {
+    fn content_id(&self, range: Range<u64>) -> Option<ContentId> {
         if range.end > self.len || range.start > range.end {
             return None;
         }
-        self.inner.name(self.start + range.start..self.start + range.end)
+        self.inner.content_id(self.start + range.start..self.start + range.end)
     }
 }

@@ -58,7 +58,7 @@ impl Stored {
 #[derive(Clone, Debug)]
 pub struct Cluster {
     pub stored: Stored,
-    /// What its bytes are called, where they have a name.
+    /// The name of its bytes, where they have an id.
     pub name: Option<ClusterName>,
     /// BLAKE3 of what is stored.
     pub sum: ClusterSum,
@@ -218,8 +218,8 @@ impl<'a> Worker<'a> {
 
     /// What is known of a cluster before it is read.
     fn known(&self, chunk: &Chunk, range: Range<usize>) -> Known<'a> {
-        let name = self.job.disk.name(chunk.at + range.start as u64..chunk.at + range.end as u64);
-        let name = name.and_then(|name| name.first_chunk().copied());
+        let id = self.job.disk.content_id(chunk.at + range.start as u64..chunk.at + range.end as u64);
+        let name = id.and_then(|id| id.0.first_chunk().copied());
         let find = |name| self.job.earlier.iter().find_map(|file| Some((file.file, file.clusters.find(name)?)));
         Known { name, place: name.as_ref().and_then(find) }
     }

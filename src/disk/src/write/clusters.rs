@@ -6,7 +6,7 @@
 
 use super::qcow2::CLUSTER;
 
-/// First half of the name of a cluster: no two of them will ever meet by chance, and nobody gains by making them meet.
+/// First half of the id of a cluster's bytes: no two of them will ever meet by chance, and nobody gains by making them meet.
 pub type ClusterName = [u8; 16];
 
 /// Bytes of an entry.

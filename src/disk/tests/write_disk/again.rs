@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use vmbake_disk::disk::Disk;
 use vmbake_disk::image::Format;
-use vmbake_disk::source::{Extent, Map, Named, ReadAt, Sources};
+use vmbake_disk::source::{ContentId, Extent, Identified, Map, ReadAt, Sources};
 use vmbake_disk::write::{Earlier, EarlierFile, FileDigest, KnownFile, Output, Written, write_again};
 
 use super::create;
@@ -54,7 +54,7 @@ fn make(digest: u8, artifact: Vec<u8>, at: u64) -> Made {
     let read = Arc::new(AtomicU64::new(0));
     let named = |bytes: Vec<u8>, digest: u8| -> Arc<dyn ReadAt> {
         let counted = Counted { bytes, read: Arc::clone(&read) };
-        Arc::new(Named::new(Arc::new(counted), [digest; 32]))
+        Arc::new(Identified::new(Arc::new(counted), ContentId([digest; 32])))
     };
     let len = artifact.len() as u64;
     let mut sources = Sources::default();
@@ -167,7 +167,7 @@ fn more_can_be_new_than_is_kept_in_memory() {
     let first = First::new();
     let file = File::open(&first.path).unwrap();
     let mut sources = Sources::default();
-    let base = sources.add(Arc::new(Named::new(Arc::new(mixed(8 << 20)), [255; 32])));
+    let base = sources.add(Arc::new(Identified::new(Arc::new(mixed(8 << 20)), ContentId([255; 32]))));
     let new = sources.add(Arc::new(noise(3, 100 << 20)));
     let mut map = Map::hole(110 * MIB);
     map.push(Extent { at: 65_536, len: 4 * MIB, source: base, offset: 0 });

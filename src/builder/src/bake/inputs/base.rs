@@ -15,7 +15,7 @@ use vmbake_disk::source::{FileSource, ReadAt};
 use vmbake_disk::write::PIECE;
 
 use super::BaseDisk;
-use crate::content_id::named;
+use crate::content_id::identified;
 use crate::digest::Digest;
 use crate::fetch::verify::Base;
 use crate::supply::store::{Decoded, Form, Spool, Store};
@@ -99,8 +99,8 @@ impl Raw {
             Some(source) => Arc::new(source),
             None => image,
         };
-        let disk =
-            digest.map_or_else(|| Arc::clone(&disk), |digest| named(Arc::clone(&disk), &digest, Form::Disk.name()));
+        let disk = digest
+            .map_or_else(|| Arc::clone(&disk), |digest| identified(Arc::clone(&disk), &digest, Form::Disk.name()));
         BaseDisk { path, digest, disk }
     }
 }
