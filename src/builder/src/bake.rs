@@ -28,8 +28,8 @@ use crate::fetch::images::{ImagesError, lay_out};
 use crate::fetch::verify::{VerifyError, check};
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use crate::hint::Hint;
-use crate::incremental::again::{Again, Inputs};
-use crate::incremental::sums::Sum;
+use crate::incremental::checksums::Checksum;
+use crate::incremental::previous_bake::{Inputs, PreviousBake};
 use crate::layer::{LayerError, Layers};
 use crate::manifest::{Manifest, ManifestError};
 use crate::pin::anchors::Anchors;
@@ -115,7 +115,7 @@ impl BakeError {
 
 /// What to bake, from what, and where to.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct BakeRequest {
     /// Kind of image: the name of its top layer.
     pub kind: String,
     /// Operating system, such as `debian-13`.
@@ -175,21 +175,21 @@ pub struct BakedFile {
     pub format: String,
     /// Length of the file in bytes.
     pub size: u64,
-    /// What the file is told by: `digest` of a qcow2 one, `fsverity` of a raw one.
+    /// Its checksum: `digest` of a qcow2 file, `fsverity` of a raw one.
     #[serde(flatten)]
-    pub sum: Sum,
+    pub checksum: Checksum,
 }
 
 /// An image that only has to be written.
 struct Authored<'a> {
-    request: &'a Request,
+    request: &'a BakeRequest,
     manifest: Manifest,
     /// The digest of all that it is made of, where that can be told.
     inputs: Option<Digest>,
     /// The record of origins.
     origins: Vec<u8>,
     disk: Disk,
-    again: Again<'a>,
+    previous: PreviousBake<'a>,
     pending: Vec<(Format, Pending)>,
     notes: Vec<String>,
 }
@@ -197,21 +197,21 @@ struct Authored<'a> {
 /// What came of the first steps of a bake. Nothing of the output directory that other bakes use was changed.
 enum Prepared<'a> {
     /// Nothing is left to be done, but that these digests must be listed.
-    Unchanged(&'a Request, Box<Unchanged>),
+    Unchanged(&'a BakeRequest, Box<Unchanged>),
     Authored(Box<Authored<'a>>),
 }
 
 /// Does all but writing the disk.
-fn author<'a>(request: &'a Request, progress: &Progress) -> Result<Prepared<'a>, BakeError> {
+fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<'a>, BakeError> {
     // 1. What the last bake made of the same inputs stays. Else the outputs get their place first: a bake that could not be
     //    published must not run.
     let manifest = Manifest::load(&request.manifest)?;
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
     let layers = Layers::load(request.layers.as_deref())?.resolve(&request.kind, &request.os)?;
     let targets = request.targets(&manifest.name());
-    let again = Again::look(&request.store, &targets);
-    let inputs = Inputs::new(&manifest, &layers, request);
-    if let Some(unchanged) = request.unchanged(&manifest, &inputs, &again, progress)? {
+    let previous = PreviousBake::look(&request.store, &targets);
+    let inputs = Inputs::new(&manifest, &layers, request.partition, request.size);
+    if let Some(unchanged) = request.unchanged(&manifest, &inputs, &previous, progress)? {
         return Ok(Prepared::Unchanged(request, Box::new(unchanged)));
     }
     let pending = request.outputs(&targets)?;
@@ -272,28 +272,28 @@ fn author<'a>(request: &'a Request, progress: &Progress) -> Result<Prepared<'a>,
     let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
     progress.step("authored", &format!("{} of {}", human_bytes(disk.map().data_len()), human_bytes(disk_len)));
 
-    Ok(Prepared::Authored(Box::new(Authored { request, manifest, inputs, origins, disk, again, pending, notes })))
+    Ok(Prepared::Authored(Box::new(Authored { request, manifest, inputs, origins, disk, previous, pending, notes })))
 }
 
 impl Prepared<'_> {
     fn write(self, progress: &Progress) -> Result<Baked, BakeError> {
-        let Authored { request, manifest, inputs, origins, disk, again, pending, notes } = match self {
+        let Authored { request, manifest, inputs, origins, disk, previous, pending, notes } = match self {
             Self::Unchanged(request, unchanged) => return Ok(unchanged.list(&request.out)?),
             Self::Authored(authored) => *authored,
         };
         // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
         let id = disk.content_id(0..disk.len()).map(|id| Digest::Sha256(id.0));
-        let written = request.write(&disk, id, &again, &pending, progress)?;
+        let written = request.write(&disk, id, &previous, &pending, progress)?;
         let (baked, published) = request.publish(&manifest, &origins, pending, &written, progress)?;
         if let (Some(inputs), Some(disk), Some(published)) = (inputs, id, published) {
-            again.note(inputs, disk, published, written);
+            previous.note(inputs, disk, published, written);
         }
         Ok(Baked { notes, ..baked })
     }
 }
 
 /// Finds the base's partitions, and whether the disk can have the size that is asked for.
-fn open_base(path: &Path, disk: Arc<dyn ReadAt>, request: &Request) -> Result<BaseDisk, BakeError> {
+fn open_base(path: &Path, disk: Arc<dyn ReadAt>, request: &BakeRequest) -> Result<BaseDisk, BakeError> {
     let (path, arch) = (|| path.to_owned(), request.arch.as_str());
     let base = disk::open(disk, request.partition);
     let base = base.map_err(|error| BakeError::partitions(path(), error))?;
@@ -331,7 +331,7 @@ fn epoch(base: &Tree) -> Result<Timestamp, BakeError> {
     }
 }
 
-impl Request {
+impl BakeRequest {
     fn supply(&self) -> Supply<'_> {
         let Self { store, sources, anchors, threads, .. } = self;
         Supply { store, sources, anchors, client: self.client.as_ref(), threads: *threads }

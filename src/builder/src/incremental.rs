@@ -2,6 +2,6 @@
 //!
 //! Nothing here decides what is in an image: whatever is missing, damaged or no longer certain only costs time.
 
-pub(crate) mod again;
+pub mod checksums;
 pub mod record;
-pub mod sums;
+pub(crate) mod previous_bake;

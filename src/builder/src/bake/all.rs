@@ -3,7 +3,7 @@
 
 use std::panic::resume_unwind;
 
-use super::{BakeError, Baked, Request, author};
+use super::{BakeError, BakeRequest, Baked, author};
 use crate::progress::Progress;
 
 /// Bakes one image after the other, each with what the one before it has decoded and the clusters that they share, and passes
@@ -12,7 +12,7 @@ use crate::progress::Progress;
 /// What may have to be downloaded is not prepared ahead: that can take long, and is to be seen. The first error, in the order of the
 /// images, ends all; what is being prepared then comes to its end, and is dropped.
 pub fn bake_all<E: From<BakeError>>(
-    requests: &[Request],
+    requests: &[BakeRequest],
     quiet: bool,
     mut done: impl FnMut(Baked) -> Result<(), E>,
 ) -> Result<(), E> {

@@ -43,7 +43,7 @@ impl Hint for InputError {
 }
 
 /// The base image, decoded.
-pub struct BaseDisk {
+pub struct DecodedBase {
     /// Where it is.
     pub path: PathBuf,
     /// Its digest; only a raw disk that nobody pins has none.
@@ -76,7 +76,7 @@ pub fn prepare(
     images: Option<Layout>,
     store: &Store,
     threads: NonZeroUsize,
-) -> Result<(Staged, BaseDisk), InputError> {
+) -> Result<(Staged, DecodedBase), InputError> {
     let mut jobs = vec![(u64::MAX, Job::Base(base))];
     jobs.extend(artifacts.into_iter().map(|artifact| (artifact.dependency().size, Job::Artifact(Box::new(artifact)))));
     let done = run(jobs, threads, |job, queue| match job {

@@ -6,30 +6,30 @@ use vmbake_disk::disk::Disk;
 use vmbake_disk::image::Format;
 use vmbake_disk::write::{Earlier, EarlierFile, Output, Written};
 
-use super::{BakeError, Baked, BakedFile, Request};
+use super::{BakeError, BakeRequest, Baked, BakedFile};
 use crate::atomic_file::{Pending, PublishError, renew_file};
 use crate::digest::Digest;
 use crate::fetch::FetchError;
-use crate::incremental::again::{Again, Inputs, Published, Useful, file_digest};
-use crate::incremental::record::Kept;
-use crate::incremental::sums::{self, Sum};
+use crate::incremental::checksums::{self, Checksum};
+use crate::incremental::previous_bake::{Inputs, PreviousBake, Published, Reusable, file_digest};
+use crate::incremental::record::PublishedFile;
 use crate::manifest::Manifest;
 use crate::progress::{Progress, human_bytes};
 
 /// What an earlier bake made that is still there.
 pub(super) struct Unchanged {
     baked: Baked,
-    sums: Vec<(String, Sum)>,
+    checksums: Vec<(String, Checksum)>,
 }
 
 impl Unchanged {
     /// Lists its digests, which an interrupted bake may have removed.
     pub(super) fn list(self, out: &Path) -> Result<Baked, PublishError> {
-        sums::list(out, &self.sums).map(|()| self.baked)
+        checksums::list(out, &self.checksums).map(|()| self.baked)
     }
 }
 
-impl Request {
+impl BakeRequest {
     pub(super) fn targets(&self, name: &str) -> Vec<(Format, PathBuf)> {
         self.formats.iter().map(|format| (*format, self.out.join(format!("{name}.{format}")))).collect()
     }
@@ -39,7 +39,7 @@ impl Request {
         &self,
         manifest: &Manifest,
         inputs: &Inputs,
-        again: &Again<'_>,
+        previous: &PreviousBake<'_>,
         progress: &Progress,
     ) -> Result<Option<Unchanged>, BakeError> {
         let pinned = manifest.content().os.image.as_ref().map(|image| image.digest);
@@ -47,24 +47,24 @@ impl Request {
             Some(path) => file_digest(&self.store, path, pinned),
             None => pinned,
         };
-        let base = again.is_complete(self.formats.len()).then(base).flatten();
+        let base = previous.is_complete(self.formats.len()).then(base).flatten();
         // A base that is not what is pinned is refused where it is proven.
         let base = base.filter(|base| pinned.is_none_or(|pinned| pinned == *base));
         let inputs = base.and_then(|base| inputs.digest(base));
-        let Some(files) = inputs.and_then(|inputs| again.unchanged(&self.formats, &inputs)) else { return Ok(None) };
+        let Some(files) = inputs.and_then(|inputs| previous.unchanged(&self.formats, &inputs)) else { return Ok(None) };
         self.supply().prover().all(manifest).map_err(FetchError::from)?;
-        let name = |file: &Kept| file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let sums = files.iter().map(|file| (name(file), file.sum)).collect();
+        let name = |file: &PublishedFile| file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let checksums = files.iter().map(|file| (name(file), file.checksum)).collect();
         let [_, origins, images @ ..] = &files[..] else { return Ok(None) };
-        let Sum::Bytes(origins) = origins.sum else { return Ok(None) };
+        let Checksum::Bytes(origins) = origins.checksum else { return Ok(None) };
         let outputs = self.targets(&manifest.name()).into_iter().zip(images).map(|((format, path), image)| {
             progress.step("unchanged", &format!("{}, {}", path.display(), human_bytes(image.size())));
-            BakedFile { path, format: format.to_string(), size: image.size(), sum: image.sum }
+            BakedFile { path, format: format.to_string(), size: image.size(), checksum: image.checksum }
         });
         let (name, outputs) = (manifest.name(), outputs.collect());
         Ok(Some(Unchanged {
             baked: Baked { name, manifest: manifest.digest(), origins, outputs, notes: Vec::new() },
-            sums,
+            checksums,
         }))
     }
 
@@ -76,14 +76,14 @@ impl Request {
         &self,
         disk: &Disk,
         id: Option<Digest>,
-        again: &Again<'_>,
+        previous: &PreviousBake<'_>,
         pending: &[(Format, Pending)],
         progress: &Progress,
     ) -> Result<Vec<Written>, BakeError> {
         let bar = progress.bar("writing", disk.len());
         let outputs: Vec<Output<'_>> =
             pending.iter().map(|(format, pending)| Output { format: *format, file: pending.file() }).collect();
-        let Useful { same, qcow2 } = again.useful(id, &self.out);
+        let Reusable { same, qcow2 } = previous.reusable(id, &self.out);
         let qcow2: Vec<_> = qcow2.iter().map(|(file, clusters)| EarlierFile { file, clusters }).collect();
         let earlier = Earlier { qcow2: &qcow2, same: &same };
         let written = vmbake_disk::write::write_again(disk, &outputs, &earlier, self.threads, &|bytes| bar.inc(bytes));
@@ -105,26 +105,26 @@ impl Request {
         let (manifest_name, origins_name) = (format!("{name}.json"), format!("{name}.origin.json"));
         let origins_digest = Digest::of(origins);
         let beside = [(manifest_name.clone(), manifest.digest()), (origins_name.clone(), origins_digest)];
-        let mut sums = beside.map(|(name, digest)| (name, Sum::Bytes(digest))).to_vec();
+        let mut sums = beside.map(|(name, digest)| (name, Checksum::Bytes(digest))).to_vec();
         sums.extend(written.iter().map(|file| (format!("{name}.{}", file.format), file.digest.into())));
-        sums::forget(&self.out, &sums.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
+        checksums::forget(&self.out, &sums.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
         let renew = |name: &String, content: &[u8], digest| {
             let path = self.out.join(name);
-            Ok::<_, PublishError>(Kept::note(&path, &renew_file(&path, content)?, Sum::Bytes(digest)))
+            Ok::<_, PublishError>(PublishedFile::note(&path, &renew_file(&path, content)?, Checksum::Bytes(digest)))
         };
         let beside = renew(&manifest_name, manifest.text(), manifest.digest())?
             .zip(renew(&origins_name, origins, origins_digest)?)
-            .map(<[Kept; 2]>::from);
+            .map(<[PublishedFile; 2]>::from);
         let (mut outputs, mut images) = (Vec::new(), Vec::new());
         for ((format, pending), written) in pending.into_iter().zip(written) {
             let file = pending.publish()?;
             let path: &Path = &self.out.join(format!("{name}.{format}"));
             progress.step("wrote", &format!("{}, {}", path.display(), human_bytes(written.file_len)));
-            let sum = written.digest.into();
-            images.push(Kept::note(path, &file, sum));
-            outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, sum });
+            let checksum = written.digest.into();
+            images.push(PublishedFile::note(path, &file, checksum));
+            outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, checksum });
         }
-        sums::list(&self.out, &sums)?;
+        checksums::list(&self.out, &sums)?;
         let published = beside.zip(images.into_iter().collect()).map(|(beside, images)| Published { beside, images });
         let notes = Vec::new();
         Ok((Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs, notes }, published))

@@ -2,7 +2,7 @@
 
 use super::pinned::Pinned;
 use super::{BakeArgs, Failure, Format, Outcome, files};
-use crate::bake::{BakedFile, Request, bake_all};
+use crate::bake::{BakeRequest, BakedFile, bake_all};
 use crate::escape;
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
@@ -25,7 +25,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     };
     // A store that cannot be written to has nobody who would remove anything from it either.
     let _shared = store.share().ok();
-    let request = |Pinned { kind, os, arch, manifest }| Request {
+    let request = |Pinned { kind, os, arch, manifest }| BakeRequest {
         kind,
         os,
         arch,
@@ -43,12 +43,13 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         force: args.force,
         threads,
     };
-    let requests: Vec<Request> = args.pinned.each()?.into_iter().map(request).collect();
+    let requests: Vec<BakeRequest> = args.pinned.each()?.into_iter().map(request).collect();
     bake_all::<Failure>(&requests, args.json, |baked| {
         if args.json {
             files::print_json(&baked)?;
         } else {
-            let line = |output: &BakedFile| escape::line(format!("{}  {}", output.sum, output.path.display())) + "\n";
+            let line =
+                |output: &BakedFile| escape::line(format!("{}  {}", output.checksum, output.path.display())) + "\n";
             files::show(&baked.outputs.iter().map(line).collect::<String>())?;
         }
         Ok(())

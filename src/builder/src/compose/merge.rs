@@ -27,7 +27,7 @@ mod triggers;
 mod units;
 mod upgrade;
 
-pub use present::Kept;
+pub use present::SatisfiedPackage;
 pub use programs::check as check_programs;
 
 use std::collections::BTreeMap;
@@ -156,7 +156,7 @@ pub struct Merged {
     /// The files of the image.
     pub tree: Tree,
     /// Packages of the manifest that the base has, in the order of the layers.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<SatisfiedPackage>,
 }
 
 /// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.

@@ -25,7 +25,7 @@ use crate::fetch::verify::Artifact;
 use crate::hint::Hint;
 use crate::layer::{Install, Layer};
 use crate::manifest::Manifest;
-use crate::supply::store::{Form, Store};
+use crate::supply::store::{DecodedForm, Store};
 
 /// Name of the artifact that the builder brings itself: the first-boot program.
 pub(crate) const FIRSTBOOT: &str = "firstboot";
@@ -182,12 +182,12 @@ fn stage_one(
             let archive = |source| StageError::Archive { name: name.clone(), source };
             let (plain, entries) = archive::open_kept(artifact.file(), digest, store).map_err(archive)?;
             let members = archive::select(entries, path, *strip, members).map_err(archive)?;
-            (plain, Form::Tar.name(), Content::Members(members))
+            (plain, DecodedForm::Tar.name(), Content::Members(members))
         }
         Install::Deb => {
             let failed = |source| StageError::Deb { name: name.clone(), source };
             let (data, deb) = deb::read(artifact, arch, store).map_err(failed)?;
-            (data, Form::DebData.name(), Content::Deb(deb))
+            (data, DecodedForm::DebData.name(), Content::Deb(deb))
         }
     };
     let source = identified(Arc::new(FileSource::new(file).map_err(read)?), digest, form);

@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use vmbake_disk::write::Clusters;
 
 use crate::digest::Digest;
-use crate::incremental::sums::Sum;
+use crate::incremental::checksums::Checksum;
 use crate::ownership;
 use crate::supply::stamp::{Stamp, open_record, read_record, write_record};
 use crate::supply::store::{BAKES, Store};
@@ -24,19 +24,19 @@ const SUM: usize = 32;
 
 /// A file that a bake has published.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct PublishedFile {
     /// Where it is.
     pub path: PathBuf,
-    /// What it is told by.
-    pub sum: Sum,
+    /// Its checksum.
+    pub checksum: Checksum,
     stamp: Stamp,
 }
 
-impl Kept {
+impl PublishedFile {
     /// A file that was just published, still open; `None` where the system does not tell enough of it.
-    pub fn note(path: &Path, file: &File, sum: Sum) -> Option<Self> {
+    pub fn note(path: &Path, file: &File, checksum: Checksum) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
-        Some(Self { path, sum, stamp: Stamp::of(file).ok()?? })
+        Some(Self { path, checksum, stamp: Stamp::of(file).ok()?? })
     }
 
     /// Opens the file if it is private and nobody has touched it.
@@ -53,7 +53,7 @@ impl Kept {
 
 /// What is known of one output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct BakeRecord {
     /// The program that baked it: another one may write other bytes.
     pub program: Digest,
     /// All that it was baked from.
@@ -63,15 +63,15 @@ pub struct Record {
     /// The image's format.
     pub format: String,
     /// The image.
-    pub image: Kept,
+    pub image: PublishedFile,
     /// What was published with it: the manifest, then the record of origins.
-    pub beside: [Kept; 2],
+    pub beside: [PublishedFile; 2],
     /// The clusters of a qcow2 file.
     #[serde(skip)]
     pub clusters: Clusters,
 }
 
-impl Record {
+impl BakeRecord {
     /// The record of the image `output`, if the same program has written it and the store is believed.
     pub fn load(store: &Store, output: &Path, program: &Digest) -> Option<Self> {
         if !store.is_believed() {
@@ -139,7 +139,7 @@ fn paths(store: &Store) -> Vec<PathBuf> {
 }
 
 /// A record without its clusters, whose sum nobody has checked.
-fn head(path: &Path) -> Option<Record> {
+fn head(path: &Path) -> Option<BakeRecord> {
     let mut line = Vec::new();
     BufReader::new(open_record(path)?).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()

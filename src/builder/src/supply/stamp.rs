@@ -58,16 +58,16 @@ impl Stamp {
         Self::of(file).ok()?
     }
 
-    /// Whether both times lie so far back that a change from now on gives the file another time.
-    pub(crate) fn is_settled(&self) -> bool {
+    /// Whether a change from now on may leave the file both of its times, and so this stamp: git calls such a file racily clean.
+    pub(crate) fn is_racily_clean(&self) -> bool {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let limit = i64::try_from(now.saturating_sub(COARSE).as_secs()).unwrap_or_default();
-        self.mtime.0 < limit && self.ctime.0 < limit
+        self.mtime.0 >= limit || self.ctime.0 >= limit
     }
 
-    /// Of a file that nobody else writes, known again from now on: its time of change is set back, so that no other change
-    /// gives it the same.
-    pub(crate) fn settle(file: &File) -> io::Result<Option<Self>> {
+    /// Of a file that nobody else writes and that is not racily clean from now on: its modification time is set back, so that no
+    /// other change gives it the same.
+    pub(crate) fn backdated(file: &File) -> io::Result<Option<Self>> {
         let before = SystemTime::now().checked_sub(2 * COARSE).ok_or(io::ErrorKind::InvalidData)?;
         file.set_modified(before)?;
         Self::of(file)
@@ -124,8 +124,8 @@ mod tests {
     fn a_write_that_leaves_the_length_is_noticed_at_once() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"content").unwrap();
-        assert!(!Stamp::of(&file).unwrap().unwrap().is_settled());
-        let stamp = Stamp::settle(&file).unwrap();
+        assert!(Stamp::of(&file).unwrap().unwrap().is_racily_clean());
+        let stamp = Stamp::backdated(&file).unwrap();
         assert_eq!(Stamp::of(&file).unwrap(), stamp);
         std::os::unix::fs::FileExt::write_all_at(&file, b"C", 0).unwrap();
         assert_ne!(Stamp::of(&file).unwrap(), stamp);

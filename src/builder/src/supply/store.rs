@@ -16,7 +16,7 @@ use crate::oci::Descriptor;
 use crate::ownership::{self, Exposed};
 use standing::Standing;
 
-pub use decoded::{Decoded, Form, Spool};
+pub use decoded::{Decoded, DecodedForm, Spool};
 pub use maintain::{Corrupt, Garbage};
 pub use partial::Partial;
 

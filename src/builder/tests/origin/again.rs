@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 use vmbake::atomic_file::PublishError;
-use vmbake::bake::{BakeError, Request, bake_all};
+use vmbake::bake::{BakeError, BakeRequest, bake_all};
 use vmbake::digest::Digest;
 use vmbake::supply::store::Store;
 use vmbake_disk::image::Format;
@@ -24,14 +24,14 @@ const SUMS: [&str; 2] = ["SHA256SUMS", "FSVERITYSUMS"];
 type Way<'a, T> = (&'static str, &'a dyn Fn(&mut T));
 
 /// A bake of both formats to `out`.
-fn both(dir: &Path) -> Request {
+fn both(dir: &Path) -> BakeRequest {
     let base = dir.join("base.qcow2");
     let base = if base.exists() { base } else { qcow2_base(dir) };
-    Request { formats: vec![Format::Raw, Format::Qcow2], ..request(dir, base, "out", 2) }
+    BakeRequest { formats: vec![Format::Raw, Format::Qcow2], ..request(dir, base, "out", 2) }
 }
 
 /// Bakes; returns what is reported.
-fn run(request: &Request) -> String {
+fn run(request: &BakeRequest) -> String {
     serde_json::to_string(&bake(request).unwrap()).unwrap()
 }
 
@@ -50,7 +50,7 @@ fn files(folder: &Path) -> Vec<(String, u64, (i64, i64))> {
 }
 
 /// A store in `root` with what was downloaded for `request` alone.
-fn blobs_of(request: &Request, root: &Path) -> Store {
+fn blobs_of(request: &BakeRequest, root: &Path) -> Store {
     let store = Store::open(Some(root.to_owned())).unwrap();
     for blob in [TOOL, &pack(), super::bakery::sums().1.as_bytes()] {
         assert!(request.store.blob(&Digest::of(blob)).unwrap().is_some());
@@ -60,11 +60,11 @@ fn blobs_of(request: &Request, root: &Path) -> Store {
 }
 
 /// Bakes the same from nothing, elsewhere, and compares every file.
-fn assert_as_from_nothing(request: &Request, what: &str) {
+fn assert_as_from_nothing(request: &BakeRequest, what: &str) {
     // Nobody has baked to that place, nor from that store.
     let elsewhere = tempfile::tempdir_in(request.out.parent().unwrap()).unwrap();
     let store = blobs_of(request, &elsewhere.path().join("store"));
-    let cold = Request { out: elsewhere.path().join("out"), store, ..request.clone() };
+    let cold = BakeRequest { out: elsewhere.path().join("out"), store, ..request.clone() };
     run(&cold);
     let names = |folder: &Path| files(folder).into_iter().map(|(name, ..)| name).collect::<Vec<_>>();
     assert_eq!(names(&request.out), names(&cold.out), "{what}");
@@ -75,12 +75,12 @@ fn assert_as_from_nothing(request: &Request, what: &str) {
 }
 
 /// The records in the store.
-fn records(request: &Request) -> Vec<PathBuf> {
+fn records(request: &BakeRequest) -> Vec<PathBuf> {
     fs::read_dir(request.store.root().join("bakes")).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 /// Bakes by the program, which the system kills when it writes more to a file than `limit`, in blocks of 512 bytes.
-fn vmbake(request: &Request, limit: &str, what: &[&str]) -> Output {
+fn vmbake(request: &BakeRequest, limit: &str, what: &[&str]) -> Output {
     let mut command = Command::new("sh");
     let limit = format!("ulimit -c 0; ulimit -f {limit}; exec \"$@\"");
     command.args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_vmbake"), "bake"]);
@@ -109,11 +109,11 @@ fn nothing_is_done_when_nothing_has_changed() {
     assert_eq!(before.len(), 6, "{before:?}");
     assert_eq!(records(&request).len(), 2);
     for force in [false, true] {
-        let request = Request { force, ..both(dir.path()) };
+        let request = BakeRequest { force, ..both(dir.path()) };
         assert_eq!(run(&request), first, "--force {force}");
         assert_eq!(files(&request.out), before, "--force {force}");
     }
-    let one = Request { formats: vec![Format::Qcow2], ..both(dir.path()) };
+    let one = BakeRequest { formats: vec![Format::Qcow2], ..both(dir.path()) };
     assert!(
         first.contains(run(&one).split_once("outputs").unwrap().1.trim_start_matches("\":[").trim_end_matches("]}"))
     );
@@ -136,7 +136,7 @@ fn what_has_changed_is_baked_as_from_nothing() {
     let dir = tempfile::tempdir().unwrap();
     run(&both(dir.path()));
     let conf = dir.path().join("layers/tools/files/etc/tool.conf");
-    let changes: [Way<'_, Request>; 5] = [
+    let changes: [Way<'_, BakeRequest>; 5] = [
         ("content", &|_| fs::write(&conf, "tool = 2\n").unwrap()),
         ("longer content", &|_| fs::write(&conf, "tool = 3\n".repeat(20_000)).unwrap()),
         ("content as before", &|_| fs::write(&conf, "tool = 1\n").unwrap()),
@@ -173,10 +173,10 @@ fn several_are_baked_as_each_by_itself() {
     let text = fs::read_to_string(&one.manifest).unwrap();
     fs::write(&renamed, text.replace(r#""version": "dev", "kind": "tools""#, r#""version": "2", "kind": "tools""#))
         .unwrap();
-    let other = Request { manifest: renamed, size: Some(96 << 20), out: dir.path().join("other"), ..one.clone() };
-    let missing = Request { manifest: dir.path().join("none.json"), ..one.clone() };
+    let other = BakeRequest { manifest: renamed, size: Some(96 << 20), out: dir.path().join("other"), ..one.clone() };
+    let missing = BakeRequest { manifest: dir.path().join("none.json"), ..one.clone() };
     let mut reports = Vec::new();
-    let all = |requests: &[Request], reports: &mut Vec<String>| {
+    let all = |requests: &[BakeRequest], reports: &mut Vec<String>| {
         bake_all::<BakeError>(requests, true, |baked| {
             reports.push(serde_json::to_string(&baked).unwrap());
             Ok(())
@@ -198,7 +198,7 @@ fn what_was_touched_is_baked_again() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let request = Request { force: true, ..both(dir.path()) };
+    let request = BakeRequest { force: true, ..both(dir.path()) };
     run(&request);
     let open = |path: &Path| File::options().read(true).write(true).open(path).unwrap();
     let touches: [Way<'_, PathBuf>; 5] = [
@@ -235,7 +235,7 @@ fn a_damaged_record_is_not_believed() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let request = Request { force: true, ..both(dir.path()) };
+    let request = BakeRequest { force: true, ..both(dir.path()) };
     run(&request);
     let damages: [Way<'_, Vec<u8>>; 4] = [
         ("one bit", &|bytes| bytes[40] ^= 1),
@@ -265,7 +265,7 @@ fn a_store_that_takes_no_records_does_not_matter() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let request = Request { force: true, ..both(dir.path()) };
+    let request = BakeRequest { force: true, ..both(dir.path()) };
     fs::write(request.store.root().join("bakes"), "not a folder").unwrap();
     let first = run(&request);
     let before = files(&request.out);
@@ -280,7 +280,7 @@ fn a_bake_that_is_killed_loses_nothing() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let request = Request { formats: vec![Format::Qcow2], force: true, ..both(dir.path()) };
+    let request = BakeRequest { formats: vec![Format::Qcow2], force: true, ..both(dir.path()) };
     let vmbake = |limit: &str| vmbake(&request, limit, &["tools", "--manifest", request.manifest.to_str().unwrap()]);
     let done = vmbake("unlimited");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -304,7 +304,7 @@ fn kinds_that_are_baked_by_one_command_are_as_from_nothing() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let request = Request { formats: vec![Format::Qcow2], ..both(dir.path()) };
+    let request = BakeRequest { formats: vec![Format::Qcow2], ..both(dir.path()) };
     // The same kind by another name, with a file more.
     let layers = request.layers.as_ref().unwrap();
     assert!(Command::new("cp").arg("-r").args([layers.join("tools"), layers.join("more")]).status().unwrap().success());
@@ -326,8 +326,8 @@ fn kinds_that_are_baked_by_one_command_are_as_from_nothing() {
     let alone = request.out.with_file_name("alone");
     for kind in ["tools", "more"] {
         let manifest = manifests.join(format!("{kind}.o.amd64.json"));
-        let alone = Request { kind: kind.to_owned(), manifest, out: alone.clone(), ..request.clone() };
-        run(&Request { store: blobs_of(&alone, &dir.path().join(kind)), ..alone });
+        let alone = BakeRequest { kind: kind.to_owned(), manifest, out: alone.clone(), ..request.clone() };
+        run(&BakeRequest { store: blobs_of(&alone, &dir.path().join(kind)), ..alone });
     }
     for (name, ..) in files(&alone) {
         assert!(fs::read(request.out.join(&name)).unwrap() == fs::read(alone.join(&name)).unwrap(), "{name}");

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use vmbake::bake::{BakeError, Request};
+use vmbake::bake::{BakeError, BakeRequest};
 use vmbake::digest::Digest;
 use vmbake::fetch::verify::VerifyError;
-use vmbake::supply::store::{Form, Store, StoreError};
+use vmbake::supply::store::{DecodedForm, Store, StoreError};
 
 use super::bakery::{TOOL, bake, base_of, can_bake, pack, poison as poison_blob, qcow2_base, request};
 use crate::tools::{have, skip::skip};
@@ -84,7 +84,7 @@ fn a_base_that_is_changed_through_a_mapping_is_refused() {
     if times(&base) != before {
         println!("this file system has noticed when the mapping was written to");
     }
-    let second = Request { out: dir.path().join("second"), ..first };
+    let second = BakeRequest { out: dir.path().join("second"), ..first };
     let error = bake(&second).unwrap_err();
     assert!(matches!(error, BakeError::Verify(VerifyError::Digest { .. })), "{error}");
 }
@@ -97,11 +97,11 @@ fn what_others_can_write_to_is_copied_and_gives_the_same_image() {
     for make in [base_of, qcow2_base] {
         let dir = tempfile::tempdir().unwrap();
         let base = make(dir.path());
-        let image = |request: &Request| fs::read(&bake(request).unwrap().outputs[0].path).unwrap();
+        let image = |request: &BakeRequest| fs::read(&bake(request).unwrap().outputs[0].path).unwrap();
         let request = request(dir.path(), base.clone(), "cold", 2);
         let cold = image(&request);
         set(&base, 0o666);
-        assert!(image(&Request { out: dir.path().join("copied"), ..request }) == cold);
+        assert!(image(&BakeRequest { out: dir.path().join("copied"), ..request }) == cold);
         assert_eq!(fs::read_dir(dir.path().join("store/partial")).unwrap().count(), 0);
     }
 }
@@ -112,7 +112,7 @@ fn outputs_where_others_can_replace_them_are_made_again() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let request = Request { force: true, ..request(dir.path(), base_of(dir.path()), "out", 2) };
+    let request = BakeRequest { force: true, ..request(dir.path(), base_of(dir.path()), "out", 2) };
     let path = bake(&request).unwrap().outputs.remove(0).path;
     let inode = || path.metadata().unwrap().ino();
     // It stays open, so that no other file gets its inode.
@@ -136,7 +136,7 @@ fn nothing_but_blobs_is_believed_of_a_store_below_a_folder_of_others() {
     let request = request(&above, qcow2_base(&above), "cold", 2);
     let cold = fs::read(&bake(&request).unwrap().outputs[0].path).unwrap();
     let tar = Digest::of(&pack());
-    assert!(request.store.has_decoded(&tar, Form::Tar));
+    assert!(request.store.has_decoded(&tar, DecodedForm::Tar));
     set(&above, 0o777);
     let store = Store::open(Some(above.join("store"))).unwrap();
     assert!(
@@ -146,12 +146,12 @@ fn nothing_but_blobs_is_believed_of_a_store_below_a_folder_of_others() {
             .to_string()
             .ends_with("above can be written by others than its owner: its mode is 0777")
     );
-    assert!(!store.has_decoded(&tar, Form::Tar));
-    let exposed = Request { store, out: above.join("exposed"), ..request.clone() };
+    assert!(!store.has_decoded(&tar, DecodedForm::Tar));
+    let exposed = BakeRequest { store, out: above.join("exposed"), ..request.clone() };
     assert!(fs::read(&bake(&exposed).unwrap().outputs[0].path).unwrap() == cold);
     // Its blobs are hashed, and those that are not what they are called are refused.
     poison_blob(&request.store, TOOL);
-    let error = bake(&Request { out: above.join("poisoned"), ..exposed }).unwrap_err();
+    let error = bake(&BakeRequest { out: above.join("poisoned"), ..exposed }).unwrap_err();
     assert!(matches!(error, BakeError::Verify(VerifyError::Digest { .. })), "{error}");
 }
 
@@ -193,7 +193,7 @@ fn a_store_that_others_can_write_to_is_refused() {
 }
 
 /// Runs `vmbake bake` with what `request` says, after `before` in a shell; the program is `vmbake`.
-fn run(request: &Request, before: &str, vmbake: &Path, user: Option<u32>) -> Output {
+fn run(request: &BakeRequest, before: &str, vmbake: &Path, user: Option<u32>) -> Output {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("{before}; exec \"$@\""), "sh"]).arg(vmbake).args([
         "bake",
@@ -241,7 +241,7 @@ fn a_store_of_somebody_else_has_nothing_but_blobs() {
         let out = dir.path().join(out);
         fs::create_dir(&out).unwrap();
         chown(&out, Some(65533), None).unwrap();
-        let output = run(&Request { out: out.clone(), ..request.clone() }, "umask 022", &vmbake, Some(65533));
+        let output = run(&BakeRequest { out: out.clone(), ..request.clone() }, "umask 022", &vmbake, Some(65533));
         (out, output)
     };
     // What root has proven is believed.
@@ -284,7 +284,7 @@ fn whatever_the_umask_is_nobody_else_can_write_to_what_is_made() {
     for blob in [TOOL, &pack(), super::bakery::sums().1.as_bytes()] {
         store.insert(blob).unwrap();
     }
-    let request = Request { store, ..request };
+    let request = BakeRequest { store, ..request };
     let vmbake = Path::new(env!("CARGO_BIN_EXE_vmbake"));
     let output = run(&request, "umask 000", vmbake, None);
     assert!(output.status.success(), "{output:?}");

@@ -4,7 +4,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use vmbake::bake::{BakeError, Baked, Request, bake_all};
+use vmbake::bake::{BakeError, BakeRequest, Baked, bake_all};
 use vmbake::digest::Digest;
 use vmbake::embedded::program;
 use vmbake::pin::anchors::Anchors;
@@ -55,7 +55,7 @@ pub fn baked(dir: &Path, threads: usize) -> (Baked, PathBuf) {
 }
 
 /// Bakes one image.
-pub fn bake(request: &Request) -> Result<Baked, BakeError> {
+pub fn bake(request: &BakeRequest) -> Result<Baked, BakeError> {
     let mut baked = Vec::new();
     bake_all::<BakeError>(std::slice::from_ref(request), true, |image| {
         baked.push(image);
@@ -80,13 +80,13 @@ pub fn qcow2_base(dir: &Path) -> PathBuf {
 }
 
 /// What to bake on a base, from a manifest, layers and a store that are written into `dir` here.
-pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> Request {
+pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> BakeRequest {
     let store = Store::open(Some(dir.join("store"))).unwrap();
     let (manifest, sources) = (dir.join("manifest.json"), dir.join("sources.json"));
     fs::write(&sources, SOURCES).unwrap();
     fs::write(&manifest, manifest_text(&store, &fs::read(&base).unwrap())).unwrap();
     write_layers(&dir.join("layers"));
-    Request {
+    BakeRequest {
         kind: "tools".to_owned(),
         os: "o".to_owned(),
         arch: "amd64".to_owned(),

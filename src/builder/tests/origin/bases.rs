@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use vmbake::bake::{BakeError, Baked, Request};
+use vmbake::bake::{BakeError, BakeRequest, Baked};
 use vmbake::cli::advice::hint;
 use vmbake_disk::gpt;
 
@@ -21,7 +21,7 @@ fn sgdisk(disk: &Path, args: &[&str]) -> String {
 }
 
 /// A base, changed before its manifest pins it, and what to bake on it.
-fn with_base(dir: &Path, edit: impl FnOnce(&Path)) -> Request {
+fn with_base(dir: &Path, edit: impl FnOnce(&Path)) -> BakeRequest {
     let base = base_of(dir);
     edit(&base);
     request(dir, base, "out", 2)
@@ -32,7 +32,7 @@ fn image(baked: &Baked) -> PathBuf {
 }
 
 /// The sentence, and the hint.
-fn refused(request: &Request) -> (String, String) {
+fn refused(request: &BakeRequest) -> (String, String) {
     let error: Box<dyn std::error::Error> = Box::new(bake(request).unwrap_err());
     let text = error.to_string();
     assert!(error.source().is_none(), "{text}");

@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use vmbake::bake::Request;
+use vmbake::bake::BakeRequest;
 use vmbake::digest::Digest;
-use vmbake::supply::store::{Form, Store};
+use vmbake::supply::store::{DecodedForm, Store};
 
 use super::bakery::{bake, can_bake, pack, qcow2_base, request};
 
@@ -30,7 +30,7 @@ impl Bakery {
         Some(bakery)
     }
 
-    fn request(&self, out: &str, threads: usize) -> Request {
+    fn request(&self, out: &str, threads: usize) -> BakeRequest {
         request(self.dir.path(), self.base.clone(), out, threads)
     }
 
@@ -43,8 +43,8 @@ impl Bakery {
     }
 
     /// The decoded forms that a bake makes.
-    fn forms(&self) -> [(Digest, Form); 2] {
-        [(Digest::of(&fs::read(&self.base).unwrap()), Form::Disk), (Digest::of(&pack()), Form::Tar)]
+    fn forms(&self) -> [(Digest, DecodedForm); 2] {
+        [(Digest::of(&fs::read(&self.base).unwrap()), DecodedForm::Disk), (Digest::of(&pack()), DecodedForm::Tar)]
     }
 
     fn is_warm(&self) -> bool {
@@ -52,7 +52,7 @@ impl Bakery {
     }
 }
 
-fn image(request: &Request) -> Vec<u8> {
+fn image(request: &BakeRequest) -> Vec<u8> {
     let baked = bake(request).unwrap();
     let image = fs::read(&baked.outputs[0].path).unwrap();
     fs::remove_dir_all(&request.out).unwrap();
@@ -149,7 +149,7 @@ fn bakes_at_the_same_time_share_what_one_of_them_decodes() {
     let Some(bakery) = Bakery::new() else { return };
     fs::remove_dir_all(bakery.dir.path().join("store/decoded")).unwrap();
     // Written before any of them runs: they share the files.
-    let requests: Vec<Request> = (0..4).map(|number| bakery.request(&format!("out-{number}"), 2)).collect();
+    let requests: Vec<BakeRequest> = (0..4).map(|number| bakery.request(&format!("out-{number}"), 2)).collect();
     std::thread::scope(|scope| {
         let bakes: Vec<_> = requests.iter().map(|request| scope.spawn(|| image(request))).collect();
         assert!(bakes.into_iter().all(|bake| bake.join().unwrap() == bakery.image));
@@ -173,15 +173,15 @@ fn maintenance_knows_decoded_forms() {
     assert_eq!((records.len(), collect(&all, false)), (1, records));
     assert_eq!(collect(&all, false), Vec::<PathBuf>::new());
     // A form of an older program, and one that was touched.
-    let old = store.form(&forms[1].0, Form::Tar).with_extension("tar-0");
+    let old = store.form(&forms[1].0, DecodedForm::Tar).with_extension("tar-0");
     fs::write(&old, "").unwrap();
-    let disk = store.form(&forms[0].0, Form::Disk);
+    let disk = store.form(&forms[0].0, DecodedForm::Disk);
     writable(&disk).write_all_at(b"\xff", 0).unwrap();
     let mut expected = vec![disk.clone(), record(&disk), old];
     expected.sort();
     assert_eq!(collect(&all, true), expected);
     assert_eq!(collect(&all, false), expected);
-    assert!(store.has_decoded(&forms[1].0, Form::Tar));
+    assert!(store.has_decoded(&forms[1].0, DecodedForm::Tar));
     // The other one goes with its blob.
     assert_eq!(collect(&all[2..], false).len(), 3);
     assert!(bakery.bake("again", 1) == bakery.image);

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use vmbake::bake::{BakeError, Request};
+use vmbake::bake::{BakeError, BakeRequest};
 use vmbake::digest::Digest;
 use vmbake::fetch::verify::VerifyError;
-use vmbake::supply::store::Form;
+use vmbake::supply::store::DecodedForm;
 use vmbake_disk::image::Format;
 
 use super::bakery::{TOOL, bake, base_of, can_bake, poison as poison_blob, qcow2_base, request};
@@ -43,7 +43,7 @@ fn stamp(path: &Path) -> Value {
 }
 
 /// Writes what the store has `seen` of a file.
-fn pretend_seen(request: &Request, path: &Path, digest: &Digest) {
+fn pretend_seen(request: &BakeRequest, path: &Path, digest: &Digest) {
     let meta = path.metadata().unwrap();
     let seen = request.store.root().join("seen");
     fs::create_dir_all(&seen).unwrap();
@@ -51,17 +51,17 @@ fn pretend_seen(request: &Request, path: &Path, digest: &Digest) {
     fs::write(seen.join(format!("{:x}-{:x}", meta.dev(), meta.ino())), record.to_string()).unwrap();
 }
 
-fn records(request: &Request) -> Vec<PathBuf> {
+fn records(request: &BakeRequest) -> Vec<PathBuf> {
     fs::read_dir(request.store.root().join("bakes")).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
 /// The raw image that a bake to another place makes.
-fn image(request: &Request, out: &str) -> Vec<u8> {
-    let request = Request { out: request.out.with_file_name(out), ..request.clone() };
+fn image(request: &BakeRequest, out: &str) -> Vec<u8> {
+    let request = BakeRequest { out: request.out.with_file_name(out), ..request.clone() };
     fs::read(&bake(&request).unwrap().outputs[0].path).unwrap()
 }
 
-fn verify(request: &Request) -> usize {
+fn verify(request: &BakeRequest) -> usize {
     request.store.verify(NonZeroUsize::MIN).unwrap().1.len()
 }
 
@@ -74,11 +74,11 @@ fn decoded_forms_are_made_again() {
     let base = qcow2_base(dir.path());
     let request = request(dir.path(), base.clone(), "out", 2);
     let right = image(&request, "right");
-    let form = request.store.form(&Digest::of(&fs::read(&base).unwrap()), Form::Disk);
+    let form = request.store.form(&Digest::of(&fs::read(&base).unwrap()), DecodedForm::Disk);
     poison(&form);
     fs::write(format!("{}.json", form.display()), stamp(&form).to_string()).unwrap();
     assert!(image(&request, "poisoned") != right, "whoever owns a store can do that");
-    let uncached = Request { store: request.store.clone().without_caches(), ..request.clone() };
+    let uncached = BakeRequest { store: request.store.clone().without_caches(), ..request.clone() };
     assert!(image(&uncached, "uncached") == right);
     assert!(image(&request, "poisoned again") != right, "nothing was kept");
     assert_eq!(verify(&request), 0);
@@ -98,9 +98,9 @@ fn files_are_hashed_again() {
     poison(&base);
     pretend_seen(&request, &base, &digest);
     assert!(image(&request, "poisoned") != right);
-    let uncached = Request { store: request.store.clone().without_caches(), ..request.clone() };
-    let refused = |request: &Request, out: &str| {
-        let error = bake(&Request { out: request.out.with_file_name(out), ..request.clone() }).unwrap_err();
+    let uncached = BakeRequest { store: request.store.clone().without_caches(), ..request.clone() };
+    let refused = |request: &BakeRequest, out: &str| {
+        let error = bake(&BakeRequest { out: request.out.with_file_name(out), ..request.clone() }).unwrap_err();
         assert!(matches!(error, BakeError::Verify(VerifyError::Digest { .. })), "{error}");
     };
     refused(&uncached, "uncached");
@@ -120,8 +120,8 @@ fn records_of_bakes_go() {
     }
     let dir = tempfile::tempdir().unwrap();
     let formats = vec![Format::Raw, Format::Qcow2];
-    let request = Request { formats, force: true, ..request(dir.path(), qcow2_base(dir.path()), "out", 2) };
-    let report = |request: &Request| serde_json::to_value(bake(request).unwrap().outputs).unwrap();
+    let request = BakeRequest { formats, force: true, ..request(dir.path(), qcow2_base(dir.path()), "out", 2) };
+    let report = |request: &BakeRequest| serde_json::to_value(bake(request).unwrap().outputs).unwrap();
     let right = report(&request);
     let sums = || ["SHA256SUMS", "FSVERITYSUMS"].map(|list| fs::read(request.out.join(list)).unwrap());
     let listed = sums();
@@ -129,7 +129,7 @@ fn records_of_bakes_go() {
         let bytes = fs::read(&path).unwrap();
         let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
         let mut head: Value = serde_json::from_slice(&bytes[..end]).unwrap();
-        let sum = head["image"]["sum"].as_object_mut().unwrap();
+        let sum = head["image"]["checksum"].as_object_mut().unwrap();
         sum.values_mut().for_each(|digest| *digest = Digest::of(b"poison").to_string().into());
         let mut text = head.to_string().into_bytes();
         text.extend(&bytes[end..bytes.len() - 32]);
@@ -138,7 +138,7 @@ fn records_of_bakes_go() {
         fs::write(&path, text).unwrap();
     }
     assert_ne!(report(&request), right, "whoever owns a store can do that");
-    let uncached = Request { store: request.store.clone().without_caches(), ..request.clone() };
+    let uncached = BakeRequest { store: request.store.clone().without_caches(), ..request.clone() };
     assert_eq!(report(&uncached), right);
     assert!(sums() == listed);
     assert_eq!(verify(&request), 0);
@@ -154,7 +154,7 @@ fn a_bake_without_caches_makes_the_same_and_leaves_nothing() {
     }
     let dir = tempfile::tempdir().unwrap();
     let formats = vec![Format::Raw, Format::Qcow2];
-    let request = Request { formats, force: true, ..request(dir.path(), qcow2_base(dir.path()), "out", 2) };
+    let request = BakeRequest { formats, force: true, ..request(dir.path(), qcow2_base(dir.path()), "out", 2) };
     let files = |out: &Path| {
         let mut files: Vec<_> = fs::read_dir(out).unwrap().map(|entry| entry.unwrap().path()).collect();
         files.sort();
@@ -163,7 +163,7 @@ fn a_bake_without_caches_makes_the_same_and_leaves_nothing() {
             .map(|path| (path.file_name().unwrap().to_owned(), fs::read(&path).unwrap()))
             .collect::<Vec<_>>()
     };
-    let uncached = Request { store: request.store.clone().without_caches(), ..request.clone() };
+    let uncached = BakeRequest { store: request.store.clone().without_caches(), ..request.clone() };
     bake(&uncached).unwrap();
     let cold = files(&request.out);
     assert_eq!(cold.len(), 6);

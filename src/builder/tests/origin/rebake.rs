@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use vmbake::bake::{BakeError, Request};
+use vmbake::bake::{BakeError, BakeRequest};
 use vmbake::cli::advice::hint;
 use vmbake::compose::origin::{OriginError, RECORD, Record};
 use vmbake::digest::Digest;
@@ -64,7 +64,7 @@ fn a_baked_image_is_a_base() {
 }
 
 /// A request for another kind, whose only layer does what that of the first kind does.
-fn other_kind(dir: &Path, base: std::path::PathBuf) -> Request {
+fn other_kind(dir: &Path, base: std::path::PathBuf) -> BakeRequest {
     let mut request = request(dir, base, "other", 1);
     let replace = |from: &Path, to: &Path| {
         let text = fs::read_to_string(from).unwrap().replace(r#""tools""#, r#""other""#);
@@ -104,7 +104,7 @@ fn what_a_base_left_to_the_first_boot_is_not_lost() {
 }
 
 /// A request whose layer installs the package `dash` in `version`, with more keys.
-fn with_package(dir: &Path, base: std::path::PathBuf, version: &str, keys: &str) -> Request {
+fn with_package(dir: &Path, base: std::path::PathBuf, version: &str, keys: &str) -> BakeRequest {
     let request = request(dir, base, &format!("out-{version}"), 1);
     let control = control("dash", "").replace("Version: 1.0-1", &format!("Version: {version}"));
     let bytes = deb(&control, &[], &[member("./usr/bin/dash", "the manifest's")]);

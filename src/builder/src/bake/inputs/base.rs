@@ -14,11 +14,11 @@ use vmbake_disk::image::{Format, Image};
 use vmbake_disk::source::{FileSource, ReadAt};
 use vmbake_disk::write::PIECE;
 
-use super::BaseDisk;
+use super::DecodedBase;
 use crate::content_id::identified;
 use crate::digest::Digest;
 use crate::fetch::verify::Base;
-use crate::supply::store::{Decoded, Form, Spool, Store};
+use crate::supply::store::{Decoded, DecodedForm, Spool, Store};
 
 /// Bytes of the disk that are a job: small enough that the threads end at the same time.
 const JOB: u64 = 32 << 20;
@@ -33,10 +33,10 @@ pub(super) struct Raw {
     path: PathBuf,
     digest: Option<Digest>,
     image: Arc<Image>,
-    decoded: Option<Kept>,
+    decoded: Option<DecodedDisk>,
 }
 
-enum Kept {
+enum DecodedDisk {
     Found(File),
     Made(Arc<Making>),
 }
@@ -68,13 +68,13 @@ impl Raw {
         let (path, digest) = (base.path().to_owned(), base.digest().copied());
         let image = base.image();
         let wanted = digest.filter(|_| image.format() != Format::Raw);
-        let decoded = wanted.and_then(|digest| store.decoded(&digest, Form::Disk).ok());
+        let decoded = wanted.and_then(|digest| store.decoded(&digest, DecodedForm::Disk).ok());
         let decoded = match decoded {
-            Some(Decoded::Found(file)) => Some(Kept::Found(file)),
+            Some(Decoded::Found(file)) => Some(DecodedDisk::Found(file)),
             Some(Decoded::Missing(spool)) if spool.is_named() && spool.file().set_len(image.len()).is_ok() => {
                 let making = Arc::new(Making { image: Arc::clone(&image), spool });
                 jobs(&image).for_each(|range| hand_out(Piece { making: Arc::clone(&making), range }));
-                Some(Kept::Made(making))
+                Some(DecodedDisk::Made(making))
             }
             _ => None,
         };
@@ -87,11 +87,13 @@ impl Raw {
     }
 
     /// Keeps what was made, if it is `complete`.
-    pub(super) fn finish(self, complete: bool) -> BaseDisk {
+    pub(super) fn finish(self, complete: bool) -> DecodedBase {
         let Self { path, digest, image, decoded } = self;
         let file = match decoded {
-            Some(Kept::Found(file)) => Some(file),
-            Some(Kept::Made(making)) if complete => Arc::into_inner(making).and_then(|made| made.spool.keep().ok()),
+            Some(DecodedDisk::Found(file)) => Some(file),
+            Some(DecodedDisk::Made(making)) if complete => {
+                Arc::into_inner(making).and_then(|made| made.spool.keep().ok())
+            }
             _ => None,
         };
         let source = file.and_then(|file| FileSource::new(file).ok()).filter(|source| source.len() == image.len());
@@ -99,9 +101,11 @@ impl Raw {
             Some(source) => Arc::new(source),
             None => image,
         };
-        let disk = digest
-            .map_or_else(|| Arc::clone(&disk), |digest| identified(Arc::clone(&disk), &digest, Form::Disk.name()));
-        BaseDisk { path, digest, disk }
+        let disk = digest.map_or_else(
+            || Arc::clone(&disk),
+            |digest| identified(Arc::clone(&disk), &digest, DecodedForm::Disk.name()),
+        );
+        DecodedBase { path, digest, disk }
     }
 }
 

@@ -13,7 +13,7 @@ use super::place::Target;
 use super::scripts::Effects;
 use super::status::{State, Status};
 use super::upgrade::{Left, Old};
-use super::{Kept, MergeError, conffiles, deferred, present, relations, scripts, triggers};
+use super::{MergeError, SatisfiedPackage, conffiles, deferred, present, relations, scripts, triggers};
 use crate::compose::stage::{Deb, Entry, EntryKind, StagedArtifact};
 use crate::layer::{AuditedScript, Layer};
 
@@ -48,7 +48,7 @@ impl Database {
         &self,
         artifacts: &mut Vec<StagedArtifact>,
         layers: &[Layer],
-    ) -> Result<Vec<Kept>, MergeError> {
+    ) -> Result<Vec<SatisfiedPackage>, MergeError> {
         let kept = present::satisfied(&self.status, artifacts, layers)?;
         relations::check(&self.status, artifacts)?;
         Ok(kept)

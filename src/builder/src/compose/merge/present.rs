@@ -10,7 +10,7 @@ use crate::layer::Layer;
 
 /// A package that the base has in the version that the manifest pins: nothing is written for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct SatisfiedPackage {
     /// The artifact of the manifest.
     pub artifact: String,
     /// The layer that would install it.
@@ -27,13 +27,13 @@ pub(super) fn satisfied(
     status: &Status,
     artifacts: &mut Vec<StagedArtifact>,
     layers: &[Layer],
-) -> Result<Vec<Kept>, MergeError> {
+) -> Result<Vec<SatisfiedPackage>, MergeError> {
     once(artifacts)?;
     let mut kept = Vec::new();
     let mut rest = Vec::with_capacity(artifacts.len());
     for artifact in artifacts.drain(..) {
         let found = match (&artifact.content, layers.get(artifact.layer)) {
-            (Content::Deb(deb), Some(layer)) if stands(status, deb, &artifact.name, layer)? => Some(Kept {
+            (Content::Deb(deb), Some(layer)) if stands(status, deb, &artifact.name, layer)? => Some(SatisfiedPackage {
                 artifact: artifact.name.clone(),
                 layer: layer.schema.name.clone(),
                 package: deb.name().to_owned(),

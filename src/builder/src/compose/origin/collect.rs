@@ -10,7 +10,7 @@ use super::record::{
     ArtifactOrigin, BaseImage, KeptOrigin, LayerOrigin, PathOrigin, Record, RecordError, inside_record,
 };
 use super::{BASE, RECORD};
-use crate::compose::merge::{self, Kept, Merged};
+use crate::compose::merge::{self, Merged, SatisfiedPackage};
 use crate::compose::stage::Staged;
 use crate::digest::InvalidDigest;
 use crate::escape;
@@ -111,7 +111,7 @@ pub fn check_base(base: &Tree, layers: &[Layer]) -> Result<(), OriginError> {
 pub fn record(ingredients: &Ingredients, merged: &mut Merged, epoch: Timestamp) -> Result<Vec<u8>, OriginError> {
     let Merged { tree, kept } = merged;
     let mut record = collect(ingredients, tree)?;
-    for Kept { artifact, layer, package, version } in kept.iter().cloned() {
+    for SatisfiedPackage { artifact, layer, package, version } in kept.iter().cloned() {
         // Nothing of it is in the image.
         record.artifacts.remove(&artifact);
         record.kept.insert(artifact, KeptOrigin { layer, package, version });

@@ -21,7 +21,7 @@ use super::fields;
 use super::headers::Headers;
 use super::pax::{self, Records};
 use crate::digest::Digest;
-use crate::supply::store::{Form, Store};
+use crate::supply::store::{DecodedForm, Store};
 
 /// Longest path, and longest target of a symbolic link, on Linux, in bytes.
 const MAX_PATH: usize = 4095;
@@ -123,7 +123,7 @@ pub fn open(file: &File, limits: &Limits) -> Result<(File, Vec<Entry>), ArchiveE
 pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Entry>), ArchiveError> {
     let limits = &Limits::ARTIFACT;
     open_with(file, limits, |input, format, len| {
-        compress::spool_kept(input, format, len, limits, (store, digest, Form::Tar))
+        compress::spool_kept(input, format, len, limits, (store, digest, DecodedForm::Tar))
     })
 }
 

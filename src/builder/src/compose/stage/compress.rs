@@ -8,7 +8,7 @@ use vmbake_disk::write::PIECE;
 use super::archive::{ArchiveError, Limits};
 use super::headers::Headers;
 use crate::digest::Digest;
-use crate::supply::store::{Decoded, Form, Store};
+use crate::supply::store::{Decoded, DecodedForm, Store};
 
 /// Most memory of a decoder of xz, in bytes: `xz -9` asks for 65 MiB, a hostile header for 4 GiB.
 const XZ_MEMORY: u64 = 256 << 20;
@@ -44,7 +44,7 @@ pub(super) fn spool_kept(
     format: &str,
     len: u64,
     limits: &Limits,
-    (store, blob, form): (&Store, &Digest, Form),
+    (store, blob, form): (&Store, &Digest, DecodedForm),
 ) -> Result<File, ArchiveError> {
     let spool = match store.decoded(blob, form).map_err(no_spool)? {
         Decoded::Found(file) => return Ok(file),

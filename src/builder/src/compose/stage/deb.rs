@@ -8,7 +8,7 @@ use std::io::{Read, Seek, SeekFrom};
 use super::archive::{self, ArchiveError, Entry, EntryKind, Limits};
 use super::compress::{spool, spool_kept};
 use crate::fetch::verify::Artifact;
-use crate::supply::store::{Form, Store};
+use crate::supply::store::{DecodedForm, Store};
 
 /// Largest control archive, in bytes: the largest of Debian has 2 MB, in its list of symbols.
 const MAX_CONTROL: u64 = 32 << 20;
@@ -132,7 +132,7 @@ impl Deb {
 /// Reads a package for an image of `arch`; returns the data archive beside it, decompressed once and then kept in `store`.
 pub(super) fn read(artifact: &Artifact, arch: &str, store: &Store) -> Result<(File, Deb), DebError> {
     read_with(artifact.file(), arch, |entry, format, len| {
-        spool_kept(entry, format, len, &Limits::ARTIFACT, (store, &artifact.dependency().digest, Form::DebData))
+        spool_kept(entry, format, len, &Limits::ARTIFACT, (store, &artifact.dependency().digest, DecodedForm::DebData))
     })
 }
 

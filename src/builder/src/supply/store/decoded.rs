@@ -19,7 +19,7 @@ pub(super) const FOLDER: &str = "decoded";
 
 /// What a blob was decoded to. The number grows when the same blob would give other bytes, or would be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum DecodedForm {
     /// The archive inside a compressed one.
     Tar,
     /// The data archive of a Debian package.
@@ -28,7 +28,7 @@ pub enum Form {
     Disk,
 }
 
-impl Form {
+impl DecodedForm {
     const ALL: [Self; 3] = [Self::Tar, Self::DebData, Self::Disk];
 
     /// The end of its files' names.
@@ -62,7 +62,7 @@ impl Store {
     /// The decoded form of a blob, or an empty file to make it in. Waits while another process makes it.
     ///
     /// Only for blobs whose digest was proven: that is what the name says.
-    pub(crate) fn decoded(&self, blob: &Digest, form: Form) -> std::io::Result<Decoded> {
+    pub(crate) fn decoded(&self, blob: &Digest, form: DecodedForm) -> std::io::Result<Decoded> {
         let target = self.form(blob, form);
         if !self.is_believed() {
             return Spool::unnamed().map(Decoded::Missing);
@@ -77,12 +77,12 @@ impl Store {
     }
 
     /// Whether the store has that decoded form, as it was made.
-    pub fn has_decoded(&self, blob: &Digest, form: Form) -> bool {
+    pub fn has_decoded(&self, blob: &Digest, form: DecodedForm) -> bool {
         intact(&self.form(blob, form)).is_some()
     }
 
     /// Where the decoded form of a blob stands, or would stand.
-    pub fn form(&self, blob: &Digest, form: Form) -> PathBuf {
+    pub fn form(&self, blob: &Digest, form: DecodedForm) -> PathBuf {
         self.root.join(FOLDER).join(format!("{}.{}", blob.hex(), form.name()))
     }
 
@@ -140,7 +140,7 @@ impl Drop for Spool {
 fn publish(file: &File, path: &Path, target: &Path) -> std::io::Result<()> {
     std::fs::rename(path, target)?;
     file.set_permissions(Permissions::from_mode(0o444))?;
-    if let Some(stamp) = Stamp::settle(file)? {
+    if let Some(stamp) = Stamp::backdated(file)? {
         write_record(&record(target), |out| Ok(serde_json::to_writer(out, &stamp)?));
     }
     // Whoever waits for the name looks for the record.
@@ -166,7 +166,7 @@ pub(super) fn needless(store: &Store, keep: impl Fn(&str) -> bool) -> Result<Vec
     paths.retain(|path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let (hex, form) = name.strip_suffix(".json").unwrap_or(name).split_once('.').unwrap_or_default();
-        let used = Form::ALL.iter().any(|known| known.name() == form) && keep(hex);
+        let used = DecodedForm::ALL.iter().any(|known| known.name() == form) && keep(hex);
         let file = path.with_file_name(format!("{hex}.{form}"));
         !used || intact(&file).is_none()
     });

@@ -38,12 +38,10 @@ impl Store {
         if let Some(found) = before.as_ref().and_then(|stamp| self.recall(stamp, like)) {
             return Ok(found);
         }
-        let settled = before.as_ref().is_some_and(Stamp::is_settled);
+        let before = before.filter(|before| !before.is_racily_clean());
         let (digest, len) = like.of_stream(file)?;
         file.rewind()?;
-        if let Some(stamp) =
-            before.filter(|before| settled && Stamp::of(file).is_ok_and(|now| now.as_ref() == Some(before)))
-        {
+        if let Some(stamp) = before.filter(|before| Stamp::of(file).is_ok_and(|now| now.as_ref() == Some(before))) {
             self.note(path, stamp, digest);
         }
         Ok((digest, len))
@@ -52,7 +50,7 @@ impl Store {
     /// Notes that `file`, which nobody else writes, was hashed while it was written.
     pub(super) fn note_own(&self, path: &Path, file: &File, digest: Digest) {
         if self.is_believed()
-            && let Ok(Some(stamp)) = Stamp::settle(file)
+            && let Ok(Some(stamp)) = Stamp::backdated(file)
             && stamp.len >= WORTH
         {
             self.note(path, stamp, digest);

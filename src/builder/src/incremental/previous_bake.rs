@@ -1,7 +1,7 @@
-//! Baking again to the same place: what is known of the last bake saves work, and changes no byte of the outputs.
+//! The previous bake to the same place: what is known of it saves work, and changes no byte of the outputs.
 //!
 //! If all inputs are the same and nobody has touched the outputs, nothing is done. A disk that was written before, wherever, has
-//! known digests. Of the qcow2 files in the same directory that nobody has touched, the clusters whose bytes have the same names
+//! known digests. Of the qcow2 files in the same directory that nobody has touched, the clusters whose bytes have the same ids
 //! are taken over: of the last bake, and of images of other kinds.
 
 use std::fs::File;
@@ -11,9 +11,8 @@ use serde::Serialize;
 use vmbake_disk::image::Format;
 use vmbake_disk::write::{Clusters, KnownFile, Written};
 
-use crate::bake::Request;
 use crate::digest::Digest;
-use crate::incremental::record::{Kept, Record};
+use crate::incremental::record::{BakeRecord, PublishedFile};
 use crate::layer::Layer;
 use crate::manifest::Manifest;
 use crate::supply::store::Store;
@@ -29,9 +28,8 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    pub(crate) fn new(manifest: &Manifest, layers: &[Layer], request: &Request) -> Self {
+    pub(crate) fn new(manifest: &Manifest, layers: &[Layer], partition: Option<u32>, size: Option<u64>) -> Self {
         let layers = layers.iter().map(|layer| (layer.schema.name.clone(), layer.digest)).collect();
-        let Request { partition, size, .. } = *request;
         let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
         Self { manifest: manifest.digest(), layers, partition, size, epoch }
     }
@@ -46,16 +44,16 @@ impl Inputs {
 const MAX_QCOW2: usize = 8;
 
 /// What the last bake left.
-pub(crate) struct Again<'a> {
+pub(crate) struct PreviousBake<'a> {
     store: &'a Store,
     /// The running program; `None` where the system does not tell.
     program: Option<Digest>,
-    records: Vec<(Format, Record)>,
+    records: Vec<(Format, BakeRecord)>,
 }
 
-/// What is left of earlier bakes.
+/// What earlier bakes have left that saves work.
 #[derive(Default)]
-pub(crate) struct Useful {
+pub(crate) struct Reusable {
     /// Images of the same disk.
     pub(crate) same: Vec<KnownFile>,
     /// Qcow2 files that nobody has touched.
@@ -65,24 +63,24 @@ pub(crate) struct Useful {
 /// How published files are known again.
 pub(crate) struct Published {
     /// The manifest and the record of origins.
-    pub(crate) beside: [Kept; 2],
+    pub(crate) beside: [PublishedFile; 2],
     /// The images, in the order of what was written.
-    pub(crate) images: Vec<Kept>,
+    pub(crate) images: Vec<PublishedFile>,
 }
 
-impl<'a> Again<'a> {
+impl<'a> PreviousBake<'a> {
     /// Looks for records of the outputs.
     pub(crate) fn look(store: &'a Store, outputs: &[(Format, PathBuf)]) -> Self {
         let program = store.running_program();
         let record =
-            |(format, path): &(Format, PathBuf)| Some((*format, Record::load(store, path, program.as_ref()?)?));
+            |(format, path): &(Format, PathBuf)| Some((*format, BakeRecord::load(store, path, program.as_ref()?)?));
         Self { store, program, records: outputs.iter().filter_map(record).collect() }
     }
 
     /// The files of the last bake if that was of the same inputs, and nobody has touched any: the manifest, the record of
     /// origins, and the images in the order of `formats`.
-    pub(crate) fn unchanged(&self, formats: &[Format], inputs: &Digest) -> Option<Vec<&Kept>> {
-        let mut files: Vec<&Kept> = Vec::new();
+    pub(crate) fn unchanged(&self, formats: &[Format], inputs: &Digest) -> Option<Vec<&PublishedFile>> {
+        let mut files: Vec<&PublishedFile> = Vec::new();
         for format in formats {
             let (_, record) = self.records.iter().find(|(of, _)| of == format)?;
             if record.inputs != *inputs || !record.holds() {
@@ -102,26 +100,26 @@ impl<'a> Again<'a> {
     }
 
     /// What a writer of the disk `id` to qcow2 or raw files in `folder` can use.
-    pub(crate) fn useful(&self, id: Option<Digest>, folder: &Path) -> Useful {
+    pub(crate) fn reusable(&self, id: Option<Digest>, folder: &Path) -> Reusable {
         let Some((program, folder)) = self.program.zip(std::path::absolute(folder).ok()) else {
-            return Useful::default();
+            return Reusable::default();
         };
-        let is_same = |record: &Record| Some(record.disk) == id;
-        let is_near = |record: &Record| record.image.path.parent() == Some(&folder);
-        let mut useful = Useful::default();
-        for record in Record::list(self.store, &program, |record| is_same(record) || is_near(record)) {
+        let is_same = |record: &BakeRecord| Some(record.disk) == id;
+        let is_near = |record: &BakeRecord| record.image.path.parent() == Some(&folder);
+        let mut reusable = Reusable::default();
+        for record in BakeRecord::list(self.store, &program, |record| is_same(record) || is_near(record)) {
             if is_same(&record) {
-                useful.same.extend(known(&record));
+                reusable.same.extend(known(&record));
             }
             if is_near(&record)
                 && !record.clusters.is_empty()
-                && useful.qcow2.len() < MAX_QCOW2
+                && reusable.qcow2.len() < MAX_QCOW2
                 && let Some(file) = record.image.open()
             {
-                useful.qcow2.push((file, record.clusters));
+                reusable.qcow2.push((file, record.clusters));
             }
         }
-        useful
+        reusable
     }
 
     /// Notes what was made of `inputs`, a disk of that id, for the next bake.
@@ -130,14 +128,14 @@ impl<'a> Again<'a> {
         let Published { beside, images } = published;
         for (image, Written { format, clusters, .. }) in images.into_iter().zip(written) {
             let (format, beside) = (format.to_string(), beside.clone());
-            Record { program, inputs, disk, format, image, beside, clusters }.save(self.store);
+            BakeRecord { program, inputs, disk, format, image, beside, clusters }.save(self.store);
         }
     }
 }
 
-fn known(record: &Record) -> Option<KnownFile> {
+fn known(record: &BakeRecord) -> Option<KnownFile> {
     let format = if record.format == Format::Raw.to_string() { Format::Raw } else { Format::Qcow2 };
-    Some(KnownFile { format, digest: record.image.sum.file_digest()?, file_len: record.image.size() })
+    Some(KnownFile { format, digest: record.image.checksum.file_digest()?, file_len: record.image.size() })
 }
 
 /// Digest of a file, with the algorithm of `like`, else SHA-256; `None` where it is no file that can be read.

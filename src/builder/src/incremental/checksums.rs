@@ -13,9 +13,9 @@ use vmbake_disk::write::FileDigest;
 use crate::atomic_file::{PublishError, write_file};
 use crate::digest::Digest;
 
-/// What a published file is told by.
+/// A checksum of a published file, of the kind that suits its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Sum {
+pub enum Checksum {
     /// Digest of its bytes.
     #[serde(rename = "digest")]
     Bytes(Digest),
@@ -24,7 +24,7 @@ pub enum Sum {
     Verity(Digest),
 }
 
-impl From<FileDigest> for Sum {
+impl From<FileDigest> for Checksum {
     fn from(digest: FileDigest) -> Self {
         match digest {
             FileDigest::Sha256(bytes) => Self::Bytes(Digest::Sha256(bytes)),
@@ -33,7 +33,7 @@ impl From<FileDigest> for Sum {
     }
 }
 
-impl fmt::Display for Sum {
+impl fmt::Display for Checksum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bytes(digest) => digest.fmt(f),
@@ -42,7 +42,7 @@ impl fmt::Display for Sum {
     }
 }
 
-impl Sum {
+impl Checksum {
     /// The digest for a writer; `None` where no writer computes such a one.
     pub(crate) fn file_digest(&self) -> Option<FileDigest> {
         match self {
@@ -72,14 +72,14 @@ pub(crate) fn forget(dir: &Path, names: &[String]) -> Result<(), PublishError> {
 }
 
 /// Lists files in `dir`, unless they are listed; lines of other files stay.
-pub(crate) fn list(dir: &Path, sums: &[(String, Sum)]) -> Result<(), PublishError> {
+pub(crate) fn list(dir: &Path, sums: &[(String, Checksum)]) -> Result<(), PublishError> {
     let [bytes, verity] = &LISTS;
-    let of = |wanted: fn(&Sum) -> Option<&Digest>| {
+    let of = |wanted: fn(&Checksum) -> Option<&Digest>| {
         let listed = sums.iter().filter_map(move |(name, sum)| Some((name.clone(), wanted(sum)?.hex())));
         move |lines: &mut Lines| lines.extend(listed)
     };
-    bytes.change(dir, of(|sum| if let Sum::Bytes(digest) = sum { Some(digest) } else { None }))?;
-    verity.change(dir, of(|sum| if let Sum::Verity(digest) = sum { Some(digest) } else { None }))
+    bytes.change(dir, of(|sum| if let Checksum::Bytes(digest) = sum { Some(digest) } else { None }))?;
+    verity.change(dir, of(|sum| if let Checksum::Verity(digest) = sum { Some(digest) } else { None }))
 }
 
 /// Hexadecimal digits by name.
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn lists_keep_the_lines_of_other_files() {
         let dir = tempfile::tempdir().unwrap();
-        let bytes = |name: &str| (name.to_owned(), Sum::Bytes(Digest::of(name.as_bytes())));
-        let verity = |name: &str| (name.to_owned(), Sum::Verity(Digest::of(name.as_bytes())));
+        let bytes = |name: &str| (name.to_owned(), Checksum::Bytes(Digest::of(name.as_bytes())));
+        let verity = |name: &str| (name.to_owned(), Checksum::Verity(Digest::of(name.as_bytes())));
         list(dir.path(), &[bytes("b"), verity("a.raw"), bytes("a"), verity("b.raw")]).unwrap();
         forget(dir.path(), &["a".into(), "b.raw".into()]).unwrap();
         list(dir.path(), &[bytes("c"), verity("c.raw")]).unwrap();
