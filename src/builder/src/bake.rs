@@ -6,6 +6,7 @@ mod outputs;
 
 pub use all::bake_all;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base
 use crate::hint::Hint;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::previous_bake::{Inputs, PreviousBake};
+use crate::incremental::published::Sidecar;
 use crate::layer::{LayerError, Layers};
 use crate::manifest::{Manifest, ManifestError};
 use crate::pin::anchors::Anchors;
@@ -155,10 +157,9 @@ pub struct BakeRequest {
 pub struct Baked {
     /// `<kind>.<os-name>.<arch>`.
     pub name: String,
-    /// SHA-256 of the manifest.
-    pub manifest: Digest,
-    /// SHA-256 of the record of origins.
-    pub origins: Digest,
+    /// SHA-256 of what is beside the images.
+    #[serde(flatten)]
+    pub sidecars: BTreeMap<Sidecar, Digest>,
     /// The written images.
     pub outputs: Vec<BakedFile>,
     /// What was wrong with the base and did not stop the bake.
@@ -183,20 +184,21 @@ pub struct BakedFile {
 /// An image that only has to be written.
 struct Authored<'a> {
     request: &'a BakeRequest,
-    manifest: Manifest,
+    /// `<kind>.<os-name>.<arch>`.
+    name: String,
     /// The digest of all that it is made of, where that can be told.
     inputs: Option<Digest>,
-    /// The record of origins.
-    origins: Vec<u8>,
+    /// What is to be beside the images.
+    sidecars: BTreeMap<Sidecar, Vec<u8>>,
     disk: Disk,
     previous: PreviousBake<'a>,
-    pending: Vec<(Format, Pending)>,
+    pending: BTreeMap<Format, Pending>,
     notes: Vec<String>,
 }
 
 /// What came of the first steps of a bake. Nothing of the output directory that other bakes use was changed.
 enum Prepared<'a> {
-    /// Nothing is left to be done, but that these digests must be listed.
+    /// Nothing is left to be done, but that these checksums must be listed.
     Unchanged(&'a BakeRequest, Box<Unchanged>),
     Authored(Box<Authored<'a>>),
 }
@@ -272,21 +274,23 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
     progress.step("authored", &format!("{} of {}", human_bytes(disk.map().data_len()), human_bytes(disk_len)));
 
-    Ok(Prepared::Authored(Box::new(Authored { request, manifest, inputs, origins, disk, previous, pending, notes })))
+    let sidecars = [(Sidecar::Manifest, manifest.text().to_vec()), (Sidecar::Origins, origins)].into();
+    let name = manifest.name();
+    Ok(Prepared::Authored(Box::new(Authored { request, name, inputs, sidecars, disk, previous, pending, notes })))
 }
 
 impl Prepared<'_> {
     fn write(self, progress: &Progress) -> Result<Baked, BakeError> {
-        let Authored { request, manifest, inputs, origins, disk, previous, pending, notes } = match self {
+        let Authored { request, name, inputs, sidecars, disk, previous, pending, notes } = match self {
             Self::Unchanged(request, unchanged) => return Ok(unchanged.list(&request.out)?),
             Self::Authored(authored) => *authored,
         };
         // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
         let id = disk.content_id(0..disk.len()).map(|id| Digest::Sha256(id.0));
         let written = request.write(&disk, id, &previous, &pending, progress)?;
-        let (baked, published) = request.publish(&manifest, &origins, pending, &written, progress)?;
+        let (baked, published) = request.publish(name, &sidecars, pending, &written, progress)?;
         if let (Some(inputs), Some(disk), Some(published)) = (inputs, id, published) {
-            previous.note(inputs, disk, published, written);
+            previous.note(inputs, disk, &published, written);
         }
         Ok(Baked { notes, ..baked })
     }

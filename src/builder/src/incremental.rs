@@ -3,5 +3,6 @@
 //! Nothing here decides what is in an image: whatever is missing, damaged or no longer certain only costs time.
 
 pub mod checksums;
+pub mod published;
 pub mod record;
 pub(crate) mod previous_bake;

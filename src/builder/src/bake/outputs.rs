@@ -1,5 +1,6 @@
 //! The outputs of a bake: whether they are there already, their writing and their publishing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use vmbake_disk::disk::Disk;
@@ -11,27 +12,28 @@ use crate::atomic_file::{Pending, PublishError, renew_file};
 use crate::digest::Digest;
 use crate::fetch::FetchError;
 use crate::incremental::checksums::{self, Checksum};
-use crate::incremental::previous_bake::{Inputs, PreviousBake, Published, Reusable, file_digest};
-use crate::incremental::record::PublishedFile;
+use crate::incremental::previous_bake::{Inputs, PreviousBake, Reusable, file_digest};
+use crate::incremental::published::{Published, PublishedFile, Sidecar};
 use crate::manifest::Manifest;
 use crate::progress::{Progress, human_bytes};
 
 /// What an earlier bake made that is still there.
 pub(super) struct Unchanged {
     baked: Baked,
-    checksums: Vec<(String, Checksum)>,
+    checksums: BTreeMap<String, Checksum>,
 }
 
 impl Unchanged {
-    /// Lists its digests, which an interrupted bake may have removed.
+    /// Lists its checksums, which an interrupted bake may have removed.
     pub(super) fn list(self, out: &Path) -> Result<Baked, PublishError> {
         checksums::list(out, &self.checksums).map(|()| self.baked)
     }
 }
 
 impl BakeRequest {
-    pub(super) fn targets(&self, name: &str) -> Vec<(Format, PathBuf)> {
-        self.formats.iter().map(|format| (*format, self.out.join(format!("{name}.{format}")))).collect()
+    /// Where the images called `name` go.
+    pub(super) fn targets(&self, name: &str) -> BTreeMap<Format, PathBuf> {
+        self.formats.iter().map(|format| (*format, self.out.join(image_name(name, *format)))).collect()
     }
 
     /// What the last bake made, if this one would make the same.
@@ -51,24 +53,28 @@ impl BakeRequest {
         // A base that is not what is pinned is refused where it is proven.
         let base = base.filter(|base| pinned.is_none_or(|pinned| pinned == *base));
         let inputs = base.and_then(|base| inputs.digest(base));
-        let Some(files) = inputs.and_then(|inputs| previous.unchanged(&self.formats, &inputs)) else { return Ok(None) };
+        let Some(published) = inputs.and_then(|inputs| previous.unchanged(&inputs)) else { return Ok(None) };
         self.supply().prover().all(manifest).map_err(FetchError::from)?;
-        let name = |file: &PublishedFile| file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let checksums = files.iter().map(|file| (name(file), file.checksum)).collect();
-        let [_, origins, images @ ..] = &files[..] else { return Ok(None) };
-        let Checksum::Bytes(origins) = origins.checksum else { return Ok(None) };
-        let outputs = self.targets(&manifest.name()).into_iter().zip(images).map(|((format, path), image)| {
-            progress.step("unchanged", &format!("{}, {}", path.display(), human_bytes(image.size())));
-            BakedFile { path, format: format.to_string(), size: image.size(), checksum: image.checksum }
-        });
-        let (name, outputs) = (manifest.name(), outputs.collect());
-        Ok(Some(Unchanged {
-            baked: Baked { name, manifest: manifest.digest(), origins, outputs, notes: Vec::new() },
-            checksums,
-        }))
+        let name = manifest.name();
+        let checksums = published.files().map(|file| (file.name(), file.checksum)).collect();
+        let sidecar = |(sidecar, file): (&Sidecar, &PublishedFile)| match file.checksum {
+            Checksum::Bytes(digest) => Some((*sidecar, digest)),
+            Checksum::Verity(_) => None,
+        };
+        let sidecars = published.sidecars.iter().filter_map(sidecar).collect();
+        let image = |(format, image): (&Format, &PublishedFile)| {
+            let (path, size) = (self.out.join(image_name(&name, *format)), image.size());
+            progress.step("unchanged", &format!("{}, {}", path.display(), human_bytes(size)));
+            BakedFile { path, format: format.to_string(), size, checksum: image.checksum }
+        };
+        let outputs = published.images.iter().map(image).collect();
+        Ok(Some(Unchanged { baked: Baked { name, sidecars, outputs, notes: Vec::new() }, checksums }))
     }
 
-    pub(super) fn outputs(&self, targets: &[(Format, PathBuf)]) -> Result<Vec<(Format, Pending)>, PublishError> {
+    pub(super) fn outputs(
+        &self,
+        targets: &BTreeMap<Format, PathBuf>,
+    ) -> Result<BTreeMap<Format, Pending>, PublishError> {
         targets.iter().map(|(format, path)| Ok((*format, Pending::create(path, self.force)?))).collect()
     }
 
@@ -77,7 +83,7 @@ impl BakeRequest {
         disk: &Disk,
         id: Option<Digest>,
         previous: &PreviousBake<'_>,
-        pending: &[(Format, Pending)],
+        pending: &BTreeMap<Format, Pending>,
         progress: &Progress,
     ) -> Result<Vec<Written>, BakeError> {
         let bar = progress.bar("writing", disk.len());
@@ -91,42 +97,50 @@ impl BakeRequest {
         Ok(written?)
     }
 
-    /// Gives the outputs their names: the digests of old files go first and those of the new ones come last, so that
-    /// no list speaks of a file that is not there. Tells too how the published files are known again.
+    /// Gives the outputs called `name` their names: the checksums of old files go first and those of the new ones come last, so that
+    /// no list speaks of a file that is not there. Returns too how the published files are recognised later.
     pub(super) fn publish(
         &self,
-        manifest: &Manifest,
-        origins: &[u8],
-        pending: Vec<(Format, Pending)>,
+        name: String,
+        sidecars: &BTreeMap<Sidecar, Vec<u8>>,
+        mut pending: BTreeMap<Format, Pending>,
         written: &[Written],
         progress: &Progress,
     ) -> Result<(Baked, Option<Published>), BakeError> {
-        let name = manifest.name();
-        let (manifest_name, origins_name) = (format!("{name}.json"), format!("{name}.origin.json"));
-        let origins_digest = Digest::of(origins);
-        let beside = [(manifest_name.clone(), manifest.digest()), (origins_name.clone(), origins_digest)];
-        let mut sums = beside.map(|(name, digest)| (name, Checksum::Bytes(digest))).to_vec();
-        sums.extend(written.iter().map(|file| (format!("{name}.{}", file.format), file.digest.into())));
-        checksums::forget(&self.out, &sums.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())?;
-        let renew = |name: &String, content: &[u8], digest| {
-            let path = self.out.join(name);
-            Ok::<_, PublishError>(PublishedFile::note(&path, &renew_file(&path, content)?, Checksum::Bytes(digest)))
-        };
-        let beside = renew(&manifest_name, manifest.text(), manifest.digest())?
-            .zip(renew(&origins_name, origins, origins_digest)?)
-            .map(<[PublishedFile; 2]>::from);
-        let (mut outputs, mut images) = (Vec::new(), Vec::new());
-        for ((format, pending), written) in pending.into_iter().zip(written) {
-            let file = pending.publish()?;
-            let path: &Path = &self.out.join(format!("{name}.{format}"));
-            progress.step("wrote", &format!("{}, {}", path.display(), human_bytes(written.file_len)));
-            let checksum = written.digest.into();
-            images.push(PublishedFile::note(path, &file, checksum));
-            outputs.push(BakedFile { path: path.into(), format: format.to_string(), size: written.file_len, checksum });
+        let digests: BTreeMap<Sidecar, Digest> =
+            sidecars.iter().map(|(sidecar, text)| (*sidecar, Digest::of(text))).collect();
+        let beside = digests.iter().map(|(sidecar, digest)| (sidecar.file_name(&name), Checksum::Bytes(*digest)));
+        let images = written.iter().map(|file| (image_name(&name, file.format), file.digest.into()));
+        let checksums = beside.chain(images).collect();
+        checksums::forget(&self.out, &checksums)?;
+        let mut noted = BTreeMap::new();
+        for (sidecar, text) in sidecars {
+            let path = self.out.join(sidecar.file_name(&name));
+            let file = renew_file(&path, text)?;
+            noted.insert(*sidecar, PublishedFile::note(&path, &file, Checksum::Bytes(digests[sidecar])));
         }
-        checksums::list(&self.out, &sums)?;
-        let published = beside.zip(images.into_iter().collect()).map(|(beside, images)| Published { beside, images });
-        let notes = Vec::new();
-        Ok((Baked { name, manifest: manifest.digest(), origins: origins_digest, outputs, notes }, published))
+        let (mut outputs, mut images) = (Vec::new(), BTreeMap::new());
+        for Written { format, digest, file_len: size, .. } in written {
+            let Some(pending) = pending.remove(format) else { continue };
+            let file = pending.publish()?;
+            let path = self.out.join(image_name(&name, *format));
+            progress.step("wrote", &format!("{}, {}", path.display(), human_bytes(*size)));
+            let checksum = (*digest).into();
+            images.insert(*format, PublishedFile::note(&path, &file, checksum));
+            outputs.push(BakedFile { path, format: format.to_string(), size: *size, checksum });
+        }
+        checksums::list(&self.out, &checksums)?;
+        let published = all(noted).zip(all(images)).map(|(sidecars, images)| Published { sidecars, images });
+        Ok((Baked { name, sidecars: digests, outputs, notes: Vec::new() }, published))
     }
+}
+
+/// Name of an image's file.
+fn image_name(name: &str, format: Format) -> String {
+    format!("{name}.{format}")
+}
+
+/// All files, if each could be noted.
+fn all<K: Ord>(noted: BTreeMap<K, Option<PublishedFile>>) -> Option<BTreeMap<K, PublishedFile>> {
+    noted.into_iter().map(|(key, file)| Some((key, file?))).collect()
 }

@@ -67,19 +67,19 @@ const LISTS: [List; 2] = [
 ];
 
 /// Takes the lines of these files out of the lists in `dir`, before the files themselves change.
-pub(crate) fn forget(dir: &Path, names: &[String]) -> Result<(), PublishError> {
-    LISTS.iter().try_for_each(|list| list.change(dir, |lines| lines.retain(|name, _| !names.contains(name))))
+pub(crate) fn forget(dir: &Path, files: &BTreeMap<String, Checksum>) -> Result<(), PublishError> {
+    LISTS.iter().try_for_each(|list| list.change(dir, |lines| lines.retain(|name, _| !files.contains_key(name))))
 }
 
 /// Lists files in `dir`, unless they are listed; lines of other files stay.
-pub(crate) fn list(dir: &Path, sums: &[(String, Checksum)]) -> Result<(), PublishError> {
+pub(crate) fn list(dir: &Path, files: &BTreeMap<String, Checksum>) -> Result<(), PublishError> {
     let [bytes, verity] = &LISTS;
     let of = |wanted: fn(&Checksum) -> Option<&Digest>| {
-        let listed = sums.iter().filter_map(move |(name, sum)| Some((name.clone(), wanted(sum)?.hex())));
+        let listed = files.iter().filter_map(move |(name, checksum)| Some((name.clone(), wanted(checksum)?.hex())));
         move |lines: &mut Lines| lines.extend(listed)
     };
-    bytes.change(dir, of(|sum| if let Checksum::Bytes(digest) = sum { Some(digest) } else { None }))?;
-    verity.change(dir, of(|sum| if let Checksum::Verity(digest) = sum { Some(digest) } else { None }))
+    bytes.change(dir, of(|checksum| if let Checksum::Bytes(digest) = checksum { Some(digest) } else { None }))?;
+    verity.change(dir, of(|checksum| if let Checksum::Verity(digest) = checksum { Some(digest) } else { None }))
 }
 
 /// Hexadecimal digits by name.
@@ -122,9 +122,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let bytes = |name: &str| (name.to_owned(), Checksum::Bytes(Digest::of(name.as_bytes())));
         let verity = |name: &str| (name.to_owned(), Checksum::Verity(Digest::of(name.as_bytes())));
-        list(dir.path(), &[bytes("b"), verity("a.raw"), bytes("a"), verity("b.raw")]).unwrap();
-        forget(dir.path(), &["a".into(), "b.raw".into()]).unwrap();
-        list(dir.path(), &[bytes("c"), verity("c.raw")]).unwrap();
+        list(dir.path(), &[bytes("b"), verity("a.raw"), bytes("a"), verity("b.raw")].into()).unwrap();
+        forget(dir.path(), &[bytes("a"), verity("b.raw")].into()).unwrap();
+        list(dir.path(), &[bytes("c"), verity("c.raw")].into()).unwrap();
         for (file, between, expected) in [("SHA256SUMS", "  ", ["b", "c"]), ("FSVERITYSUMS", " ", ["a.raw", "c.raw"])] {
             let text = std::fs::read_to_string(dir.path().join(file)).unwrap();
             let names: Vec<&str> = text.lines().map(|line| line.split_once(between).unwrap().1).collect();

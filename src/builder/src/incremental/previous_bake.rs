@@ -4,6 +4,7 @@
 //! known digests. Of the qcow2 files in the same directory that nobody has touched, the clusters whose bytes have the same ids
 //! are taken over: of the last bake, and of images of other kinds.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,8 @@ use vmbake_disk::image::Format;
 use vmbake_disk::write::{Clusters, KnownFile, Written};
 
 use crate::digest::Digest;
-use crate::incremental::record::{BakeRecord, PublishedFile};
+use crate::incremental::published::Published;
+use crate::incremental::record::BakeRecord;
 use crate::layer::Layer;
 use crate::manifest::Manifest;
 use crate::supply::store::Store;
@@ -48,7 +50,7 @@ pub(crate) struct PreviousBake<'a> {
     store: &'a Store,
     /// The running program; `None` where the system does not tell.
     program: Option<Digest>,
-    records: Vec<(Format, BakeRecord)>,
+    records: BTreeMap<Format, BakeRecord>,
 }
 
 /// What earlier bakes have left that saves work.
@@ -60,38 +62,24 @@ pub(crate) struct Reusable {
     pub(crate) qcow2: Vec<(File, Clusters)>,
 }
 
-/// How published files are known again.
-pub(crate) struct Published {
-    /// The manifest and the record of origins.
-    pub(crate) beside: [PublishedFile; 2],
-    /// The images, in the order of what was written.
-    pub(crate) images: Vec<PublishedFile>,
-}
-
 impl<'a> PreviousBake<'a> {
     /// Looks for records of the outputs.
-    pub(crate) fn look(store: &'a Store, outputs: &[(Format, PathBuf)]) -> Self {
+    pub(crate) fn look(store: &'a Store, outputs: &BTreeMap<Format, PathBuf>) -> Self {
         let program = store.running_program();
         let record =
-            |(format, path): &(Format, PathBuf)| Some((*format, BakeRecord::load(store, path, program.as_ref()?)?));
+            |(format, path): (&Format, &PathBuf)| Some((*format, BakeRecord::load(store, path, program.as_ref()?)?));
         Self { store, program, records: outputs.iter().filter_map(record).collect() }
     }
 
-    /// The files of the last bake if that was of the same inputs, and nobody has touched any: the manifest, the record of
-    /// origins, and the images in the order of `formats`.
-    pub(crate) fn unchanged(&self, formats: &[Format], inputs: &Digest) -> Option<Vec<&PublishedFile>> {
-        let mut files: Vec<&PublishedFile> = Vec::new();
-        for format in formats {
-            let (_, record) = self.records.iter().find(|(of, _)| of == format)?;
-            if record.inputs != *inputs || !record.holds() {
-                return None;
-            }
-            if files.is_empty() {
-                files.extend(&record.beside);
-            }
-            files.push(&record.image);
+    /// What the last bake published, if that was of the same inputs and nobody has touched any of it.
+    pub(crate) fn unchanged(&self, inputs: &Digest) -> Option<Published> {
+        let sidecars = self.records.values().next()?.sidecars.clone();
+        let is_same = |record: &BakeRecord| record.inputs == *inputs && record.sidecars == sidecars && record.holds();
+        if !self.records.values().all(is_same) {
+            return None;
         }
-        Some(files)
+        let images = self.records.iter().map(|(format, record)| (*format, record.image.clone())).collect();
+        Some(Published { sidecars, images })
     }
 
     /// Whether there is a record of each of `count` outputs.
@@ -123,12 +111,12 @@ impl<'a> PreviousBake<'a> {
     }
 
     /// Notes what was made of `inputs`, a disk of that id, for the next bake.
-    pub(crate) fn note(self, inputs: Digest, disk: Digest, published: Published, written: Vec<Written>) {
+    pub(crate) fn note(self, inputs: Digest, disk: Digest, published: &Published, written: Vec<Written>) {
         let Some(program) = self.program else { return };
-        let Published { beside, images } = published;
-        for (image, Written { format, clusters, .. }) in images.into_iter().zip(written) {
-            let (format, beside) = (format.to_string(), beside.clone());
-            BakeRecord { program, inputs, disk, format, image, beside, clusters }.save(self.store);
+        for Written { format, clusters, .. } in written {
+            let Some(image) = published.images.get(&format).cloned() else { continue };
+            let (format, sidecars) = (format.to_string(), published.sidecars.clone());
+            BakeRecord { program, inputs, disk, format, image, sidecars, clusters }.save(self.store);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! that very file: what was touched since is not believed. A record that is missing, damaged, or of another program only
 //! costs time, so that no failure to read or write one is an error.
 
-use std::fs::File;
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
@@ -14,42 +14,12 @@ use sha2::{Digest as _, Sha256};
 use vmbake_disk::write::Clusters;
 
 use crate::digest::Digest;
-use crate::incremental::checksums::Checksum;
-use crate::ownership;
-use crate::supply::stamp::{Stamp, open_record, read_record, write_record};
+use crate::incremental::published::{PublishedFile, Sidecar};
+use crate::supply::stamp::{open_record, read_record, write_record};
 use crate::supply::store::{BAKES, Store};
 
 /// Bytes of a SHA-256.
 const SUM: usize = 32;
-
-/// A file that a bake has published.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PublishedFile {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Its checksum.
-    pub checksum: Checksum,
-    stamp: Stamp,
-}
-
-impl PublishedFile {
-    /// A file that was just published, still open; `None` where the system does not tell enough of it.
-    pub fn note(path: &Path, file: &File, checksum: Checksum) -> Option<Self> {
-        let path = std::path::absolute(path).ok()?;
-        Some(Self { path, checksum, stamp: Stamp::of(file).ok()?? })
-    }
-
-    /// Opens the file if it is private and nobody has touched it.
-    pub fn open(&self) -> Option<File> {
-        let file = ownership::open(&self.path).ok()?;
-        (Stamp::of_private(&file, &self.path)? == self.stamp).then_some(file)
-    }
-
-    /// Length in bytes.
-    pub fn size(&self) -> u64 {
-        self.stamp.len
-    }
-}
 
 /// What is known of one output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,8 +34,8 @@ pub struct BakeRecord {
     pub format: String,
     /// The image.
     pub image: PublishedFile,
-    /// What was published with it: the manifest, then the record of origins.
-    pub beside: [PublishedFile; 2],
+    /// What was published beside it.
+    pub sidecars: BTreeMap<Sidecar, PublishedFile>,
     /// The clusters of a qcow2 file.
     #[serde(skip)]
     pub clusters: Clusters,
@@ -103,7 +73,7 @@ impl BakeRecord {
     /// Keeps the record for the next bake. Without one, that starts from nothing.
     pub fn save(&self, store: &Store) {
         let Some(target) = place(store, &self.image.path).filter(|_| store.is_believed()) else { return };
-        self.beside.iter().chain([&self.image]).for_each(|file| file.stamp.wait());
+        self.files().for_each(PublishedFile::wait);
         write_record(&target, |out| {
             let mut out = Summed { out, sum: Sha256::new() };
             serde_json::to_writer(&mut out, self)?;
@@ -116,7 +86,11 @@ impl BakeRecord {
 
     /// Whether nobody has touched what was published.
     pub fn holds(&self) -> bool {
-        self.beside.iter().chain([&self.image]).all(|file| file.open().is_some())
+        self.files().all(|file| file.open().is_some())
+    }
+
+    fn files(&self) -> impl Iterator<Item = &PublishedFile> {
+        self.sidecars.values().chain([&self.image])
     }
 }
 
