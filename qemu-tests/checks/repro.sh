@@ -1,6 +1,7 @@
 #!/bin/bash
 # repro.sh VMBAKE BASE MANIFEST STORE: bakes twice, the second time with another thread count, folder, umask, time zone, locale
-# and (as root) user, and compares every byte of the outputs. The first store has decoded artifacts, the second cannot keep any.
+# and (as root) user, and compares every byte of the outputs, the record of inputs among them. The first store has decoded
+# artifacts, the second cannot keep any.
 # Then it builds the first-boot program again, in another folder, with another home of cargo and flags that must not count.
 set -euo pipefail
 vmbake=$(realpath "$1") base=$(realpath "$2") manifest=$(realpath "$3") store=$(realpath "$4")
@@ -26,6 +27,7 @@ umask 077
 HOME=/nonexistent TZ=Asia/Kathmandu LC_ALL=C.UTF-8 "${other[@]}" "$work/vmbake" bake node --offline \
     --base "$work/base" --manifest "$work/manifest.json" --store "$work/store" --out "$work/two words/out" -j 2
 
+test -s "$work"/one/*.inputs.json
 for file in "$work"/one/*; do
     cmp "$file" "$work/two words/out/$(basename "$file")"
     echo "ok: identical: $(basename "$file")"

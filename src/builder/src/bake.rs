@@ -3,8 +3,10 @@
 mod all;
 pub mod inputs;
 mod outputs;
+mod recipe;
 
 pub use all::bake_all;
+pub use recipe::source_date_epoch;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -30,7 +32,7 @@ use crate::fetch::verify::{VerifyError, check};
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use crate::hint::Hint;
 use crate::incremental::checksums::Checksum;
-use crate::incremental::previous_bake::{Inputs, PreviousBake};
+use crate::incremental::previous_bake::PreviousBake;
 use crate::incremental::published::Sidecar;
 use crate::layer::{LayerError, Layers};
 use crate::manifest::{Manifest, ManifestError};
@@ -80,6 +82,10 @@ pub enum BakeError {
     Assemble(#[source] AssembleError),
     #[error("SOURCE_DATE_EPOCH={value:?} is not a number of seconds since 1970")]
     Epoch { value: String },
+    #[error("cannot read /proc/self/exe: the running program is one of the inputs of an image")]
+    Program,
+    #[error("cannot write the record of inputs as JSON")]
+    Json(#[source] serde_json::Error),
     #[error("cannot write the disk")]
     Write(#[from] WriteError),
     #[error(transparent)]
@@ -142,6 +148,8 @@ pub struct BakeRequest {
     pub client: Option<Client>,
     /// Length of the disk in bytes; `None` keeps the base's.
     pub size: Option<u64>,
+    /// Time of the files that the bake makes, in seconds since 1970; `None` takes that of the base's newest file.
+    pub epoch: Option<u32>,
     /// Formats to write, without repetition.
     pub formats: Vec<Format>,
     /// Output directory.
@@ -186,8 +194,6 @@ struct Authored<'a> {
     request: &'a BakeRequest,
     /// `<kind>.<os-name>.<arch>`.
     name: String,
-    /// The digest of all that it is made of, where that can be told.
-    inputs: Option<Digest>,
     /// What is to be beside the images.
     sidecars: BTreeMap<Sidecar, Vec<u8>>,
     disk: Disk,
@@ -211,9 +217,9 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
     let layers = Layers::load(request.layers.as_deref())?.resolve(&request.kind, &request.os)?;
     let targets = request.targets(&manifest.name());
-    let previous = PreviousBake::look(&request.store, &targets);
-    let inputs = Inputs::new(&manifest, &layers, request.partition, request.size);
-    if let Some(unchanged) = request.unchanged(&manifest, &inputs, &previous, progress)? {
+    let program = request.store.running_program().ok_or(BakeError::Program)?;
+    let previous = PreviousBake::look(&request.store, program, &targets);
+    if let Some(unchanged) = request.unchanged(&manifest, &layers, &previous, progress)? {
         return Ok(Prepared::Unchanged(request, Box::new(unchanged)));
     }
     let pending = request.outputs(&targets)?;
@@ -237,7 +243,7 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     open_base(base.path(), base.image(), request)?;
     let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;
     progress.step("verified", &verified);
-    let inputs = base.digest.and_then(|base| inputs.digest(base));
+    let inputs = request.inputs(&manifest, staged.layers(), program, base.digest);
     let (path, base_len) = (base.path, base.disk.len());
     let base = open_base(&path, base.disk, request)?;
     let notes = base.notes();
@@ -246,7 +252,7 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     origin::check_base(&base_tree, staged.layers())?;
     progress.step("read", &format!("{}: {} files", path.display(), base_tree.walk().count()));
     progress.step("layers", &names);
-    let epoch = epoch(&base_tree)?;
+    let epoch = epoch(&base_tree, request.epoch);
     let ingredients = Ingredients::note(&manifest, &staged, &base_tree)?;
     let mut merged = merge(base_tree, staged, &manifest, epoch)?;
     if !merged.kept.is_empty() {
@@ -274,14 +280,18 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
     progress.step("authored", &format!("{} of {}", human_bytes(disk.map().data_len()), human_bytes(disk_len)));
 
-    let sidecars = [(Sidecar::Manifest, manifest.text().to_vec()), (Sidecar::Origins, origins)].into();
-    let name = manifest.name();
-    Ok(Prepared::Authored(Box::new(Authored { request, name, inputs, sidecars, disk, previous, pending, notes })))
+    let sidecars = [
+        (Sidecar::Manifest, manifest.text().to_vec()),
+        (Sidecar::Origins, origins),
+        (Sidecar::Inputs, inputs.to_text().map_err(BakeError::Json)?),
+    ];
+    let (name, sidecars) = (manifest.name(), sidecars.into());
+    Ok(Prepared::Authored(Box::new(Authored { request, name, sidecars, disk, previous, pending, notes })))
 }
 
 impl Prepared<'_> {
     fn write(self, progress: &Progress) -> Result<Baked, BakeError> {
-        let Authored { request, name, inputs, sidecars, disk, previous, pending, notes } = match self {
+        let Authored { request, name, sidecars, disk, previous, pending, notes } = match self {
             Self::Unchanged(request, unchanged) => return Ok(unchanged.list(&request.out)?),
             Self::Authored(authored) => *authored,
         };
@@ -289,8 +299,8 @@ impl Prepared<'_> {
         let id = disk.content_id(0..disk.len()).map(|id| Digest::Sha256(id.0));
         let written = request.write(&disk, id, &previous, &pending, progress)?;
         let (baked, published) = request.publish(name, &sidecars, pending, &written, progress)?;
-        if let (Some(inputs), Some(disk), Some(published)) = (inputs, id, published) {
-            previous.note(inputs, disk, &published, written);
+        if let Some((disk, published)) = id.zip(published) {
+            previous.note(disk, &published, written);
         }
         Ok(Baked { notes, ..baked })
     }
@@ -321,18 +331,10 @@ fn read_root(path: &Path, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), B
     ext4::read_base(source, origin).map_err(|source| BakeError::Root { path: path(), source })
 }
 
-/// The time of everything that a bake makes: `SOURCE_DATE_EPOCH`, else that of the base's newest file.
-fn epoch(base: &Tree) -> Result<Timestamp, BakeError> {
-    match std::env::var("SOURCE_DATE_EPOCH") {
-        Ok(value) => match value.parse::<u32>() {
-            Ok(secs) => Ok(Timestamp { secs: secs.into(), nanos: 0 }),
-            Err(_) => Err(BakeError::Epoch { value }),
-        },
-        Err(_) => {
-            let newest = base.walk().map(|(.., inode)| inode.meta.mtime.secs).max().unwrap_or(0);
-            Ok(Timestamp { secs: newest.clamp(0, u32::MAX.into()), nanos: 0 })
-        }
-    }
+/// The time of everything that a bake makes: what was asked for, else that of the base's newest file.
+fn epoch(base: &Tree, asked: Option<u32>) -> Timestamp {
+    let newest = || base.walk().map(|(.., inode)| inode.meta.mtime.secs).max().unwrap_or(0).clamp(0, u32::MAX.into());
+    Timestamp { secs: asked.map_or_else(newest, i64::from), nanos: 0 }
 }
 
 impl BakeRequest {

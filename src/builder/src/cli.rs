@@ -62,7 +62,7 @@ enum Command {
     /// Check layers, and list them
     #[command(subcommand)]
     Layer(layer::Layer),
-    /// Print the JSON Schema of a file that people write
+    /// Print the JSON Schema of a file that people write, or that vmbake writes for other programs
     #[command(subcommand)]
     Schema(schema::Schema),
     /// Show what a disk image holds: partitions, file systems, system, kernel, usage

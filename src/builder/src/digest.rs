@@ -1,9 +1,11 @@
 //! Digests as manifests and OCI descriptors write them: `<algorithm>:<hex>`.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read};
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256, Sha512};
 
@@ -145,6 +147,16 @@ impl TryFrom<String> for Digest {
 
     fn try_from(text: String) -> Result<Self, InvalidDigest> {
         text.parse()
+    }
+}
+
+impl JsonSchema for Digest {
+    fn schema_name() -> Cow<'static, str> {
+        "Digest".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "pattern": "^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$"})
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here decides what is in an image: whatever is missing, damaged or no longer certain only costs time.
 
+pub mod build_inputs;
 pub mod checksums;
 pub mod published;
 pub mod record;

@@ -309,7 +309,7 @@ fn built_in_layers_are_listed_and_good() {
 }
 
 /// A python3 that has the validator. Where none has it the test is skipped, but not in CI.
-fn python() -> Option<&'static str> {
+pub fn python() -> Option<&'static str> {
     let has = |python: &&str| {
         let output = Command::new(python).args(["-c", "import jsonschema"]).output();
         output.is_ok_and(|output| output.status.success())

@@ -46,8 +46,8 @@ impl Hint for InputError {
 pub struct DecodedBase {
     /// Where it is.
     pub path: PathBuf,
-    /// Its digest; only a raw disk that nobody pins has none.
-    pub digest: Option<Digest>,
+    /// Digest of its file.
+    pub digest: Digest,
     /// Its disk.
     pub disk: Arc<dyn ReadAt>,
 }

@@ -12,8 +12,9 @@ use crate::atomic_file::{Pending, PublishError, renew_file};
 use crate::digest::Digest;
 use crate::fetch::FetchError;
 use crate::incremental::checksums::{self, Checksum};
-use crate::incremental::previous_bake::{Inputs, PreviousBake, Reusable, file_digest};
+use crate::incremental::previous_bake::{PreviousBake, Reusable, file_digest};
 use crate::incremental::published::{Published, PublishedFile, Sidecar};
+use crate::layer::Layer;
 use crate::manifest::Manifest;
 use crate::progress::{Progress, human_bytes};
 
@@ -40,7 +41,7 @@ impl BakeRequest {
     pub(super) fn unchanged(
         &self,
         manifest: &Manifest,
-        inputs: &Inputs,
+        layers: &[Layer],
         previous: &PreviousBake<'_>,
         progress: &Progress,
     ) -> Result<Option<Unchanged>, BakeError> {
@@ -51,9 +52,9 @@ impl BakeRequest {
         };
         let base = previous.is_complete(self.formats.len()).then(base).flatten();
         // A base that is not what is pinned is refused where it is proven.
-        let base = base.filter(|base| pinned.is_none_or(|pinned| pinned == *base));
-        let inputs = base.and_then(|base| inputs.digest(base));
-        let Some(published) = inputs.and_then(|inputs| previous.unchanged(&inputs)) else { return Ok(None) };
+        let Some(base) = base.filter(|base| pinned.is_none_or(|pinned| pinned == *base)) else { return Ok(None) };
+        let inputs = self.inputs(manifest, layers, previous.program(), base);
+        let Some(published) = previous.unchanged(&inputs) else { return Ok(None) };
         self.supply().prover().all(manifest).map_err(FetchError::from)?;
         let name = manifest.name();
         let checksums = published.files().map(|file| (file.name(), file.checksum)).collect();

@@ -2,7 +2,7 @@
 
 use super::pinned::Pinned;
 use super::{BakeArgs, Failure, Format, Outcome, files};
-use crate::bake::{BakeRequest, BakedFile, bake_all};
+use crate::bake::{BakeRequest, BakedFile, bake_all, source_date_epoch};
 use crate::escape;
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
@@ -19,6 +19,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     if let Some(exposed) = store.exposed().filter(|_| !args.json) {
         eprintln!("{:>9}  {}: nothing is taken from an earlier bake: {exposed}", "note", store.root().display());
     }
+    let epoch = source_date_epoch()?;
     let threads = match args.jobs {
         Some(jobs) => jobs,
         None => std::thread::available_parallelism()?,
@@ -38,6 +39,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         anchors: args.trust.anchors(),
         client: client.clone(),
         size: args.size,
+        epoch,
         formats: formats.iter().copied().map(Into::into).collect(),
         out: args.out.clone(),
         force: args.force,

@@ -1,19 +1,23 @@
-//! `vmbake schema`: the forms of files that people write, for editors and other programs.
+//! `vmbake schema`: the forms of files that people or vmbake write, for editors and other programs.
 
 use clap::Subcommand;
 
 use super::{Failure, Outcome, files};
+use crate::incremental::build_inputs::BuildInputs;
 use crate::layer;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Schema {
     /// The form of layer.json, as JSON Schema draft 2020-12
     Layer,
+    /// The form of NAME.inputs.json, which a bake writes beside its images, as JSON Schema draft 2020-12
+    Inputs,
 }
 
 pub(super) fn run(what: &Schema) -> Result<Outcome, Failure> {
     let schema = match what {
         Schema::Layer => schemars::schema_for!(layer::Schema),
+        Schema::Inputs => schemars::schema_for!(BuildInputs),
     };
     files::print(&(serde_json::to_string_pretty(&schema)? + "\n"))
 }

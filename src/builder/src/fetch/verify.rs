@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use vmbake_disk::image::{Format, Image, ImageError};
+use vmbake_disk::image::{Image, ImageError};
 
 use crate::digest::Digest;
 use crate::fetch::{Fetched, FetchedArtifact, FetchedBase};
@@ -79,7 +79,7 @@ impl Artifact {
 pub struct Base {
     path: PathBuf,
     image: Arc<Image>,
-    digest: Option<Digest>,
+    digest: Digest,
     copied: Option<Exposed>,
 }
 
@@ -89,9 +89,9 @@ impl Base {
         &self.path
     }
 
-    /// Its digest; only a raw disk that nobody pins has none.
-    pub fn digest(&self) -> Option<&Digest> {
-        self.digest.as_ref()
+    /// Digest of the file: the pinned one, where one is pinned.
+    pub fn digest(&self) -> Digest {
+        self.digest
     }
 
     /// Why it was copied, where others could change it.
@@ -175,11 +175,10 @@ fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
     }
     let image = Image::of(file.try_clone().map_err(read)?, &path);
     let image = image.map_err(|source| VerifyError::Image { path: path.clone(), source })?;
-    let digest = match (&pinned, image.format()) {
-        (Some(pinned), _) => Some(pinned.digest),
-        // Nobody has said what it is; what it is decoded to is found again by what it was today.
-        (None, Format::Qcow2) => Some(store.digest(&path, &file, &Digest::of(b"")).map_err(read)?.0),
-        (None, Format::Raw) => None,
+    let digest = match &pinned {
+        Some(pinned) => pinned.digest,
+        // Nobody has said what it is; the image is one of what it was today.
+        None => store.digest(&path, &file, &Digest::of(b"")).map_err(read)?.0,
     };
     Ok(Base { path, image: Arc::new(image), digest, copied })
 }

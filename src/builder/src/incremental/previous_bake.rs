@@ -8,39 +8,14 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
 use vmbake_disk::image::Format;
 use vmbake_disk::write::{Clusters, KnownFile, Written};
 
 use crate::digest::Digest;
-use crate::incremental::published::Published;
+use crate::incremental::build_inputs::BuildInputs;
+use crate::incremental::published::{Published, Sidecar};
 use crate::incremental::record::BakeRecord;
-use crate::layer::Layer;
-use crate::manifest::Manifest;
 use crate::supply::store::Store;
-
-/// All that decides about the bytes of an image beside the program.
-#[derive(Serialize)]
-pub(crate) struct Inputs {
-    manifest: Digest,
-    layers: Vec<(String, Digest)>,
-    partition: Option<u32>,
-    size: Option<u64>,
-    epoch: Option<String>,
-}
-
-impl Inputs {
-    pub(crate) fn new(manifest: &Manifest, layers: &[Layer], partition: Option<u32>, size: Option<u64>) -> Self {
-        let layers = layers.iter().map(|layer| (layer.schema.name.clone(), layer.digest)).collect();
-        let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
-        Self { manifest: manifest.digest(), layers, partition, size, epoch }
-    }
-
-    /// One digest for all of them and the base; `None` where they cannot be written down.
-    pub(crate) fn digest(&self, base: Digest) -> Option<Digest> {
-        serde_json::to_vec(&(self, base)).ok().map(|text| Digest::of(&text))
-    }
-}
 
 /// The index of each takes a thousandth of its disk in memory.
 const MAX_QCOW2: usize = 8;
@@ -48,8 +23,8 @@ const MAX_QCOW2: usize = 8;
 /// What the last bake left.
 pub(crate) struct PreviousBake<'a> {
     store: &'a Store,
-    /// The running program; `None` where the system does not tell.
-    program: Option<Digest>,
+    /// Digest of the running program.
+    program: Digest,
     records: BTreeMap<Format, BakeRecord>,
 }
 
@@ -63,23 +38,15 @@ pub(crate) struct Reusable {
 }
 
 impl<'a> PreviousBake<'a> {
-    /// Looks for records of the outputs.
-    pub(crate) fn look(store: &'a Store, outputs: &BTreeMap<Format, PathBuf>) -> Self {
-        let program = store.running_program();
-        let record =
-            |(format, path): (&Format, &PathBuf)| Some((*format, BakeRecord::load(store, path, program.as_ref()?)?));
+    /// Looks for records of the outputs that `program` has written.
+    pub(crate) fn look(store: &'a Store, program: Digest, outputs: &BTreeMap<Format, PathBuf>) -> Self {
+        let record = |(format, path): (&Format, &PathBuf)| Some((*format, BakeRecord::load(store, path, &program)?));
         Self { store, program, records: outputs.iter().filter_map(record).collect() }
     }
 
-    /// What the last bake published, if that was of the same inputs and nobody has touched any of it.
-    pub(crate) fn unchanged(&self, inputs: &Digest) -> Option<Published> {
-        let sidecars = self.records.values().next()?.sidecars.clone();
-        let is_same = |record: &BakeRecord| record.inputs == *inputs && record.sidecars == sidecars && record.holds();
-        if !self.records.values().all(is_same) {
-            return None;
-        }
-        let images = self.records.iter().map(|(format, record)| (*format, record.image.clone())).collect();
-        Some(Published { sidecars, images })
+    /// Digest of the running program.
+    pub(crate) fn program(&self) -> Digest {
+        self.program
     }
 
     /// Whether there is a record of each of `count` outputs.
@@ -87,15 +54,26 @@ impl<'a> PreviousBake<'a> {
         self.records.len() == count
     }
 
+    /// What the last bake published, if `inputs` would give the same and nobody has touched any of it.
+    pub(crate) fn unchanged(&self, inputs: &BuildInputs) -> Option<Published> {
+        let sidecars = self.records.values().next()?.sidecars.clone();
+        let document = sidecars.get(&Sidecar::Inputs)?;
+        let before = BuildInputs::parse(&document.path, &document.read()?).ok()?;
+        let is_same = |record: &BakeRecord| record.sidecars == sidecars && record.holds();
+        if !before.covers(inputs) || !self.records.values().all(is_same) {
+            return None;
+        }
+        let images = self.records.iter().map(|(format, record)| (*format, record.image.clone())).collect();
+        Some(Published { sidecars, images })
+    }
+
     /// What a writer of the disk `id` to qcow2 or raw files in `folder` can use.
     pub(crate) fn reusable(&self, id: Option<Digest>, folder: &Path) -> Reusable {
-        let Some((program, folder)) = self.program.zip(std::path::absolute(folder).ok()) else {
-            return Reusable::default();
-        };
+        let mut reusable = Reusable::default();
+        let Ok(folder) = std::path::absolute(folder) else { return reusable };
         let is_same = |record: &BakeRecord| Some(record.disk) == id;
         let is_near = |record: &BakeRecord| record.image.path.parent() == Some(&folder);
-        let mut reusable = Reusable::default();
-        for record in BakeRecord::list(self.store, &program, |record| is_same(record) || is_near(record)) {
+        for record in BakeRecord::list(self.store, &self.program, |record| is_same(record) || is_near(record)) {
             if is_same(&record) {
                 reusable.same.extend(known(&record));
             }
@@ -110,13 +88,13 @@ impl<'a> PreviousBake<'a> {
         reusable
     }
 
-    /// Notes what was made of `inputs`, a disk of that id, for the next bake.
-    pub(crate) fn note(self, inputs: Digest, disk: Digest, published: &Published, written: Vec<Written>) {
-        let Some(program) = self.program else { return };
+    /// Notes what was published, a disk of that id, for the next bake.
+    pub(crate) fn note(self, disk: Digest, published: &Published, written: Vec<Written>) {
+        let program = self.program;
         for Written { format, clusters, .. } in written {
             let Some(image) = published.images.get(&format).cloned() else { continue };
             let (format, sidecars) = (format.to_string(), published.sidecars.clone());
-            BakeRecord { program, inputs, disk, format, image, sidecars, clusters }.save(self.store);
+            BakeRecord { program, disk, format, image, sidecars, clusters }.save(self.store);
         }
     }
 }

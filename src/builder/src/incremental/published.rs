@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,8 @@ pub enum Sidecar {
     Manifest,
     /// The record of origins.
     Origins,
+    /// What everything was made of: [`BuildInputs`](super::build_inputs::BuildInputs).
+    Inputs,
 }
 
 impl Sidecar {
@@ -27,6 +30,7 @@ impl Sidecar {
         match self {
             Self::Manifest => format!("{name}.json"),
             Self::Origins => format!("{name}.origin.json"),
+            Self::Inputs => format!("{name}.inputs.json"),
         }
     }
 }
@@ -65,6 +69,13 @@ impl PublishedFile {
     pub fn open(&self) -> Option<File> {
         let file = ownership::open(&self.path).ok()?;
         (Stamp::of_private(&file, &self.path)? == self.stamp).then_some(file)
+    }
+
+    /// What is in it, if it is private and nobody has touched it.
+    pub(crate) fn read(&self) -> Option<Vec<u8>> {
+        let mut content = Vec::new();
+        self.open()?.read_to_end(&mut content).ok()?;
+        Some(content)
     }
 
     /// Its name, without the folder.

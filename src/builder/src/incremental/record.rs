@@ -26,8 +26,6 @@ const SUM: usize = 32;
 pub struct BakeRecord {
     /// The program that baked it: another one may write other bytes.
     pub program: Digest,
-    /// All that it was baked from.
-    pub inputs: Digest,
     /// The id of the disk in it (see [`vmbake_disk::source::ReadAt::content_id`]).
     pub disk: Digest,
     /// The image's format.

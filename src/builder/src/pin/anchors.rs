@@ -1,8 +1,12 @@
 //! Trust anchors: the keys and authorities in `trust/`, built in or in a directory of the user's.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use crate::digest::Digest;
 use crate::embedded::TRUST;
+use crate::pin::proof::sigstore::ROOT;
+use crate::pin::sources::Sources;
 
 /// Largest anchor that is read; the known ones have less than 100 KB.
 const MAX_LEN: u64 = 4 << 20;
@@ -29,6 +33,14 @@ impl Anchors {
     /// The anchors in `folder`, or those that are built in.
     pub fn new(folder: Option<PathBuf>) -> Self {
         Self { folder }
+    }
+
+    /// SHA-256 of each anchor that proofs by `sources` may rest on and that is there, by its file name.
+    pub fn digests(&self, sources: &Sources) -> BTreeMap<String, Digest> {
+        let keyrings = sources.schema().archives.values().map(|archive| archive.keyring.as_str());
+        let names: BTreeSet<&str> = keyrings.chain([ROOT]).collect();
+        let digest = |name: &str| Some((name.to_owned(), Digest::of(&self.read(name).ok()?)));
+        names.into_iter().filter_map(digest).collect()
     }
 
     /// The content of the anchor of that file name.

@@ -99,6 +99,7 @@ pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> BakeRequ
         anchors: Anchors::default(),
         client: None,
         size: None,
+        epoch: None,
         formats: vec![Format::Raw],
         out: dir.join(out),
         force: false,

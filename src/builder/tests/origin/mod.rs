@@ -9,5 +9,6 @@ mod rebake;
 mod diff;
 mod decoded;
 mod again;
+mod inputs;
 mod attacks;
 mod bases;

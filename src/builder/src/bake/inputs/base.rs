@@ -31,7 +31,7 @@ static ZEROS: [u8; BLOCK] = [0; BLOCK];
 /// The base's disk, as soon as all its pieces are done.
 pub(super) struct Raw {
     path: PathBuf,
-    digest: Option<Digest>,
+    digest: Digest,
     image: Arc<Image>,
     decoded: Option<DecodedDisk>,
 }
@@ -65,10 +65,10 @@ pub(super) enum PieceError {
 impl Raw {
     /// Looks for the decoded disk in `store`, and hands out the pieces of one that must be made.
     pub(super) fn start(base: Base, store: &Store, mut hand_out: impl FnMut(Piece)) -> Self {
-        let (path, digest) = (base.path().to_owned(), base.digest().copied());
+        let (path, digest) = (base.path().to_owned(), base.digest());
         let image = base.image();
-        let wanted = digest.filter(|_| image.format() != Format::Raw);
-        let decoded = wanted.and_then(|digest| store.decoded(&digest, DecodedForm::Disk).ok());
+        let is_encoded = image.format() != Format::Raw;
+        let decoded = is_encoded.then(|| store.decoded(&digest, DecodedForm::Disk).ok()).flatten();
         let decoded = match decoded {
             Some(Decoded::Found(file)) => Some(DecodedDisk::Found(file)),
             Some(Decoded::Missing(spool)) if spool.is_named() && spool.file().set_len(image.len()).is_ok() => {
@@ -101,10 +101,7 @@ impl Raw {
             Some(source) => Arc::new(source),
             None => image,
         };
-        let disk = digest.map_or_else(
-            || Arc::clone(&disk),
-            |digest| identified(Arc::clone(&disk), &digest, DecodedForm::Disk.name()),
-        );
+        let disk = identified(disk, &digest, DecodedForm::Disk.name());
         DecodedBase { path, digest, disk }
     }
 }

@@ -5,16 +5,13 @@ use std::path::PathBuf;
 use super::{Prover, Verdict};
 use crate::digest::Digest;
 use crate::manifest::Manifest;
-use crate::pin::proof::sigstore::ROOT;
 use crate::supply::stamp::{read_record, write_record};
 use crate::supply::store::{Store, VERDICTS};
 
 /// A digest of the manifest, which names the evidence, of the sources, the trust anchors and the program; `None` where one of them
 /// cannot be told.
 pub(super) fn key(prover: &Prover<'_>, manifest: &Manifest) -> Option<Digest> {
-    let archives = prover.sources.schema().archives.values().map(|archive| archive.keyring.as_str());
-    let anchors: Vec<Option<Digest>> =
-        archives.chain([ROOT]).map(|name| prover.anchors.read(name).ok().map(|bytes| Digest::of(&bytes))).collect();
+    let anchors = prover.anchors.digests(prover.sources);
     let all = (manifest.digest(), prover.sources.digest(), anchors, prover.store.running_program()?);
     serde_json::to_vec(&all).ok().map(|text| Digest::of(&text))
 }
