@@ -1,0 +1,93 @@
+//! What is wrong with sources beyond their form: names that nothing has, addresses that are not https, proofs that cannot be.
+
+use std::collections::BTreeMap;
+
+use super::{Demand, Schema, Sources, Upstream, VersionSource};
+use crate::digest::Digest;
+use crate::manifest::ArtifactType;
+
+/// Everything that is wrong beyond the form: where, and what.
+pub(super) fn find(schema: &Schema) -> Vec<(String, String)> {
+    let mut faults = Vec::new();
+    for (name, archive) in &schema.archives {
+        let place = format!("archives.{name}");
+        if !archive.url.start().starts_with("https://") {
+            faults.push((place.clone(), "url is not https".to_owned()));
+        }
+        if let Some(other) = archive.also.iter().find(|other| *other == name || !schema.archives.contains_key(*other)) {
+            faults.push((place.clone(), format!("also: {other} is no other archive that is listed")));
+        }
+        if archive.keyring.is_empty() || archive.keyring.contains('/') {
+            faults.push((place, format!("keyring {:?} is not the name of a file in trust/", archive.keyring)));
+        }
+    }
+    for (name, system) in &schema.systems {
+        upstream_faults(schema, &format!("systems.{name}.image"), &system.image, &mut faults);
+    }
+    for (index, source) in schema.dependencies.iter().enumerate() {
+        let place = format!("dependencies[{index}] ({})", source.name);
+        upstream_faults(schema, &place, &source.upstream, &mut faults);
+        version_faults(schema, &place, &source.upstream.version, &mut faults);
+    }
+    for (index, image) in schema.images.iter().enumerate() {
+        version_faults(schema, &format!("images[{index}] ({})", image.image), &image.tag, &mut faults);
+    }
+    faults.extend(repeated(schema));
+    faults
+}
+
+fn upstream_faults(schema: &Schema, place: &str, upstream: &Upstream, faults: &mut Vec<(String, String)>) {
+    let mut fault = |message: &str| faults.push((place.to_owned(), message.to_owned()));
+    let from_archive = match &upstream.version {
+        VersionSource::Apt { archive, .. } => {
+            if !schema.archives.contains_key(archive) {
+                fault(&format!("archive {archive} is not listed"));
+            }
+            true
+        }
+        _ => false,
+    };
+    let templates = [&upstream.url, &upstream.checksums];
+    if templates.into_iter().flatten().any(|url| !url.start().starts_with("https://") && url.start() != "") {
+        fault("an address is not https");
+    }
+    if upstream.program.is_some() && upstream.kind != ArtifactType::Binary {
+        fault("program needs type binary");
+    }
+    match &upstream.proof {
+        Demand::Apt if !from_archive => fault("proof apt needs a version from an archive"),
+        Demand::Apt => {}
+        _ if from_archive => fault("what comes from an archive has proof apt"),
+        _ if upstream.url.is_none() => fault("url is missing"),
+        Demand::FirstUse => {}
+        // A signature is over the whole file, so the digest could be had without; the statement of both must agree.
+        _ if upstream.checksums.is_none() => fault("checksums is missing"),
+        _ => {}
+    }
+}
+
+fn version_faults(schema: &Schema, place: &str, version: &VersionSource, faults: &mut Vec<(String, String)>) {
+    let Some(needed) = version.needs() else { return };
+    let mut found = schema.dependencies.iter().filter(|source| source.name == needed).peekable();
+    if found.peek().is_none() {
+        faults.push((place.to_owned(), format!("needs the version of {needed}, which is not listed")));
+    } else if found.any(|source| source.upstream.version.needs().is_some()) {
+        faults.push((place.to_owned(), format!("needs the version of {needed}, which needs another one")));
+    }
+}
+
+/// Entries that would give one manifest two artifacts of a name.
+fn repeated(schema: &Schema) -> Vec<(String, String)> {
+    let sources = Sources { schema: schema.clone(), digest: Digest::of(b"") };
+    let mut faults = Vec::new();
+    for target in sources.targets() {
+        let mut seen = BTreeMap::new();
+        for source in sources.dependencies(&target) {
+            if seen.insert(&source.name, ()).is_some() {
+                faults
+                    .push(("dependencies".to_owned(), format!("{} is there twice for {}", source.name, target.name())));
+            }
+        }
+    }
+    faults
+}
