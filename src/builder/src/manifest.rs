@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 pub use proof::{Document, Form, Proof, Signed};
 
+mod form;
 mod proof;
 mod stub;
 
@@ -188,7 +189,7 @@ impl ArtifactType {
 
 /// One pinned artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "form::Dependency")]
 pub struct Dependency {
     /// Upstream version.
     pub version: String,
@@ -201,9 +202,6 @@ pub struct Dependency {
     pub digest: Digest,
     /// Length of the file in bytes.
     pub size: u64,
-    /// The clouds that need it; absent means all.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub providers: Vec<String>,
     /// How the digest was proven.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,

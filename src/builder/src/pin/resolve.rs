@@ -164,12 +164,10 @@ impl Resolver<'_> {
 
     /// Resolves an artifact.
     pub fn dependency(&self, place: Place<'_>, source: &Source) -> Result<Resolved, ResolveError> {
-        let mut resolved = match &source.upstream.version {
-            VersionSource::Apt { archive, package } => self.deb(place, archive, package)?,
-            _ => self.file(place, &source.upstream)?.0,
-        };
-        resolved.dependency.providers = source.providers.clone();
-        Ok(resolved)
+        match &source.upstream.version {
+            VersionSource::Apt { archive, package } => self.deb(place, archive, package),
+            _ => Ok(self.file(place, &source.upstream)?.0),
+        }
     }
 
     /// Resolves a file that stands by itself; returns it open too.
@@ -211,7 +209,7 @@ impl Resolver<'_> {
         program::check(upstream, &version, &place.target.arch, &downloaded.file)
             .map_err(|source| ResolveError::Program { url: url.clone(), source })?;
         let (digest, size, kind) = (downloaded.digest, downloaded.size, upstream.kind);
-        let dependency = Dependency { version, url, kind, digest, size, providers: Vec::new(), proof: Some(proof) };
+        let dependency = Dependency { version, url, kind, digest, size, proof: Some(proof) };
         Ok((Resolved { dependency, evidence }, downloaded))
     }
 

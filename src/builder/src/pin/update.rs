@@ -237,7 +237,6 @@ fn local_image(path: &Path) -> Result<Resolved, EntryError> {
         kind: ArtifactType::Qcow2,
         digest,
         size,
-        providers: Vec::new(),
         proof: Some(Proof::Local),
     };
     Ok(Resolved { dependency, evidence: BTreeMap::new() })

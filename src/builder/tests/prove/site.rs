@@ -29,7 +29,7 @@ const SOURCES: &str = r#"{
   "dependencies": [
     {"name": "tool", "kinds": ["box"],
       "upstream": {"type": "deb", "version": {"apt": {"archive": "main", "package": "tool"}}, "proof": "apt"}},
-    {"name": "program", "kinds": ["box"], "providers": ["aws"],
+    {"name": "program", "kinds": ["box"],
       "upstream": {"type": "binary", "version": {"github": "o/program"}, "url": "https://g.example/v{version}/program-{arch}",
         "checksums": "{url}.sha256", "proof": "checksum"}}
   ]
@@ -80,7 +80,6 @@ impl Site {
                     "proof": {"type": "apt", "archive": "main", "suite": "trixie", "date": DATE, "signed": DATE,
                         "signers": lab.fingerprints(key)[..1], "evidence": [release, packages]}},
                 "program": {"version": "2.0", "url": url, "type": "binary", "digest": Digest::of(b"program"), "size": 7,
-                    "providers": ["aws"],
                     "proof": {"type": "checksum", "url": format!("{url}.sha256"), "evidence": checksums}},
             },
             "evidence": {
@@ -118,6 +117,11 @@ impl Site {
         let supply = Supply { store, sources, anchors: &anchors, client: None, threads };
         let found = fetch_base(&Self::parse(manifest), &supply, &Progress::new(true));
         found.map(drop).map_err(|error| vmbake::escape::chain(&error))
+    }
+
+    /// What an update would write of a manifest.
+    pub fn text(&self, manifest: &Value) -> String {
+        Self::parse(manifest).content().to_text().unwrap()
     }
 
     /// Proves all entries, as a bake does.

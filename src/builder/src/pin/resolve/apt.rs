@@ -70,7 +70,6 @@ impl Resolver<'_> {
             kind: ArtifactType::Deb,
             digest: downloaded.digest,
             size: downloaded.size,
-            providers: Vec::new(),
             proof: Some(proof),
         };
         Ok(Resolved { dependency, evidence: index.documents.clone() })

@@ -82,9 +82,6 @@ pub struct Source {
     /// Architectures that need it; absent means all.
     #[serde(default)]
     pub arches: Option<BTreeSet<String>>,
-    /// Clouds that need it; absent means all.
-    #[serde(default)]
-    pub providers: Vec<String>,
     /// Where it is and what proves it.
     pub upstream: Upstream,
 }
