@@ -38,13 +38,13 @@ class Bench:
     def bake(self, out, form, manifest=None, size=None):
         """The command of a bake of `KIND` into `out`."""
         return [self.vmbake, "bake", KIND, "--arch", "amd64", "--offline", "--manifest", manifest or self.inputs.manifests[KIND], "--store",
-                self.inputs.store, "--sources", self.inputs.sources, "--base", self.base, "--size", size or self.options.size, "--format", form, "--force", "--out", out]
+                self.inputs.store, "--no-builtin=sources", "--sources", self.inputs.sources, "--base", self.base, "--size", size or self.options.size, "--format", form, "--force", "--out", out]
 
     def bake_pinned(self, out, form, kinds, arches):
         """The command of one bake of all these, each with the base that its manifest pins."""
         arches = [part for arch in arches for part in ("--arch", arch)]
         return [self.vmbake, "bake", *kinds, *arches, "--offline", "--manifests", next(iter(self.inputs.pinned.values())).parent, "--store",
-                self.inputs.store, "--sources", self.inputs.sources, "--size", self.options.size, "--format", form, "--force", "--out", out]
+                self.inputs.store, "--no-builtin=sources", "--sources", self.inputs.sources, "--size", self.options.size, "--format", form, "--force", "--out", out]
 
     def run(self, command, *inputs):
         """Runs a command when its inputs are in the state of the page cache that was asked for, and nothing is left to be written."""

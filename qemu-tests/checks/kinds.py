@@ -92,7 +92,7 @@ def again(vmbake, work, base):
     unit = "/usr/lib/systemd/system/hosts-refresh.service"
     with open(layers / f"podplane/files{unit}", "a") as file:
         file.write("# More.\n")
-    code, said = bake.baking(vmbake, "knd", "amd64", base, "--out", work / "again", "--layers", layers)
+    code, said = bake.baking(vmbake, "knd", "amd64", base, "--out", work / "again", "--layers", layers, "--override", "layers/podplane")
     case("another file of a layer bakes", code == 0, said)
     pair = [bake.image("knd", "amd64"), work / "again" / bake.image("knd", "amd64").name]
     code, said = tell(vmbake, "diff", *pair)

@@ -306,7 +306,7 @@ def kill(lab, manifests, work):
     """An update that is killed keeps what was resolved, and the next one completes it."""
     path = site_path(manifests, "knc.debian-13.amd64", "containerd")
     lab.fault({path: {"kind": "slow"}})
-    arguments = ["update", "knc", "--arch", "amd64", "--trust", lab.root / "trust", "--manifests", work / "m", "--store", work / "s"]
+    arguments = ["update", "knc", "--arch", "amd64", "--no-builtin=trust", "--trust", lab.root / "trust", "--manifests", work / "m", "--store", work / "s"]
     process = subprocess.Popen(lab.command(*arguments), env=lab.environment, stderr=subprocess.DEVNULL)
     half = work / "m/knc.debian-13.amd64.json"
     deadline = time.time() + 30
@@ -322,7 +322,7 @@ def kill(lab, manifests, work):
     case("and leaves a sound store", code == 0, said)
     code, said = lab.run(*arguments)
     case("and the next one completes it", code == 0 and half.read_bytes() == (manifests / half.name).read_bytes(), said)
-    both = [subprocess.Popen(lab.command(*arguments[:6], "--manifests", work / "both", "--store", work / f"s{number}"),
+    both = [subprocess.Popen(lab.command(*arguments[:7], "--manifests", work / "both", "--store", work / f"s{number}"),
                              env=lab.environment, stderr=subprocess.DEVNULL) for number in (1, 2)]
     codes = [process.wait() for process in both]
     case("two updates at once make the same manifest", codes == [0, 0] and

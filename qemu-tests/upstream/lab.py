@@ -24,7 +24,7 @@ class Lab:
     def command(self, *arguments):
         """What runs vmbake with the keys of the sites, unless the arguments name others."""
         trusting = arguments[0] in ("update", "fetch", "bake", "manifest") and "--trust" not in arguments
-        return [self.vmbake, *map(str, arguments), *(["--trust", self.root / "trust"] if trusting else [])]
+        return [self.vmbake, *map(str, arguments), *(["--no-builtin=trust", "--trust", self.root / "trust"] if trusting else [])]
 
     def run(self, *arguments, **variables):
         result = subprocess.run(self.command(*arguments), env={**self.environment, **variables}, text=True, stdout=subprocess.PIPE,
@@ -32,7 +32,7 @@ class Lab:
         return result.returncode, result.stdout
 
     def update(self, manifests, store, *more, trust="trust"):
-        return self.run("update", "--trust", self.root / trust, "--manifests", manifests, "--store", store, *more)
+        return self.run("update", "--no-builtin=trust", "--trust", self.root / trust, "--manifests", manifests, "--store", store, *more)
 
     def fault(self, faults):
         partial = self.root / "faults.partial"

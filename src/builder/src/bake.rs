@@ -23,6 +23,7 @@ use vmbake_disk::write::WriteError;
 
 use crate::atomic_file::{Pending, PublishError};
 use crate::bake::inputs::{InputError, prepare};
+use crate::catalog::Catalog;
 use crate::compose::merge::{MergeError, merge};
 use crate::compose::origin::{self, Ingredients, OriginError};
 use crate::compose::stage::{Plan, StageError};
@@ -136,8 +137,8 @@ pub struct BakeRequest {
     pub base: Option<PathBuf>,
     /// Number of the base's root partition; `None` where that is obvious.
     pub partition: Option<u32>,
-    /// Layers in a directory, instead of the built-in ones.
-    pub layers: Option<PathBuf>,
+    /// Where layers are.
+    pub layers: Catalog,
     /// Where the artifacts are.
     pub store: Store,
     /// What proof the artifacts must have.
@@ -215,7 +216,9 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     //    published must not run.
     let manifest = Manifest::load(&request.manifest)?;
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
-    let layers = Layers::load(request.layers.as_deref())?.resolve(&request.kind, &request.os)?;
+    let layers = Layers::load(&request.layers)?;
+    layers.overridden().iter().for_each(|one| progress.warning("override", &one.to_string()));
+    let layers = layers.resolve(&request.kind, &request.os)?;
     let targets = request.targets(&manifest.name());
     let program = request.store.running_program().ok_or(BakeError::Program)?;
     let previous = PreviousBake::look(&request.store, program, &targets);

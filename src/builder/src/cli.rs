@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub mod advice;
 mod bake;
 mod boot;
+mod catalog;
 mod diff;
 mod explain;
 mod fetch;
@@ -98,9 +99,8 @@ struct BakeArgs {
     /// Number of the root partition of the base, where more than one could be
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-    /// Directory of layers to use instead of the built-in ones
-    #[arg(long, value_name = "DIR")]
-    layers: Option<PathBuf>,
+    #[command(flatten)]
+    layers: catalog::LayersArgs,
     /// Open no socket: everything must be in the store
     #[arg(long)]
     offline: bool,
@@ -128,7 +128,9 @@ struct BakeArgs {
     #[command(flatten)]
     network: network::NetworkArgs,
     #[command(flatten)]
-    trust: network::TrustArgs,
+    trust: catalog::TrustArgs,
+    #[command(flatten)]
+    catalog: catalog::CatalogArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]

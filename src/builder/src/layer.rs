@@ -1,6 +1,6 @@
 //! Layers: what is installed into an image and why, as data.
 //!
-//! What enters are `<layer>/layer.json` and the files below `<layer>/files/`, from a directory or from the program
+//! What enters are `<layer>/layer.json` and the files below `<layer>/files/`, from directories and from the program
 //! itself; what leaves is the ordered list of layers that make up a kind. `layers/README.md` documents the format.
 
 mod schema;
@@ -12,17 +12,20 @@ mod among;
 pub mod first_boot;
 mod read;
 mod set;
+mod authoring;
 
+pub use authoring::check;
 pub use schema::{
     Account, Alternative, AuditedScript, Install, Layer, LayerFile, Schema, ScriptUnits, Subordinate, Units,
 };
-pub use set::{Layers, check};
+pub use set::Layers;
 
 pub(crate) use position::child;
 
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::catalog::CatalogError;
 use crate::escape;
 use crate::hint::Hint;
 
@@ -63,12 +66,21 @@ pub enum LayerError {
     Unknown { name: String, known: String },
     #[error("layer {name} does not support {os}, only {supported}")]
     Unsupported { name: String, os: String, supported: String },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
 }
 
 impl Hint for LayerError {
     fn hint(&self) -> Option<String> {
         let text = "`vmbake schema layer` prints the form, for editors; layers/README.md says what it means";
         self.has_lines().then(|| text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Catalog(error) => Some(error),
+            _ => None,
+        }
     }
 
     fn has_lines(&self) -> bool {

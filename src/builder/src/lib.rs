@@ -19,6 +19,7 @@ pub mod cli;
 
 // The vocabulary of all rooms.
 pub mod atomic_file;
+pub mod catalog;
 mod content_id;
 pub mod digest;
 pub mod elf;

@@ -36,9 +36,13 @@ impl Progress {
 
     /// Says what a finished step did.
     pub fn step(&self, name: &str, detail: &str) {
-        if self.quiet {
-            return;
+        if !self.quiet {
+            self.warning(name, detail);
         }
+    }
+
+    /// Says what must be said even when nothing else is.
+    pub fn warning(&self, name: &str, detail: &str) {
         let line = format!("{name:>9}  {}", escape::line(detail));
         match &mut *locked(&self.held) {
             Some(held) => held.push(line),

@@ -190,7 +190,7 @@ fn servers_and_keys_cannot_steer_the_terminal() {
     let mirror = format!("https://up.example={}", site.url);
     fs::write(dir.join("sources.json"), SOURCES).unwrap();
     fs::create_dir(dir.join("trust")).unwrap();
-    let common = ["--sources", "sources.json", "--trust", "trust"];
+    let common = ["--sources", "sources.json", "--trust", "trust", "--no-builtin"];
     let online = ["--mirror", &mirror, "--store", "store"];
     run(dir, &[&["trust", "update", "--yes"], &common[..], &online].concat());
     run(dir, &[&["trust", "show"], &common[..]].concat());

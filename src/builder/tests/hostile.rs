@@ -123,6 +123,7 @@ fn two_updates_of_the_same_manifests_lose_nothing() {
                 name,
                 "--sources",
                 "sources.json",
+                "--no-builtin",
                 "--store",
                 "store",
                 "--manifests",

@@ -175,7 +175,8 @@ fn every_fault_has_its_line_and_column() {
         assert!(!good && faults[0].starts_with(&format!("layer.json:2:{expected}")), "{rest}: {faults:#?}");
         // A bake says the same; only accounts are known to the image alone.
         if !expected.contains("is made neither") {
-            let error = vmbake::layer::Layers::load(Some(dir.path())).unwrap_err().to_string();
+            let error =
+                vmbake::layer::Layers::load(&vmbake::catalog::Catalog::only(dir.path())).unwrap_err().to_string();
             assert!(error.contains(&format!("a/layer.json:2:{expected}")), "{rest}: {error}");
         }
     }
@@ -289,7 +290,7 @@ fn no_layer_is_left_out_silently() {
     for name in 0..10_001 {
         fs::File::create(dir.path().join(format!("{name}"))).unwrap();
     }
-    let error = vmbake::layer::Layers::load(Some(dir.path())).unwrap_err().to_string();
+    let error = vmbake::layer::Layers::load(&vmbake::catalog::Catalog::only(dir.path())).unwrap_err().to_string();
     assert!(error.contains("has more than 10000 files and directories"), "{error}");
 }
 

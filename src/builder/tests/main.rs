@@ -5,6 +5,7 @@ mod apt;
 mod bake_inputs;
 mod base;
 mod boot;
+mod catalog;
 mod disks;
 mod download;
 mod elf;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use vmbake::bake::inputs::prepare;
+use vmbake::catalog::Catalog;
 use vmbake::compose::merge::merge;
 use vmbake::compose::stage;
 use vmbake::fetch::verify;
@@ -26,7 +27,7 @@ fn built_in_kinds_have_plans_that_read_again() {
     for (kind, has, lacks) in
         [("node", "", "kubelet"), ("knd", "kubelet", "kube-apiserver"), ("knc", "kube-apiserver", "")]
     {
-        let layers = Layers::load(None).unwrap().resolve(kind, "debian-13").unwrap();
+        let layers = Layers::load(&Catalog::built_in()).unwrap().resolve(kind, "debian-13").unwrap();
         let compiled = compile(&layers, "x86_64-linux-gnu").unwrap();
         let text = serde_json::to_string_pretty(&compiled.plan).unwrap();
         let again: Plan = serde_json::from_str(&text).unwrap();
@@ -64,7 +65,7 @@ fn write(root: &Path, layers: &[OneLayer<'_>]) {
 }
 
 fn faults(root: &Path, name: &str) -> Vec<String> {
-    let found = check(&root.join(name)).unwrap();
+    let found = check(&root.join(name), &Catalog::built_in()).unwrap();
     found.iter().map(|fault| fault.to_string().replace(&format!("{}/", root.display()), "")).collect()
 }
 
@@ -91,7 +92,7 @@ fn what_goes_wrong_together_is_told_of_the_layer_that_requires_both() {
     for name in ["a", "b", "top"] {
         assert_eq!(faults(dir.path(), name), [""; 0], "{name}");
     }
-    let error = Layers::load(Some(dir.path())).unwrap_err().to_string();
+    let error = Layers::load(&Catalog::only(dir.path())).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
 }
 
@@ -162,12 +163,13 @@ fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &[("hygiene", r#""remove": ["/opt/gone"]"#, &[])]);
     write(dir.path(), layers);
-    let layers = Layers::load(Some(dir.path())).map_err(|error| error.to_string())?.resolve(top, "o").unwrap();
+    let layers =
+        Layers::load(&Catalog::only(dir.path())).map_err(|error| error.to_string())?.resolve(top, "o").unwrap();
     let text =
         format!(r#"{{"vmconfig": {{"version": "dev", "kind": "{top}", "os": {{"name": "o", "arch": "amd64"}}}}}}"#);
     let manifest = Manifest::parse(Path::new("m"), text.into_bytes()).unwrap();
     let store = Store::open(Some(dir.path().join("store"))).unwrap();
-    let (sources, threads) = (Sources::load(None).unwrap(), NonZeroUsize::MIN);
+    let (sources, threads) = (Sources::load(&Catalog::built_in()).unwrap(), NonZeroUsize::MIN);
     let supply = Supply { store: &store, sources: &sources, anchors: &Anchors::default(), client: None, threads };
     let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
     // Its disk is not asked for: the tree is given.

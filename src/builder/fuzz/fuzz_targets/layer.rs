@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
+use vmbake::catalog::Catalog;
 use vmbake::layer::first_boot::compile;
 use vmbake::layer::{Layers, check};
 
@@ -16,10 +17,10 @@ static FOLDER: LazyLock<tempfile::TempDir> = LazyLock::new(|| {
 fuzz_target!(|bytes: &[u8]| {
     let folder = FOLDER.path();
     std::fs::write(folder.join("fuzz/layer.json"), bytes).unwrap();
-    for fault in check(folder).unwrap_or_default() {
+    for fault in check(folder, &Catalog::built_in()).unwrap_or_default() {
         assert!(fault.position.is_none_or(|(line, column)| line > 0 && column > 0), "{fault:?}");
     }
-    let Ok(layers) = Layers::load(Some(folder)) else { return };
+    let Ok(layers) = Layers::load(&Catalog::only(folder)) else { return };
     if let Ok(layers) = layers.resolve("fuzz", "debian-13") {
         let _ = compile(&layers, "x86_64-linux-gnu");
     }

@@ -10,6 +10,7 @@ use vmbake_disk::layout::LayoutError;
 use crate::atomic_file::PublishError;
 use crate::bake::BakeError;
 use crate::bake::inputs::InputError;
+use crate::catalog::CatalogError;
 use crate::compose::merge::MergeError;
 use crate::compose::origin::OriginError;
 use crate::compose::stage::StageError;
@@ -22,8 +23,10 @@ use crate::hint::Hint;
 use crate::image::inspect::InspectError;
 use crate::layer::LayerError;
 use crate::machine::MachineError;
+use crate::pin::anchors::AnchorError;
 use crate::pin::proof::program::ProgramError;
 use crate::pin::prove::LinkError;
+use crate::pin::sources::SourcesError;
 use crate::pin::update::UpdateError;
 use crate::query::explain::ExplainError;
 use crate::supply::download::DownloadError;
@@ -37,11 +40,13 @@ type Look = for<'a> fn(&'a (dyn Error + 'static)) -> Option<&'a (dyn Hint + 'sta
 
 /// The errors that say more than their message; a cause in a box is of another type than one without.
 const KNOWN: &[Look] = &[
+    known::<AnchorError>,
     known::<AssembleError>,
     known::<AuthorError>,
     known::<BakeError>,
     known::<Box<LinkError>>,
     known::<Box<ProgramError>>,
+    known::<CatalogError>,
     known::<DownloadError>,
     known::<ExplainError>,
     known::<FetchError>,
@@ -60,6 +65,7 @@ const KNOWN: &[Look] = &[
     known::<ProgramError>,
     known::<PublishError>,
     known::<RegistryError>,
+    known::<SourcesError>,
     known::<StageError>,
     known::<StoreError>,
     known::<UpdateError>,

@@ -9,7 +9,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     if args.base.is_some() && args.pinned.has_arches() {
         return Err("--base is of one architecture: choose it with --arch".into());
     }
-    let sources = args.network.sources()?;
+    let sources = args.network.sources(&args.catalog)?;
     let client = if args.offline { None } else { Some(args.network.client(&sources)?) };
     let mut formats = args.format;
     formats.sort_unstable();
@@ -26,6 +26,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     };
     // A store that cannot be written to has nobody who would remove anything from it either.
     let _shared = store.share().ok();
+    let (layers, anchors) = (args.layers.catalog(&args.catalog), args.trust.load(&args.catalog)?);
     let request = |Pinned { kind, os, arch, manifest }| BakeRequest {
         kind,
         os,
@@ -33,10 +34,10 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         manifest,
         base: args.base.clone(),
         partition: args.partition,
-        layers: args.layers.clone(),
+        layers: layers.clone(),
         store: store.clone(),
         sources: sources.clone(),
-        anchors: args.trust.anchors(),
+        anchors: anchors.clone(),
         client: client.clone(),
         size: args.size,
         epoch,

@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 
-use super::network::{NetworkArgs, TrustArgs};
+use super::catalog::{CatalogArgs, TrustArgs};
+use super::network::NetworkArgs;
 use super::pinned::{Pinned, PinnedArgs};
 use super::{Failure, Outcome};
 use crate::fetch::{Supply, fetch, fetch_base};
@@ -26,11 +27,14 @@ pub(super) struct FetchArgs {
     network: NetworkArgs,
     #[command(flatten)]
     trust: TrustArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
 }
 
 pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
-    let sources = args.network.sources()?;
-    let (store, client, anchors) = (args.network.store()?, args.network.client(&sources)?, args.trust.anchors());
+    let sources = args.network.sources(&args.catalog)?;
+    let (store, client) = (args.network.store()?, args.network.client(&sources)?);
+    let anchors = args.trust.load(&args.catalog)?;
     let _shared = store.share()?;
     let progress = Progress::new(false);
     let supply =

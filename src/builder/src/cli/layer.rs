@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use serde::Serialize;
 
+use super::catalog::{CatalogArgs, LayersArgs};
 use super::{Failure, Outcome, files};
+use crate::catalog::{Catalog, Root};
 use crate::escape;
 use crate::layer::{self, Layers};
 
@@ -13,15 +15,20 @@ use crate::layer::{self, Layers};
 pub(super) enum Layer {
     /// Print everything that is wrong with layers, with file, line and column; exit 1 if anything is
     Check {
-        /// Directories of layers; what they require is looked for beside them, then among the built-in layers
+        /// Directories of layers; what they require is looked for beside them, too
         #[arg(required = true, value_name = "DIR")]
         dirs: Vec<PathBuf>,
+        #[command(flatten)]
+        layers: LayersArgs,
+        #[command(flatten)]
+        catalog: CatalogArgs,
     },
     /// List layers with their versions and what they require
     List {
-        /// Directory of layers to list instead of the built-in ones
-        #[arg(long, value_name = "DIR")]
-        layers: Option<PathBuf>,
+        #[command(flatten)]
+        layers: LayersArgs,
+        #[command(flatten)]
+        catalog: CatalogArgs,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -30,15 +37,15 @@ pub(super) enum Layer {
 
 pub(super) fn run(what: Layer) -> Result<Outcome, Failure> {
     match what {
-        Layer::Check { dirs } => check(&dirs),
-        Layer::List { layers, json } => list(&Layers::load(layers.as_deref())?, json),
+        Layer::Check { dirs, layers, catalog } => check(&dirs, &layers.catalog(&catalog)),
+        Layer::List { layers, catalog, json } => list(&layers.load(&catalog)?, json),
     }
 }
 
-fn check(dirs: &[PathBuf]) -> Result<Outcome, Failure> {
+fn check(dirs: &[PathBuf], catalog: &Catalog) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::Clean;
     for dir in dirs {
-        for fault in layer::check(dir)? {
+        for fault in layer::check(dir, catalog)? {
             files::show(&(escape::line(fault.to_string()) + "\n"))?;
             if !fault.warning {
                 outcome = Outcome::Findings;
@@ -54,18 +61,22 @@ struct Line<'a> {
     name: &'a str,
     version: &'a str,
     description: &'a str,
+    /// The directory of layers that it is from, unless it is built in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
     os: Vec<&'a str>,
     requires: Vec<&'a str>,
     artifacts: Vec<&'a str>,
 }
 
 fn list(layers: &Layers, json: bool) -> Result<Outcome, Failure> {
-    let lines = layers.iter().map(|layer| {
+    let lines = layers.with_roots().map(|(root, layer)| {
         let schema = &layer.schema;
         Line {
             name: &schema.name,
             version: &schema.version,
             description: &schema.description,
+            from: (*root != Root::BuiltIn).then(|| root.to_string()),
             os: schema.os.iter().map(String::as_str).collect(),
             requires: schema.requires.iter().map(String::as_str).collect(),
             artifacts: schema.artifacts.keys().map(String::as_str).collect(),
@@ -78,9 +89,10 @@ fn list(layers: &Layers, json: bool) -> Result<Outcome, Failure> {
     for line in lines {
         text.push_str(&escape::line(format!("{} {}: {}", line.name, line.version, line.description)));
         text.push('\n');
-        for (what, names) in [("requires", line.requires), ("installs", line.artifacts)] {
+        let (requires, installs) = (line.requires.join(", "), line.artifacts.join(", "));
+        for (what, names) in [("from", line.from.unwrap_or_default()), ("requires", requires), ("installs", installs)] {
             if !names.is_empty() {
-                text.push_str(&format!("    {what} {}\n", escape::line(names.join(", "))));
+                text.push_str(&format!("    {what} {}\n", escape::line(names)));
             }
         }
     }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::network::{NetworkArgs, TrustArgs};
+use super::catalog::{CatalogArgs, TrustArgs};
+use super::network::NetworkArgs;
 use super::{Failure, Outcome, files};
 use crate::escape;
 use crate::manifest::OS_IMAGE;
@@ -32,12 +33,14 @@ enum ManifestCommand {
         network: NetworkArgs,
         #[command(flatten)]
         trust: TrustArgs,
+        #[command(flatten)]
+        catalog: CatalogArgs,
     },
 }
 
 /// One line of the list.
 #[derive(Serialize)]
-struct Line {
+struct Line<'a> {
     name: String,
     version: String,
     size: u64,
@@ -49,13 +52,18 @@ struct Line {
     standing: Option<Standing>,
     /// Why nobody does.
     unproven: Option<String>,
+    /// What the user lets count in place of other sources and trust anchors: a proof may be worth less under it.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    overridden: &'a [String],
 }
 
 pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
-    let ManifestCommand::Show { file, json, network, trust } = args.command;
+    let ManifestCommand::Show { file, json, network, trust, catalog } = args.command;
     let manifest = Manifest::load(&file)?;
-    let (store, sources, anchors) = (network.store()?, network.sources()?, trust.anchors());
-    let mut lines = lines(&manifest);
+    let (store, sources, anchors) = (network.store()?, network.sources(&catalog)?, trust.load(&catalog)?);
+    let overridden: Vec<String> =
+        sources.overridden().iter().chain(anchors.overridden()).map(ToString::to_string).collect();
+    let mut lines = lines(&manifest, &overridden);
     let mut failed: Option<ProveError> = None;
     let prover = Prover::new(&store, &sources, &anchors, None).looking_at_files();
     // Both are in the order of the manifest.
@@ -70,7 +78,10 @@ pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
     }
     match json {
         true => files::print_json(&lines)?,
-        false => files::show(&lines.iter().map(show).collect::<String>())?,
+        false => {
+            let overridden = overridden.iter().map(|one| format!("override {}\n", escape::line(one)));
+            files::show(&overridden.chain(lines.iter().map(show)).collect::<String>())?
+        }
     };
     match failed {
         Some(error) => Err(error.into()),
@@ -78,7 +89,7 @@ pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
     }
 }
 
-fn lines(manifest: &Manifest) -> Vec<Line> {
+fn lines<'a>(manifest: &Manifest, overridden: &'a [String]) -> Vec<Line<'a>> {
     let content = manifest.content();
     let base = content.os.image.iter().map(|image| (OS_IMAGE, image));
     let dependencies = content.dependencies.iter().map(|(name, dependency)| (name.as_str(), dependency));
@@ -91,6 +102,7 @@ fn lines(manifest: &Manifest) -> Vec<Line> {
         recorded: entry.proof.clone(),
         standing: None,
         unproven: None,
+        overridden,
     });
     let images = content.images.iter().map(|image| Line {
         name: image.image.clone(),
@@ -101,11 +113,12 @@ fn lines(manifest: &Manifest) -> Vec<Line> {
         recorded: image.proof.clone(),
         standing: None,
         unproven: None,
+        overridden,
     });
     artifacts.chain(images).collect()
 }
 
-fn show(line: &Line) -> String {
+fn show(line: &Line<'_>) -> String {
     let [name, version, url] = [&line.name, &line.version, &line.url].map(escape::line);
     let digest = &line.digest;
     let size = human_bytes(line.size);

@@ -1,4 +1,4 @@
-//! Options of all commands that reach upstreams: mirrors, sources, trust anchors, the store.
+//! Options of all commands that reach upstreams: mirrors, sources, the store.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Deserialize;
 
 use super::Failure;
-use crate::pin::anchors::Anchors;
+use super::catalog::{CatalogArgs, SourcesArgs};
 use crate::pin::sources::Sources;
 use crate::supply::http::{Client, Mirror, Mirrors};
 use crate::supply::store::Store;
@@ -21,19 +21,11 @@ pub(super) struct NetworkArgs {
     /// Ask URL for everything below PREFIX; may be repeated, and comes before $VMBAKE_MIRRORS and the configuration file
     #[arg(long = "mirror", value_name = "PREFIX=URL")]
     mirrors: Vec<Mirror>,
-    /// Where upstreams live and what proves them, instead of what is built in
-    #[arg(long, value_name = "FILE")]
-    sources: Option<PathBuf>,
+    #[command(flatten)]
+    sources: SourcesArgs,
     /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct TrustArgs {
-    /// Directory of trust anchors, instead of those that are built in
-    #[arg(long, value_name = "DIR")]
-    trust: Option<PathBuf>,
 }
 
 /// The configuration file.
@@ -44,19 +36,13 @@ struct Config {
     mirrors: BTreeMap<String, String>,
 }
 
-impl TrustArgs {
-    pub(super) fn anchors(&self) -> Anchors {
-        Anchors::new(self.trust.clone())
-    }
-}
-
 impl NetworkArgs {
     pub(super) fn store(&self) -> Result<Store, Failure> {
         Ok(Store::open(self.store.clone())?)
     }
 
-    pub(super) fn sources(&self) -> Result<Sources, Failure> {
-        Ok(Sources::load(self.sources.as_deref())?)
+    pub(super) fn sources(&self, catalog: &CatalogArgs) -> Result<Sources, Failure> {
+        self.sources.load(catalog)
     }
 
     /// A client with all mirrors: those of the command line before those of the environment, of the configuration file

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use jiff::Timestamp;
 
+use super::catalog::{CatalogArgs, SourcesArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::{Failure, Outcome, files};
 use crate::atomic_file::write_file;
+use crate::catalog::Catalog;
 use crate::escape;
 use crate::pin::anchors::{AnchorError, Anchors};
 use crate::pin::sources::Sources;
@@ -27,12 +29,12 @@ pub(super) enum Trust {
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ShowArgs {
-    /// Directory of trust anchors, instead of those that are built in
-    #[arg(long, value_name = "DIR")]
-    trust: Option<PathBuf>,
-    /// Where they come from, instead of what is built in
-    #[arg(long, value_name = "FILE")]
-    sources: Option<PathBuf>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    sources: SourcesArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
 }
 
 #[derive(Debug, clap::Args)]
@@ -48,6 +50,8 @@ pub(super) struct UpdateArgs {
     only: Option<String>,
     #[command(flatten)]
     network: NetworkArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
 }
 
 /// Why nothing was replaced.
@@ -67,8 +71,8 @@ pub(super) fn run(trust: Trust) -> Result<Outcome, Failure> {
 }
 
 fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
-    let sources = Sources::load(args.sources.as_deref())?;
-    files::show(&tables(&sources, &Anchors::new(args.trust.clone()))?)
+    let (sources, anchors) = (args.sources.load(&args.catalog)?, args.trust.load(&args.catalog)?);
+    files::show(&tables(&sources, &anchors)?)
 }
 
 /// All anchors as Markdown. Those that expired or were revoked are named on stderr.
@@ -77,7 +81,7 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
     let mut texts = Vec::new();
     for (name, source) in &sources.schema().trust {
         let bytes = match anchors.read(name) {
-            Err(error) if is_absent(&error) => {
+            Err(AnchorError::Missing { .. }) => {
                 eprintln!("{}: not here", escape::line(name));
                 continue;
             }
@@ -94,16 +98,8 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
     Ok(texts.join("\n"))
 }
 
-fn is_absent(error: &AnchorError) -> bool {
-    match error {
-        AnchorError::Missing { .. } => true,
-        AnchorError::Read { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
-        AnchorError::TooLarge { .. } => false,
-    }
-}
-
 fn update(args: &UpdateArgs) -> Result<Outcome, Failure> {
-    let sources = args.network.sources()?;
+    let sources = args.network.sources(&args.catalog)?;
     let client = args.network.client(&sources)?;
     let fetch = |url: &str| client.get(url, MAX_LEN);
     let now = Timestamp::now();
@@ -169,7 +165,7 @@ fn ask(name: &str) -> Result<bool, Failure> {
 fn write_readme(dir: &Path, sources: &Sources) -> Result<(), Failure> {
     let path = dir.join("README.md");
     let Ok(readme) = std::fs::read_to_string(&path) else { return Ok(()) };
-    let tables = tables(sources, &Anchors::new(Some(dir.to_owned())))?;
+    let tables = tables(sources, &Anchors::load(&Catalog::only(dir))?)?;
     if let Some(renewed) = renew_readme(&readme, &tables).filter(|renewed| *renewed != readme) {
         write_file(&path, renewed.as_bytes(), true)?;
     }

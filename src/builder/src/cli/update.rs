@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::network::{NetworkArgs, TrustArgs};
+use super::catalog::{CatalogArgs, TrustArgs};
+use super::network::NetworkArgs;
 use super::{Failure, Outcome, files};
 use crate::escape;
 use crate::manifest::Target;
@@ -54,15 +55,18 @@ pub(super) struct UpdateArgs {
     network: NetworkArgs,
     #[command(flatten)]
     trust: TrustArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
 }
 
 pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
-    let sources = args.network.sources()?;
+    let sources = args.network.sources(&args.catalog)?;
     let targets = targets(&args, &sources)?;
     if args.image.is_some() && targets.iter().any(|target| target.arch != targets[0].arch) {
         return Err("--image is of one architecture: choose it with --arch".into());
     }
-    let (store, client, anchors) = (args.network.store()?, args.network.client(&sources)?, args.trust.anchors());
+    let (store, client) = (args.network.store()?, args.network.client(&sources)?);
+    let anchors = args.trust.load(&args.catalog)?;
     let _shared = store.share()?;
     let progress = Progress::new(args.json);
     let resolver = Resolver {

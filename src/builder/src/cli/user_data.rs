@@ -10,10 +10,11 @@ use serde::Serialize;
 use vmbake_firstboot::env;
 use vmbake_firstboot::plan::{Format, Plan};
 
+use super::catalog::{CatalogArgs, LayersArgs};
 use super::{Failure, Outcome, files};
 use crate::escape;
+use crate::layer::Layer;
 use crate::layer::first_boot::compile;
-use crate::layer::{Layer, Layers};
 use crate::user_data::{Origin, Provider, Request, Sizes, UserDataError, read_settings, render};
 
 #[derive(Debug, Subcommand)]
@@ -32,9 +33,10 @@ pub(super) struct KindArgs {
     /// Operating system of the image
     #[arg(long, default_value = "debian-13")]
     os: String,
-    /// Directory of layers to use instead of the built-in ones
-    #[arg(long, value_name = "DIR")]
-    layers: Option<PathBuf>,
+    #[command(flatten)]
+    layers: LayersArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -124,7 +126,7 @@ fn assignment(number: usize, text: &OsString) -> Result<BTreeMap<String, String>
 
 /// The plan of a kind and its layers. What of it depends on the architecture, paths of libraries, does not matter here.
 fn planned(args: &KindArgs) -> Result<(Plan, Vec<Layer>), Failure> {
-    let layers = Layers::load(args.layers.as_deref())?.resolve(&args.kind, &args.os)?;
+    let layers = args.layers.load(&args.catalog)?.resolve(&args.kind, &args.os)?;
     Ok((compile(&layers, "{multiarch}")?.plan, layers))
 }
 

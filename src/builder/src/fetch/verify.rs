@@ -230,7 +230,7 @@ mod tests {
         std::fs::create_dir_all(store.path(&digest).parent().unwrap()).unwrap();
         std::fs::write(store.path(&digest), content).unwrap();
         let manifest = Manifest::parse(Path::new("m"), text.into_bytes()).unwrap();
-        let (sources, threads) = (Sources::load(None).unwrap(), NonZeroUsize::MIN);
+        let (sources, threads) = (Sources::load(&crate::catalog::Catalog::built_in()).unwrap(), NonZeroUsize::MIN);
         let supply = Supply { store: &store, sources: &sources, anchors: &Anchors::default(), client: None, threads };
         let fetched = fetch(&manifest, &supply, &Progress::new(true)).unwrap();
         fetched.artifacts.into_iter().map(|artifact| check_artifact(artifact, &store)).collect()

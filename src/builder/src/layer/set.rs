@@ -7,6 +7,7 @@ use super::check::Found;
 use super::document::Document;
 use super::read::{self, Content, DESCRIPTION};
 use super::{Fault, Layer, LayerError, LayerFile, among, check as alone, first_boot};
+use crate::catalog::{Catalog, Entries, Entry, Override, Root};
 use crate::digest::Digest;
 use crate::embedded;
 
@@ -15,32 +16,42 @@ const LAST: &str = "hygiene";
 
 /// A layer whose description has the right form.
 #[derive(Clone, Debug)]
-struct Loaded {
-    layer: Layer,
+pub(super) struct Loaded {
+    pub(super) layer: Layer,
     document: Document,
     /// Where the description is, for messages.
-    path: PathBuf,
+    pub(super) path: PathBuf,
 }
 
 /// All layers there are, by name.
 #[derive(Clone, Debug)]
 pub struct Layers {
-    layers: BTreeMap<String, Layer>,
+    layers: Entries<Layer>,
+}
+
+impl Entry for Loaded {
+    const SORT: &'static str = "layers";
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.layer.digest == other.layer.digest
+    }
 }
 
 impl Layers {
-    /// Reads the layers of directory `dir`, or the built-in ones; the first layer with faults stops it.
+    /// Reads the layers of all roots; the first layer with faults stops it.
     ///
     /// The digest of a layer is the SHA-256 of what `sha256sum` prints about `layer.json` and all files below `files/`,
     /// sorted by path: `find layer.json files -type f | LC_ALL=C sort | xargs sha256sum | sha256sum`.
-    pub fn load(dir: Option<&Path>) -> Result<Self, LayerError> {
-        let mut all = BTreeMap::new();
-        for (name, content) in contents(dir)? {
-            let path = dir.unwrap_or(Path::new("layers")).join(&name);
-            all.insert(name.clone(), load_one(&path, &name, content).map_err(LayerError::Faults)?);
+    pub fn load(catalog: &Catalog) -> Result<Self, LayerError> {
+        let mut all = Entries::default();
+        for root in catalog.roots() {
+            for (name, content) in contents(root)? {
+                let loaded = load_one(&folder(root).join(&name), &name, content).map_err(LayerError::Faults)?;
+                all.add(catalog, root, name, loaded)?;
+            }
         }
-        let layers = all.iter().map(|(name, loaded)| (name.clone(), &loaded.layer)).collect();
-        for loaded in all.values() {
+        let layers = by_name(&all);
+        for (_, _, loaded) in all.iter() {
             // The accounts of a base image that somebody else made are not known here: merging looks at its files.
             let mut faults = faults(loaded, &layers, false);
             faults.retain(|fault| !fault.warning);
@@ -48,12 +59,22 @@ impl Layers {
                 return Err(LayerError::Faults(faults));
             }
         }
-        Ok(Self { layers: all.into_iter().map(|(name, loaded)| (name, loaded.layer)).collect() })
+        Ok(Self { layers: all.map(|loaded| loaded.layer) })
     }
 
     /// All layers, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Layer> {
-        self.layers.values()
+        self.with_roots().map(|(_, layer)| layer)
+    }
+
+    /// The same, each with the root that it is from.
+    pub fn with_roots(&self) -> impl Iterator<Item = (&Root, &Layer)> {
+        self.layers.iter().map(|(_, root, layer)| (root, layer))
+    }
+
+    /// The layers that took the place of others.
+    pub fn overridden(&self) -> &[Override] {
+        self.layers.overridden()
     }
 
     /// The layers of a kind, each after those that it requires, the hygiene layer last.
@@ -62,7 +83,7 @@ impl Layers {
         for name in [kind, LAST] {
             self.visit(name, os, &mut order)?;
         }
-        Ok(order.into_iter().map(|name| self.layers[&name].clone()).collect())
+        Ok(order.iter().filter_map(|name| self.layers.get(name)).cloned().collect())
     }
 
     /// Puts a layer behind those that it requires. That this ends has been checked: there are no circles.
@@ -73,7 +94,8 @@ impl Layers {
         let schema = match self.layers.get(name) {
             Some(layer) => &layer.schema,
             None => {
-                let known = self.layers.keys().cloned().collect::<Vec<_>>().join(", ");
+                let known = self.layers.iter().map(|(name, ..)| name.clone()).collect::<Vec<_>>();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 return Err(LayerError::Unknown { name: name.to_owned(), known });
             }
         };
@@ -89,49 +111,28 @@ impl Layers {
     }
 }
 
-/// All faults of the layer in directory `dir`, seen among the layers beside it, or the built-in ones where there is none
-/// of that name.
-pub fn check(dir: &Path) -> Result<Vec<Fault>, LayerError> {
-    let real = dir.canonicalize().map_err(|source| LayerError::Read { path: dir.to_owned(), source })?;
-    let name = real.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let beside = real.parent().unwrap_or(&real);
-    let mut all = BTreeMap::new();
-    let mut faults_of_form = Vec::new();
-    match load_one(dir, &name, read::read(dir)?) {
-        Ok(loaded) => drop(all.insert(name.clone(), loaded)),
-        Err(faults) => faults_of_form = faults,
+pub(super) fn by_name(all: &Entries<Loaded>) -> BTreeMap<String, &Layer> {
+    all.iter().map(|(name, _, loaded)| (name.clone(), &loaded.layer)).collect()
+}
+
+/// The directory of a root, for messages too.
+pub(super) fn folder(root: &Root) -> &Path {
+    match root {
+        Root::BuiltIn => Path::new("layers"),
+        Root::Path(folder) => folder,
     }
-    let mut todo: Vec<String> = all.values().flat_map(|loaded| loaded.layer.schema.requires.clone()).collect();
-    let built_in = contents(None)?;
-    while let Some(next) = todo.pop().filter(|_| faults_of_form.is_empty()) {
-        let path = beside.join(&next);
-        let content = match path.join(DESCRIPTION).symlink_metadata() {
-            Ok(_) => Some(read::read(&path)?),
-            Err(_) => built_in.get(&next).cloned(),
-        };
-        if let Some(content) = content.filter(|_| !all.contains_key(&next)) {
-            let loaded = load_one(&path, &next, content).map_err(LayerError::Faults)?;
-            todo.extend(loaded.layer.schema.requires.clone());
-            all.insert(next, loaded);
-        }
-    }
-    let layers = all.iter().map(|(name, loaded)| (name.clone(), &loaded.layer)).collect();
-    let mut found = all.get(&name).map(|loaded| faults(loaded, &layers, true)).unwrap_or_default();
-    found.extend(faults_of_form);
-    found.sort();
-    Ok(found)
 }
 
 /// What every layer's directory holds, by its name.
-fn contents(dir: Option<&Path>) -> Result<BTreeMap<String, Content>, LayerError> {
+pub(super) fn contents(root: &Root) -> Result<BTreeMap<String, Content>, LayerError> {
     let mut contents: BTreeMap<String, Content> = BTreeMap::new();
-    match dir {
-        Some(dir) => {
-            for (name, path) in read::layers(dir)? {
+    match root {
+        Root::Path(folder) => {
+            for (name, path) in read::layers(folder)? {
                 contents.insert(name, read::read(&path)?);
             }
         }
-        None => {
+        Root::BuiltIn => {
             for (path, bytes) in embedded::LAYERS {
                 if let Some((name, inside)) = path.split_once('/') {
                     contents.entry(name.to_owned()).or_default().add(inside, bytes.to_vec());
@@ -143,7 +144,7 @@ fn contents(dir: Option<&Path>) -> Result<BTreeMap<String, Content>, LayerError>
 }
 
 /// Makes a layer of what its directory `dir` of that `name` holds, or tells all that keeps it from being one.
-fn load_one(dir: &Path, name: &str, content: Content) -> Result<Loaded, Vec<Fault>> {
+pub(super) fn load_one(dir: &Path, name: &str, content: Content) -> Result<Loaded, Vec<Fault>> {
     let Content { description, files, mut faults } = content;
     let path = dir.join(DESCRIPTION);
     let fault = |position, message| Fault { path: path.clone(), position, warning: false, message };
@@ -174,7 +175,7 @@ fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>) -> Digest {
 }
 
 /// What is wrong with a layer of the right form, in the order of its text.
-fn faults(loaded: &Loaded, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Fault> {
+pub(super) fn faults(loaded: &Loaded, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Fault> {
     let layer = &loaded.layer;
     let among =
         among::check(&layer.schema, all, accounts).into_iter().chain(first_boot::check_alone(layer, all, accounts));
@@ -202,7 +203,7 @@ mod tests {
             let text = layer_text(name).replace("\n}", &format!("{rest}\n}}"));
             std::fs::write(folder.join("layer.json"), text).unwrap();
         }
-        Layers::load(Some(dir.path()))
+        Layers::load(&Catalog::only(dir.path()))
     }
 
     fn layer_text(name: &str) -> String {
@@ -266,14 +267,14 @@ mod tests {
         let output =
             std::process::Command::new("sh").args(["-c", command]).current_dir(dir.path().join("a")).output().unwrap();
         let expected = String::from_utf8(output.stdout).unwrap();
-        let layers = Layers::load(Some(dir.path())).unwrap();
-        assert_eq!(layers.layers["a"].digest.hex(), expected.split_once(' ').unwrap().0);
+        let layers = Layers::load(&Catalog::only(dir.path())).unwrap();
+        assert_eq!(layers.layers.get("a").unwrap().digest.hex(), expected.split_once(' ').unwrap().0);
     }
 
     #[test]
     fn built_in_layers_are_valid() {
         for kind in ["node", "knd", "knc"] {
-            let layers = Layers::load(None).unwrap().resolve(kind, "debian-13").unwrap();
+            let layers = Layers::load(&Catalog::built_in()).unwrap().resolve(kind, "debian-13").unwrap();
             assert_eq!(layers.last().unwrap().schema.name, "hygiene");
         }
     }

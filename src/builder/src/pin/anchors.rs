@@ -1,15 +1,20 @@
-//! Trust anchors: the keys and authorities in `trust/`, built in or in a directory of the user's.
+//! Trust anchors: the keys and authorities in `trust/`, built in or in directories of the user's.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::catalog::{Catalog, CatalogError, Entries, Entry, Override, Root};
 use crate::digest::Digest;
 use crate::embedded::TRUST;
+use crate::hint::Hint;
 use crate::pin::proof::sigstore::ROOT;
 use crate::pin::sources::Sources;
 
 /// Largest anchor that is read; the known ones have less than 100 KB.
 const MAX_LEN: u64 = 4 << 20;
+
+/// Most files of a directory of anchors.
+const MAX_FILES: usize = 1000;
 
 /// Why a trust anchor cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -19,20 +24,59 @@ pub enum AnchorError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path}: {len} bytes, more than the {MAX_LEN} a trust anchor may have")]
     TooLarge { path: PathBuf, len: u64 },
-    #[error("no trust anchor {name} is built in")]
-    Missing { name: String },
+    #[error("{path}: more than the {MAX_FILES} files that a directory of trust anchors may have")]
+    TooMany { path: PathBuf },
+    #[error("no trust anchor {name} in {searched}")]
+    Missing { name: String, searched: String },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
 }
 
-/// Where trust anchors are.
-#[derive(Clone, Debug, Default)]
+impl Hint for AnchorError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Catalog(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// The trust anchors of all roots, by file name.
+#[derive(Clone, Debug)]
 pub struct Anchors {
-    folder: Option<PathBuf>,
+    files: Entries<Bytes>,
+    /// Where they were looked for, for messages.
+    searched: String,
+}
+
+/// The content of a file.
+#[derive(Clone, Debug)]
+struct Bytes(Vec<u8>);
+
+impl Entry for Bytes {
+    const SORT: &'static str = "trust";
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
 }
 
 impl Anchors {
-    /// The anchors in `folder`, or those that are built in.
-    pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder }
+    /// Reads the anchors of all roots. Files for people, `README*`, and hidden ones are left out.
+    pub fn load(catalog: &Catalog) -> Result<Self, AnchorError> {
+        let mut files = Entries::default();
+        for root in catalog.roots() {
+            let found = match root {
+                Root::BuiltIn => built_in(),
+                Root::Path(folder) => read_folder(folder)?,
+            };
+            for (name, bytes) in found {
+                files.add(catalog, root, name, bytes)?;
+            }
+        }
+        let searched = catalog.roots().iter().map(ToString::to_string).collect::<Vec<_>>();
+        let searched = if searched.is_empty() { "any place".to_owned() } else { searched.join(" or ") };
+        Ok(Self { files, searched })
     }
 
     /// SHA-256 of each anchor that proofs by `sources` may rest on and that is there, by its file name.
@@ -45,19 +89,105 @@ impl Anchors {
 
     /// The content of the anchor of that file name.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, AnchorError> {
-        let Some(folder) = &self.folder else {
-            let found = TRUST.iter().find(|(path, _)| *path == name);
-            return match found {
-                Some((_, content)) => Ok(content.to_vec()),
-                None => Err(AnchorError::Missing { name: name.to_owned() }),
-            };
-        };
-        let path = folder.join(name);
-        let read = |source| AnchorError::Read { path: path.clone(), source };
-        let len = std::fs::metadata(&path).map_err(read)?.len();
-        if len > MAX_LEN {
-            return Err(AnchorError::TooLarge { path, len });
+        let missing = || AnchorError::Missing { name: name.to_owned(), searched: self.searched.clone() };
+        self.files.get(name).map(|bytes| bytes.0.clone()).ok_or_else(missing)
+    }
+
+    /// The anchors that took the place of others.
+    pub fn overridden(&self) -> &[Override] {
+        self.files.overridden()
+    }
+}
+
+impl Default for Anchors {
+    /// Those that are built in.
+    fn default() -> Self {
+        let mut files = Entries::default();
+        built_in().into_iter().for_each(|(name, bytes)| files.put(&Root::BuiltIn, name, bytes));
+        Self { files, searched: Root::BuiltIn.to_string() }
+    }
+}
+
+fn built_in() -> Vec<(String, Bytes)> {
+    let anchors = TRUST.iter().filter(|(name, _)| is_anchor(name));
+    anchors.map(|(name, bytes)| ((*name).to_owned(), Bytes(bytes.to_vec()))).collect()
+}
+
+fn is_anchor(name: &str) -> bool {
+    !name.starts_with("README") && !name.starts_with('.')
+}
+
+/// The files of a directory of anchors. Names that are not UTF-8 can be named nowhere, and so are left out.
+fn read_folder(folder: &Path) -> Result<Vec<(String, Bytes)>, AnchorError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| AnchorError::Read { path, source }
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed(folder))? {
+        let entry = entry.map_err(failed(folder))?;
+        let path = entry.path();
+        let Some(name) = entry.file_name().to_str().filter(|name| is_anchor(name)).map(str::to_owned) else { continue };
+        let meta = std::fs::metadata(&path).map_err(failed(&path))?;
+        if !meta.is_file() {
+            continue;
         }
-        std::fs::read(&path).map_err(read)
+        if found.len() == MAX_FILES {
+            return Err(AnchorError::TooMany { path: folder.to_owned() });
+        }
+        if meta.len() > MAX_LEN {
+            return Err(AnchorError::TooLarge { path, len: meta.len() });
+        }
+        let bytes = std::fs::read(&path).map_err(failed(&path))?;
+        found.push((name, Bytes(bytes)));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_anchor_that_differs_from_a_built_in_one_is_refused() {
+        let mine = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| std::fs::write(mine.path().join(name), bytes).unwrap();
+        let catalog = Catalog::built_in().with(mine.path().to_owned());
+        let (name, content) = built_in().remove(0);
+        write(&name, &content.0);
+        write("README.md", b"of mine");
+        write("own.asc", b"own");
+        let anchors = Anchors::load(&catalog).unwrap();
+        assert_eq!(anchors.read("own.asc").unwrap(), b"own");
+        assert_eq!(anchors.read(&name).unwrap(), content.0);
+        assert!(anchors.overridden().is_empty());
+        let missing = anchors.read("none.asc").unwrap_err().to_string();
+        assert_eq!(missing, format!("no trust anchor none.asc in what is built in or {}", mine.path().display()));
+
+        write(&name, b"other");
+        let error = Anchors::load(&catalog).unwrap_err();
+        let expected = format!("trust/{name}: {} differs from what is built in", mine.path().display());
+        assert_eq!(error.to_string(), expected);
+        let overriding = catalog.overriding([format!("trust/{name}")]);
+        let anchors = Anchors::load(&overriding).unwrap();
+        assert_eq!((anchors.read(&name).unwrap(), anchors.overridden().len()), (b"other".to_vec(), 1));
+        let alone = Anchors::load(&Catalog::only(mine.path())).unwrap();
+        assert!(alone.read("sigstore-root.json").is_err() && alone.overridden().is_empty());
+    }
+
+    #[test]
+    fn a_directory_of_anchors_has_bounds() {
+        let mine = tempfile::tempdir().unwrap();
+        let catalog = Catalog::only(mine.path());
+        let absent = Anchors::load(&Catalog::only(mine.path().join("none"))).unwrap_err();
+        assert!(matches!(absent, AnchorError::Read { .. }), "{absent}");
+        std::fs::create_dir(mine.path().join("folder")).unwrap();
+        assert!(Anchors::load(&catalog).is_ok());
+        let large = std::fs::File::create(mine.path().join("large.asc")).unwrap();
+        large.set_len(MAX_LEN + 1).unwrap();
+        assert!(matches!(Anchors::load(&catalog), Err(AnchorError::TooLarge { .. })));
+        large.set_len(0).unwrap();
+        (0..MAX_FILES).for_each(|at| drop(std::fs::File::create(mine.path().join(format!("{at}.asc"))).unwrap()));
+        assert!(matches!(Anchors::load(&catalog), Err(AnchorError::TooMany { .. })));
     }
 }

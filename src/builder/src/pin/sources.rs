@@ -1,23 +1,29 @@
 //! The blueprint of manifests: where each upstream lives, where its versions come from and what must prove it.
 //!
-//! What enters is `manifests/sources.json`; what leaves is [`Sources`], in which every name that is used is there.
-//! Another upstream is another entry there, never code.
+//! What enters is `manifests/sources.json`, and files of the user's of the same form; what leaves is [`Sources`], in which every
+//! name that is used is there. Another upstream is another entry there, never code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::catalog::{Catalog, CatalogError, Override, Root};
 use crate::digest::Digest;
+use crate::hint::Hint;
 use crate::manifest::Target;
 
+use merge::Merged;
+use schema::Document;
 pub use schema::{Archive, Demand, ImageSource, Program, Schema, Source, System, TrustSource, Upstream, VersionSource};
 pub use template::{InvalidTemplate, Template, Undefined};
 
 mod faults;
+mod merge;
 mod schema;
 mod template;
+mod weaker;
 
 /// Hours after its `Date` at which a copy of an archive's state is looked for.
 const COPIED_AFTER: [i64; 3] = [0, 12, 24];
@@ -34,6 +40,17 @@ pub enum SourcesError {
     Invalid { path: PathBuf, place: String, message: String },
     #[error("no kind {kind} for {os} on {arch}: known are {known}")]
     Unknown { kind: String, os: String, arch: String, known: String },
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+impl Hint for SourcesError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Catalog(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// Checked sources.
@@ -41,6 +58,8 @@ pub enum SourcesError {
 pub struct Sources {
     schema: Schema,
     digest: Digest,
+    targets: Vec<Target>,
+    overridden: Vec<Override>,
 }
 impl System {
     /// What templates may name, with the versions of the manifest's artifacts.
@@ -52,36 +71,64 @@ impl System {
 }
 
 impl Sources {
-    /// Reads the sources at `path`, or the built-in ones.
-    pub fn load(path: Option<&Path>) -> Result<Self, SourcesError> {
-        match path {
-            Some(path) => {
-                let text =
-                    std::fs::read(path).map_err(|source| SourcesError::Read { path: path.to_owned(), source })?;
-                Self::parse(path, &text)
-            }
-            None => Self::parse(Path::new("manifests/sources.json"), crate::embedded::SOURCES),
+    /// Reads the sources of all roots.
+    pub fn load(catalog: &Catalog) -> Result<Self, SourcesError> {
+        let mut files = Vec::new();
+        for root in catalog.roots() {
+            let (path, text) = match root {
+                Root::BuiltIn => (PathBuf::from("manifests/sources.json"), crate::embedded::SOURCES.to_vec()),
+                Root::Path(path) => {
+                    let read = |source| SourcesError::Read { path: path.clone(), source };
+                    (path.clone(), std::fs::read(path).map_err(read)?)
+                }
+            };
+            files.push((root.clone(), path, text));
         }
+        Self::merge(catalog, files)
     }
 
     /// Reads the text of the file at `path`.
     pub fn parse(path: &Path, text: &[u8]) -> Result<Self, SourcesError> {
-        let schema: Schema = serde_json::from_slice(text).map_err(|error| {
-            let (line, column) = (error.line(), error.column());
-            // serde_json ends its message with the position, which already stands in front of ours.
-            let message = error.to_string();
-            let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message).to_owned();
-            SourcesError::Syntax { path: path.to_owned(), line, column, message }
-        })?;
-        match faults::find(&schema).into_iter().next() {
-            Some((place, message)) => Err(SourcesError::Invalid { path: path.to_owned(), place, message }),
-            None => Ok(Self { schema, digest: Digest::of(text) }),
-        }
+        Self::merge(&Catalog::only(path), vec![(Root::Path(path.to_owned()), path.to_owned(), text.to_vec())])
     }
 
-    /// SHA-256 of their text.
+    fn merge(catalog: &Catalog, files: Vec<(Root, PathBuf, Vec<u8>)>) -> Result<Self, SourcesError> {
+        // The same file again says nothing new.
+        let mut texts: Vec<Vec<u8>> = Vec::new();
+        let (mut paths, mut documents) = (Vec::new(), Vec::new());
+        for (root, path, text) in files {
+            if !texts.contains(&text) {
+                documents.push((root, document(&path, &text)?));
+                paths.push(path);
+                texts.push(text);
+            }
+        }
+        let merged = merge::merge(catalog, &documents)?;
+        for (path, (_, document)) in paths.iter().zip(&documents) {
+            if let Some((place, message)) = faults::find(document, &merged).into_iter().next() {
+                return Err(SourcesError::Invalid { path: path.clone(), place, message });
+            }
+        }
+        let Merged { schema, targets, overridden } = merged;
+        let digest = match &texts[..] {
+            [text] => Digest::of(text),
+            texts => {
+                let texts = texts.iter().map(|text| Digest::of(text).to_string());
+                let lines = texts.chain(overridden.iter().map(|one| one.entry.clone())).map(|line| line + "\n");
+                Digest::of(lines.collect::<String>().as_bytes())
+            }
+        };
+        Ok(Self { schema: merge::complete(schema), digest, targets, overridden })
+    }
+
+    /// SHA-256 of their text; of several texts, that of lines with their digests and what is overridden.
     pub fn digest(&self) -> Digest {
         self.digest
+    }
+
+    /// The entries that took the place of others.
+    pub fn overridden(&self) -> &[Override] {
+        &self.overridden
     }
 
     /// What they say.
@@ -102,20 +149,13 @@ impl Sources {
 
     /// Everything that manifests can be made for.
     pub fn targets(&self) -> Vec<Target> {
-        let mut targets = Vec::new();
-        for (os, system) in &self.schema.systems {
-            for kind in &system.kinds {
-                let target = |arch: &String| Target { kind: kind.clone(), os: os.clone(), arch: arch.clone() };
-                targets.extend(system.arches.iter().map(target));
-            }
-        }
-        targets.sort();
-        targets
+        self.targets.clone()
     }
 
-    /// The artifacts of a target.
-    pub fn dependencies(&self, target: &Target) -> impl Iterator<Item = &Source> {
-        self.schema.dependencies.iter().filter(move |source| source.serves(target))
+    /// The artifacts of a target. Of several files the last one that has an artifact counts.
+    pub fn dependencies<'a>(&'a self, target: &Target) -> impl Iterator<Item = &'a Source> {
+        let mut seen = BTreeSet::new();
+        self.schema.dependencies.iter().filter(move |source| source.serves(target) && seen.insert(&source.name))
     }
 
     /// An archive, and those that have newer versions of its packages.
@@ -139,10 +179,21 @@ impl Sources {
         self.dependencies(target).find(|source| source.name == name).map(|source| &source.upstream)
     }
 
-    /// The container images of a target.
-    pub fn images(&self, target: &Target) -> impl Iterator<Item = &ImageSource> {
-        self.schema.images.iter().filter(move |image| image.kinds.contains(&target.kind))
+    /// The container images of a target. Of several files the last one that has an image counts.
+    pub fn images<'a>(&'a self, target: &Target) -> impl Iterator<Item = &'a ImageSource> {
+        let mut seen = BTreeSet::new();
+        self.schema.images.iter().filter(move |image| image.serves(target) && seen.insert(&image.image))
     }
+}
+
+fn document(path: &Path, text: &[u8]) -> Result<Document, SourcesError> {
+    serde_json::from_slice(text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        // serde_json ends its message with the position, which already stands in front of ours.
+        let message = error.to_string();
+        let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message).to_owned();
+        SourcesError::Syntax { path: path.to_owned(), line, column, message }
+    })
 }
 
 impl Source {
@@ -189,6 +240,10 @@ impl Upstream {
 }
 
 impl ImageSource {
+    fn serves(&self, target: &Target) -> bool {
+        self.kinds.contains(&target.kind)
+    }
+
     /// The tag of a reference to this image.
     pub fn tag_of<'a>(&self, reference: &'a str) -> Option<&'a str> {
         reference.strip_prefix(&self.image)?.strip_prefix(':')
@@ -269,7 +324,7 @@ mod tests {
 
     #[test]
     fn the_built_in_sources_are_valid() {
-        let sources = Sources::load(None).unwrap();
+        let sources = Sources::load(&Catalog::built_in()).unwrap();
         assert!(sources.targets().iter().any(|target| target.kind == "node"));
     }
 }

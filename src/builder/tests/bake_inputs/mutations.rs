@@ -3,6 +3,7 @@
 use std::fs;
 
 use proptest::prelude::*;
+use vmbake::catalog::Catalog;
 use vmbake::compose::stage::{Limits, archive};
 use vmbake::layer::Layers;
 
@@ -59,7 +60,7 @@ proptest! {
         fs::create_dir(dir.path().join("a")).unwrap();
         let path = dir.path().join("a/layer.json");
         fs::write(path, damaged(layer_json("a", rest).as_bytes(), &damage)).unwrap();
-        if let Ok(layers) = Layers::load(Some(dir.path())) {
+        if let Ok(layers) = Layers::load(&Catalog::only(dir.path())) {
             let _ = layers.resolve("a", "o");
         }
     }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use vmbake::bake::inputs::prepare;
+use vmbake::catalog::Catalog;
 use vmbake::compose::stage::Plan;
 use vmbake::digest::Digest;
 use vmbake::fetch::verify::check;
@@ -91,8 +92,8 @@ fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Err
         dependencies.join(", ")
     );
     let manifest = Manifest::parse(Path::new("manifest"), manifest.into_bytes())?;
-    let layers = Layers::load(Some(&dir.path().join("layers")))?.resolve(top, "o")?;
-    let (sources, threads) = (Sources::load(None)?, NonZeroUsize::MIN);
+    let layers = Layers::load(&Catalog::only(dir.path().join("layers")))?.resolve(top, "o")?;
+    let (sources, threads) = (Sources::load(&Catalog::built_in())?, NonZeroUsize::MIN);
     let supply = Supply { store: &store, sources: &sources, anchors: &Anchors::default(), client: None, threads };
     let fetched = fetch(&manifest, &supply, &Progress::new(true))?;
     // Its disk is not asked for: the tree is given.

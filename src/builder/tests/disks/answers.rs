@@ -58,6 +58,7 @@ fn bake(lab: &Lab, image: &Path) -> Answer {
         "sources.json",
         "--layers",
         "layers",
+        "--no-builtin",
         "--store",
         "store",
         "--out",

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use vmbake::catalog::Catalog;
 use vmbake::layer::first_boot::compile;
 use vmbake::layer::{Layer, Layers};
 use vmbake_firstboot::plan::{self, Plan};
@@ -21,7 +22,7 @@ pub struct Image {
 
 impl Image {
     pub fn new(kind: &str) -> Self {
-        let layers = Layers::load(None).unwrap().resolve(kind, "debian-13").unwrap();
+        let layers = Layers::load(&Catalog::built_in()).unwrap().resolve(kind, "debian-13").unwrap();
         let plan = compile(&layers, "x86_64-linux-gnu").unwrap().plan;
         Self { plan, kind: kind.to_owned(), layers }
     }

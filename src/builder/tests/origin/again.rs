@@ -89,10 +89,10 @@ fn vmbake(request: &BakeRequest, limit: &str, what: &[&str]) -> Output {
     let mut command = Command::new("sh");
     let limit = format!("ulimit -c 0; ulimit -f {limit}; exec \"$@\"");
     command.args(["-c", &limit, "sh", env!("CARGO_BIN_EXE_vmbake"), "bake"]);
-    command.args(["--os", "o", "--offline", "--force", "--format", "qcow2"]).args(what);
+    command.args(["--os", "o", "--offline", "--no-builtin", "--force", "--format", "qcow2"]).args(what);
     for (option, path) in [
         ("--base", request.base.as_ref().unwrap().as_path()),
-        ("--layers", request.layers.as_ref().unwrap()),
+        ("--layers", &request.manifest.with_file_name("layers")),
         ("--store", request.store.root()),
         ("--sources", &request.manifest.with_file_name("sources.json")),
         ("--out", &request.out),
@@ -313,7 +313,7 @@ fn kinds_that_are_baked_by_one_command_are_as_from_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let request = BakeRequest { formats: vec![Format::Qcow2], ..both(dir.path()) };
     // The same kind by another name, with a file more.
-    let layers = request.layers.as_ref().unwrap();
+    let layers = request.manifest.with_file_name("layers");
     assert!(Command::new("cp").arg("-r").args([layers.join("tools"), layers.join("more")]).status().unwrap().success());
     fs::write(layers.join("more/files/etc/more.conf"), "more\n".repeat(50_000)).unwrap();
     let renamed = |path: PathBuf| fs::read_to_string(path).unwrap().replace(r#": "tools""#, r#": "more""#);

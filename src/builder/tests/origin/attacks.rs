@@ -201,12 +201,13 @@ fn run(request: &BakeRequest, before: &str, vmbake: &Path, user: Option<u32>) ->
         "--os",
         "o",
         "--offline",
+        "--no-builtin",
     ]);
     for (option, path) in [
         ("--manifest", request.manifest.as_path()),
         ("--sources", &request.manifest.with_file_name("sources.json")),
         ("--base", request.base.as_ref().unwrap()),
-        ("--layers", request.layers.as_ref().unwrap()),
+        ("--layers", &request.manifest.with_file_name("layers")),
         ("--store", request.store.root()),
         ("--out", &request.out),
     ] {

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use vmbake::bake::{BakeError, BakeRequest, Baked, bake_all};
+use vmbake::catalog::Catalog;
 use vmbake::digest::Digest;
 use vmbake::embedded::program;
 use vmbake::pin::anchors::Anchors;
@@ -93,9 +94,9 @@ pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> BakeRequ
         manifest,
         base: Some(base),
         partition: None,
-        layers: Some(dir.join("layers")),
+        layers: Catalog::only(dir.join("layers")),
         store,
-        sources: Sources::load(Some(&sources)).unwrap(),
+        sources: Sources::load(&Catalog::only(sources)).unwrap(),
         anchors: Anchors::default(),
         client: None,
         size: None,

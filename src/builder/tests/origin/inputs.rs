@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use vmbake::atomic_file::PublishError;
 use vmbake::bake::{BakeError, BakeRequest};
+use vmbake::catalog::Catalog;
 use vmbake::digest::Digest;
 use vmbake::embedded::program;
 use vmbake::incremental::build_inputs::BuildInputs;
@@ -46,11 +47,11 @@ fn on_base(dir: &Path, base: PathBuf) -> BakeRequest {
 /// Bakes by the program `vmbake`, with what the environment has in `variables`.
 fn run(vmbake: &Path, request: &BakeRequest, variables: &[(&str, &str)]) -> Output {
     let mut command = Command::new(vmbake);
-    command.args(["bake", "tools", "--os", "o", "--offline", "--format", "raw"]);
+    command.args(["bake", "tools", "--os", "o", "--offline", "--no-builtin", "--format", "raw"]);
     for (option, path) in [
         ("--manifest", request.manifest.as_path()),
         ("--base", request.base.as_ref().unwrap()),
-        ("--layers", request.layers.as_ref().unwrap()),
+        ("--layers", &request.manifest.with_file_name("layers")),
         ("--store", request.store.root()),
         ("--sources", &request.manifest.with_file_name("sources.json")),
         ("--out", &request.out),
@@ -134,15 +135,16 @@ fn a_change_of_any_input_is_a_change() {
         }),
         ("layers", &|request| {
             let copy = dir.path().join("copied");
-            let layers = request.layers.replace(copy.clone()).unwrap();
+            let layers = request.manifest.with_file_name("layers");
+            request.layers = Catalog::only(&copy);
             assert!(Command::new("cp").arg("-r").args([&layers, &copy]).status().unwrap().success());
             fs::write(copy.join("tools/files/etc/tool.conf"), "tool = 2\n").unwrap();
         }),
         ("sources", &|request| {
             let sources = edited(dir.path().join("sources.json"), &|text| format!("{text}\n"));
-            request.sources = Sources::load(Some(&sources)).unwrap();
+            request.sources = Sources::load(&Catalog::only(sources)).unwrap();
         }),
-        ("trust", &|request| request.anchors = Anchors::new(Some(anchors.clone()))),
+        ("trust", &|request| request.anchors = Anchors::load(&Catalog::only(&anchors)).unwrap()),
         ("partition", &|request| request.partition = Some(1)),
         ("size", &|request| request.size = Some(96 << 20)),
         ("formats", &|request| request.formats.push(Format::Qcow2)),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use vmbake::catalog::Catalog;
 use vmbake::digest::Digest;
 use vmbake::fetch::{Supply, fetch_base};
 use vmbake::manifest::Manifest;
@@ -48,7 +49,7 @@ impl Site {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("trust")).unwrap();
         std::fs::write(folder.path().join("sources.json"), SOURCES).unwrap();
-        let sources = Sources::load(Some(&folder.path().join("sources.json"))).unwrap();
+        let sources = Sources::load(&Catalog::only(folder.path().join("sources.json"))).unwrap();
         let store = Store::open(Some(folder.path().join("store"))).unwrap();
         let mut site = Self { folder, store, sources, manifest: Value::Null };
         site.trust(&lab.export(&[key]));
@@ -106,13 +107,13 @@ impl Site {
     }
 
     fn with<T>(&self, use_it: impl FnOnce(Prover<'_>) -> T) -> T {
-        let anchors = Anchors::new(Some(self.folder.path().join("trust")));
+        let anchors = Anchors::load(&Catalog::only(self.folder.path().join("trust"))).unwrap();
         use_it(Prover::new(&self.store, &self.sources, &anchors, None))
     }
 
     /// Looks for the base image, as a bake does to which nobody names one.
     pub fn base(&self, manifest: &Value) -> Result<(), String> {
-        let anchors = Anchors::new(Some(self.folder.path().join("trust")));
+        let anchors = Anchors::load(&Catalog::only(self.folder.path().join("trust"))).unwrap();
         let (store, sources, threads) = (&self.store, &self.sources, std::num::NonZeroUsize::MIN);
         let supply = Supply { store, sources, anchors: &anchors, client: None, threads };
         let found = fetch_base(&Self::parse(manifest), &supply, &Progress::new(true));

@@ -13,6 +13,7 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
+use vmbake::catalog::Catalog;
 use vmbake::layer::first_boot::compile;
 use vmbake::layer::{Layer, Layers};
 use vmbake::user_data::{Origin, Provider, Rendered, Request, UserDataError, render};
@@ -55,7 +56,7 @@ fn request(settings: BTreeMap<String, String>) -> Request {
 
 /// The plan of each kind, with its layers.
 static KINDS: LazyLock<BTreeMap<&str, (Plan, Vec<Layer>)>> = LazyLock::new(|| {
-    let all = Layers::load(None).unwrap();
+    let all = Layers::load(&Catalog::built_in()).unwrap();
     let planned = |kind| {
         let layers = all.resolve(kind, "debian-13").unwrap();
         (kind, (compile(&layers, "x86_64-linux-gnu").unwrap().plan, layers))

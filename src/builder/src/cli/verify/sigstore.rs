@@ -9,11 +9,11 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sha2::Sha512;
 
+use super::super::catalog::{CatalogArgs, TrustArgs};
 use super::super::{Failure, Outcome};
 use super::read;
 use crate::digest::Digest;
 use crate::digest::Hasher;
-use crate::pin::anchors::Anchors;
 use crate::pin::proof::sigstore::{self, MAX_BUNDLES, Policy, Proven, PublicKey, Root, Signer};
 
 /// Longest file of any other kind that is read: keys and certificates have about 1 KB, log entries and roots under 100.
@@ -50,9 +50,13 @@ struct SignerArgs {
 /// What every check of a signature takes.
 #[derive(Debug, clap::Args)]
 pub(super) struct Common {
-    /// Authorities and logs that are trusted, trusted_root.json [default: sigstore's public ones]
-    #[arg(long, value_name = "FILE")]
+    /// Authorities and logs that are trusted, trusted_root.json [default: sigstore-root.json of the trust anchors]
+    #[arg(long, value_name = "FILE", conflicts_with = "trust")]
     trusted_root: Option<PathBuf>,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
     /// Time of the check, RFC 3339: nothing may have been signed after it [default: the clock]
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     now: Option<Timestamp>,
@@ -95,7 +99,7 @@ impl Common {
     pub(super) fn root(&self) -> Result<Root, Failure> {
         Ok(match &self.trusted_root {
             Some(path) => Root::parse(&read(path, MAX_FILE)?)?,
-            None => Root::parse(&Anchors::default().read("sigstore-root.json")?)?,
+            None => Root::parse(&self.trust.load(&self.catalog)?.read(sigstore::ROOT)?)?,
         })
     }
 

@@ -187,7 +187,7 @@ mod tests {
             let text = format!(r#"{{"name": "{name}", "version": "1", "description": "d", "os": ["o"], {rest}}}"#);
             std::fs::write(dir.path().join(name).join("layer.json"), text).unwrap();
         }
-        Layers::load(Some(dir.path())).unwrap().resolve("a", "o").unwrap()
+        Layers::load(&crate::catalog::Catalog::only(dir.path())).unwrap().resolve("a", "o").unwrap()
     }
 
     fn put(tree: &mut Tree, path: &str, layer: &str, kind: Kind) {

@@ -1,15 +1,17 @@
 //! What is wrong with sources beyond their form: names that nothing has, addresses that are not https, proofs that cannot be.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use super::{Demand, Schema, Sources, Upstream, VersionSource};
-use crate::digest::Digest;
-use crate::manifest::ArtifactType;
+use super::merge::Merged;
+use super::schema::Document;
+use super::{Demand, Upstream, VersionSource};
+use crate::manifest::{ArtifactType, Target};
 
-/// Everything that is wrong beyond the form: where, and what.
-pub(super) fn find(schema: &Schema) -> Vec<(String, String)> {
+/// Everything that is wrong with a file beyond the form, among `all` files: where, and what.
+pub(super) fn find(file: &Document, all: &Merged) -> Vec<(String, String)> {
+    let schema = &all.schema;
     let mut faults = Vec::new();
-    for (name, archive) in &schema.archives {
+    for (name, archive) in &file.archives {
         let place = format!("archives.{name}");
         if !archive.url.start().starts_with("https://") {
             faults.push((place.clone(), "url is not https".to_owned()));
@@ -21,22 +23,32 @@ pub(super) fn find(schema: &Schema) -> Vec<(String, String)> {
             faults.push((place, format!("keyring {:?} is not the name of a file in trust/", archive.keyring)));
         }
     }
-    for (name, system) in &schema.systems {
-        upstream_faults(schema, &format!("systems.{name}.image"), &system.image, &mut faults);
+    for (name, system) in &file.systems {
+        if let Some(image) = &system.image {
+            upstream_faults(schema, &format!("systems.{name}.image"), image, &mut faults);
+        }
+        let merged = schema.systems.get(name).unwrap_or(system);
+        for (key, lacks) in [
+            ("codename", merged.codename.is_none()),
+            ("arches", merged.arches.is_empty()),
+            ("image", merged.image.is_none()),
+        ] {
+            faults.extend(lacks.then(|| (format!("systems.{name}"), format!("{key} is missing"))));
+        }
     }
-    for (index, source) in schema.dependencies.iter().enumerate() {
+    for (index, source) in file.dependencies.iter().enumerate() {
         let place = format!("dependencies[{index}] ({})", source.name);
         upstream_faults(schema, &place, &source.upstream, &mut faults);
         version_faults(schema, &place, &source.upstream.version, &mut faults);
     }
-    for (index, image) in schema.images.iter().enumerate() {
+    for (index, image) in file.images.iter().enumerate() {
         version_faults(schema, &format!("images[{index}] ({})", image.image), &image.tag, &mut faults);
     }
-    faults.extend(repeated(schema));
+    faults.extend(repeated(file, &all.targets));
     faults
 }
 
-fn upstream_faults(schema: &Schema, place: &str, upstream: &Upstream, faults: &mut Vec<(String, String)>) {
+fn upstream_faults(schema: &Document, place: &str, upstream: &Upstream, faults: &mut Vec<(String, String)>) {
     let mut fault = |message: &str| faults.push((place.to_owned(), message.to_owned()));
     let from_archive = match &upstream.version {
         VersionSource::Apt { archive, .. } => {
@@ -66,7 +78,7 @@ fn upstream_faults(schema: &Schema, place: &str, upstream: &Upstream, faults: &m
     }
 }
 
-fn version_faults(schema: &Schema, place: &str, version: &VersionSource, faults: &mut Vec<(String, String)>) {
+fn version_faults(schema: &Document, place: &str, version: &VersionSource, faults: &mut Vec<(String, String)>) {
     let Some(needed) = version.needs() else { return };
     let mut found = schema.dependencies.iter().filter(|source| source.name == needed).peekable();
     if found.peek().is_none() {
@@ -77,15 +89,14 @@ fn version_faults(schema: &Schema, place: &str, version: &VersionSource, faults:
 }
 
 /// Entries that would give one manifest two artifacts of a name.
-fn repeated(schema: &Schema) -> Vec<(String, String)> {
-    let sources = Sources { schema: schema.clone(), digest: Digest::of(b"") };
+fn repeated(file: &Document, targets: &[Target]) -> Vec<(String, String)> {
     let mut faults = Vec::new();
-    for target in sources.targets() {
-        let mut seen = BTreeMap::new();
-        for source in sources.dependencies(&target) {
-            if seen.insert(&source.name, ()).is_some() {
-                faults
-                    .push(("dependencies".to_owned(), format!("{} is there twice for {}", source.name, target.name())));
+    for target in targets {
+        let mut seen = BTreeSet::new();
+        for source in file.dependencies.iter().filter(|source| source.serves(target)) {
+            if !seen.insert(&source.name) {
+                let message = format!("{} is there twice for {}", source.name, target.name());
+                faults.push(("dependencies".to_owned(), message));
             }
         }
     }

@@ -8,25 +8,26 @@ use super::template::Template;
 use crate::manifest::ArtifactType;
 
 /// Where upstreams live, and what each must prove.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Schema {
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, bound(deserialize = "S: Default + Deserialize<'de>"))]
+pub struct Schema<S = System> {
     /// Archives of Debian packages by name.
     pub archives: BTreeMap<String, Archive>,
     /// Operating systems by name, such as `debian-13`.
-    pub systems: BTreeMap<String, System>,
+    pub systems: BTreeMap<String, S>,
     /// Artifacts. A name may be there more than once, for different kinds or systems.
     pub dependencies: Vec<Source>,
     /// Container images.
-    #[serde(default)]
     pub images: Vec<ImageSource>,
     /// Where the files of `trust/` come from.
-    #[serde(default)]
     pub trust: BTreeMap<String, TrustSource>,
 }
 
+/// One file: it may lack what another one says.
+pub(super) type Document = Schema<SystemPart>;
+
 /// An apt repository.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Archive {
     /// Address of the directory with `dists`.
@@ -54,9 +55,18 @@ pub struct Archive {
     pub snapshot: Option<String>,
 }
 
+/// What one file says of an operating system. Kinds and architectures of several files go together.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct SystemPart {
+    pub(super) codename: Option<String>,
+    pub(super) kinds: BTreeSet<String>,
+    pub(super) arches: BTreeSet<String>,
+    pub(super) image: Option<Upstream>,
+}
+
 /// An operating system that images are based on.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug)]
 pub struct System {
     /// Codename of the release.
     pub codename: String,
@@ -69,7 +79,7 @@ pub struct System {
 }
 
 /// An artifact that some kinds of image are made of.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
     /// Its name in manifests.
@@ -87,7 +97,7 @@ pub struct Source {
 }
 
 /// Where an artifact is, which version is taken, and what proves it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upstream {
     /// How it is packed.
@@ -109,7 +119,7 @@ pub struct Upstream {
 }
 
 /// What Go's linker noted in a program.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// Import path of its main package.
@@ -120,7 +130,7 @@ pub struct Program {
 }
 
 /// Where the newest version comes from.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum VersionSource {
     /// The newest release of a repository on GitHub, `owner/name`; a leading `v` of its tag is dropped.
@@ -157,7 +167,7 @@ pub enum VersionSource {
 }
 
 /// The least that must be proven of a digest.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Demand {
     /// Nothing: the digest of the first download is kept.
@@ -197,7 +207,7 @@ pub enum Demand {
 }
 
 /// A container image that some kinds of image hold.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageSource {
     /// Reference without a tag, such as `registry.k8s.io/pause`.
@@ -209,7 +219,7 @@ pub struct ImageSource {
 }
 
 /// Where a file of `trust/` comes from.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrustSource {
     /// Addresses whose content, one after the other, is the file.

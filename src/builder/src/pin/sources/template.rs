@@ -1,6 +1,7 @@
 //! Texts with `{names}` in them, such as `https://a.example/v{version}/tool-{arch}`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Deserialize;
 
@@ -68,6 +69,15 @@ impl Template {
     }
 }
 
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match part {
+            Part::Text(text) => f.write_str(text),
+            Part::Name(name) => write!(f, "{{{name}}}"),
+        })
+    }
+}
+
 impl TryFrom<String> for Template {
     type Error = InvalidTemplate;
 
@@ -98,6 +108,7 @@ mod tests {
     fn names_are_replaced_and_unknown_ones_refused() {
         let template = Template::try_from("https://a/v{version}/{arch}/{version:containerd}".to_owned()).unwrap();
         assert_eq!(template.start(), "https://a/v");
+        assert_eq!(template.to_string(), "https://a/v{version}/{arch}/{version:containerd}");
         assert_eq!(template.versions_of().collect::<Vec<_>>(), ["containerd"]);
         let mut values = BTreeMap::from([("version", "1"), ("arch", "x")].map(|(k, v)| (k.to_owned(), v.to_owned())));
         assert_eq!(template.render(&values).unwrap_err().name, "version:containerd");

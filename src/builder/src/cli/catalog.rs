@@ -1,0 +1,102 @@
+//! Options that say where layers, sources and trust anchors are looked up, for all commands that need any of them.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::Failure;
+use crate::catalog::{Catalog, Override, SORTS};
+use crate::escape;
+use crate::layer::Layers;
+use crate::pin::anchors::Anchors;
+use crate::pin::sources::Sources;
+
+#[derive(Debug, Args)]
+pub(super) struct CatalogArgs {
+    /// Leave out what is built in: all of it, or what is listed
+    #[arg(long, value_name = "WHAT,...", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
+    #[arg(default_missing_values = ["layers", "sources", "trust"])]
+    no_builtin: Vec<BuiltIn>,
+    /// Let this entry of a later directory or file count, such as layers/vm or archives/debian, though an earlier one or the
+    /// built-in one differs; may be repeated
+    #[arg(long = "override", value_name = "SORT/NAME", value_parser = entry)]
+    overrides: Vec<String>,
+}
+
+/// What the program brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum BuiltIn {
+    Layers,
+    Sources,
+    Trust,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LayersArgs {
+    /// Directory of layers, beside the built-in ones; may be repeated
+    #[arg(long, value_name = "DIR")]
+    layers: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SourcesArgs {
+    /// Where upstreams live and what proves them, beside what is built in; may be repeated
+    #[arg(long, value_name = "FILE")]
+    sources: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TrustArgs {
+    /// Directory of trust anchors, beside the built-in ones; may be repeated
+    #[arg(long, value_name = "DIR")]
+    trust: Vec<PathBuf>,
+}
+
+/// The name of an entry.
+fn entry(text: &str) -> Result<String, String> {
+    match text.split_once('/') {
+        Some((sort, name)) if SORTS.contains(&sort) && !name.is_empty() => Ok(text.to_owned()),
+        _ => Err(format!("not SORT/NAME, where SORT is one of {}", SORTS.join(", "))),
+    }
+}
+
+impl CatalogArgs {
+    fn catalog(&self, what: BuiltIn, paths: &[PathBuf]) -> Catalog {
+        Catalog::new(!self.no_builtin.contains(&what), paths.iter().cloned()).overriding(self.overrides.iter().cloned())
+    }
+}
+
+impl LayersArgs {
+    /// Where layers are.
+    pub(super) fn catalog(&self, catalog: &CatalogArgs) -> Catalog {
+        catalog.catalog(BuiltIn::Layers, &self.layers)
+    }
+
+    /// All layers.
+    pub(super) fn load(&self, catalog: &CatalogArgs) -> Result<Layers, Failure> {
+        let layers = Layers::load(&self.catalog(catalog))?;
+        tell(layers.overridden());
+        Ok(layers)
+    }
+}
+
+impl SourcesArgs {
+    pub(super) fn load(&self, catalog: &CatalogArgs) -> Result<Sources, Failure> {
+        let sources = Sources::load(&catalog.catalog(BuiltIn::Sources, &self.sources))?;
+        tell(sources.overridden());
+        Ok(sources)
+    }
+}
+
+impl TrustArgs {
+    pub(super) fn load(&self, catalog: &CatalogArgs) -> Result<Anchors, Failure> {
+        let anchors = Anchors::load(&catalog.catalog(BuiltIn::Trust, &self.trust))?;
+        tell(anchors.overridden());
+        Ok(anchors)
+    }
+}
+
+/// Says which entries took the place of others, whatever else is not said.
+fn tell(overridden: &[Override]) {
+    overridden.iter().for_each(|one| eprintln!("{:>9}  {}", "override", escape::line(one.to_string())));
+}
