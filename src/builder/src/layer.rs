@@ -3,6 +3,7 @@
 //! What enters are `<layer>/layer.json` and the files below `<layer>/files/`, from directories and from the program
 //! itself; what leaves is the ordered list of layers that make up a kind. `layers/README.md` documents the format.
 
+mod requirement;
 mod schema;
 mod position;
 mod document;
@@ -15,6 +16,7 @@ mod set;
 mod authoring;
 
 pub use authoring::check;
+pub use requirement::Requirement;
 pub use schema::{
     Account, Alternative, AuditedScript, Install, Layer, LayerFile, Schema, ScriptUnits, Subordinate, Units,
 };

@@ -65,7 +65,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
     os: Vec<&'a str>,
-    requires: Vec<&'a str>,
+    requires: Vec<String>,
     artifacts: Vec<&'a str>,
 }
 
@@ -78,7 +78,7 @@ fn list(layers: &Layers, json: bool) -> Result<Outcome, Failure> {
             description: &schema.description,
             from: (*root != Root::BuiltIn).then(|| root.to_string()),
             os: schema.os.iter().map(String::as_str).collect(),
-            requires: schema.requires.iter().map(String::as_str).collect(),
+            requires: schema.requires.iter().map(ToString::to_string).collect(),
             artifacts: schema.artifacts.keys().map(String::as_str).collect(),
         }
     });

@@ -1,24 +1,32 @@
-//! What shows only when a layer is seen among those that it requires: layers that are missing, circles, accounts that nobody
-//! makes.
+//! What shows only when a layer is seen among those that it requires: layers that are missing or of another version, circles,
+//! accounts that nobody makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::{Findings, Found};
 use super::position::child;
-use super::{Layer, Schema, rules};
+use super::{Layer, Requirement, Schema, rules};
 
 /// The faults of a layer among `all`. With `accounts` off, accounts are left to the files of the image, which know more
 /// than this program.
 pub(super) fn check(schema: &Schema, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Found> {
     let mut found = Findings::default();
-    for (index, name) in schema.requires.iter().enumerate() {
-        let missing = (!all.contains_key(name)).then(|| format!("layer {name} does not exist"));
-        found.value(format!("/requires/{index}"), missing.or_else(|| circle(schema, name, all)));
+    for (index, required) in schema.requires.iter().enumerate() {
+        let fault = unmet(required, all).or_else(|| circle(schema, &required.name, all));
+        found.value(format!("/requires/{index}"), fault);
     }
     if accounts {
         unknown_accounts(&mut found, schema, all);
     }
     found.0
+}
+
+/// Why a layer that is required does not do.
+fn unmet(required: &Requirement, all: &BTreeMap<String, &Layer>) -> Option<String> {
+    let Requirement { name, version } = required;
+    let Some(layer) = all.get(name) else { return Some(format!("layer {name} does not exist")) };
+    let (found, wanted) = (&layer.schema.version, version.as_ref()?);
+    (found != wanted).then(|| format!("layer {name} has version {found:?}, and {wanted:?} is required"))
 }
 
 /// The way from the required layer `name` back to the one that requires it.
@@ -42,7 +50,8 @@ fn circle(schema: &Schema, name: &str, all: &BTreeMap<String, &Layer>) -> Option
             return Some(format!("layers require each other in a circle: {}", way.join(" -> ")));
         }
         for required in all.get(next).map(|layer| &layer.schema.requires).into_iter().flatten() {
-            if !came_from.contains_key(required.as_str()) && required != name {
+            let required = required.name.as_str();
+            if !came_from.contains_key(required) && required != name {
                 came_from.insert(required, next);
                 todo.push(required);
             }
@@ -61,7 +70,7 @@ fn closure<'a>(schema: &'a Schema, all: &BTreeMap<String, &'a Layer>) -> Vec<&'a
             schema
                 .requires
                 .iter()
-                .filter_map(|name| all.get(name).map(|layer| &layer.schema))
+                .filter_map(|required| all.get(&required.name).map(|layer| &layer.schema))
                 .filter(|schema| names.insert(&schema.name)),
         );
         next += 1;

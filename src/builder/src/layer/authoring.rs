@@ -48,7 +48,7 @@ fn gather(name: &str, own: &Loaded, catalog: &Catalog) -> Result<(Entries<Loaded
             }
         }
         let requires = all.get(&next).map(|loaded| &loaded.layer.schema.requires);
-        todo.extend(requires.into_iter().flatten().cloned());
+        todo.extend(requires.into_iter().flatten().map(|required| required.name.clone()));
     }
     Ok((all, warnings))
 }

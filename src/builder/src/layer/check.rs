@@ -68,7 +68,7 @@ pub(super) fn check(layer: &Layer) -> Vec<Found> {
     // A set does not tell at which index of the text an element stood.
     found.value("/os".to_owned(), os.iter().find_map(|name| rules::name(name)));
     found.value("/os".to_owned(), os.is_empty().then(|| "supports no operating system".to_owned()));
-    found.list("/requires", &schema.requires, rules::name);
+    requires(&mut found, schema);
     artifacts(&mut found, schema);
     upgrades(&mut found, schema);
     scripts(&mut found, schema);
@@ -80,6 +80,19 @@ pub(super) fn check(layer: &Layer) -> Vec<Found> {
     found.keys("/os_release", schema.os_release.keys(), os_release_key);
     cases(&mut found, schema);
     found.0
+}
+
+fn requires(found: &mut Findings, schema: &Schema) {
+    let names: Vec<String> = schema.requires.iter().map(|required| required.name.clone()).collect();
+    found.list("/requires", &names, rules::name);
+    for (index, required) in schema.requires.iter().enumerate() {
+        let version = required.version.as_deref();
+        let fault = version.and_then(|version| match version {
+            "" => Some(format!("{required:?} names no version after the @", required = required.to_string())),
+            version => rules::line(version),
+        });
+        found.value(format!("/requires/{index}"), fault);
+    }
 }
 
 fn artifacts(found: &mut Findings, schema: &Schema) {

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
+use super::Requirement;
 use crate::digest::Digest;
 
 /// One layer: its description and its files.
@@ -39,9 +40,9 @@ pub struct Schema {
     pub description: String,
     /// Operating systems it supports, such as `debian-13`.
     pub os: BTreeSet<String>,
-    /// Layers that must come before it.
+    /// Layers that must come before it: `name`, or `name@version` for exactly that version.
     #[serde(default)]
-    pub requires: Vec<String>,
+    pub requires: Vec<Requirement>,
     /// How artifacts of the manifest are installed, by their names there.
     #[serde(default)]
     pub artifacts: BTreeMap<String, Install>,

@@ -104,7 +104,7 @@ impl Layers {
             return Err(LayerError::Unsupported { name: name.to_owned(), os: os.to_owned(), supported });
         }
         for required in &schema.requires {
-            self.visit(required, os, order)?;
+            self.visit(&required.name, os, order)?;
         }
         order.push(name.to_owned());
         Ok(())

@@ -1,4 +1,4 @@
-//! Layers of several roots.
+//! Layers of several roots, and versions that are required.
 
 use std::fs;
 use std::path::Path;
@@ -15,10 +15,10 @@ fn write(root: &Path, name: &str, version: &str, rest: &str) {
 #[test]
 fn own_layers_stand_beside_the_built_in_ones() {
     let dir = tempfile::tempdir().unwrap();
-    write(&dir.path().join("mine"), "own", "3", r#", "requires": ["vm"]"#);
+    write(&dir.path().join("mine"), "own", "3", r#", "requires": ["vm@1"]"#);
     let listed = vmbake(dir.path(), &["layer", "list", "--layers", "mine"]);
     let text = String::from_utf8(listed.stdout).unwrap();
-    assert!(text.contains("own 3: d\n    from mine\n    requires vm\n"), "{text}");
+    assert!(text.contains("own 3: d\n    from mine\n    requires vm@1\n"), "{text}");
     assert!(text.contains("\nvm 1: "), "{text}");
     let keys = |more: &[&str]| vmbake(dir.path(), &[&["user-data", "keys", "--kind", "own"], more].concat());
     assert!(keys(&["--layers", "mine"]).status.success());
@@ -26,6 +26,28 @@ fn own_layers_stand_beside_the_built_in_ones() {
     let alone = keys(&["--layers", "mine", "--no-builtin"]);
     assert!(said(&alone).contains("mine/own/layer.json:1:87: layer vm does not exist"), "{}", said(&alone));
     assert!(said(&keys(&["--no-builtin"])).contains("layer own does not exist; there are none"));
+}
+
+#[test]
+fn another_version_than_the_required_one_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for (required, expected) in [
+        ("vm@1", None),
+        ("vm@2", Some(r#"layer vm has version "1", and "2" is required"#)),
+        ("vm@", Some(r#""vm@" names no version after the @"#)),
+        ("@1", Some(r#"name "" "#)),
+    ] {
+        write(dir.path(), "own", "3", &format!(r#", "requires": ["{required}"]"#));
+        let checked = vmbake(dir.path(), &["layer", "check", "own"]);
+        let text = String::from_utf8(checked.stdout).unwrap();
+        match expected {
+            None => assert_eq!(text, ""),
+            Some(expected) => assert!(text.contains(&format!("own/layer.json:1:87: {expected}")), "{text}"),
+        }
+        assert_eq!(checked.status.success(), expected.is_none(), "{required}");
+        let listed = vmbake(dir.path(), &["layer", "list", "--layers", "."]);
+        assert_eq!(listed.status.success(), expected.is_none(), "{required}: {}", said(&listed));
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(in crate::layer) fn check(layer: &Layer, all: &BTreeMap<String, &Layer>, acc
         return found;
     }
     // What is wrong in a layer alone is told there; what is left is wrong only when these layers come together.
-    let required = layer.schema.requires.iter().filter_map(|name| all.get(name));
+    let required = layer.schema.requires.iter().filter_map(|required| all.get(&required.name));
     let known: BTreeSet<PlanFault> = required.flat_map(|layer| faults(layer, all, accounts)).collect();
     found.extend(others.into_iter().filter(|fault| !known.contains(fault)).map(|fault| Found {
         pointer: "/requires".to_owned(),
@@ -58,7 +58,7 @@ fn faults(layer: &Layer, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<
 fn visit<'a>(name: &str, all: &BTreeMap<String, &'a Layer>, seen: &mut BTreeSet<String>, order: &mut Vec<&'a Layer>) {
     let Some(layer) = all.get(name).filter(|_| seen.insert(name.to_owned())) else { return };
     for required in &layer.schema.requires {
-        visit(required, all, seen, order);
+        visit(&required.name, all, seen, order);
     }
     order.push(layer);
 }
