@@ -12,10 +12,11 @@ mod check;
 mod among;
 pub mod first_boot;
 mod read;
+mod released;
 mod set;
 mod authoring;
 
-pub use authoring::check;
+pub use authoring::{check, release};
 pub use requirement::Requirement;
 pub use schema::{
     Account, Alternative, AuditedScript, Install, Layer, LayerFile, Schema, ScriptUnits, Subordinate, Units,
@@ -27,6 +28,7 @@ pub(crate) use position::child;
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::atomic_file::PublishError;
 use crate::catalog::CatalogError;
 use crate::escape;
 use crate::hint::Hint;
@@ -70,6 +72,8 @@ pub enum LayerError {
     Unsupported { name: String, os: String, supported: String },
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    #[error(transparent)]
+    Publish(#[from] PublishError),
 }
 
 impl Hint for LayerError {
@@ -81,6 +85,7 @@ impl Hint for LayerError {
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Catalog(error) => Some(error),
+            Self::Publish(error) => Some(error),
             _ => None,
         }
     }

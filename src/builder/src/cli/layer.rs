@@ -33,12 +33,23 @@ pub(super) enum Layer {
         #[arg(long)]
         json: bool,
     },
+    /// Record the versions of layers as released, in released.json beside them: what changes from then on needs another version
+    Release {
+        /// Directories of layers
+        #[arg(required = true, value_name = "DIR")]
+        dirs: Vec<PathBuf>,
+        #[command(flatten)]
+        layers: LayersArgs,
+        #[command(flatten)]
+        catalog: CatalogArgs,
+    },
 }
 
 pub(super) fn run(what: Layer) -> Result<Outcome, Failure> {
     match what {
         Layer::Check { dirs, layers, catalog } => check(&dirs, &layers.catalog(&catalog)),
         Layer::List { layers, catalog, json } => list(&layers.load(&catalog)?, json),
+        Layer::Release { dirs, layers, catalog } => release(&dirs, &layers.catalog(&catalog)),
     }
 }
 
@@ -53,6 +64,16 @@ fn check(dirs: &[PathBuf], catalog: &Catalog) -> Result<Outcome, Failure> {
         }
     }
     Ok(outcome)
+}
+
+fn release(dirs: &[PathBuf], catalog: &Catalog) -> Result<Outcome, Failure> {
+    for dir in dirs {
+        let (layer, is_new) = layer::release(dir, catalog)?;
+        let what = if is_new { "released" } else { "was released already" };
+        let line = format!("{} {}: {what}, {}", layer.schema.name, layer.schema.version, layer.digest);
+        files::show(&(escape::line(line) + "\n"))?;
+    }
+    Ok(Outcome::Clean)
 }
 
 /// One line of the list.

@@ -1,4 +1,4 @@
-//! What the authors of a layer ask for: everything that is wrong with it.
+//! What the authors of a layer ask for: everything that is wrong with it, and that a version of it is released.
 //!
 //! The directory of a layer enters, with the [`Catalog`] that a bake would use. What lies beside the layer counts like one more root.
 
@@ -6,27 +6,49 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::read::{self, DESCRIPTION};
+use super::released::{self, Released};
 use super::set::{Loaded, by_name, contents, faults, folder, load_one};
-use super::{Fault, LayerError};
+use super::{Fault, Layer, LayerError, rules};
 use crate::catalog::{Catalog, Entries, Root};
 
 /// All faults of the layer in directory `dir`, seen among the layers of `catalog` and those beside it.
 pub fn check(dir: &Path, catalog: &Catalog) -> Result<Vec<Fault>, LayerError> {
+    Ok(checked(dir, catalog)?.1)
+}
+
+/// Lists the layer in directory `dir` as released, in the file beside it, unless anything is wrong with it: from then on, whatever
+/// has its version must be the same. Tells whether it was not listed before.
+pub fn release(dir: &Path, catalog: &Catalog) -> Result<(Layer, bool), LayerError> {
+    let (layer, mut faults) = checked(dir, catalog)?;
+    faults.retain(|fault| !fault.warning);
+    match layer.filter(|_| faults.is_empty()) {
+        Some(layer) => {
+            let is_new = released::record(&beside(&real(dir)?), &layer)?;
+            Ok((layer, is_new))
+        }
+        None => Err(LayerError::Faults(faults)),
+    }
+}
+
+/// The layer in directory `dir`, if it has the right form, and what is wrong with it.
+fn checked(dir: &Path, catalog: &Catalog) -> Result<(Option<Layer>, Vec<Fault>), LayerError> {
     let path = real(dir)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let own = match load_one(dir, &name, read::read(dir)?) {
         Ok(own) => own,
         Err(mut faults) => {
             faults.sort();
-            return Ok(faults);
+            return Ok((None, faults));
         }
     };
     // What lies beside it comes last, as whoever works on layers has them there.
     let catalog = catalog.with(beside(&path));
+    let mut released = Released::default();
+    catalog.roots().iter().try_for_each(|root| released.add(root))?;
     let (all, mut found) = gather(&name, &own, &catalog)?;
-    found.extend(faults(&own, &by_name(&all), true));
+    found.extend(faults(&own, &by_name(&all), &released, true));
     found.sort();
-    Ok(found)
+    Ok((Some(own.layer), found))
 }
 
 /// The layer `own` with all that it requires, and warnings of those that a bake would not take; `own` is in the last root.
@@ -48,7 +70,9 @@ fn gather(name: &str, own: &Loaded, catalog: &Catalog) -> Result<(Entries<Loaded
             }
         }
         let requires = all.get(&next).map(|loaded| &loaded.layer.schema.requires);
-        todo.extend(requires.into_iter().flatten().map(|required| required.name.clone()));
+        let names = requires.into_iter().flatten().map(|required| required.name.clone());
+        // What is no name is a fault, and leads out of the directory perhaps.
+        todo.extend(names.filter(|name| rules::name(name).is_none()));
     }
     Ok((all, warnings))
 }

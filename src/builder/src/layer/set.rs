@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::check::Found;
 use super::document::Document;
 use super::read::{self, Content, DESCRIPTION};
+use super::released::Released;
 use super::{Fault, Layer, LayerError, LayerFile, among, check as alone, first_boot};
 use crate::catalog::{Catalog, Entries, Entry, Override, Root};
 use crate::digest::Digest;
@@ -43,17 +44,18 @@ impl Layers {
     /// The digest of a layer is the SHA-256 of what `sha256sum` prints about `layer.json` and all files below `files/`,
     /// sorted by path: `find layer.json files -type f | LC_ALL=C sort | xargs sha256sum | sha256sum`.
     pub fn load(catalog: &Catalog) -> Result<Self, LayerError> {
-        let mut all = Entries::default();
+        let (mut all, mut released) = (Entries::default(), Released::default());
         for root in catalog.roots() {
             for (name, content) in contents(root)? {
                 let loaded = load_one(&folder(root).join(&name), &name, content).map_err(LayerError::Faults)?;
                 all.add(catalog, root, name, loaded)?;
             }
+            released.add(root)?;
         }
         let layers = by_name(&all);
         for (_, _, loaded) in all.iter() {
             // The accounts of a base image that somebody else made are not known here: merging looks at its files.
-            let mut faults = faults(loaded, &layers, false);
+            let mut faults = faults(loaded, &layers, &released, false);
             faults.retain(|fault| !fault.warning);
             if !faults.is_empty() {
                 return Err(LayerError::Faults(faults));
@@ -175,11 +177,16 @@ fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>) -> Digest {
 }
 
 /// What is wrong with a layer of the right form, in the order of its text.
-pub(super) fn faults(loaded: &Loaded, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Fault> {
+pub(super) fn faults(
+    loaded: &Loaded,
+    all: &BTreeMap<String, &Layer>,
+    released: &Released,
+    accounts: bool,
+) -> Vec<Fault> {
     let layer = &loaded.layer;
     let among =
         among::check(&layer.schema, all, accounts).into_iter().chain(first_boot::check_alone(layer, all, accounts));
-    let found = alone::check(layer).into_iter().chain(among);
+    let found = alone::check(layer).into_iter().chain(among).chain(released.check(layer));
     let fault = |Found { pointer, key, warning, message }: Found| Fault {
         path: loaded.path.clone(),
         position: Some(loaded.document.position(&pointer, key)),
