@@ -19,6 +19,7 @@ mod parsers;
 mod plan;
 mod prove;
 mod registry;
+mod rooms;
 mod sigstore;
 mod tools;
 mod trust;

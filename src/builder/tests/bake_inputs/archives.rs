@@ -107,7 +107,11 @@ fn ambiguous_archives_are_refused() {
         ("large time", changed(&a(), 136, b"\x80\x01\0\0\0\0\0\0\0\0\0\0"), "mtime is"),
         ("large size", changed(&a(), 124, b"\x80\x01\0\0\0\0\0\0\0\0\0\x01"), "size is"),
         ("version of ustar", changed(&a(), 257, b"ustar\x0001"), "unknown version of ustar"),
-        ("device out of range", changed(&member(b'3', b"c", b"", b""), 329, b"0010000\0"), "is out of range"),
+        (
+            "device out of range",
+            changed(&member(b'3', b"c", b"", b""), 329, b"0010000\x000000000\0"),
+            "is out of range",
+        ),
     ];
     for (label, members, expected) in cases {
         let error = read(&tar(&[members]), &Limits::ROOT).expect_err(label);
