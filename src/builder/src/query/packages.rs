@@ -51,7 +51,7 @@ pub(crate) fn installed(tree: &Tree) -> Result<BTreeMap<(String, String), String
         let control = Control::parse(stanza).map_err(damaged)?;
         let field = |name| control.get(name).unwrap_or_default().to_owned();
         if field("Status").ends_with(" installed") {
-            found.insert((field("InstalledPackage"), field("Architecture")), field("Version"));
+            found.insert((field("Package"), field("Architecture")), field("Version"));
         }
     }
     Ok(found)
