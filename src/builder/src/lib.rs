@@ -32,6 +32,7 @@ pub mod oci;
 pub mod ownership;
 pub mod parallel;
 pub mod progress;
+mod spelling;
 
 #[cfg(test)]
 #[path = "../tests/tools/mod.rs"]

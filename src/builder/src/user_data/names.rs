@@ -7,9 +7,7 @@ use vmbake_firstboot::plan::{Content, Format, Plan};
 use vmbake_firstboot::template::{Condition, Text};
 
 use super::Problem;
-
-/// Most names that are suggested.
-const SUGGESTED: usize = 3;
+use crate::spelling::near;
 
 /// The settings that the plan does not have.
 pub(super) fn unknown(plan: &Plan, settings: &BTreeMap<String, String>) -> Vec<Problem> {
@@ -20,7 +18,7 @@ pub(super) fn unknown(plan: &Plan, settings: &BTreeMap<String, String>) -> Vec<P
         .map(String::as_str)
         .collect();
     let wrong = settings.keys().filter(|name| !known.contains(name.as_str()));
-    wrong.map(|name| Problem::Unknown { name: name.clone(), near: near(name, &known) }).collect()
+    wrong.map(|name| Problem::Unknown { name: name.clone(), near: near(name, known.iter().copied()) }).collect()
 }
 
 /// What a wrong name may have been meant to be.
@@ -29,30 +27,6 @@ pub(super) fn suggestion(near: &[String]) -> String {
         [] => String::new(),
         names => format!("; there is {}", names.join(", ")),
     }
-}
-
-/// Known names in which a third of the characters or less are different, the nearest first.
-fn near(name: &str, known: &BTreeSet<&str>) -> Vec<String> {
-    let name = name.to_ascii_uppercase();
-    let distances = known.iter().map(|other| (distance(name.as_bytes(), other.as_bytes()), *other));
-    let mut near: Vec<(usize, &str)> = distances.filter(|(distance, other)| distance * 3 <= other.len()).collect();
-    near.sort_unstable();
-    near.into_iter().take(SUGGESTED).map(|(_, other)| other.to_owned()).collect()
-}
-
-/// How many bytes must be replaced, added and removed (Levenshtein).
-fn distance(a: &[u8], b: &[u8]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (line, from) in (1..).zip(a) {
-        // The value above to the left.
-        let mut corner = std::mem::replace(&mut row[0], line);
-        for (column, to) in (1..).zip(b) {
-            let replaced = corner + usize::from(from != to);
-            corner = row[column];
-            row[column] = replaced.min(corner + 1).min(row[column - 1] + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// The settings whose values cannot be written down so that everybody reads them alike.
@@ -89,27 +63,4 @@ fn of_several_lines(plan: &Plan) -> BTreeSet<String> {
         }
     }
     names
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn distances() {
-        for (a, b, expected) in
-            [("", "", 0), ("", "AB", 2), ("KUBE", "CUBE", 1), ("KITTEN", "SITTING", 3), ("AB", "BA", 2)]
-        {
-            assert_eq!(distance(a.as_bytes(), b.as_bytes()), expected, "{a} {b}");
-            assert_eq!(distance(b.as_bytes(), a.as_bytes()), expected, "{b} {a}");
-        }
-    }
-
-    #[test]
-    fn near_names_are_suggested_and_far_ones_are_not() {
-        let known = BTreeSet::from(["KUBE_API_PORT", "NETSY_BUCKET", "REGISTRY_BUCKET"]);
-        assert_eq!(near("KUBE_APIPORT", &known), ["KUBE_API_PORT"]);
-        assert_eq!(near("netsy_bucket", &known), ["NETSY_BUCKET", "REGISTRY_BUCKET"]);
-        assert!(near("HOME", &known).is_empty());
-    }
 }
