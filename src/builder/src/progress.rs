@@ -2,6 +2,8 @@
 //!
 //! Everything goes to stderr; stdout is for data.
 
+use std::fmt::Display;
+use std::io::Write as _;
 use std::sync::Mutex;
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -31,7 +33,7 @@ impl Progress {
     /// Says what was held back, and goes on at once from now on.
     pub fn release(&self) {
         let mut held = locked(&self.held);
-        held.take().into_iter().flatten().for_each(|line| eprintln!("{line}"));
+        held.take().into_iter().flatten().for_each(say);
     }
 
     /// Says what a finished step did.
@@ -46,13 +48,13 @@ impl Progress {
         let line = format!("{name:>9}  {}", escape::line(detail));
         match &mut *locked(&self.held) {
             Some(held) => held.push(line),
-            None => eprintln!("{line}"),
+            None => say(line),
         }
     }
 
     /// Says what failed, with the chain of causes, while other things go on.
     pub fn failure(&self, name: &str, error: &(dyn std::error::Error + 'static)) {
-        eprintln!("{:>9}  {}: {}", "failed", escape::line(name), escape::chain(error));
+        say(format_args!("{:>9}  {}: {}", "failed", escape::line(name), escape::chain(error)));
     }
 
     /// A count of bytes whose total nobody knows; invisible unless stderr is a terminal.
@@ -77,6 +79,16 @@ impl Progress {
         let hidden = self.quiet || locked(&self.held).is_some();
         if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
     }
+}
+
+/// Writes a line to stderr, as it is. If whoever read it has gone, the work goes on.
+pub fn say(line: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "{line}");
+}
+
+/// `1 file`, `2 files`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A number of bytes for people, in binary units.

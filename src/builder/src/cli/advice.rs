@@ -28,6 +28,7 @@ use crate::pin::proof::program::ProgramError;
 use crate::pin::prove::LinkError;
 use crate::pin::sources::SourcesError;
 use crate::pin::update::UpdateError;
+use crate::progress::say;
 use crate::query::explain::ExplainError;
 use crate::supply::download::DownloadError;
 use crate::supply::http::HttpError;
@@ -84,14 +85,14 @@ fn more<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Hint + 'static)
 
 /// Prints an error to standard error: its message, a line for each cause, and a hint.
 pub fn tell(error: &(dyn Error + 'static)) {
-    eprintln!("error: {}", message(error));
+    say(format_args!("error: {}", message(error)));
     let mut cause = error.source();
     while let Some(error) = cause {
-        eprintln!("  caused by: {}", message(error));
+        say(format_args!("  caused by: {}", message(error)));
         cause = error.source();
     }
     if let Some(hint) = hint(error) {
-        eprintln!("hint: {}", escape::line(hint));
+        say(format_args!("hint: {}", escape::line(hint)));
     }
 }
 

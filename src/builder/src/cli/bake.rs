@@ -4,6 +4,7 @@ use super::pinned::Pinned;
 use super::{BakeArgs, Failure, Format, Outcome, files};
 use crate::bake::{BakeRequest, BakedFile, bake_all, source_date_epoch};
 use crate::escape;
+use crate::progress::say;
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     if args.base.is_some() && args.pinned.has_arches() {
@@ -17,7 +18,11 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let store = args.network.store()?;
     let store = if args.no_cache { store.without_caches() } else { store };
     if let Some(exposed) = store.exposed().filter(|_| !args.json) {
-        eprintln!("{:>9}  {}: nothing is taken from an earlier bake: {exposed}", "note", store.root().display());
+        say(format_args!(
+            "{:>9}  {}: nothing is taken from an earlier bake: {exposed}",
+            "note",
+            store.root().display()
+        ));
     }
     let epoch = source_date_epoch()?;
     let threads = match args.jobs {

@@ -10,6 +10,7 @@ use crate::escape;
 use crate::layer::Layers;
 use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
+use crate::progress::say;
 
 #[derive(Debug, Args)]
 pub(super) struct CatalogArgs {
@@ -98,5 +99,5 @@ impl TrustArgs {
 
 /// Says which entries took the place of others, whatever else is not said.
 fn tell(overridden: &[Override]) {
-    overridden.iter().for_each(|one| eprintln!("{:>9}  {}", "override", escape::line(one.to_string())));
+    overridden.iter().for_each(|one| say(format_args!("{:>9}  {}", "override", escape::line(one.to_string()))));
 }

@@ -11,7 +11,7 @@ use crate::digest::Digest;
 use crate::escape;
 use crate::incremental::record;
 use crate::manifest::Manifest;
-use crate::progress::human_bytes;
+use crate::progress::{counted, human_bytes, say};
 use crate::supply::store::Store;
 
 #[derive(Debug, Args)]
@@ -82,7 +82,7 @@ fn verify(store: &Store, json: bool) -> Result<Outcome, Failure> {
                 .map_or_else(|| "no file that is named by its digest".to_owned(), |found| format!("holds {found}"));
             files::show(&(escape::line(format!("{}: {found}; removed", blob.path.display())) + "\n"))?;
         }
-        eprintln!("{count} blobs, {} of them damaged", corrupt.len());
+        say(format_args!("{}, {} of them damaged", counted(count, "blob"), corrupt.len()));
     }
     Ok(if corrupt.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }
@@ -104,7 +104,7 @@ fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> R
     }
     files::show(&garbage.files.iter().map(|path| name(path)).collect::<String>())?;
     let verb = if dry_run { "would be removed" } else { "removed" };
-    eprintln!("{} files, {} {verb}", garbage.files.len(), human_bytes(garbage.bytes));
+    say(format_args!("{}, {} {verb}", counted(garbage.files.len() as u64, "file"), human_bytes(garbage.bytes)));
     Ok(Outcome::Clean)
 }
 

@@ -15,6 +15,7 @@ use crate::escape;
 use crate::pin::anchors::{AnchorError, Anchors};
 use crate::pin::sources::Sources;
 use crate::pin::trust::{Anchor, Proposal, renew_readme, table};
+use crate::progress::say;
 
 /// Largest document that is fetched: the known ones have less than 20 KB.
 const MAX_LEN: u64 = 4 << 20;
@@ -82,7 +83,7 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
     for (name, source) in &sources.schema().trust {
         let bytes = match anchors.read(name) {
             Err(AnchorError::Missing { .. }) => {
-                eprintln!("{}: not here", escape::line(name));
+                say(format_args!("{}: not here", escape::line(name)));
                 continue;
             }
             bytes => bytes?,
@@ -91,7 +92,7 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
         texts.push(table(name, &source.urls, &items));
         for item in items {
             if let Some(fault) = &item.fault {
-                eprintln!("{}", escape::line(format!("{name}: {fault}: {item}")));
+                say(escape::line(format!("{name}: {fault}: {item}")));
             }
         }
     }

@@ -15,6 +15,7 @@ use super::{Failure, Outcome, files};
 use crate::escape;
 use crate::layer::Layer;
 use crate::layer::first_boot::compile;
+use crate::progress::say;
 use crate::user_data::{Origin, Provider, Request, Sizes, UserDataError, read_settings, render};
 
 #[derive(Debug, Subcommand)]
@@ -99,14 +100,14 @@ fn render_one(args: RenderArgs) -> Result<Outcome, Failure> {
     };
     let rendered = render(&request, &plan, &layers)?;
     for warning in &rendered.warnings {
-        eprintln!("warning: {}", escape::line(warning));
+        say(format_args!("warning: {}", escape::line(warning)));
     }
     if args.kind.json {
         rendered.check_size()?;
         let answer = Answer { user_data: &rendered.user_data, parts: &rendered.sizes, limit: rendered.sizes.limit };
         return files::print_json(&answer);
     }
-    eprint!("{}", rendered.sizes);
+    say(rendered.sizes.to_string().trim_end());
     rendered.check_size()?;
     files::print(&rendered.user_data)
 }

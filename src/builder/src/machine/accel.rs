@@ -11,6 +11,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use vmbake_disk::disk::Arch;
 
 use super::scratch::{Scratch, ScratchError};
+use crate::progress::say;
 
 const KVM: &str = "/dev/kvm";
 /// Seconds after which KVM is given up. Where it works, firmware needs a tenth of one.
@@ -130,7 +131,7 @@ fn without_core_dumps<T>(run: impl FnOnce() -> T) -> T {
     let lowered = setrlimit(Resource::Core, Rlimit { current: Some(0), ..before }).is_ok();
     let result = run();
     if lowered && setrlimit(Resource::Core, before).is_err() {
-        eprintln!("note: qemu will write no core dump");
+        say("note: qemu will write no core dump");
     }
     result
 }

@@ -41,7 +41,7 @@ pub enum UpdateError {
     Manifest(#[from] ManifestError),
     #[error("nothing is called {name} in the sources of {targets}")]
     UnknownName { name: String, targets: String },
-    #[error("{failed} of {total} entries were not resolved")]
+    #[error("{failed} of {total} entries could not be resolved")]
     Incomplete { failed: usize, total: usize },
 }
 

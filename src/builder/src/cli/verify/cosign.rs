@@ -8,6 +8,7 @@ use super::super::{Failure, Outcome};
 use super::read;
 use super::sigstore::{Common, MAX_FILE};
 use crate::pin::proof::cosign::{Detached, Policy};
+use crate::progress::say;
 
 #[derive(Debug, clap::Args)]
 pub(in super::super) struct Args {
@@ -45,7 +46,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let artifact = args.common.digests()?;
     let proven = detached.verify(&artifact, answer.as_deref(), &policy, &args.common.root()?)?;
     if proven.signed.is_none() {
-        eprintln!("warning: nothing proves when this was signed");
+        say("warning: nothing proves when this was signed");
     }
     args.common.print(&proven)
 }

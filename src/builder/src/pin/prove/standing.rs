@@ -8,6 +8,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::OS_IMAGE;
+use crate::progress::counted;
 
 /// Who answers for the digest of an entry, proven anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +77,7 @@ impl Verdict {
             *groups.entry((!standing.is_signed(), standing.to_string())).or_default() += 1;
         }
         let groups: Vec<String> = groups.iter().map(|((_, by), count)| format!("{count} {by}")).collect();
-        let mut text = format!("{} artifacts", artifacts.len());
+        let mut text = counted(artifacts.len() as u64, "artifact");
         if !groups.is_empty() {
             text = format!("{text}: {}", groups.join(", "));
         }
@@ -99,5 +100,6 @@ mod tests {
             "4 artifacts: 2 by the Debian archive of 2026-09-12, 1 by a checksum file of the site, which nobody has signed, \
              1 pinned by hand; the base image: a file of the user's"
         );
+        assert_eq!(Verdict::new(vec![("a".to_owned(), Standing::ByHand)]).summary(), "1 artifact: 1 pinned by hand");
     }
 }
