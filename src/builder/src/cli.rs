@@ -9,7 +9,9 @@ pub mod advice;
 mod bake;
 mod boot;
 mod catalog;
+mod completions;
 mod diff;
+mod examples;
 mod explain;
 mod fetch;
 mod files;
@@ -31,7 +33,7 @@ pub use size::parse_size;
 
 /// Turns a Debian cloud image and a pinned manifest into a golden disk image, without root.
 #[derive(Debug, Parser)]
-#[command(name = "vmbake", max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "vmbake", max_term_width = 100, after_help = examples::FRONT)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     /// Print the version
@@ -43,8 +45,6 @@ pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
 }
-
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 refused or failed (the reason is on stderr); 2 wrong usage.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -67,8 +67,10 @@ enum Command {
     #[command(subcommand)]
     Schema(schema::Schema),
     /// Show what a disk image holds: partitions, file systems, system, kernel, usage
+    #[command(after_help = examples::INSPECT)]
     Inspect(InspectArgs),
     /// Check a disk image for what no golden image may carry: identities, secrets, logs, caches
+    #[command(after_help = examples::LINT)]
     Lint(InspectArgs),
     /// List files of a disk image
     Ls(LsArgs),
@@ -87,9 +89,12 @@ enum Command {
     /// Check one link of the chain of trust by hand
     #[command(subcommand)]
     Verify(verify::Verify),
+    /// Print the script with which a shell completes commands and options
+    Completions(completions::CompletionsArgs),
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = examples::BAKE)]
 struct BakeArgs {
     #[command(flatten)]
     pinned: pinned::PinnedArgs,
@@ -152,6 +157,7 @@ struct InspectArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = examples::LS)]
 struct LsArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,
@@ -173,6 +179,7 @@ struct LsArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = examples::CAT)]
 struct CatArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,
@@ -220,6 +227,7 @@ impl Cli {
             Command::UserData(what) => user_data::run(what),
             Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),
+            Command::Completions(args) => completions::run(&args),
         }
     }
 }

@@ -11,6 +11,7 @@ mod download;
 mod elf;
 mod escape;
 mod firstboot;
+mod front;
 mod hostile;
 mod inspect_image;
 mod layers;

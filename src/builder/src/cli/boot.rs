@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory};
 
-use super::{Cli, Failure, Outcome, parse_size};
+use super::{Cli, Failure, Outcome, examples, parse_size};
 use crate::machine::{self, Accel, Firmware, Forward, MachineError, Network, Options, SeedFiles, Size};
 use crate::progress::Progress;
 
 #[derive(Debug, Args)]
+#[command(after_help = examples::BOOT)]
 pub(super) struct BootArgs {
     /// Disk image, qcow2 or raw, for amd64 or arm64; it is only read
     image: PathBuf,

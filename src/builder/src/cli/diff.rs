@@ -5,12 +5,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, examples, files};
 use crate::escape;
 use crate::progress::say;
 use crate::query::diff::{DiffOptions, diff, diff_blocks};
 
 #[derive(Debug, Args)]
+#[command(after_help = examples::DIFF)]
 pub(super) struct DiffArgs {
     /// Disk image, qcow2 or raw
     from: PathBuf,

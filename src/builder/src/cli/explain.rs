@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, examples, files};
 use crate::image::inspect::InspectError;
 use crate::query::explain::{ExplainError, explain};
 
 #[derive(Debug, Args)]
+#[command(after_help = examples::EXPLAIN)]
 pub(super) struct ExplainArgs {
     /// Disk image, qcow2 or raw
     image: PathBuf,

@@ -7,13 +7,14 @@ use clap::Args;
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::pinned::{Pinned, PinnedArgs};
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, examples};
 use crate::fetch::{Supply, fetch, fetch_base};
 use crate::manifest::Manifest;
 use crate::pin::prove::{LOCAL, ProveError};
 use crate::progress::{Progress, human_bytes};
 
 #[derive(Debug, Args)]
+#[command(after_help = examples::FETCH)]
 pub(super) struct FetchArgs {
     #[command(flatten)]
     pinned: PinnedArgs,

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::catalog::{CatalogArgs, LayersArgs};
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, examples, files};
 use crate::catalog::{Catalog, Root};
 use crate::escape;
 use crate::layer::{self, Layers};
@@ -14,6 +14,7 @@ use crate::layer::{self, Layers};
 #[derive(Debug, Subcommand)]
 pub(super) enum Layer {
     /// Print everything that is wrong with layers, with file, line and column; exit 1 if anything is
+    #[command(after_help = examples::LAYER_CHECK)]
     Check {
         /// Directories of layers; what they require is looked for beside them, too
         #[arg(required = true, value_name = "DIR")]
@@ -24,6 +25,7 @@ pub(super) enum Layer {
         catalog: CatalogArgs,
     },
     /// List layers with their versions and what they require
+    #[command(after_help = examples::LAYER_LIST)]
     List {
         #[command(flatten)]
         layers: LayersArgs,
@@ -34,6 +36,7 @@ pub(super) enum Layer {
         json: bool,
     },
     /// Record the versions of layers as released, in released.json beside them: what changes from then on needs another version
+    #[command(after_help = examples::LAYER_RELEASE)]
     Release {
         /// Directories of layers
         #[arg(required = true, value_name = "DIR")]

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, examples, files};
 use crate::escape;
 use crate::manifest::OS_IMAGE;
 use crate::manifest::{Manifest, Proof};
@@ -23,6 +23,7 @@ pub(super) struct ManifestArgs {
 #[derive(Debug, Subcommand)]
 enum ManifestCommand {
     /// Prove the entries of a manifest anew, from the evidence in the store, and list them; exit 1 if one is not proven
+    #[command(after_help = examples::MANIFEST_SHOW)]
     Show {
         /// The manifest's file
         file: PathBuf,

@@ -2,15 +2,17 @@
 
 use clap::Subcommand;
 
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, examples, files};
 use crate::incremental::build_inputs::BuildInputs;
 use crate::layer;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Schema {
     /// The form of layer.json, as JSON Schema draft 2020-12
+    #[command(after_help = examples::SCHEMA_LAYER)]
     Layer,
     /// The form of NAME.inputs.json, which a bake writes beside its images, as JSON Schema draft 2020-12
+    #[command(after_help = examples::SCHEMA_INPUTS)]
     Inputs,
 }
 

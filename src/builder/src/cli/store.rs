@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, examples, files};
 use crate::digest::Digest;
 use crate::escape;
 use crate::incremental::record;
@@ -29,8 +29,10 @@ pub(super) struct StoreArgs {
 #[derive(Debug, Subcommand)]
 enum StoreCommand {
     /// Hash every blob; remove those that are damaged, and exit 1 if there were any. What was noted or decoded goes too
+    #[command(after_help = examples::STORE_VERIFY)]
     Verify,
     /// Remove what no manifest pins
+    #[command(after_help = examples::STORE_GC)]
     Gc {
         /// Directories of manifests, or single ones, whose artifacts stay
         #[arg(long, value_name = "PATH", default_value = "manifests")]
@@ -40,6 +42,7 @@ enum StoreCommand {
         dry_run: bool,
     },
     /// Print the path of a blob, or of the store
+    #[command(after_help = examples::STORE_PATH)]
     Path {
         /// `sha256:<hex>` or `sha512:<hex>`
         digest: Option<Digest>,

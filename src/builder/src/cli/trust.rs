@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::catalog::{CatalogArgs, SourcesArgs, TrustArgs};
 use super::network::NetworkArgs;
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, examples, files};
 use crate::atomic_file::write_file;
 use crate::catalog::Catalog;
 use crate::escape;
@@ -29,6 +29,7 @@ pub(super) enum Trust {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples::TRUST_SHOW)]
 pub(super) struct ShowArgs {
     #[command(flatten)]
     trust: TrustArgs,
@@ -39,6 +40,7 @@ pub(super) struct ShowArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples::TRUST_UPDATE)]
 pub(super) struct UpdateArgs {
     /// Directory of trust anchors
     #[arg(long, value_name = "DIR", default_value = "trust")]

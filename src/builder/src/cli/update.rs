@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, examples, files};
 use crate::escape;
 use crate::manifest::Target;
 use crate::pin::resolve::{Cache, Resolver};
@@ -18,8 +18,10 @@ use crate::pin::update::{Newer, Request, newer, seen, update};
 use crate::progress::Progress;
 
 #[derive(Debug, Args)]
+#[command(after_help = examples::UPDATE)]
 pub(super) struct UpdateArgs {
     /// Kinds [default: all that the sources know for the systems and architectures]
+    #[arg(value_name = "KIND")]
     kinds: Vec<String>,
     /// Operating systems [default: all]
     #[arg(long, value_delimiter = ',')]

@@ -11,7 +11,7 @@ use vmbake_firstboot::env;
 use vmbake_firstboot::plan::{Format, Plan};
 
 use super::catalog::{CatalogArgs, LayersArgs};
-use super::{Failure, Outcome, files};
+use super::{Failure, Outcome, examples, files};
 use crate::escape;
 use crate::layer::Layer;
 use crate::layer::first_boot::compile;
@@ -23,6 +23,7 @@ pub(super) enum UserData {
     /// Print the cloud-config for a machine, and on stderr what takes how much room
     Render(RenderArgs),
     /// List the settings that a kind has
+    #[command(after_help = examples::USER_DATA_KEYS)]
     Keys(KindArgs),
 }
 
@@ -44,6 +45,7 @@ pub(super) struct KindArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = examples::USER_DATA_RENDER)]
 pub(super) struct RenderArgs {
     #[command(flatten)]
     kind: KindArgs,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, examples};
 use crate::pin::proof::apt::{Expect, Index, Package, Packages, Release};
 use crate::pin::proof::openpgp::Keyring;
 
@@ -15,6 +15,7 @@ use crate::pin::proof::openpgp::Keyring;
 const MAX_IN_RELEASE: u64 = 64 << 20;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples::VERIFY_APT)]
 pub(in super::super) struct Args {
     /// Keys that are trusted, armored or binary
     #[arg(long, value_name = "FILE")]

@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, examples};
 use crate::digest::Digest;
 use crate::pin::proof::checksum::{self, Algorithm, ChecksumError};
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples::VERIFY_CHECKSUM)]
 pub(in super::super) struct Args {
     /// Checksum file
     #[arg(long, value_name = "FILE")]

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, examples};
 use super::read;
 use super::sigstore::{Common, MAX_FILE};
 use crate::pin::proof::cosign::{Detached, Policy};
 use crate::progress::say;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples::VERIFY_COSIGN)]
 pub(in super::super) struct Args {
     /// Signature, base64
     #[arg(long, value_name = "FILE")]

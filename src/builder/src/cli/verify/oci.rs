@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, examples};
 use crate::digest::Digest;
 use crate::oci::{Descriptor, Image, OciError, Platform, check_layer, read_document};
 
@@ -13,6 +13,7 @@ use crate::oci::{Descriptor, Image, OciError, Platform, check_layer, read_docume
 const MAX_MARKER: u64 = 4096;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples::VERIFY_OCI)]
 pub(in super::super) struct Args {
     /// Digest of an index or of a manifest
     #[arg(long)]

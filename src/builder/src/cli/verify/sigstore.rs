@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::Sha512;
 
 use super::super::catalog::{CatalogArgs, TrustArgs};
-use super::super::{Failure, Outcome};
+use super::super::{Failure, Outcome, examples};
 use super::read;
 use crate::digest::Digest;
 use crate::digest::Hasher;
@@ -20,6 +20,7 @@ use crate::pin::proof::sigstore::{self, MAX_BUNDLES, Policy, Proven, PublicKey, 
 pub(super) const MAX_FILE: u64 = 4 << 20;
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = examples::VERIFY_SIGSTORE)]
 pub(in super::super) struct Args {
     /// Bundle; a .jsonl is tried line by line
     #[arg(long, value_name = "FILE")]

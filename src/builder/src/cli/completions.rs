@@ -1,0 +1,19 @@
+//! `vmbake completions`: a script with which a shell completes commands and options.
+
+use clap::{Args, CommandFactory};
+use clap_complete::{Shell, generate};
+
+use super::{Cli, Failure, Outcome, examples, files};
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::COMPLETIONS)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+pub(super) fn run(args: &CompletionsArgs) -> Result<Outcome, Failure> {
+    let mut script = Vec::new();
+    generate(args.shell, &mut Cli::command(), "vmbake", &mut script);
+    files::print(&String::from_utf8(script)?)
+}

@@ -1,0 +1,178 @@
+//! The examples at the end of each command's help. A test runs every line of them through the parser.
+
+/// What the help of vmbake itself ends with.
+pub(super) const FRONT: &str = "\
+Examples:
+  vmbake update node               # pin and prove the artifacts of kind node, in manifests/
+  vmbake bake node                 # fetch them and the base image, and bake dist/node.debian-13.amd64.{raw,qcow2}
+  vmbake boot dist/node.debian-13.amd64.qcow2 --ssh-key ~/.ssh/id_ed25519.pub --forward 2222:22
+
+`vmbake help COMMAND` has examples of each command.
+
+Environment:
+  XDG_CACHE_HOME     the store is $XDG_CACHE_HOME/vmbake/store, by default below ~/.cache
+  XDG_CONFIG_HOME    the configuration is $XDG_CONFIG_HOME/vmbake/config.json, by default below ~/.config
+  VMBAKE_MIRRORS     mirrors as for --mirror, separated by blanks
+  SOURCE_DATE_EPOCH  time of the files that a bake makes, in seconds since 1970
+  GITHUB_TOKEN       is sent to api.github.com, and to nobody else
+  https_proxy        proxy for what is not below one of the hosts in no_proxy
+  SSL_CERT_FILE      authorities of TLS, in place of the system's
+
+Exit codes:
+  0  done; a check found nothing
+  1  refused or failed, with the reason on stderr; or a check found something: lint, diff, layer check,
+     store verify, update --check
+  2  wrong usage";
+
+pub(super) const UPDATE: &str = "\
+Examples:
+  vmbake update node                              # what is missing in the manifests of kind node
+  vmbake update node --os debian-13 --arch amd64 --image base.qcow2   # with a base image of your own
+  vmbake update --check                           # what has a newer version? changes nothing
+  vmbake update knd --only containerd             # this entry again, and no other";
+
+pub(super) const MANIFEST_SHOW: &str = "\
+Examples:
+  vmbake manifest show manifests/node.debian-13.amd64.json
+  vmbake manifest show manifests/node.debian-13.amd64.json --json";
+
+pub(super) const FETCH: &str = "\
+Examples:
+  vmbake fetch node                               # everything that `vmbake bake node --offline` needs
+  vmbake fetch knc knd --arch amd64,arm64 --store /srv/store
+  vmbake fetch node --mirror https://github.com=https://mirror.example/github";
+
+pub(super) const STORE_VERIFY: &str = "\
+Examples:
+  vmbake store verify
+  vmbake store verify --store /srv/store --json";
+
+pub(super) const STORE_GC: &str = "\
+Examples:
+  vmbake store gc --dry-run                       # what do the manifests in manifests/ not pin?
+  vmbake store gc --manifests manifests --manifests /srv/manifests";
+
+pub(super) const STORE_PATH: &str = "\
+Examples:
+  vmbake store path
+  vmbake store path sha256:fad4f807a369677f0954bd4c61e56ddb2dd8b3f4aec30c3834c3165fc6d3c19f";
+
+pub(super) const BAKE: &str = "\
+Examples:
+  vmbake bake node                                # on the base image that the manifest pins
+  vmbake bake node --base debian-13-genericcloud-amd64.qcow2 --size 8G
+  vmbake bake knc knd --arch amd64,arm64 --offline --out images --force
+  vmbake bake node --layers layers --format qcow2 # with layers of your own, too";
+
+pub(super) const BOOT: &str = "\
+Examples:
+  vmbake boot dist/node.debian-13.amd64.qcow2 --ssh-key ~/.ssh/id_ed25519.pub --forward 2222:22
+  vmbake boot dist/knd.debian-13.amd64.qcow2 --user-data user-data --disk machine.qcow2
+  vmbake boot dist/node.debian-13.amd64.raw --firmware direct --append systemd.log_level=debug --console
+  vmbake boot debian-13-genericcloud-arm64.qcow2 -- -device virtio-rng-pci";
+
+pub(super) const LAYER_CHECK: &str = "\
+Examples:
+  vmbake layer check layers/node
+  vmbake layer check layers/*";
+
+pub(super) const LAYER_LIST: &str = "\
+Examples:
+  vmbake layer list
+  vmbake layer list --layers layers --json";
+
+pub(super) const LAYER_RELEASE: &str = "\
+Examples:
+  vmbake layer release layers/node";
+
+pub(super) const SCHEMA_LAYER: &str = "\
+Examples:
+  vmbake schema layer > layer.schema.json         # for the editor's completion and checks";
+
+pub(super) const SCHEMA_INPUTS: &str = "\
+Examples:
+  vmbake schema inputs > inputs.schema.json";
+
+pub(super) const INSPECT: &str = "\
+Examples:
+  vmbake inspect dist/node.debian-13.amd64.qcow2
+  vmbake inspect disk.raw --partition 2 --json";
+
+pub(super) const LINT: &str = "\
+Examples:
+  vmbake lint dist/node.debian-13.amd64.qcow2
+  vmbake lint disk.raw --partition 2 --json";
+
+pub(super) const LS: &str = "\
+Examples:
+  vmbake ls dist/node.debian-13.amd64.qcow2 /etc
+  vmbake ls dist/node.debian-13.amd64.qcow2 / -R --json
+  vmbake ls disk.raw --partition 15               # the EFI system partition";
+
+pub(super) const CAT: &str = "\
+Examples:
+  vmbake cat dist/node.debian-13.amd64.qcow2 /etc/os-release
+  vmbake cat disk.raw --escaped '/var/log/caf\\xe9'";
+
+pub(super) const EXPLAIN: &str = "\
+Examples:
+  vmbake explain dist/node.debian-13.amd64.qcow2 /usr/sbin/runc
+  vmbake explain image.raw /etc/passwd --record dist/node.debian-13.amd64.origin.json";
+
+pub(super) const DIFF: &str = "\
+Examples:
+  vmbake diff before/node.debian-13.amd64.qcow2 dist/node.debian-13.amd64.qcow2
+  vmbake diff before.raw after.raw --times --json
+  vmbake diff before.raw after.raw --blocks       # what would a delta carry?";
+
+pub(super) const USER_DATA_RENDER: &str = "\
+Examples:
+  vmbake user-data render --kind node --ssh-key ~/.ssh/id_ed25519.pub > user-data
+  vmbake user-data render --kind knd --env settings.env --nonce nonce --ca ca.pem --provider aws > user-data";
+
+pub(super) const USER_DATA_KEYS: &str = "\
+Examples:
+  vmbake user-data keys --kind knd
+  vmbake user-data keys --kind knd --json";
+
+pub(super) const TRUST_SHOW: &str = "\
+Examples:
+  vmbake trust show
+  vmbake trust show --trust trust --sources manifests/sources.json";
+
+pub(super) const TRUST_UPDATE: &str = "\
+Examples:
+  vmbake trust update                             # asks before it replaces a file in trust/
+  vmbake trust update --trust trust --only debian-archive.asc --yes";
+
+pub(super) const VERIFY_APT: &str = "\
+Examples:
+  vmbake verify apt --keyring trust/debian-archive.asc --suite trixie --component main --arch amd64 --package runc /srv/debian";
+
+pub(super) const VERIFY_CHECKSUM: &str = "\
+Examples:
+  vmbake verify checksum --sums SHA256SUMS containerd-2.1.4-linux-amd64.tar.gz
+  vmbake verify checksum --sums SHA512SUMS --algorithm sha512 debian-13-genericcloud-amd64.qcow2";
+
+pub(super) const VERIFY_SIGSTORE: &str = "\
+Examples:
+  vmbake verify sigstore --bundle app.sigstore.json --certificate-identity release@example.org \\
+      --certificate-oidc-issuer https://accounts.example.org app.tar.gz
+  vmbake verify sigstore --bundle app.sigstore.json --key cosign.pub app.tar.gz";
+
+pub(super) const VERIFY_COSIGN: &str = "\
+Examples:
+  vmbake verify cosign --signature kubelet.sig --certificate kubelet.cert --log-entry entry.json \\
+      --certificate-identity krel-staging@k8s-releng-prod.iam.gserviceaccount.com \\
+      --certificate-oidc-issuer https://accounts.google.com kubelet";
+
+pub(super) const VERIFY_OCI: &str = "\
+Examples:
+  vmbake verify oci --platform linux/amd64 \\
+      --digest sha256:8aa48c2df3cc3ace73655a988463850b5ccec4d56e182e4985aaa3347a1ebabf layout";
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  vmbake completions bash > ~/.local/share/bash-completion/completions/vmbake
+  vmbake completions zsh > ~/.zfunc/_vmbake
+  vmbake completions fish > ~/.config/fish/completions/vmbake.fish";

@@ -1,0 +1,6 @@
+//! The command line as somebody meets it who has nothing but the program: help, examples, completions.
+
+#[path = "../../examples/reference/sections.rs"]
+mod sections;
+mod examples;
+mod completions;
