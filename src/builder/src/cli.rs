@@ -23,6 +23,7 @@ mod pinned;
 mod schema;
 mod size;
 mod store;
+mod target;
 mod trust;
 mod update;
 mod user_data;

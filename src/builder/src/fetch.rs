@@ -22,6 +22,7 @@ use crate::pin::proof::program::{self, ProgramError};
 use crate::pin::prove::{LOCAL, ProveError, Prover, Verdict};
 use crate::pin::sources::{Sources, Upstream};
 use crate::progress::{Progress, human_bytes};
+use crate::spelling::of_path;
 use crate::supply::download::{DownloadError, Wanted, obtain};
 use crate::supply::http::Client;
 use crate::supply::registry;
@@ -36,8 +37,8 @@ const BASE: &str = "the base image";
 pub enum FetchError {
     #[error("{name} {version} is not in the store: {path} is missing (from {url})")]
     Missing { name: String, version: String, url: String, path: PathBuf },
-    #[error("the manifest pins no base image")]
-    NoBase,
+    #[error("the manifest of {name} pins no base image")]
+    NoBase { name: String },
     #[error("the manifest pins {url} as base image, a file that only the user has")]
     LocalBase { url: String },
     #[error("{path}: cannot open the base image")]
@@ -59,7 +60,12 @@ impl Hint for FetchError {
                 "`vmbake fetch` downloads it, and so does a bake that is not --offline; --store names another store"
             }
             Self::LocalBase { .. } => "--base names the file",
-            Self::NoBase => "--base names a disk image; `vmbake update` pins the published one",
+            Self::OpenBase { path, source } => {
+                let other = "--base takes a disk image, such as debian-13-genericcloud-amd64.qcow2; without it a bake takes the \
+                             one that the manifest pins";
+                return of_path(path, source, other);
+            }
+            Self::NoBase { .. } => "--base names a disk image; `vmbake update` pins the published one",
             _ => return None,
         };
         Some(text.to_owned())
@@ -161,7 +167,7 @@ pub struct FetchedBase {
 
 /// Finds the base image that `manifest` pins, downloaded where that is needed and possible.
 pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
-    let Some(image) = &manifest.content().os.image else { return Err(FetchError::NoBase) };
+    let Some(image) = &manifest.content().os.image else { return Err(FetchError::NoBase { name: manifest.name() }) };
     if image.url.starts_with(LOCAL) {
         return Err(FetchError::LocalBase { url: image.url.clone() });
     }

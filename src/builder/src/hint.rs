@@ -9,6 +9,11 @@ use vmbake_disk::gpt::GptError;
 use vmbake_disk::image::ImageError;
 use vmbake_disk::layout::LayoutError;
 
+use crate::spelling::of_path;
+
+/// What to name where an image is asked for.
+pub(crate) const IMAGE: &str = "a disk image is a raw or qcow2 file; `vmbake bake` writes such files to dist";
+
 /// An error that knows more than its message. Those that are told to users are listed in [`crate::cli`].
 pub trait Hint: Error {
     /// What to do about it, in one sentence.
@@ -45,7 +50,13 @@ impl Hint for std::io::Error {
     fn hint(&self) -> Option<String> {
         match self.kind() {
             ErrorKind::StorageFull => Some("the file system is full: --out names another directory".to_owned()),
-            ErrorKind::PermissionDenied => Some("vmbake needs no root, but it must read its inputs".to_owned()),
+            ErrorKind::PermissionDenied => Some(
+                "vmbake needs no root, but you must be allowed to read and write what it does: `ls -l` shows who may"
+                    .to_owned(),
+            ),
+            ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
+                Some("--help of the command says what belongs there".to_owned())
+            }
             _ => None,
         }
     }
@@ -53,7 +64,10 @@ impl Hint for std::io::Error {
 
 impl Hint for ImageError {
     fn hint(&self) -> Option<String> {
-        Self::hint(self)
+        match self {
+            Self::Open { path, source } => of_path(path, source, IMAGE),
+            _ => Self::hint(self),
+        }
     }
 }
 

@@ -26,12 +26,14 @@ pub use set::Layers;
 pub(crate) use position::child;
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use crate::atomic_file::PublishError;
 use crate::catalog::CatalogError;
 use crate::escape;
 use crate::hint::Hint;
+use crate::spelling::{did_you_mean, near, of_path};
 
 pub use vmbake_firstboot::plan::Ownership;
 
@@ -78,8 +80,25 @@ pub enum LayerError {
 
 impl Hint for LayerError {
     fn hint(&self) -> Option<String> {
-        let text = "`vmbake schema layer` prints the form, for editors; layers/README.md says what it means";
-        self.has_lines().then(|| text.to_owned())
+        let text = match self {
+            Self::Faults(_) => {
+                "`vmbake schema layer` prints the form, for editors; layers/README.md says what it means"
+            }
+            Self::Read { source, .. } if source.kind() == ErrorKind::NotADirectory => {
+                "a layer is a directory with a layer.json; --layers takes a directory of such directories"
+            }
+            Self::Read { path, source } => {
+                let other = "`vmbake layer list` lists the layers that are built in; they need no directory";
+                return of_path(path, source, other);
+            }
+            Self::Unknown { name, known } => match &near(name, known.split(", "))[..] {
+                [] => "`vmbake layer list` says what each is for; --layers DIR names others",
+                near => return Some(did_you_mean(near)),
+            },
+            Self::Unsupported { .. } => "--os takes one that it supports",
+            _ => return None,
+        };
+        Some(text.to_owned())
     }
 
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {

@@ -4,12 +4,15 @@
 //! are well formed. Unknown keys are errors, so that a misspelt one is not silently ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::hint::Hint;
+use crate::spelling::of_path;
 pub use proof::{Document, Form, Proof, Signed};
 
 mod form;
@@ -33,6 +36,24 @@ pub enum ManifestError {
     Name { path: PathBuf },
     #[error("{path}: is for {found}, not for {expected}")]
     Mismatch { path: PathBuf, expected: String, found: String },
+}
+
+impl Hint for ManifestError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Read { source, .. } if source.kind() == ErrorKind::IsADirectory => {
+                "name a manifest in it, such as node.debian-13.amd64.json"
+            }
+            Self::Read { path, source } => return of_path(path, source, "`vmbake update KIND` makes manifests"),
+            Self::Syntax { .. } => {
+                "`vmbake update` writes manifests: if this is one of them, undo what was changed at that place; else name \
+                 another file"
+            }
+            Self::Mismatch { .. } => "name the KIND, --os and --arch that the manifest is for",
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
 }
 
 /// Name of the base image among the entries.

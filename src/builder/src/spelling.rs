@@ -1,7 +1,16 @@
 //! What a wrong name may have been meant to be.
 
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use vmbake_disk::image::quoted;
+
 /// Most names that are suggested.
 const SUGGESTED: usize = 3;
+
+/// Entries of a directory among which a misspelt name is looked for.
+const MAX_BESIDE: usize = 10_000;
 
 /// Known names in which a third of the characters or less are different, the nearest first; upper and lower case are the same.
 pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
@@ -12,6 +21,32 @@ pub(crate) fn near<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> 
     near.sort_unstable();
     near.dedup();
     near.into_iter().take(SUGGESTED).map(|(_, other)| other.to_owned()).collect()
+}
+
+/// Asks whether one of these names was meant.
+pub(crate) fn did_you_mean(names: &[String]) -> String {
+    format!("did you mean `{}`?", names.join("` or `"))
+}
+
+/// What to do about a path that leads to nothing: take what it may have been meant to be, or else the `other` advice. What is there, but
+/// cannot be read, needs another one.
+pub(crate) fn of_path(path: &Path, error: &io::Error, other: &str) -> Option<String> {
+    match error.kind() {
+        ErrorKind::NotFound => Some(beside(path).unwrap_or_else(|| other.to_owned())),
+        ErrorKind::NotADirectory | ErrorKind::IsADirectory => Some(other.to_owned()),
+        _ => None,
+    }
+}
+
+/// Which file of that directory may have been meant.
+fn beside(path: &Path) -> Option<String> {
+    let folder = path.parent()?;
+    let at = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let names = std::fs::read_dir(at).ok()?.take(MAX_BESIDE).flatten();
+    let names: Vec<String> = names.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let near = near(path.file_name().and_then(OsStr::to_str)?, names.iter().map(String::as_str));
+    let near: Vec<String> = near.into_iter().map(|name| quoted(&folder.join(name))).collect();
+    if near.is_empty() { None } else { Some(did_you_mean(&near)) }
 }
 
 /// How many bytes must be replaced, added and removed (Levenshtein).

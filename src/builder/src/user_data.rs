@@ -27,6 +27,7 @@ use vmbake_firstboot::settings::is_host_name;
 use crate::escape;
 use crate::hint::Hint;
 use crate::layer::Layer;
+use crate::spelling::of_path;
 use document::{Document, Part};
 
 /// What takes the certificates of `--ca`, as base64 of PEM.
@@ -132,6 +133,12 @@ impl Hint for UserDataError {
         match self {
             Self::Settings { kind, problems } if problems.iter().any(|one| matches!(one, Problem::Unknown { .. })) => {
                 Some(format!("`vmbake user-data keys --kind {kind}` lists the settings that there are"))
+            }
+            Self::Settings { kind, .. } => Some(format!(
+                "--set NAME=VALUE and --env FILE give settings; `vmbake user-data keys --kind {kind}` says what each may be"
+            )),
+            Self::Read { path, source } => {
+                of_path(path, source, "`vmbake user-data render --help` says what each file is")
             }
             Self::TooLarge { .. } => Some(
                 "settings that may change can come later, by the agent; of several certificates the root may be enough"

@@ -7,6 +7,8 @@ use vmbake_disk::ext4::AuthorError;
 use vmbake_disk::image::ImageError;
 use vmbake_disk::layout::LayoutError;
 
+use super::target::TargetError;
+use super::verify::EvidenceError;
 use crate::atomic_file::PublishError;
 use crate::bake::BakeError;
 use crate::bake::inputs::InputError;
@@ -23,6 +25,7 @@ use crate::hint::Hint;
 use crate::image::inspect::InspectError;
 use crate::layer::LayerError;
 use crate::machine::MachineError;
+use crate::manifest::ManifestError;
 use crate::pin::anchors::AnchorError;
 use crate::pin::proof::program::ProgramError;
 use crate::pin::prove::LinkError;
@@ -49,6 +52,7 @@ const KNOWN: &[Look] = &[
     known::<Box<ProgramError>>,
     known::<CatalogError>,
     known::<DownloadError>,
+    known::<EvidenceError>,
     known::<ExplainError>,
     known::<FetchError>,
     known::<HttpError>,
@@ -60,6 +64,7 @@ const KNOWN: &[Look] = &[
     known::<LayoutError>,
     known::<LinkError>,
     known::<MachineError>,
+    known::<ManifestError>,
     known::<MergeError>,
     known::<MissingProgram>,
     known::<OriginError>,
@@ -69,6 +74,7 @@ const KNOWN: &[Look] = &[
     known::<SourcesError>,
     known::<StageError>,
     known::<StoreError>,
+    known::<TargetError>,
     known::<UpdateError>,
     known::<UserDataError>,
     known::<VerifyError>,

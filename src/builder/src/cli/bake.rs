@@ -4,6 +4,7 @@ use super::pinned::Pinned;
 use super::{BakeArgs, Failure, Format, Outcome, files};
 use crate::bake::{BakeRequest, BakedFile, bake_all, source_date_epoch};
 use crate::escape;
+use crate::manifest::Target;
 use crate::progress::say;
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
@@ -11,6 +12,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         return Err("--base is of one architecture: choose it with --arch".into());
     }
     let sources = args.network.sources(&args.catalog)?;
+    let pinned = args.pinned.each(&sources)?;
     let client = if args.offline { None } else { Some(args.network.client(&sources)?) };
     let mut formats = args.format;
     formats.sort_unstable();
@@ -32,7 +34,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     // A store that cannot be written to has nobody who would remove anything from it either.
     let _shared = store.share().ok();
     let (layers, anchors) = (args.layers.catalog(&args.catalog), args.trust.load(&args.catalog)?);
-    let request = |Pinned { kind, os, arch, manifest }| BakeRequest {
+    let request = |Pinned { target: Target { kind, os, arch }, manifest }| BakeRequest {
         kind,
         os,
         arch,
@@ -51,7 +53,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         force: args.force,
         threads,
     };
-    let requests: Vec<BakeRequest> = args.pinned.each()?.into_iter().map(request).collect();
+    let requests: Vec<BakeRequest> = pinned.into_iter().map(request).collect();
     bake_all::<Failure>(&requests, args.json, |baked| {
         if args.json {
             files::print_json(&baked)?;

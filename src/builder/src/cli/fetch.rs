@@ -9,7 +9,7 @@ use super::network::NetworkArgs;
 use super::pinned::{Pinned, PinnedArgs};
 use super::{Failure, Outcome, examples};
 use crate::fetch::{Supply, fetch, fetch_base};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Target};
 use crate::pin::prove::{LOCAL, ProveError};
 use crate::progress::{Progress, human_bytes};
 
@@ -34,13 +34,14 @@ pub(super) struct FetchArgs {
 
 pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
     let sources = args.network.sources(&args.catalog)?;
+    let pinned = args.pinned.each(&sources)?;
     let (store, client) = (args.network.store()?, args.network.client(&sources)?);
     let anchors = args.trust.load(&args.catalog)?;
-    let _shared = store.share()?;
+    let _shared = store.share_if_writable()?;
     let progress = Progress::new(false);
     let supply =
         Supply { store: &store, sources: &sources, anchors: &anchors, client: Some(&client), threads: args.jobs };
-    for Pinned { kind, os, arch, manifest: path } in args.pinned.each()? {
+    for Pinned { target: Target { kind, os, arch }, manifest: path } in pinned {
         let manifest = Manifest::load(&path)?;
         manifest.require(&path, &kind, &os, &arch)?;
         let fetched = fetch(&manifest, &supply, &progress)?;

@@ -1,10 +1,13 @@
 //! Options of commands that work on manifests.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Failure;
+use super::{Failure, target};
+use crate::manifest::Target;
+use crate::pin::sources::Sources;
 
 #[derive(Debug, Args)]
 pub(super) struct PinnedArgs {
@@ -27,9 +30,7 @@ pub(super) struct PinnedArgs {
 
 /// One manifest, and what it must be for.
 pub(super) struct Pinned {
-    pub(super) kind: String,
-    pub(super) os: String,
-    pub(super) arch: String,
+    pub(super) target: Target,
     pub(super) manifest: PathBuf,
 }
 
@@ -39,14 +40,15 @@ impl PinnedArgs {
         self.arch.iter().any(|arch| *arch != self.arch[0])
     }
 
-    /// Each image once: by architecture, as given, then by kind, as given.
-    pub(super) fn each(self) -> Result<Vec<Pinned>, Failure> {
+    /// Each image once: by architecture, as given, then by kind, as given. Its manifest is there.
+    pub(super) fn each(self, sources: &Sources) -> Result<Vec<Pinned>, Failure> {
         let mut all: Vec<Pinned> = Vec::new();
         for arch in &self.arch {
             for kind in &self.kinds {
-                if !all.iter().any(|pinned| pinned.kind == *kind && pinned.arch == *arch) {
-                    let manifest = self.manifests.join(format!("{kind}.{}.{arch}.json", self.os));
-                    all.push(Pinned { kind: kind.clone(), os: self.os.clone(), arch: arch.clone(), manifest });
+                let target = Target { kind: kind.clone(), os: self.os.clone(), arch: arch.clone() };
+                if !all.iter().any(|pinned| pinned.target == target) {
+                    let manifest = self.manifests.join(format!("{}.json", target.name()));
+                    all.push(Pinned { target, manifest });
                 }
             }
         }
@@ -54,6 +56,13 @@ impl PinnedArgs {
             (None, _) => {}
             (Some(manifest), [only]) => only.manifest = manifest,
             (Some(_), _) => return Err("--manifest is of one image: choose --manifests for several".into()),
+        }
+        for Pinned { target, manifest } in &all {
+            if let Err(ErrorKind::NotFound | ErrorKind::NotADirectory) =
+                manifest.metadata().map_err(|error| error.kind())
+            {
+                return Err(target::missing(manifest, target.clone(), sources).into());
+            }
         }
         Ok(all)
     }

@@ -12,7 +12,7 @@ use crate::escape;
 use crate::incremental::record;
 use crate::manifest::Manifest;
 use crate::progress::{counted, human_bytes, say};
-use crate::supply::store::Store;
+use crate::supply::store::{Store, StoreError};
 
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {
@@ -61,7 +61,7 @@ pub(super) fn run(args: StoreArgs) -> Result<Outcome, Failure> {
         StoreCommand::Path { digest: Some(digest) } => {
             let path = store.path(&digest);
             if !path.exists() {
-                return Err(format!("{digest} is not in the store").into());
+                return Err(StoreError::Absent { digest: Box::new(digest), path: store.root().to_owned() }.into());
             }
             files::show(&name(&path))?;
             Ok(Outcome::Clean)

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 
 use super::catalog::{CatalogArgs, SourcesArgs, TrustArgs};
 use super::network::NetworkArgs;
+use super::target::TargetError;
 use super::{Failure, Outcome, examples, files};
 use crate::atomic_file::write_file;
 use crate::catalog::Catalog;
@@ -60,8 +61,6 @@ pub(super) struct UpdateArgs {
 /// Why nothing was replaced.
 #[derive(Debug, thiserror::Error)]
 enum UpdateError {
-    #[error("sources.json has no trust anchor {name}")]
-    Unknown { name: String },
     #[error("{name} would change, but nobody can be asked here: nothing was replaced (--yes accepts)")]
     Unattended { name: String },
 }
@@ -112,7 +111,8 @@ fn update(args: &UpdateArgs) -> Result<Outcome, Failure> {
         proposals.push(Proposal::fetch(&args.trust, name, &source.urls, &fetch, now)?);
     }
     if let (Some(name), true) = (&args.only, proposals.is_empty()) {
-        return Err(UpdateError::Unknown { name: name.clone() }.into());
+        let known = sources.schema().trust.keys().cloned().collect();
+        return Err(TargetError::Unknown { what: "trust anchor", name: name.clone(), known }.into());
     }
     proposals.iter().try_for_each(print_change)?;
     for proposal in proposals.iter().filter(|proposal| proposal.is_new()) {

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::Timestamp;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
+use super::target::{self, TargetError};
 use super::{Failure, Outcome, examples, files};
+use crate::atomic_file::PublishError;
 use crate::escape;
-use crate::manifest::Target;
 use crate::pin::resolve::{Cache, Resolver};
-use crate::pin::sources::Sources;
 use crate::pin::update::{Newer, Request, newer, seen, update};
 use crate::progress::Progress;
 
@@ -63,7 +64,8 @@ pub(super) struct UpdateArgs {
 
 pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     let sources = args.network.sources(&args.catalog)?;
-    let targets = targets(&args, &sources)?;
+    let targets = target::choose(&sources, &args.kinds, &args.os, &args.arch)?;
+    check_folder(&args.manifests, args.check)?;
     if args.image.is_some() && targets.iter().any(|target| target.arch != targets[0].arch) {
         return Err("--image is of one architecture: choose it with --arch".into());
     }
@@ -99,27 +101,19 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// The targets that fit the arguments; every argument must fit some.
-fn targets(args: &UpdateArgs, sources: &Sources) -> Result<Vec<Target>, Failure> {
-    let fits = |wanted: &[String], found: &String| wanted.is_empty() || wanted.contains(found);
-    let all = sources.targets();
-    let mut targets = all.clone();
-    targets.retain(|target| {
-        fits(&args.kinds, &target.kind) && fits(&args.os, &target.os) && fits(&args.arch, &target.arch)
-    });
-    let unknown = |wanted: &[String], of: fn(&Target) -> &String| {
-        wanted.iter().find(|wanted| !targets.iter().any(|target| of(target) == *wanted)).cloned()
-    };
-    let unknown = unknown(&args.kinds, |target| &target.kind)
-        .or_else(|| unknown(&args.os, |target| &target.os))
-        .or_else(|| unknown(&args.arch, |target| &target.arch));
-    match unknown {
-        Some(name) => {
-            let known = all.iter().map(Target::name).collect::<Vec<_>>().join(", ");
-            Err(format!("nothing fits {name}: known are {known}").into())
-        }
-        None => Ok(targets),
+/// Fails before anything is downloaded if no manifest could be written.
+fn check_folder(folder: &Path, check: bool) -> Result<(), Failure> {
+    if folder.metadata().is_ok_and(|found| !found.is_dir()) {
+        return Err(TargetError::NotFolder { path: folder.to_owned() }.into());
     }
+    if check {
+        return Ok(());
+    }
+    let unusable = |source| PublishError::Create { path: folder.to_owned(), source };
+    let absolute = std::path::absolute(folder).map_err(unusable)?;
+    // What is missing will be made when there is something to write.
+    let existing = absolute.ancestors().find(|folder| folder.exists()).unwrap_or(&absolute);
+    Ok(accessat(CWD, existing, Access::WRITE_OK, AtFlags::EACCESS).map_err(|error| unusable(error.into()))?)
 }
 
 fn print(found: &[Newer], json: bool) -> Result<(), Failure> {

@@ -1,8 +1,8 @@
 //! `vmbake verify`: each chain of verification by hand, for those who look into one that does not hold.
 
 use std::fs::File;
-use std::io::Read;
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use jiff::Timestamp;
@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{Failure, Outcome, files};
 use crate::escape;
+use crate::hint::Hint;
 
 mod apt;
 mod checksum;
@@ -46,14 +47,54 @@ fn time(text: &str) -> Result<Timestamp, jiff::Error> {
     text.parse()
 }
 
+/// A file that cannot be used, or one that does not prove what it should.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum EvidenceError {
+    #[error("{}: cannot read", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{}: more than the {limit} bytes that are read", path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
+    #[error("{}: not usable", path.display())]
+    Unusable { path: PathBuf, source: Failure },
+    #[error("{}: not proven by {}", artifact.display(), by.display())]
+    Unproven { artifact: PathBuf, by: PathBuf, source: Failure },
+}
+
+impl Hint for EvidenceError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Read { .. } | Self::TooLarge { .. } | Self::Unusable { .. } => {
+                "--help of the command says what each file is"
+            }
+            Self::Unproven { .. } => {
+                "the file, or what is to prove it, may be damaged or of another version; --key and the --certificate options \
+                 say who must have signed (--help)"
+            }
+        };
+        Some(text.to_owned())
+    }
+}
+
+impl EvidenceError {
+    /// Says which file an error is about.
+    fn unusable(path: &Path, error: impl Into<Failure>) -> Self {
+        Self::Unusable { path: path.to_owned(), source: error.into() }
+    }
+
+    /// Says what was to be proven, and by which file.
+    fn unproven(artifact: &Path, by: &Path, error: impl Into<Failure>) -> Self {
+        Self::Unproven { artifact: artifact.to_owned(), by: by.to_owned(), source: error.into() }
+    }
+}
+
 /// A file of at most `limit` bytes.
-fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Failure> {
-    let at = |error: String| format!("{}: {error}", path.display());
-    let file = File::open(path).map_err(|error| at(error.to_string()))?;
+fn read(path: &Path, limit: u64) -> Result<Vec<u8>, EvidenceError> {
+    let failed = |source| EvidenceError::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
     let mut content = Vec::new();
-    file.take(limit + 1).read_to_end(&mut content).map_err(|error| at(error.to_string()))?;
+    file.take(limit + 1).read_to_end(&mut content).map_err(failed)?;
     if content.len() as u64 > limit {
-        return Err(at(format!("more than {limit} bytes")).into());
+        return Err(EvidenceError::TooLarge { path: path.to_owned(), limit });
     }
     Ok(content)
 }

@@ -59,6 +59,7 @@ impl Hint for InspectError {
             Self::Unread { at, found } => (at, Some(found.role)),
             Self::NoFileSystem { at } => (at, None),
             Self::Layout { path, error } => return of_layout(error, &quoted(path)),
+            Self::Tree { path, error } => return of_path_inside(path, error),
             _ => return None,
         };
         let image = quoted(&at.path);
@@ -89,6 +90,17 @@ impl InspectError {
             Some(_) => Self::Disk { path, source: error },
         }
     }
+}
+
+/// What to do about a path inside an image.
+fn of_path_inside(image: &Path, error: &TreeError) -> Option<String> {
+    let inside = match error {
+        TreeError::NotFile { path, found: "directory" } => path.as_str(),
+        TreeError::NotFound { path } | TreeError::NotDirectory { path, .. } => path.rsplit_once('/')?.0,
+        _ => return None,
+    };
+    let inside = if inside.is_empty() { "/" } else { inside };
+    Some(format!("`vmbake ls {} {}` lists what is there", quoted(image), quoted(Path::new(inside))))
 }
 
 /// Describes the image at `path`, with the operating system of the root partition, or of that which was `chosen`.

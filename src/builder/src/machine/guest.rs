@@ -14,8 +14,10 @@ use vmbake_disk::source::ReadAt;
 
 use super::Options;
 use super::scratch::{Scratch, ScratchError};
+use crate::hint::{Hint, IMAGE};
 use crate::image::grub::{BootError, Menu};
 use crate::image::inspect::InspectError;
+use crate::spelling::of_path;
 
 /// Why an image is not booted.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +43,8 @@ impl GuestError {
             Self::Image(ImageError::Corrupt { .. } | ImageError::Decompress { .. }) => {
                 "the file is damaged or incomplete: `sha256sum -c SHA256SUMS` where there is one, else fetch or bake it again"
             }
-            Self::Image(error) => return error.hint(),
+            Self::Image(error) => return Hint::hint(error),
+            Self::Open { path, source } => return of_path(path, source, IMAGE),
             Self::Disk { .. } => {
                 "an image is raw or qcow2, with a GUID partition table and a root partition; `vmbake inspect` says what is on it"
             }
@@ -55,7 +58,6 @@ impl GuestError {
             }) => "--partition N chooses one of them",
             Self::Kernel(_) => "--firmware bios or uefi starts what the image itself starts",
             Self::Scratch(error) => return error.hint(),
-            _ => return None,
         };
         Some(text.to_owned())
     }

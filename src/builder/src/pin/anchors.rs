@@ -32,7 +32,16 @@ pub enum AnchorError {
     Catalog(#[from] CatalogError),
 }
 
+pub(super) const HINT: &str = "--trust takes a directory of trust anchors; without it those that are built in are used";
+
 impl Hint for AnchorError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Catalog(_) => None,
+            _ => Some(HINT.to_owned()),
+        }
+    }
+
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Catalog(error) => Some(error),

@@ -109,6 +109,7 @@ impl Hint for LinkError {
             Self::Absent { .. } | Self::Damaged { .. } | Self::Unseen | Self::Oci(_) => {
                 "`vmbake fetch` brings artifacts and evidence that a manifest pins; --store names another store"
             }
+            Self::Anchor(_) => crate::pin::anchors::HINT,
             Self::NoEvidence { .. } | Self::Unlisted { .. } => {
                 "`vmbake update --refresh` proves every entry again, and pins what proves it"
             }

@@ -13,6 +13,7 @@ use crate::catalog::{Catalog, CatalogError, Override, Root};
 use crate::digest::Digest;
 use crate::hint::Hint;
 use crate::manifest::Target;
+use crate::spelling::of_path;
 
 use merge::Merged;
 use schema::Document;
@@ -45,6 +46,11 @@ pub enum SourcesError {
 }
 
 impl Hint for SourcesError {
+    fn hint(&self) -> Option<String> {
+        let Self::Read { path, source } = self else { return None };
+        of_path(path, source, "without --sources those that are built in are used")
+    }
+
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Catalog(error) => Some(error),

@@ -47,9 +47,18 @@ pub enum UpdateError {
 
 impl Hint for UpdateError {
     fn hint(&self) -> Option<String> {
-        let text = "what was resolved is kept: run it again for the rest when the reasons above are gone. An entry that is \
-                    deleted from the manifest takes whatever upstream has";
-        matches!(self, Self::Incomplete { .. }).then(|| text.to_owned())
+        let text = match self {
+            Self::Incomplete { .. } => {
+                "what was resolved is kept: run it again for the rest when the reasons above are gone. If a site cannot be \
+                 reached, https_proxy names a proxy, and --mirror PREFIX=URL asks another place. An entry that is deleted from \
+                 the manifest takes whatever upstream has"
+            }
+            Self::UnknownName { .. } => {
+                "`vmbake manifest show FILE` lists the entries of a manifest; the base image is os.image"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
     }
 }
 

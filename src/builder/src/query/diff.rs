@@ -35,7 +35,7 @@ use crate::query::packages::installed;
 pub enum DiffError {
     #[error("{image}: cannot be compared")]
     Image { image: PathBuf, source: InspectError },
-    #[error("{image}: cannot tell which file it is")]
+    #[error("{image}: cannot be opened")]
     Identity { image: PathBuf, source: std::io::Error },
     #[error("{}: cannot be read", image.display())]
     Read { image: PathBuf, source: std::io::Error },

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::digest::Digest;
@@ -43,6 +44,10 @@ pub enum StoreError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{path}: cannot write to the store")]
     Write { path: PathBuf, source: std::io::Error },
+    #[error("{digest} is not in the store {path}")]
+    Absent { digest: Box<Digest>, path: PathBuf },
+    #[error("{path}: is not a directory, and so no store")]
+    NotFolder { path: PathBuf },
     #[error("{path}: others can write to this store: {exposed}")]
     Exposed { path: PathBuf, exposed: Exposed },
 }
@@ -50,13 +55,16 @@ pub enum StoreError {
 impl Hint for StoreError {
     fn hint(&self) -> Option<String> {
         let exposed = match self {
-            Self::NoHome => return None,
+            Self::NoHome => return Some("--store names a directory for it".to_owned()),
+            Self::Absent { .. } => return Some("`vmbake fetch KIND` brings what a manifest pins".to_owned()),
+            Self::NotFolder { .. } => return Some("--store names a directory".to_owned()),
             Self::Exposed { exposed, .. } => Some(exposed),
             Self::Read { source, .. } | Self::Write { source, .. } => {
                 source.get_ref().and_then(|error| error.downcast_ref())
             }
         };
-        let hint = exposed.and_then(Exposed::hint)?;
+        let Some(exposed) = exposed else { return self.is_read_only().then(|| READ_ONLY.to_owned()) };
+        let hint = exposed.hint()?;
         Some(match self {
             Self::Exposed { path, exposed: Exposed::Mode { .. } } => {
                 format!("{hint}; then `vmbake store verify --store {}`, as what it says may be false", path.display())
@@ -65,6 +73,18 @@ impl Hint for StoreError {
         })
     }
 }
+
+impl StoreError {
+    /// Whether it is only that this user may not write there.
+    fn is_read_only(&self) -> bool {
+        let Self::Write { source, .. } = self else { return false };
+        source.get_ref().is_none()
+            && matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+    }
+}
+
+const READ_ONLY: &str =
+    "the store is read-only to you: what is complete in it is used as it is; --store names one that takes more";
 
 /// A store in a directory.
 #[derive(Clone, Debug)]
@@ -87,6 +107,9 @@ impl Store {
             Some(cache.join("vmbake/store"))
         };
         let root = root.or_else(default).ok_or(StoreError::NoHome)?;
+        if root.metadata().is_ok_and(|found| !found.is_dir()) {
+            return Err(StoreError::NotFolder { path: root });
+        }
         let standing = Standing::of(&root)?;
         Ok(Self { root, standing })
     }
@@ -154,6 +177,14 @@ impl Store {
         let file = self.lock_file()?;
         file.lock_shared().map_err(|source| StoreError::Write { path: self.root.join("lock"), source })?;
         Ok(Shared(file))
+    }
+
+    /// As [`Store::share`]; `None` where this user cannot write to the store, and so cannot lock it.
+    pub fn share_if_writable(&self) -> Result<Option<Shared>, StoreError> {
+        match self.share() {
+            Err(error) if error.is_read_only() => Ok(None),
+            result => result.map(Some),
+        }
     }
 
     /// Hashes every blob and removes those that are not what their names say; `threads` at a time. All that is known without

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::super::{Failure, Outcome, examples};
-use super::read;
 use super::sigstore::{Common, MAX_FILE};
+use super::{EvidenceError, read};
 use crate::pin::proof::cosign::{Detached, Policy};
 use crate::progress::say;
 
@@ -36,7 +36,9 @@ pub(in super::super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
-    let detached = Detached::parse(&read(&args.signature, MAX_FILE)?, &read(&args.certificate, MAX_FILE)?)?;
+    let unproven = |error: Failure| EvidenceError::unproven(&args.common.artifact, &args.signature, error);
+    let (signature, certificate) = (read(&args.signature, MAX_FILE)?, read(&args.certificate, MAX_FILE)?);
+    let detached = Detached::parse(&signature, &certificate).map_err(|error| unproven(error.into()))?;
     let answer = args.log_entry.as_ref().map(|path| read(path, MAX_FILE)).transpose()?;
     let policy = Policy {
         identity: &args.certificate_identity,
@@ -45,7 +47,9 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         now: args.common.now(),
     };
     let artifact = args.common.digests()?;
-    let proven = detached.verify(&artifact, answer.as_deref(), &policy, &args.common.root()?)?;
+    let proven = detached
+        .verify(&artifact, answer.as_deref(), &policy, &args.common.root()?)
+        .map_err(|error| unproven(error.into()))?;
     if proven.signed.is_none() {
         say("warning: nothing proves when this was signed");
     }

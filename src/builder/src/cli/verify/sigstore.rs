@@ -11,7 +11,7 @@ use sha2::Sha512;
 
 use super::super::catalog::{CatalogArgs, TrustArgs};
 use super::super::{Failure, Outcome, examples};
-use super::read;
+use super::{EvidenceError, read};
 use crate::digest::Digest;
 use crate::digest::Hasher;
 use crate::pin::proof::sigstore::{self, MAX_BUNDLES, Policy, Proven, PublicKey, Root, Signer};
@@ -66,21 +66,16 @@ pub(super) struct Common {
     json: bool,
     /// File to prove
     #[arg(value_name = "ARTIFACT")]
-    artifact: PathBuf,
-}
-
-/// The artifact cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("{path}: cannot read")]
-pub(super) struct ReadError {
-    path: PathBuf,
-    source: std::io::Error,
+    pub(super) artifact: PathBuf,
 }
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let bundles = read(&args.bundle, MAX_BUNDLES)?;
     let signer = match &args.key {
-        Some(path) => Signer::Key(PublicKey::from_pem(&read(path, MAX_FILE)?)?),
+        Some(path) => {
+            let key = PublicKey::from_pem(&read(path, MAX_FILE)?);
+            Signer::Key(key.map_err(|error| EvidenceError::unusable(path, error))?)
+        }
         None => Signer::Certificate {
             identity: args.signer.certificate_identity.clone().unwrap_or_default(),
             issuer: args.signer.certificate_oidc_issuer.clone().unwrap_or_default(),
@@ -88,7 +83,8 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     };
     let policy =
         Policy { signer, predicate_type: args.predicate_type.as_deref(), subject_name: None, now: args.common.now() };
-    let proven = sigstore::verify(&bundles, &args.common.digests()?, &policy, &args.common.root()?)?;
+    let proven = sigstore::verify(&bundles, &args.common.digests()?, &policy, &args.common.root()?)
+        .map_err(|error| EvidenceError::unproven(&args.common.artifact, &args.bundle, error))?;
     args.common.print(&proven)
 }
 
@@ -99,14 +95,14 @@ impl Common {
 
     pub(super) fn root(&self) -> Result<Root, Failure> {
         Ok(match &self.trusted_root {
-            Some(path) => Root::parse(&read(path, MAX_FILE)?)?,
+            Some(path) => Root::parse(&read(path, MAX_FILE)?).map_err(|error| EvidenceError::unusable(path, error))?,
             None => Root::parse(&self.trust.load(&self.catalog)?.read(sigstore::ROOT)?)?,
         })
     }
 
     /// Both digests in one pass: a statement may know the file by either.
-    pub(super) fn digests(&self) -> Result<[Digest; 2], ReadError> {
-        let failed = |source| ReadError { path: self.artifact.clone(), source };
+    pub(super) fn digests(&self) -> Result<[Digest; 2], EvidenceError> {
+        let failed = |source| EvidenceError::Read { path: self.artifact.clone(), source };
         let mut file = File::open(&self.artifact).map_err(failed)?;
         let (mut sha256, mut sha512) = (Hasher::sha256(), Hasher::Sha512(Sha512::default()));
         let mut buffer = vec![0; 256 << 10];

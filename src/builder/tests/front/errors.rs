@@ -1,0 +1,235 @@
+//! What a newcomer comes upon in the first hour: each error names its subject and says what to do next.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use clap::CommandFactory;
+use rustix::process::geteuid;
+use vmbake::cli::Cli;
+
+use super::sections::{built, leaves};
+
+/// Whoever runs the tests as root meets the errors as this user, from whom files can be kept.
+const NOBODY: u32 = 65534;
+
+/// A folder with nothing but the program, and files of the wrong sorts; there is no store, no base image and one manifest.
+pub struct Home {
+    dir: tempfile::TempDir,
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests");
+        let home = Self { dir };
+        fs::copy(env!("CARGO_BIN_EXE_vmbake"), home.path("vmbake")).unwrap();
+        for folder in ["folder", "pins"] {
+            fs::create_dir(home.path(folder)).unwrap();
+        }
+        fs::copy(manifests.join("node.debian-13.amd64.json"), home.path("pins/node.debian-13.amd64.json")).unwrap();
+        // No partition table, no file system, no text.
+        let noise: Vec<u8> = (0..100_000_u32).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let files: [(&str, &[u8]); 5] = [
+            ("text", b"hello\n"),
+            ("noise.raw", &noise),
+            ("empty.raw", b""),
+            ("blank.json", b"{}"),
+            ("secret.raw", b"x"),
+        ];
+        for (name, content) in files {
+            fs::write(home.path(name), content).unwrap();
+        }
+        fs::set_permissions(home.path("secret.raw"), Permissions::from_mode(0o0)).unwrap();
+        fs::set_permissions(home.dir.path(), Permissions::from_mode(0o755)).unwrap();
+        if geteuid().is_root() {
+            chown(home.dir.path(), Some(NOBODY), None).unwrap();
+        }
+        home
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(self.path("vmbake"));
+        command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.dir.path());
+        if geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
+    pub fn vmbake(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// What is refused, what the error must name, and what the hint must say.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("update nod --manifests new", "no kind nod: known are knc, knd, node", "did you mean `node`?"),
+    ("update --os debian-14", "no operating system debian-14", "`debian-13`"),
+    ("update --arch riscv64", "no architecture riscv64: known are amd64, arm64", "--sources"),
+    ("update knd --os debian-12", "knd debian-12: known are knc.debian-13.amd64", "--os"),
+    ("update node --manifests text", "text: is not a directory of manifests", "--manifests names a directory"),
+    ("update node --store text", "text: is not a directory, and so no store", "--store"),
+    ("update node --sources none", "none: cannot read", "without --sources"),
+    ("update node --only runk", "nothing is called runk", "`vmbake manifest show FILE`"),
+    ("manifest show none", "none: cannot read the manifest", "`vmbake update KIND` makes manifests"),
+    ("manifest show pins", "pins: cannot read the manifest", "name a manifest in it"),
+    (
+        "manifest show pins/node.debian-13.amd64.jsn",
+        "amd64.jsn: cannot",
+        "did you mean `pins/node.debian-13.amd64.json`?",
+    ),
+    ("manifest show blank.json", "blank.json:1:2: not a valid manifest", "`vmbake update` writes manifests"),
+    ("manifest show text", "text:1:1: not a valid manifest", "`vmbake update` writes manifests"),
+    ("manifest show pins/node.debian-13.amd64.json", "is not proven", "`vmbake fetch`"),
+    ("fetch nod", "no kind nod", "did you mean `node`?"),
+    (
+        "fetch node",
+        "manifests/node.debian-13.amd64.json: there is no such",
+        "`vmbake update node --os debian-13 --arch amd64`",
+    ),
+    ("fetch node --manifests text", "text: is not a directory of manifests", "--manifest"),
+    ("fetch node --manifest secret.raw", "secret.raw: cannot read the manifest", "`ls -l`"),
+    ("bake nod", "no kind nod", "did you mean `node`?"),
+    (
+        "bake node",
+        "manifests/node.debian-13.amd64.json: there is no such",
+        "`vmbake update node --os debian-13 --arch amd64`",
+    ),
+    ("bake node --manifests new", "new/node.debian-13.amd64.json", "--manifests new` makes it"),
+    ("bake node --manifest none.json", "none.json", "--manifests .` makes node.debian-13.amd64.json"),
+    ("bake node --manifest folder", "folder: cannot read the manifest", "name a manifest in it"),
+    ("bake knd --manifest pins/node.debian-13.amd64.json", "is for node.debian-13.amd64, not for knd", "KIND"),
+    ("bake node --os debian-14", "no operating system debian-14", "`debian-13`"),
+    ("bake knd --os debian-12", "knd debian-12 amd64", "--os"),
+    ("bake node --manifests pins --offline", "busybox-static: is not proven", "`vmbake fetch`"),
+    ("bake node --manifests pins --offline --store text", "text: is not a directory", "--store"),
+    ("boot none", "none: cannot open the image", "`vmbake bake` writes"),
+    ("boot folder", "folder: is a directory", "name the image file in it"),
+    ("boot text", "text: is a text file", "`head text`"),
+    ("boot noise.raw", "noise.raw: not the image of a disk that boots", "`vmbake inspect`"),
+    ("inspect none", "none: cannot open the image", "`vmbake bake` writes"),
+    ("inspect nose.raw", "nose.raw: cannot open the image", "did you mean `noise.raw`?"),
+    ("inspect folder", "folder: is a directory", "name the image file in it"),
+    ("inspect text", "text: is a text file", "`head text`"),
+    ("inspect noise.raw", "noise.raw: neither a partition table nor a file system", "`qemu-img info noise.raw`"),
+    ("inspect empty.raw", "empty.raw: the file is empty", "get the image again"),
+    ("inspect secret.raw", "secret.raw: cannot open the image", "`ls -l`"),
+    ("lint none", "none: cannot open the image", "`vmbake bake` writes"),
+    ("ls folder", "folder: is a directory", "name the image file in it"),
+    ("cat text /etc/passwd", "text: is a text file", "`head text`"),
+    ("explain none /etc/passwd", "none: cannot open the image", "`vmbake bake` writes"),
+    ("diff none text", "none: cannot be opened", "--help"),
+    ("diff text folder", "text: is a text file", "`head text`"),
+    ("store verify --store text", "text: is not a directory", "--store"),
+    ("store gc", "manifests: cannot read the manifest", "`vmbake update KIND`"),
+    ("store gc --manifests blank.json", "blank.json:1:2", "`vmbake update` writes"),
+    (
+        "store path sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "is not in the store /",
+        "`vmbake fetch KIND`",
+    ),
+    ("layer check none", "none: cannot read the layer", "`vmbake layer list`"),
+    ("layer check text", "text: cannot read the layer", "layer.json"),
+    ("layer release none", "none: cannot read the layer", "`vmbake layer list`"),
+    ("layer list --layers none", "none: cannot read the layer", "`vmbake layer list`"),
+    ("user-data render --kind nod", "layer nod does not exist", "did you mean `node`?"),
+    ("user-data render --kind knd", "PROVIDER_KIND", "`vmbake user-data keys --kind knd`"),
+    ("user-data render --kind node --env none", "none", "`vmbake user-data render --help`"),
+    ("user-data keys --kind node --os debian-14", "layer node does not support debian-14, only debian-13", "--os"),
+    ("trust show --trust text", "text: cannot read the trust anchor", "--trust"),
+    ("trust update --only x", "no trust anchor x: known are", "--sources"),
+    (
+        "verify apt --keyring none --suite s --component c --arch a --package p .",
+        "none: cannot read the keyring",
+        "--help",
+    ),
+    ("verify checksum --sums none text", "none: cannot read", "--help"),
+    ("verify sigstore --bundle none --key text text", "none: cannot read", "--help"),
+    ("verify sigstore --bundle text --key text text", "text: not usable", "--help"),
+    (
+        "verify sigstore --bundle blank.json --certificate-identity a --certificate-oidc-issuer b text",
+        "text: not proven by blank.json",
+        "--help",
+    ),
+    (
+        "verify cosign --signature none --certificate text --certificate-identity a --certificate-oidc-issuer b text",
+        "none: cannot read",
+        "--help",
+    ),
+    (
+        "verify oci --platform linux/amd64 --digest sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 folder",
+        "folder/oci-layout: cannot read",
+        "--help",
+    ),
+];
+
+#[test]
+fn each_refusal_names_its_subject_and_the_next_command() {
+    let home = Home::new();
+    let mut wrong = Vec::new();
+    for (args, subject, next) in REFUSED {
+        let output = home.vmbake(&args.split(' ').collect::<Vec<_>>());
+        let said = stderr(&output);
+        let last = said.lines().last().unwrap_or_default();
+        let names = said.contains("error: ") && said.contains(subject);
+        if output.status.code() != Some(1) || !names || !last.starts_with("hint: ") || !last.contains(next) {
+            wrong.push(format!("$ vmbake {args}\n{said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(!home.path("new").exists() && !home.path("manifests").exists(), "a refusal leaves nothing behind");
+}
+
+#[test]
+fn every_command_that_can_be_refused_is_in_the_table() {
+    for command in leaves(&built(Cli::command())) {
+        let name = command.get_bin_name().unwrap().strip_prefix("vmbake ").unwrap();
+        // These take one of a few words, and nothing of the user's.
+        let is_listed = REFUSED.iter().any(|(args, ..)| args.starts_with(&format!("{name} ")) || *args == name);
+        assert!(is_listed || ["schema layer", "schema inputs", "completions"].contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn wrong_usage_names_the_help() {
+    let home = Home::new();
+    for command in leaves(&built(Cli::command())) {
+        let name = command.get_bin_name().unwrap().strip_prefix("vmbake ").unwrap().to_owned();
+        let words: Vec<&str> = name.split(' ').collect();
+        let misspelt = home.vmbake(&[&words[..words.len() - 1], &[&format!("{}x", words[words.len() - 1])]].concat());
+        let unknown = home.vmbake(&[&words[..], &["--no-such-option"]].concat());
+        for output in [misspelt, unknown] {
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(2), "{name}: {said}");
+            assert!(said.contains("'--help'") && said.contains("Usage: vmbake"), "{name}: {said}");
+        }
+        if command.get_arguments().any(|arg| arg.is_required_set()) {
+            let said = stderr(&home.vmbake(&words));
+            let usage = format!("Usage: vmbake {name}");
+            assert!(said.contains("required arguments were not provided") && said.contains(&usage), "{name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn whoever_stops_listening_ends_nothing() {
+    let home = Home::new();
+    for args in [&["inspect", "none"][..], &["store", "verify"], &["user-data", "render", "--kind", "knd"]] {
+        let expected = home.vmbake(args).status.code();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert_eq!(home.command(args).stderr(writer).status().unwrap().code(), expected, "{args:?}");
+    }
+}
