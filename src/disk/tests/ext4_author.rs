@@ -12,7 +12,7 @@ use vmbake_disk::tree::{Inode, Kind, Origin, OriginId, ROOT, Timestamp, Tree};
 /// The bytes of [`fixed_tree`]; they change with mkext4's version and with our placement, and with nothing else.
 const GOLDEN: &str = "fafa04eeb4cb6325b38e528e4270c2178eb63a7663dc8bbaff0195fc26d87ea7";
 
-fn fixed_tree() -> Tree {
+pub fn fixed_tree() -> Tree {
     let mut tree = empty_tree();
     put(&mut tree, "/etc", Kind::directory());
     put_file(&mut tree, "/etc/hostname", b"golden\n");

@@ -4,6 +4,7 @@
 mod assemble_disks;
 mod common;
 mod ext4_author;
+mod ext4_dump;
 mod ext4_features;
 mod ext4_hostile;
 mod ext4_journal;

@@ -8,3 +8,4 @@ mod reference;
 mod completions;
 mod errors;
 mod read_only;
+mod snapshots;

@@ -61,6 +61,7 @@ pub fn write_disk(tree: &Tree, out: &Path) {
     let sgdisk = Command::new("sgdisk")
         .args(["--disk-guid=01234567-89AB-CDEF-0123-456789ABCDEF", "--new=14:2048:4095", "--typecode=14:EF02"])
         .args(["--new=15:4096:8191", "--typecode=15:EF00", "--new=1:8192:98270", "--typecode=1:8304"])
+        .args([1, 14, 15].map(|number| format!("--partition-guid={number}:00000000-0000-4000-8000-{number:012}")))
         .arg(&blank)
         .env("PATH", path)
         .output()
