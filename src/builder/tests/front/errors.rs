@@ -25,7 +25,9 @@ impl Home {
         let dir = tempfile::tempdir().unwrap();
         let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests");
         let home = Self { dir };
-        fs::copy(env!("CARGO_BIN_EXE_vmbake"), home.path("vmbake")).unwrap();
+        // Not by this process: what another test forks meanwhile would hold it open, and nobody can run what is open for writing.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_vmbake")).arg(home.path("vmbake")).status();
+        assert!(copied.unwrap().success());
         for folder in ["folder", "pins"] {
             fs::create_dir(home.path(folder)).unwrap();
         }
