@@ -15,12 +15,29 @@ pub const SORTS: [&str; 6] = ["archives", "dependencies", "images", "layers", "s
 
 /// Why the entries of several roots do not go together.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum CatalogError {
+    /// Two roots say different things.
     #[error("{entry}: {found} differs from {known}")]
-    Differs { entry: String, known: Root, found: Root },
+    Differs {
+        /// `SORT/NAME`.
+        entry: String,
+        /// The earlier root.
+        known: Root,
+        /// The later root.
+        found: Root,
+    },
+    /// The later root believes what the earlier one does not.
     #[error("{entry}: {found} demands less than {known}: {weaker}")]
-    Weakens { entry: String, known: Root, found: Root, weaker: String },
+    Weakens {
+        /// `SORT/NAME`.
+        entry: String,
+        /// The earlier root.
+        known: Root,
+        /// The later root.
+        found: Root,
+        /// What it demands less of a proof.
+        weaker: String,
+    },
 }
 
 impl Hint for CatalogError {
