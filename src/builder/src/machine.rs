@@ -3,9 +3,10 @@
 //! All that qemu needs is prepared first: what the image says about itself (`guest`), the disk that takes the writes
 //! (`overlay`), cloud-init's data (`seed`), firmware, acceleration, forwarded ports. What is made on the way are files without
 //! a name, which qemu inherits as descriptors and opens as `/proc/self/fd/N`. So nothing is left behind however the machine
-//! ends, qemu has the process id of the command that started it, and its exit status is the command's.
+//! ends, qemu has the process id of the command that started it, and its exit status is the command's. Only a machine that is judged (`check`) runs as a child.
 
 mod accel;
+pub mod check;
 mod firmware;
 mod guest;
 mod network;
@@ -31,6 +32,7 @@ pub use seed::{SeedError, SeedFiles};
 
 use crate::hint::Hint;
 use crate::progress::human_bytes;
+use check::{Judge, Trial, TrialError};
 use guest::Guest;
 use overlay::Overlay;
 use scratch::Scratch;
@@ -64,6 +66,8 @@ pub struct Options {
     pub accel: Accel,
     /// Whether the terminal is the machine's.
     pub console: bool,
+    /// What must hold in the machine, if it is judged.
+    pub judge: Option<Judge>,
     /// More arguments of qemu.
     pub qemu: Vec<OsString>,
 }
@@ -88,6 +92,8 @@ pub enum MachineError {
     Overlay(#[from] OverlayError),
     #[error(transparent)]
     Scratch(#[from] ScratchError),
+    #[error(transparent)]
+    Trial(#[from] TrialError),
 }
 
 /// Prepares a machine; `say` hears what it is, in steps with a name.
@@ -98,7 +104,8 @@ pub fn prepare(options: &Options, say: &dyn Fn(&str, &str)) -> Result<Machine, M
     let started = firmware::load(firmware, guest.arch)?;
     options.forwards.iter().try_for_each(Forward::check)?;
     let scratch = Scratch::open();
-    let seed = options.seed.write(&scratch)?;
+    let vendor_data = options.judge.as_ref().and_then(|judge| check::vendor_data(&judge.checks));
+    let seed = options.seed.write(vendor_data, &scratch)?;
     let kernel = match firmware {
         Firmware::Direct => Some(guest.kernel(options, &scratch)?),
         Firmware::Bios | Firmware::Uefi => None,
@@ -135,8 +142,20 @@ impl Hint for MachineError {
             Self::Seed(error) => error.hint(),
             Self::Overlay(error) => error.hint(),
             Self::Scratch(error) => error.hint(),
+            Self::Trial(_) => None,
         }
     }
+}
+
+/// Runs a machine until it is judged, and ends it; `say` hears what becomes of the checks.
+pub fn judge(
+    machine: Machine,
+    options: &Options,
+    judge: &Judge,
+    say: &dyn Fn(&str, &str),
+) -> Result<Trial, MachineError> {
+    let (child, line) = machine.spawn()?;
+    Ok(check::watch(child, line, judge, options.disk.is_some(), say)?)
 }
 
 /// qemu's name of an architecture, as in the names of its programs.

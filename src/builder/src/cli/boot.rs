@@ -1,15 +1,22 @@
 //! `vmbake boot`: a disk image in a machine of qemu.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory};
+use serde_json::json;
 
+use super::files::{print, show};
 use super::{Cli, Failure, Outcome, examples, parse_size};
+use crate::atomic_file::write_file;
+use crate::escape;
+use crate::machine::check::{self, Check, Checks, Judge, State, Trial};
 use crate::machine::{self, Accel, Firmware, Forward, MachineError, Network, Options, SeedFiles, Size};
-use crate::progress::Progress;
+use crate::progress::{Progress, say};
 
 #[derive(Debug, Args)]
 #[command(after_help = examples::BOOT)]
@@ -61,6 +68,22 @@ pub(super) struct BootArgs {
     /// Give the terminal to the machine; Ctrl-A X ends it, Ctrl-A H tells more
     #[arg(long)]
     console: bool,
+    /// End the machine once all this holds in it; exit 1 if it does not: unit=NAME, file=PATH, no-failed-units, tcp:PORT,
+    /// http:PORT/PATH=STATUS, run=COMMAND
+    #[arg(long, value_name = "CHECKS", conflicts_with = "console")]
+    check: Vec<Checks>,
+    /// Seconds after which --check gives up
+    #[arg(long, value_name = "SECONDS", default_value = "300", requires = "check")]
+    timeout: u64,
+    /// Write what --check found as JUnit XML
+    #[arg(long, value_name = "FILE", requires = "check")]
+    junit: Option<PathBuf>,
+    /// Write all that the console shows during --check
+    #[arg(long, value_name = "FILE", requires = "check")]
+    log: Option<PathBuf>,
+    /// Print what --check found as JSON
+    #[arg(long, requires = "check")]
+    json: bool,
     /// More arguments for qemu
     #[arg(last = true, value_name = "QEMU ARGUMENTS")]
     qemu: Vec<OsString>,
@@ -68,6 +91,8 @@ pub(super) struct BootArgs {
 
 pub(super) fn run(args: BootArgs) -> Result<Outcome, Failure> {
     check_usage(&args);
+    let checks: Vec<Check> = args.check.into_iter().flat_map(|Checks(checks)| checks).collect();
+    let judge = Judge { checks, timeout: Duration::from_secs(args.timeout), log: args.log };
     let options = Options {
         image: args.image,
         seed: SeedFiles {
@@ -87,11 +112,42 @@ pub(super) fn run(args: BootArgs) -> Result<Outcome, Failure> {
         disk: args.disk,
         accel: args.accel,
         console: args.console,
+        judge: (!judge.checks.is_empty()).then_some(judge),
         qemu: args.qemu,
     };
     let progress = Progress::new(false);
-    let machine = machine::prepare(&options, &|name, detail| progress.step(name, detail))?;
-    Err(MachineError::from(machine.run()).into())
+    let say = |name: &str, detail: &str| progress.step(name, detail);
+    let machine = machine::prepare(&options, &say)?;
+    let Some(judge) = &options.judge else { return Err(MachineError::from(machine.run()).into()) };
+    let trial = machine::judge(machine, &options, judge, &say)?;
+    let image = options.image.display().to_string();
+    if let Some(path) = &args.junit {
+        write_file(path, check::junit(&image, &trial).as_bytes(), true)?;
+    }
+    print_trial(&image, &trial, args.json)?;
+    Ok(if trial.is_ok() { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// What became of the checks goes to stdout, and to stderr what the console showed where they do not hold.
+fn print_trial(image: &str, trial: &Trial, as_json: bool) -> Result<Outcome, Failure> {
+    if let Some(ended) = &trial.ended {
+        say(escape::lines(&trial.console).trim_end());
+        say(format_args!("{:>9}  {ended}", "failed"));
+    }
+    if as_json {
+        return print(&escape::json(&json!({
+            "image": image, "ok": trial.is_ok(), "ended": trial.ended, "seconds": trial.seconds, "checks": trial.verdicts,
+        }))?);
+    }
+    let mut text = String::new();
+    for verdict in &trial.verdicts {
+        let check = escape::line(&verdict.check);
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{:<5} {check}  ({:.1} s)", verdict.state, verdict.seconds);
+        let said = verdict.said.lines().filter(|_| verdict.state != State::Ok);
+        said.for_each(|line| text.push_str(&format!("      | {line}\n")));
+    }
+    show(&text)
 }
 
 /// A size, or how much more than the image has.
@@ -110,6 +166,10 @@ fn check_usage(args: &BootArgs) {
     }
     if args.partition.is_some() && args.firmware != Some(Firmware::Direct) {
         refuse("--partition is for --firmware direct: else the image's boot loader has chosen");
+    }
+    let asks = |check: &Check| check.port().is_some();
+    if args.network == Network::None && args.check.iter().flat_map(|Checks(checks)| checks).any(asks) {
+        refuse("--check of a port needs a network: --network user or isolated");
     }
     if args.network == Network::None && !args.forward.is_empty() {
         refuse("--forward needs a network: --network user or isolated");

@@ -69,6 +69,7 @@ Examples:
   vmbake boot dist/node.debian-13.amd64.qcow2 --ssh-key ~/.ssh/id_ed25519.pub --forward 2222:22
   vmbake boot dist/knd.debian-13.amd64.qcow2 --user-data user-data --disk machine.qcow2
   vmbake boot dist/node.debian-13.amd64.raw --firmware direct --append systemd.log_level=debug --console
+  vmbake boot dist/node.debian-13.amd64.qcow2 --check unit=containerd.service,tcp:22,no-failed-units --timeout 600
   vmbake boot debian-13-genericcloud-arm64.qcow2 -- -device virtio-rng-pci";
 
 pub(super) const LAYER_CHECK: &str = "\

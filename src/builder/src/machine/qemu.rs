@@ -3,10 +3,12 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use serde_json::{Value, json};
@@ -14,6 +16,7 @@ use vmbake_disk::disk::Arch;
 use vmbake_disk::image::Format;
 
 use super::accel::Chosen;
+use super::check::{Judge, Line, PORT};
 use super::firmware::Uefi;
 use super::guest::{Guest, Kernel};
 use super::network::Network;
@@ -31,6 +34,8 @@ pub enum QemuError {
     Run { program: PathBuf, source: io::Error },
     #[error("cannot pass a descriptor on to qemu")]
     Pass { source: io::Error },
+    #[error("cannot make a socket to speak with qemu")]
+    Socket { source: io::Error },
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }
@@ -48,18 +53,23 @@ impl QemuError {
 /// Finds qemu for an architecture on PATH.
 pub fn find(arch: Arch) -> Result<PathBuf, QemuError> {
     let program = format!("qemu-system-{}", qemu_arch(arch));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let runs =
-        |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
-    // An empty entry would mean the current folder.
-    let folders = std::env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
-    folders.map(|folder| folder.join(&program)).find(runs).ok_or(QemuError::Missing {
+    on_path(&program).ok_or(QemuError::Missing {
         program,
         package: match arch {
             Arch::Amd64 => "qemu-system-x86",
             Arch::Arm64 => "qemu-system-arm",
         },
     })
+}
+
+/// Finds a program on PATH.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let runs =
+        |path: &PathBuf| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    // An empty entry would mean the current folder.
+    let folders = std::env::split_paths(&path).filter(|folder| !folder.as_os_str().is_empty());
+    folders.map(|folder| folder.join(program)).find(runs)
 }
 
 /// What a machine is made of.
@@ -84,7 +94,7 @@ pub struct Machine {
     program: PathBuf,
     arguments: Vec<OsString>,
     /// What the arguments name as descriptors.
-    files: Vec<File>,
+    files: Vec<OwnedFd>,
     console: bool,
 }
 
@@ -116,10 +126,8 @@ impl Machine {
 
     /// Becomes qemu. Returns only if that fails.
     pub fn run(self) -> QemuError {
-        for file in &self.files {
-            if let Err(source) = fcntl_setfd(file, FdFlags::empty()) {
-                return QemuError::Pass { source: source.into() };
-            }
+        if let Err(error) = self.pass_on() {
+            return error;
         }
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
@@ -128,6 +136,30 @@ impl Machine {
         }
         let source = command.exec();
         QemuError::Run { program: self.program, source }
+    }
+
+    /// Starts qemu as a child whose standard output is a pipe, and tells how to speak with it. Whatever ends this process ends qemu,
+    /// where there is a setpriv(1).
+    pub fn spawn(mut self) -> Result<(Child, Line), QemuError> {
+        let line = self.line()?;
+        self.pass_on()?;
+        let mut command = match on_path("setpriv") {
+            Some(setpriv) => {
+                let mut command = Command::new(setpriv);
+                command.args(["--pdeathsig", "KILL"]).arg(&self.program);
+                command
+            }
+            None => Command::new(&self.program),
+        };
+        command.args(&self.arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+        let child = command.spawn().map_err(|source| QemuError::Run { program: self.program, source })?;
+        Ok((child, line))
+    }
+
+    /// Has a child inherit the files.
+    fn pass_on(&self) -> Result<(), QemuError> {
+        let passed = self.files.iter().try_for_each(|file| fcntl_setfd(file, FdFlags::empty()));
+        passed.map_err(|source| QemuError::Pass { source: source.into() })
     }
 
     fn processors(&mut self, arch: Arch, accel: &Chosen, options: &Options) {
@@ -190,6 +222,10 @@ impl Machine {
         for forward in &options.forwards {
             netdev = format!("{netdev},{}", forward.option());
         }
+        for port in options.judge.iter().flat_map(Judge::ports) {
+            // Any port of this host that is free: the monitor tells which.
+            netdev = format!("{netdev},hostfwd=tcp:127.0.0.1:0-:{port}");
+        }
         // Without its option ROM, with which the BIOS would look for a server to boot from.
         self.add(["-netdev", &netdev, "-device", "virtio-net-pci,netdev=net0,romfile="]);
     }
@@ -203,6 +239,21 @@ impl Machine {
         self.add(["-serial", "chardev:console"]);
     }
 
+    /// The monitor, and a port on which the machine reports.
+    fn line(&mut self) -> Result<Line, QemuError> {
+        let mut socket = |id: &str| -> Result<UnixStream, QemuError> {
+            let (ours, its) = UnixStream::pair().map_err(|source| QemuError::Socket { source })?;
+            let its = OwnedFd::from(its);
+            self.add(["-chardev", &format!("socket,id={id},fd={}", its.as_raw_fd())]);
+            self.files.push(its);
+            Ok(ours)
+        };
+        let line = Line { monitor: socket("monitor")?, port: socket("check")? };
+        self.add(["-mon", "chardev=monitor,mode=control"]);
+        self.add(["-device", "virtio-serial-pci", "-device", &format!("virtserialport,chardev=check,name={PORT}")]);
+        Ok(line)
+    }
+
     fn block(&mut self, node: &Value) {
         self.add(["-blockdev", &node.to_string()]);
     }
@@ -210,7 +261,7 @@ impl Machine {
     /// Lets qemu inherit a file; tells the name that it has there.
     fn pass(&mut self, file: File) -> String {
         let name = name(&file);
-        self.files.push(file);
+        self.files.push(file.into());
         name
     }
 

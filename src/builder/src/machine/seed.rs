@@ -76,8 +76,8 @@ pub struct SeedFiles {
 }
 
 impl SeedFiles {
-    /// Makes the volume.
-    pub fn write(&self, scratch: &Scratch) -> Result<File, SeedError> {
+    /// Makes the volume, with data that cloud-init takes beside the user's.
+    pub fn write(&self, vendor_data: Option<String>, scratch: &Scratch) -> Result<File, SeedError> {
         let user_data = match (&self.user_data, &self.ssh_key) {
             (Some(path), _) => checked(path)?,
             (None, Some(path)) => keys(&String::from_utf8_lossy(&read(path)?)).into_bytes(),
@@ -90,6 +90,7 @@ impl SeedFiles {
         };
         let mut files = vec![("user-data", user_data), ("meta-data", meta_data)];
         files.extend(network_config.map(|content| ("network-config", content)));
+        files.extend(vendor_data.map(|content| ("vendor-data", content.into_bytes())));
         let volume = volume(&files).map_err(|source| SeedError::Volume { source })?;
         Ok(scratch.holding(&volume)?)
     }

@@ -17,6 +17,7 @@ use vmbake::digest::Digest;
 use crate::base::base;
 use crate::tools::have;
 
+mod checks;
 mod disks;
 mod ends;
 mod refusals;
