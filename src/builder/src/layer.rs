@@ -9,7 +9,7 @@ mod position;
 mod document;
 mod rules;
 mod check;
-mod among;
+mod references;
 pub mod first_boot;
 mod read;
 mod released;

@@ -7,7 +7,7 @@ use super::check::Found;
 use super::document::Document;
 use super::read::{self, Content, DESCRIPTION};
 use super::released::Released;
-use super::{Fault, Layer, LayerError, LayerFile, among, check as alone, first_boot};
+use super::{Fault, Layer, LayerError, LayerFile, check as alone, first_boot, references};
 use crate::catalog::{Catalog, Entries, Entry, Override, Root};
 use crate::digest::Digest;
 use crate::embedded;
@@ -184,9 +184,10 @@ pub(super) fn faults(
     accounts: bool,
 ) -> Vec<Fault> {
     let layer = &loaded.layer;
-    let among =
-        among::check(&layer.schema, all, accounts).into_iter().chain(first_boot::check_alone(layer, all, accounts));
-    let found = alone::check(layer).into_iter().chain(among).chain(released.check(layer));
+    let referenced = references::check(&layer.schema, all, accounts)
+        .into_iter()
+        .chain(first_boot::check_alone(layer, all, accounts));
+    let found = alone::check(layer).into_iter().chain(referenced).chain(released.check(layer));
     let fault = |Found { pointer, key, warning, message }: Found| Fault {
         path: loaded.path.clone(),
         position: Some(loaded.document.position(&pointer, key)),
