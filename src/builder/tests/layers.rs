@@ -30,7 +30,7 @@ fn check(dir: &Path) -> (Vec<String>, bool) {
 /// A fault of each kind; `¦` stands where it begins.
 const FAULTS: &[(&str, &str)] = &[
     (r#""requires": [¦"none"]"#, "layer none does not exist"),
-    (r#""requires": [¦"a"]"#, "layers require each other in a circle: a -> a"),
+    (r#""requires": [¦"a"]"#, "dependency cycle of layers: a -> a"),
     (r#""requires": ["ok", ¦"ok"]"#, "\"ok\" comes twice"),
     (r#""artifacts": {¦"A": {"type": "deb"}}"#, "name \"A\" is not made of small letters"),
     (r#""artifacts": {"x": {"type": "file", "path": ¦"x", "mode": "0755"}}"#, "path \"x\" is not absolute"),

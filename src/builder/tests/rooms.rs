@@ -1,5 +1,5 @@
 //! The rooms of the builder: `lib.rs` lists them from the lowest to the highest, then the vocabulary. No module may use a room that
-//! comes later, the vocabulary uses no room, and neither has circles.
+//! comes later, the vocabulary uses no room, and neither has dependency cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -89,7 +89,7 @@ fn no_room_reaches_upwards() {
 }
 
 #[test]
-fn the_vocabulary_has_no_circles() {
+fn the_vocabulary_has_no_cycles() {
     let (_, vocabulary) = modules();
     let uses = uses();
     let mut left: BTreeSet<&String> = vocabulary.iter().collect();

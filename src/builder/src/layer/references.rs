@@ -1,5 +1,5 @@
-//! What shows only when a layer is seen among those that it requires: layers that are missing or of another version, circles,
-//! accounts that nobody makes.
+//! What shows only when a layer is seen among those that it requires: layers that are missing or of another version, dependency
+//! cycles, accounts that nobody makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ use super::{Layer, Requirement, Schema, rules};
 pub(super) fn check(schema: &Schema, all: &BTreeMap<String, &Layer>, accounts: bool) -> Vec<Found> {
     let mut found = Findings::default();
     for (index, required) in schema.requires.iter().enumerate() {
-        let fault = unmet(required, all).or_else(|| circle(schema, &required.name, all));
+        let fault = unmet(required, all).or_else(|| cycle(schema, &required.name, all));
         found.value(format!("/requires/{index}"), fault);
     }
     if accounts {
@@ -29,8 +29,8 @@ fn unmet(required: &Requirement, all: &BTreeMap<String, &Layer>) -> Option<Strin
     (found != wanted).then(|| format!("layer {name} has version {found:?}, and {wanted:?} is required"))
 }
 
-/// The way from the required layer `name` back to the one that requires it.
-fn circle(schema: &Schema, name: &str, all: &BTreeMap<String, &Layer>) -> Option<String> {
+/// The dependency cycle from the required layer `name` back to the one that requires it.
+fn cycle(schema: &Schema, name: &str, all: &BTreeMap<String, &Layer>) -> Option<String> {
     let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
     let mut todo = vec![name];
     while let Some(next) = todo.pop() {
@@ -47,7 +47,7 @@ fn circle(schema: &Schema, name: &str, all: &BTreeMap<String, &Layer>) -> Option
             if way.len() == 1 {
                 way.push(&schema.name);
             }
-            return Some(format!("layers require each other in a circle: {}", way.join(" -> ")));
+            return Some(format!("dependency cycle of layers: {}", way.join(" -> ")));
         }
         for required in all.get(next).map(|layer| &layer.schema.requires).into_iter().flatten() {
             let required = required.name.as_str();

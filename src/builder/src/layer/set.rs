@@ -88,7 +88,7 @@ impl Layers {
         Ok(order.iter().filter_map(|name| self.layers.get(name)).cloned().collect())
     }
 
-    /// Puts a layer behind those that it requires. That this ends has been checked: there are no circles.
+    /// Puts a layer behind those that it requires. That this ends has been checked: there are no dependency cycles.
     fn visit(&self, name: &str, os: &str, order: &mut Vec<String>) -> Result<(), LayerError> {
         if order.iter().any(|done| done == name) {
             return Ok(());
@@ -238,16 +238,13 @@ mod tests {
 
     #[test]
     fn faults_are_named_with_their_line() {
-        let circle = load(&[
+        let cycle = load(&[
             ("a", ",\n\"requires\": [\"b\"]"),
             ("b", ", \"requires\": [\"c\"]"),
             ("c", ", \"requires\": [\"a\"]"),
         ]);
-        let error = circle.unwrap_err().to_string();
-        assert!(
-            error.ends_with("a/layer.json:3:14: layers require each other in a circle: a -> b -> c -> a"),
-            "{error}"
-        );
+        let error = cycle.unwrap_err().to_string();
+        assert!(error.ends_with("a/layer.json:3:14: dependency cycle of layers: a -> b -> c -> a"), "{error}");
         for (rest, expected) in [
             (",\n\"unit\": {}", "layer.json:3:1: unknown field `unit`, expected one of"),
             (
