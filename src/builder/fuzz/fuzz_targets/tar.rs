@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use vmbake::compose::merge::unpack;
-use vmbake::compose::stage::{EntryKind, Limits, archive};
+use vmbake::compose::stage::{MemberKind, Limits, archive};
 use vmbake_disk::source::FileSource;
 use vmbake_disk::tree::Origin;
 
@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     let length = plain.metadata().unwrap().len();
     for entry in &entries {
         assert!(!entry.path.split(|byte| *byte == b'/').any(|name| name == b".."));
-        if let EntryKind::File { offset, len } = entry.kind {
+        if let MemberKind::File { offset, len } = entry.kind {
             assert!(offset + len <= length);
         }
     }

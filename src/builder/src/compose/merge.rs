@@ -36,7 +36,7 @@ use std::sync::Arc;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree, TreeError};
 
-use crate::compose::stage::{Content, Entry, FIRSTBOOT, Staged, StagedArtifact};
+use crate::compose::stage::{Content, FIRSTBOOT, Member, Staged, StagedArtifact};
 use crate::elf::ElfError;
 use crate::escape;
 use crate::fetch::images::Layout;
@@ -228,7 +228,7 @@ pub fn judge_script(script: &[u8]) {
 }
 
 /// A tree of nothing but the members of one archive, whose contents are ranges of `source`.
-pub fn unpack(entries: &[Entry], source: Arc<dyn ReadAt>, origin: Origin) -> Result<Tree, MergeError> {
+pub fn unpack(entries: &[Member], source: Arc<dyn ReadAt>, origin: Origin) -> Result<Tree, MergeError> {
     let root = Metadata::root(0o755, Timestamp::default());
     let mut target = Target::new(Tree::new(root, origin.clone()), Timestamp::default());
     target.enter(origin);

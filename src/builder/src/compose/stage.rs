@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use vmbake_disk::source::{FileSource, ReadAt};
 
-pub use archive::{ArchiveError, Entry, EntryKind, Limits};
+pub use archive::{ArchiveError, Limits, Member, MemberKind};
 pub use deb::{Control, Deb, DebError};
 
 use crate::content_id::identified;
@@ -64,7 +64,7 @@ pub(crate) enum Content {
     /// One file.
     File { path: String, mode: u16, len: u64 },
     /// Regular files of an archive, with their paths in the image.
-    Members(Vec<Entry>),
+    Members(Vec<Member>),
     /// A Debian package.
     Deb(Deb),
 }

@@ -1,10 +1,10 @@
 //! Archives: what is taken and what is refused.
 
-use vmbake::compose::stage::{EntryKind, Limits, archive};
+use vmbake::compose::stage::{Limits, MemberKind, archive};
 
 use super::parts::{self, bake, chain, compress, dir, file, global, member, pax, program, tar, temporary, text};
 
-fn read(bytes: &[u8], limits: &Limits) -> Result<Vec<archive::Entry>, String> {
+fn read(bytes: &[u8], limits: &Limits) -> Result<Vec<archive::Member>, String> {
     archive::read(&temporary(bytes), limits).map_err(|error| chain(&error))
 }
 
@@ -140,7 +140,7 @@ fn odd_archives_are_read_as_gnu_tar_reads_them() {
     ];
     let entries = read(&tar(&members), &Limits::ARTIFACT).unwrap();
     let [old, link, early, attribute] = entries.as_slice() else { panic!("{entries:?}") };
-    assert_eq!((old.path.as_slice(), &old.kind), (&b"old"[..], &EntryKind::Directory));
+    assert_eq!((old.path.as_slice(), &old.kind), (&b"old"[..], &MemberKind::Directory));
     assert_eq!(link.meta.mode, 0o777);
     assert_eq!(early.meta.mtime.secs, -2);
     assert_eq!(attribute.path, b"attribute");
@@ -153,7 +153,7 @@ fn members_and_devices_are_limited() {
     let limits = Limits { members: 2, ..Limits::ROOT };
     assert_eq!(read(&bytes, &limits).unwrap_err(), "more than 2 members");
     let entries = read(&bytes, &Limits::ROOT).unwrap();
-    assert_eq!(entries[2].kind, EntryKind::Fifo);
+    assert_eq!(entries[2].kind, MemberKind::Fifo);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::dpkg::Placed;
 use super::place::Target;
 use super::status::Status;
 use super::upgrade::{self, Old};
-use crate::compose::stage::{Deb, EntryKind};
+use crate::compose::stage::{Deb, MemberKind};
 
 /// What becomes of the package's version of a conffile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(super) fn none_moves(status: &Status, deb: &Deb) -> Result<(), MergeError> {
 /// Fails where a conffile shares its inode with another file of the package: which of its versions that has is dpkg's choice.
 fn no_links(placed: &[Placed], conffiles: &[String]) -> Result<(), MergeError> {
     for link in placed {
-        let EntryKind::HardLink(to) = &link.entry.kind else { continue };
+        let MemberKind::HardLink(to) = &link.entry.kind else { continue };
         let target = placed.iter().find(|placed| placed.entry.path == *to).map(|placed| &placed.listed);
         if conffiles.iter().any(|path| *path == link.listed || Some(path) == target) {
             let reason = "is a hard link of a conffile, which no upgrade takes over".to_owned();
@@ -79,7 +79,7 @@ pub(super) fn settle(
             return Err(refused(format!("exists already, but is a conffile of {}", deb.name())));
         }
         let placed = found.ok_or_else(missing)?;
-        let EntryKind::File { offset, len } = placed.entry.kind else { return Err(missing()) };
+        let MemberKind::File { offset, len } = placed.entry.kind else { return Err(missing()) };
         let map = Map::whole(source, offset, len);
         let digest = target.wrap(md5(target, &map, &path))?;
         if let Some(old) = old {

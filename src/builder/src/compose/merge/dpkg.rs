@@ -14,7 +14,7 @@ use super::scripts::Effects;
 use super::status::{State, Status};
 use super::upgrade::{Left, Old};
 use super::{MergeError, SatisfiedPackage, conffiles, deferred, present, relations, scripts, triggers};
-use crate::compose::stage::{Deb, Entry, EntryKind, StagedArtifact};
+use crate::compose::stage::{Deb, Member, MemberKind, StagedArtifact};
 use crate::layer::{AuditedScript, Layer};
 
 /// dpkg's knowledge of the tree, and what the installed packages leave to do.
@@ -31,7 +31,7 @@ pub(super) struct Placed {
     /// Path in the package, absolute.
     pub(super) listed: String,
     /// With its path in the tree.
-    pub(super) entry: Entry,
+    pub(super) entry: Member,
     /// Whether what is there stays: a conffile that an upgrade does not touch.
     pub(super) kept: bool,
 }
@@ -70,7 +70,7 @@ impl Database {
         conffiles::none_moves(&self.status, deb)?;
         let mut placed = self.placed(target, deb)?;
         let digests = conffiles::settle(target, deb, old.as_ref(), source, &mut placed)?;
-        let entries: Vec<Entry> =
+        let entries: Vec<Member> =
             placed.iter().filter(|placed| !placed.kept).map(|placed| placed.entry.clone()).collect();
         let left = match &old {
             Some(old) => self.replace(target, old, &placed, &entries, source)?,
@@ -101,7 +101,7 @@ impl Database {
         target: &mut Target,
         old: &Old,
         placed: &[Placed],
-        entries: &[Entry],
+        entries: &[Member],
         source: SourceId,
     ) -> Result<Left, MergeError> {
         old.make_way(target, placed)?;
@@ -124,7 +124,7 @@ impl Database {
         let mut names = BTreeSet::new();
         // dpkg leaves symbolic links to the end.
         let (links, others): (Vec<_>, Vec<_>) =
-            deb.entries.iter().partition(|entry| matches!(entry.kind, EntryKind::Symlink(_)));
+            deb.entries.iter().partition(|entry| matches!(entry.kind, MemberKind::Symlink(_)));
         for entry in others.into_iter().chain(links) {
             let mut entry = entry.clone();
             let listed = listed(&entry.path);
@@ -136,7 +136,7 @@ impl Database {
                 let reason = format!("is where {from} is diverted to, but {} brings it too", deb.name());
                 return Err(MergeError::Content { path: listed, reason });
             }
-            if !matches!(entry.kind, EntryKind::Directory) {
+            if !matches!(entry.kind, MemberKind::Directory) {
                 let diverted = self.overrides.diverting(&listed).map(str::to_owned);
                 let (owners, status) = (&mut self.owners, &self.status);
                 match owners.claim(target, status, deb, listed.as_bytes(), diverted.as_deref())? {
@@ -147,7 +147,7 @@ impl Database {
             }
             self.overrides.apply(target, &listed, &mut entry.meta)?;
             entry.path = self.used(deb, &listed);
-            if let EntryKind::HardLink(to) = &mut entry.kind {
+            if let MemberKind::HardLink(to) = &mut entry.kind {
                 let first = self::listed(to);
                 if !names.contains(&first) {
                     let reason = format!("is a hard link to {first}, which stays with another package");
@@ -220,7 +220,7 @@ fn write_info(
 fn md5sums(target: &Target, placed: &[Placed], digests: &BTreeMap<String, String>) -> Result<String, MergeError> {
     let mut text = String::new();
     for Placed { listed, entry, .. } in placed {
-        if !matches!(entry.kind, EntryKind::File { .. } | EntryKind::HardLink(_)) {
+        if !matches!(entry.kind, MemberKind::File { .. } | MemberKind::HardLink(_)) {
             continue;
         }
         let digest = match digests.get(listed) {

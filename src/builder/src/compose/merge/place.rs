@@ -8,7 +8,7 @@ use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timest
 
 use super::limits::Limits;
 use super::{MAX_TEXT, MergeError};
-use crate::compose::stage::{Entry, EntryKind};
+use crate::compose::stage::{Member, MemberKind};
 
 /// The tree that is being made, and who is writing to it.
 pub(super) struct Target {
@@ -157,7 +157,7 @@ impl Target {
 
     /// Places the members of an archive. A directory that exists keeps its owner and mode, as with dpkg and tar;
     /// `own` gives all members to root.
-    pub(super) fn entries(&mut self, entries: &[Entry], source: SourceId, own: bool) -> Result<(), MergeError> {
+    pub(super) fn entries(&mut self, entries: &[Member], source: SourceId, own: bool) -> Result<(), MergeError> {
         let mut placed: BTreeMap<&[u8], InodeId> = BTreeMap::new();
         for entry in entries {
             let path = &entry.path;
@@ -166,12 +166,12 @@ impl Target {
                 (meta.uid, meta.gid) = (0, 0);
             }
             let kind = match &entry.kind {
-                EntryKind::Directory => {
+                MemberKind::Directory => {
                     self.check_privileges(path, &meta, &Kind::directory())?;
                     self.shared_directory(path, meta)?;
                     continue;
                 }
-                EntryKind::HardLink(to) => {
+                MemberKind::HardLink(to) => {
                     self.claim(path, "hard link")?;
                     if let Some(id) = placed.get(to.as_slice()).copied() {
                         let Inode { meta, kind, .. } = self.tree.inode(id);
@@ -181,11 +181,11 @@ impl Target {
                     }
                     continue;
                 }
-                EntryKind::File { offset, len } => Kind::File(Map::whole(source, *offset, *len)),
-                EntryKind::Symlink(to) => Kind::Symlink(to.clone()),
-                EntryKind::CharDevice(major, minor) => Kind::CharDevice { major: *major, minor: *minor },
-                EntryKind::BlockDevice(major, minor) => Kind::BlockDevice { major: *major, minor: *minor },
-                EntryKind::Fifo => Kind::Fifo,
+                MemberKind::File { offset, len } => Kind::File(Map::whole(source, *offset, *len)),
+                MemberKind::Symlink(to) => Kind::Symlink(to.clone()),
+                MemberKind::CharDevice(major, minor) => Kind::CharDevice { major: *major, minor: *minor },
+                MemberKind::BlockDevice(major, minor) => Kind::BlockDevice { major: *major, minor: *minor },
+                MemberKind::Fifo => Kind::Fifo,
             };
             self.claim(path, kind.name())?;
             self.check_privileges(path, &meta, &kind)?;

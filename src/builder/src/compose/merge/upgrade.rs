@@ -11,7 +11,7 @@ use super::overrides::Overrides;
 use super::owners::{INFO, Owners, place};
 use super::place::Target;
 use super::{MAX_TEXT, MergeError};
-use crate::compose::stage::{Control, EntryKind};
+use crate::compose::stage::{Control, MemberKind};
 
 /// The version that is replaced.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl Old {
     /// Removes its files where the new version has directories: dpkg lets a directory take the place of such a file.
     pub(super) fn make_way(&self, target: &mut Target, placed: &[Placed]) -> Result<(), MergeError> {
         let own: BTreeSet<&[u8]> = self.list.iter().map(Vec::as_slice).collect();
-        for placed in placed.iter().filter(|placed| matches!(placed.entry.kind, EntryKind::Directory)) {
+        for placed in placed.iter().filter(|placed| matches!(placed.entry.kind, MemberKind::Directory)) {
             let found = target.wrap(target.tree.find(&placed.entry.path))?;
             let file = found.is_some_and(|id| matches!(target.tree.inode(id).kind, Kind::File(_)));
             if file && own.contains(placed.listed.as_bytes()) {

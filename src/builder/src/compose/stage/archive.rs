@@ -80,18 +80,18 @@ impl Limits {
 
 /// One member.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct Member {
     /// Path without leading slash and `./`, without trailing slash; empty for the archive's own root.
     pub path: Vec<u8>,
     /// Owner, permissions, time and extended attributes.
     pub meta: Metadata,
     /// What it is.
-    pub kind: EntryKind,
+    pub kind: MemberKind,
 }
 
 /// What a member is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EntryKind {
+pub enum MemberKind {
     /// A directory.
     Directory,
     /// A regular file: `len` bytes at `offset` of the archive.
@@ -115,12 +115,12 @@ pub enum EntryKind {
 
 /// Reads all members of the archive `file`, decompressed where that is needed; their contents are ranges of the file that is
 /// returned beside them.
-pub fn open(file: &File, limits: &Limits) -> Result<(File, Vec<Entry>), ArchiveError> {
+pub fn open(file: &File, limits: &Limits) -> Result<(File, Vec<Member>), ArchiveError> {
     open_with(file, limits, |input, format, len| compress::spool(input, format, len, limits))
 }
 
 /// As [`open`], for the artifact with that digest, which was proven: decompressed once and then kept in `store`.
-pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Entry>), ArchiveError> {
+pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Member>), ArchiveError> {
     let limits = &Limits::ARTIFACT;
     open_with(file, limits, |input, format, len| {
         compress::spool_kept(input, format, len, limits, (store, digest, DecodedForm::Tar))
@@ -131,7 +131,7 @@ fn open_with(
     file: &File,
     limits: &Limits,
     spool: impl FnOnce(&File, &str, u64) -> Result<File, ArchiveError>,
-) -> Result<(File, Vec<Entry>), ArchiveError> {
+) -> Result<(File, Vec<Member>), ArchiveError> {
     let read_error = |source| ArchiveError::Read { offset: 0, source };
     let plain = match compress::detect(file)? {
         Some(format) => spool(file, format, file.metadata().map_err(read_error)?.len())?,
@@ -142,7 +142,7 @@ fn open_with(
 }
 
 /// Reads all members of the uncompressed archive `file`.
-pub fn read(file: &File, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
+pub fn read(file: &File, limits: &Limits) -> Result<Vec<Member>, ArchiveError> {
     let extended = Headers::check(file, limits.members)?;
     let mut input = file.try_clone().map_err(|source| ArchiveError::Read { offset: 0, source })?;
     input.seek(SeekFrom::Start(0)).map_err(|source| ArchiveError::Read { offset: 0, source })?;
@@ -161,7 +161,7 @@ pub fn read(file: &File, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
         let records = extended.read(file, member.raw_header_position());
         let records = records.map_err(|source| ArchiveError::Read { offset, source })?;
         let entry = convert(&member, records.as_deref(), limits.devices)?;
-        if let EntryKind::File { offset, len: size } = entry.kind
+        if let MemberKind::File { offset, len: size } = entry.kind
             && offset.checked_add(size).is_none_or(|end| end > len)
         {
             return Err(ArchiveError::Truncated { path: show(&entry.path), len });
@@ -181,24 +181,24 @@ pub fn read(file: &File, limits: &Limits) -> Result<Vec<Entry>, ArchiveError> {
 /// The regular files named by `members` (all when empty), with `strip` leading components dropped, below `directory`. A
 /// hard link is the file that it leads to.
 pub fn select(
-    mut entries: Vec<Entry>,
+    mut entries: Vec<Member>,
     directory: &str,
     strip: usize,
     members: &[String],
-) -> Result<Vec<Entry>, ArchiveError> {
+) -> Result<Vec<Member>, ArchiveError> {
     follow_hard_links(&mut entries);
     for name in members {
         match entries.iter().find(|entry| entry.path == name.as_bytes()).map(|entry| &entry.kind) {
-            Some(EntryKind::File { .. }) => {}
+            Some(MemberKind::File { .. }) => {}
             Some(_) => return Err(refused(name.as_bytes(), "is no regular file")),
             None => return Err(ArchiveError::NoMember { path: name.clone() }),
         }
     }
-    let wanted = |entry: &Entry| {
-        matches!(entry.kind, EntryKind::File { .. })
+    let wanted = |entry: &Member| {
+        matches!(entry.kind, MemberKind::File { .. })
             && (members.is_empty() || members.iter().any(|name| name.as_bytes() == entry.path))
     };
-    let mut selected: Vec<Entry> = entries.into_iter().filter(wanted).collect();
+    let mut selected: Vec<Member> = entries.into_iter().filter(wanted).collect();
     for entry in &mut selected {
         let rest: Vec<&[u8]> = components(&entry.path).skip(strip).collect();
         if rest.is_empty() {
@@ -210,15 +210,15 @@ pub fn select(
 }
 
 /// Turns hard links into files with the content and metadata of those that they lead to, which come earlier.
-fn follow_hard_links(entries: &mut [Entry]) {
-    let mut files: BTreeMap<Vec<u8>, (Metadata, EntryKind)> = BTreeMap::new();
+fn follow_hard_links(entries: &mut [Member]) {
+    let mut files: BTreeMap<Vec<u8>, (Metadata, MemberKind)> = BTreeMap::new();
     for entry in entries {
-        if let EntryKind::HardLink(to) = &entry.kind
+        if let MemberKind::HardLink(to) = &entry.kind
             && let Some(found) = files.get(to)
         {
             (entry.meta, entry.kind) = found.clone();
         }
-        if matches!(entry.kind, EntryKind::File { .. }) {
+        if matches!(entry.kind, MemberKind::File { .. }) {
             files.insert(entry.path.clone(), (entry.meta.clone(), entry.kind.clone()));
         }
     }
@@ -232,7 +232,7 @@ fn refused(path: &[u8], reason: impl Into<String>) -> ArchiveError {
     ArchiveError::Refused { path: show(path), reason: reason.into() }
 }
 
-fn convert(member: &tar::Entry<'_, File>, records: Option<&[u8]>, devices: bool) -> Result<Entry, ArchiveError> {
+fn convert(member: &tar::Entry<'_, File>, records: Option<&[u8]>, devices: bool) -> Result<Member, ArchiveError> {
     let header = member.header();
     // The library finds records in their values too: it is not asked where there are any.
     let (raw, target) = match records {
@@ -250,11 +250,11 @@ fn convert(member: &tar::Entry<'_, File>, records: Option<&[u8]>, devices: bool)
     }
     let path = clean(&raw)?;
     let kind = kind(member, &raw, target, devices)?;
-    if matches!(kind, EntryKind::Symlink(_)) {
+    if matches!(kind, MemberKind::Symlink(_)) {
         // As on Linux, whatever the archive says.
         meta.mode = 0o777;
     }
-    Ok(Entry { path, meta, kind })
+    Ok(Member { path, meta, kind })
 }
 
 /// What the fields of a header say.
@@ -279,7 +279,7 @@ fn number(header: &tar::Header, field: Range<usize>, what: &str, raw: &[u8]) -> 
     fields::number(found).ok_or_else(bad)
 }
 
-fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool) -> Result<EntryKind, ArchiveError> {
+fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool) -> Result<MemberKind, ArchiveError> {
     let header = member.header();
     let link = || if target.is_empty() { Err(refused(raw, "link without target")) } else { Ok(target) };
     let device = || -> Result<(u32, u32), ArchiveError> {
@@ -291,16 +291,16 @@ fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool)
     };
     let kind = match header.entry_type() {
         // A directory in archives from before there was a type for it.
-        EntryType::Regular | EntryType::Continuous if raw.ends_with(b"/") => EntryKind::Directory,
+        EntryType::Regular | EntryType::Continuous if raw.ends_with(b"/") => MemberKind::Directory,
         EntryType::Regular | EntryType::Continuous => {
-            EntryKind::File { offset: member.raw_file_position(), len: member.size() }
+            MemberKind::File { offset: member.raw_file_position(), len: member.size() }
         }
-        EntryType::Directory => EntryKind::Directory,
-        EntryType::Symlink => EntryKind::Symlink(check_target(link()?, raw)?),
-        EntryType::Link => EntryKind::HardLink(clean(link()?)?),
-        EntryType::Char if devices => device().map(|(major, minor)| EntryKind::CharDevice(major, minor))?,
-        EntryType::Block if devices => device().map(|(major, minor)| EntryKind::BlockDevice(major, minor))?,
-        EntryType::Fifo if devices => EntryKind::Fifo,
+        EntryType::Directory => MemberKind::Directory,
+        EntryType::Symlink => MemberKind::Symlink(check_target(link()?, raw)?),
+        EntryType::Link => MemberKind::HardLink(clean(link()?)?),
+        EntryType::Char if devices => device().map(|(major, minor)| MemberKind::CharDevice(major, minor))?,
+        EntryType::Block if devices => device().map(|(major, minor)| MemberKind::BlockDevice(major, minor))?,
+        EntryType::Fifo if devices => MemberKind::Fifo,
         EntryType::Char | EntryType::Block | EntryType::Fifo => {
             return Err(refused(raw, "devices and pipes have no place in an artifact"));
         }
@@ -312,7 +312,7 @@ fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool)
         return Err(refused(raw, format!("bad header: size is {size} and {}", member.size())));
     }
     // Some programs skip it, and others take it for the next member.
-    if size != 0 && !matches!(kind, EntryKind::File { .. }) {
+    if size != 0 && !matches!(kind, MemberKind::File { .. }) {
         return Err(refused(raw, format!("is no file, and has a content of {size} bytes")));
     }
     Ok(kind)
@@ -373,7 +373,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn check(&mut self, entry: &Entry, limits: &Limits) -> Result<(), ArchiveError> {
+    fn check(&mut self, entry: &Member, limits: &Limits) -> Result<(), ArchiveError> {
         let path = &entry.path;
         self.count(path, limits.members)?;
         let mut prefixes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
@@ -384,15 +384,15 @@ impl Seen {
             return Err(refused(path, "comes twice"));
         }
         match &entry.kind {
-            EntryKind::Directory => {
+            MemberKind::Directory => {
                 self.directories.insert(path.clone());
                 return Ok(());
             }
-            EntryKind::HardLink(target) if !self.files.contains(target) => {
+            MemberKind::HardLink(target) if !self.files.contains(target) => {
                 return Err(refused(path, format!("is a hard link to {:?}, which is no earlier file", show(target))));
             }
             _ if self.directories.contains(path) => return Err(refused(path, "comes twice")),
-            EntryKind::Symlink(_) => self.symlinks.insert(path.clone()),
+            MemberKind::Symlink(_) => self.symlinks.insert(path.clone()),
             _ => self.files.insert(path.clone()),
         };
         Ok(())

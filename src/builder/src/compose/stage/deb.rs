@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use super::archive::{self, ArchiveError, Entry, EntryKind, Limits};
+use super::archive::{self, ArchiveError, Limits, Member, MemberKind};
 use super::compress::{spool, spool_kept};
 use crate::fetch::verify::Artifact;
 use crate::supply::store::{DecodedForm, Store};
@@ -87,7 +87,7 @@ pub struct Deb {
     /// Control files beside it, by name: scripts, `conffiles`, `md5sums`, `triggers`, ...
     pub info: BTreeMap<String, Vec<u8>>,
     /// What the package installs, in its order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<Member>,
     name: String,
     version: String,
     arch: String,
@@ -236,9 +236,9 @@ fn control_files(plain: &File) -> Result<(Control, BTreeMap<String, Vec<u8>>), D
     for entry in archive::read(plain, &Limits::ARTIFACT).map_err(failed)? {
         let name = String::from_utf8_lossy(&entry.path).into_owned();
         let bytes = match &entry.kind {
-            EntryKind::Directory if name.is_empty() => continue,
+            MemberKind::Directory if name.is_empty() => continue,
             _ if name.contains('/') => None,
-            EntryKind::File { offset, len } => {
+            MemberKind::File { offset, len } => {
                 let mut bytes = Vec::new();
                 let mut input = plain;
                 input.seek(SeekFrom::Start(*offset)).map_err(|source| DebError::Read { source })?;
@@ -246,7 +246,7 @@ fn control_files(plain: &File) -> Result<(Control, BTreeMap<String, Vec<u8>>), D
                 Some(bytes)
             }
             // dpkg-deb packs scripts that are one file with two names so.
-            EntryKind::HardLink(to) => info.get(String::from_utf8_lossy(to).as_ref()).cloned(),
+            MemberKind::HardLink(to) => info.get(String::from_utf8_lossy(to).as_ref()).cloned(),
             _ => None,
         };
         let bytes =
