@@ -36,7 +36,7 @@ use std::sync::Arc;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree, TreeError};
 
-use crate::compose::stage::{Content, FIRSTBOOT, Member, Staged, StagedArtifact};
+use crate::compose::stage::{FIRSTBOOT, Member, Staged, StagedArtifact, StagedContent};
 use crate::elf::ElfError;
 use crate::escape;
 use crate::fetch::images::Layout;
@@ -177,9 +177,9 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
             artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index)).collect();
         // Packages first, so that archives and files meet the directories and links that packages bring.
         mine.sort_by_key(|artifact| match artifact.content {
-            Content::Deb(_) => 0,
-            Content::Members(_) => 1,
-            Content::File { .. } => 2,
+            StagedContent::Deb(_) => 0,
+            StagedContent::Members(_) => 1,
+            StagedContent::File { .. } => 2,
         });
         for artifact in mine {
             let (name, digest) = (Some(artifact.name.clone()), Some(artifact.digest.clone()));
@@ -207,9 +207,9 @@ fn install(
 ) -> Result<(), MergeError> {
     let source = target.tree.sources_mut().add(artifact.source);
     match &artifact.content {
-        Content::File { path, mode, len } => target.artifact_file(path, *mode, source, *len),
-        Content::Members(entries) => target.entries(entries, source, true),
-        Content::Deb(deb) => packages.install(target, deb, source, audited),
+        StagedContent::File { path, mode, len } => target.artifact_file(path, *mode, source, *len),
+        StagedContent::Members(entries) => target.entries(entries, source, true),
+        StagedContent::Deb(deb) => packages.install(target, deb, source, audited),
     }
 }
 

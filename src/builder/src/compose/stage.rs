@@ -60,7 +60,7 @@ impl Hint for StageError {
 }
 
 /// What an artifact puts into the tree.
-pub(crate) enum Content {
+pub(crate) enum StagedContent {
     /// One file.
     File { path: String, mode: u16, len: u64 },
     /// Regular files of an archive, with their paths in the image.
@@ -75,7 +75,7 @@ pub(crate) struct StagedArtifact {
     pub(crate) name: String,
     pub(crate) digest: String,
     pub(crate) source: Arc<dyn ReadAt>,
-    pub(crate) content: Content,
+    pub(crate) content: StagedContent,
 }
 
 /// All artifacts of an image, in the order in which they are installed; made only of what a [`Plan`] asks for.
@@ -159,7 +159,7 @@ fn stage_program(layer: usize, install: &Install, arch: &str) -> Result<StagedAr
         name: FIRSTBOOT.to_owned(),
         digest: format!("sha256:{digest}"),
         source: Arc::new(bytes.to_vec()),
-        content: Content::File { path: path.clone(), mode: *mode, len: bytes.len() as u64 },
+        content: StagedContent::File { path: path.clone(), mode: *mode, len: bytes.len() as u64 },
     })
 }
 
@@ -172,22 +172,22 @@ fn stage_one(
 ) -> Result<StagedArtifact, StageError> {
     let (name, digest) = (artifact.name().to_owned(), &artifact.dependency().digest);
     let read = |source| StageError::Read { name: name.clone(), source };
-    let (file, form, content): (File, &str, Content) = match install {
+    let (file, form, content): (File, &str, StagedContent) = match install {
         Install::File { path, mode } => {
             let len = artifact.dependency().size;
-            let content = Content::File { path: path.clone(), mode: *mode, len };
+            let content = StagedContent::File { path: path.clone(), mode: *mode, len };
             (artifact.file().try_clone().map_err(read)?, "file", content)
         }
         Install::Tar { path, strip, members } => {
             let archive = |source| StageError::Archive { name: name.clone(), source };
             let (plain, entries) = archive::open_kept(artifact.file(), digest, store).map_err(archive)?;
             let members = archive::select(entries, path, *strip, members).map_err(archive)?;
-            (plain, DecodedForm::Tar.name(), Content::Members(members))
+            (plain, DecodedForm::Tar.name(), StagedContent::Members(members))
         }
         Install::Deb => {
             let failed = |source| StageError::Deb { name: name.clone(), source };
             let (data, deb) = deb::read(artifact, arch, store).map_err(failed)?;
-            (data, DecodedForm::DebData.name(), Content::Deb(deb))
+            (data, DecodedForm::DebData.name(), StagedContent::Deb(deb))
         }
     };
     let source = identified(Arc::new(FileSource::new(file).map_err(read)?), digest, form);

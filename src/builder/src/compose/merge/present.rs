@@ -5,7 +5,7 @@ use debversion::Version;
 
 use super::status::{Status, state};
 use super::{MergeError, OtherVersion};
-use crate::compose::stage::{Content, Control, Deb, StagedArtifact};
+use crate::compose::stage::{Control, Deb, StagedArtifact, StagedContent};
 use crate::layer::Layer;
 
 /// A package that the base has in the version that the manifest pins: nothing is written for it.
@@ -33,12 +33,14 @@ pub(super) fn satisfied(
     let mut rest = Vec::with_capacity(artifacts.len());
     for artifact in artifacts.drain(..) {
         let found = match (&artifact.content, layers.get(artifact.layer)) {
-            (Content::Deb(deb), Some(layer)) if stands(status, deb, &artifact.name, layer)? => Some(SatisfiedPackage {
-                artifact: artifact.name.clone(),
-                layer: layer.schema.name.clone(),
-                package: deb.name().to_owned(),
-                version: deb.version().to_owned(),
-            }),
+            (StagedContent::Deb(deb), Some(layer)) if stands(status, deb, &artifact.name, layer)? => {
+                Some(SatisfiedPackage {
+                    artifact: artifact.name.clone(),
+                    layer: layer.schema.name.clone(),
+                    package: deb.name().to_owned(),
+                    version: deb.version().to_owned(),
+                })
+            }
             _ => None,
         };
         match found {
@@ -60,7 +62,7 @@ fn once(artifacts: &[StagedArtifact]) -> Result<(), MergeError> {
     let debs: Vec<(&str, &Deb)> = artifacts
         .iter()
         .filter_map(|artifact| match &artifact.content {
-            Content::Deb(deb) => Some((artifact.name.as_str(), deb)),
+            StagedContent::Deb(deb) => Some((artifact.name.as_str(), deb)),
             _ => None,
         })
         .collect();

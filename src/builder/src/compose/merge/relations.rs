@@ -4,7 +4,7 @@ use debversion::Version;
 
 use super::MergeError;
 use super::status::Status;
-use crate::compose::stage::{Content, Control, StagedArtifact};
+use crate::compose::stage::{Control, StagedArtifact, StagedContent};
 
 /// A package, real or provided.
 struct Present<'a> {
@@ -21,7 +21,7 @@ pub(super) fn check(status: &Status, artifacts: &[StagedArtifact]) -> Result<(),
     let new: Vec<&Control> = artifacts
         .iter()
         .filter_map(|artifact| match &artifact.content {
-            Content::Deb(deb) => Some(&deb.control),
+            StagedContent::Deb(deb) => Some(&deb.control),
             _ => None,
         })
         .collect();
