@@ -27,7 +27,7 @@ pub(super) const DESCRIPTION: &str = "layer.json";
 
 /// What a layer's directory holds.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Content {
+pub(super) struct LayerFolder {
     /// The text of its description, if there is one.
     pub(super) description: Option<Vec<u8>>,
     /// The files below `files/`, by absolute path in the image.
@@ -36,7 +36,7 @@ pub(super) struct Content {
     pub(super) faults: Vec<Fault>,
 }
 
-impl Content {
+impl LayerFolder {
     /// Takes the file at `path`, relative to the layer's directory.
     pub(super) fn add(&mut self, path: &str, content: Vec<u8>) {
         if path == DESCRIPTION {
@@ -52,8 +52,8 @@ impl Content {
 }
 
 /// Reads the layer's directory `dir`.
-pub(super) fn read(dir: &Path) -> Result<Content, LayerError> {
-    let mut content = Content::default();
+pub(super) fn read(dir: &Path) -> Result<LayerFolder, LayerError> {
+    let mut content = LayerFolder::default();
     let mut folded: BTreeSet<String> = BTreeSet::new();
     let (mut count, mut total) = (0_usize, 0_u64);
     let mut todo = vec![(dir.to_owned(), String::new(), 0_usize)];
@@ -118,7 +118,7 @@ fn entries(dir: &Path) -> Result<Vec<DirEntry>, LayerError> {
 
 /// The name of an entry, when it is one that a layer may have; what lies beside `layer.json` and `files` is only read
 /// by people.
-fn check_name(entry: &DirEntry, depth: usize, content: &mut Content) -> Option<String> {
+fn check_name(entry: &DirEntry, depth: usize, content: &mut LayerFolder) -> Option<String> {
     let (name, path) = (entry.file_name(), entry.path());
     let Some(name) = name.to_str() else {
         content.fault(&path, "has a name that is not UTF-8");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::check::Found;
 use super::document::Document;
-use super::read::{self, Content, DESCRIPTION};
+use super::read::{self, DESCRIPTION, LayerFolder};
 use super::released::Released;
 use super::{Fault, Layer, LayerError, LayerFile, check as alone, first_boot, references};
 use crate::catalog::{Catalog, Entries, Entry, Override, Root};
@@ -126,8 +126,8 @@ pub(super) fn folder(root: &Root) -> &Path {
 }
 
 /// What every layer's directory holds, by its name.
-pub(super) fn contents(root: &Root) -> Result<BTreeMap<String, Content>, LayerError> {
-    let mut contents: BTreeMap<String, Content> = BTreeMap::new();
+pub(super) fn contents(root: &Root) -> Result<BTreeMap<String, LayerFolder>, LayerError> {
+    let mut contents: BTreeMap<String, LayerFolder> = BTreeMap::new();
     match root {
         Root::Path(folder) => {
             for (name, path) in read::layers(folder)? {
@@ -146,8 +146,8 @@ pub(super) fn contents(root: &Root) -> Result<BTreeMap<String, Content>, LayerEr
 }
 
 /// Makes a layer of what its directory `dir` of that `name` holds, or tells all that keeps it from being one.
-pub(super) fn load_one(dir: &Path, name: &str, content: Content) -> Result<Loaded, Vec<Fault>> {
-    let Content { description, files, mut faults } = content;
+pub(super) fn load_one(dir: &Path, name: &str, content: LayerFolder) -> Result<Loaded, Vec<Fault>> {
+    let LayerFolder { description, files, mut faults } = content;
     let path = dir.join(DESCRIPTION);
     let fault = |position, message| Fault { path: path.clone(), position, warning: false, message };
     let Some(text) = description else {

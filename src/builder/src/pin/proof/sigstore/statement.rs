@@ -15,7 +15,7 @@ const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPES: [&str; 2] = ["https://in-toto.io/Statement/v0.1", "https://in-toto.io/Statement/v1"];
 
 /// What the bundle is about.
-pub(super) struct Content {
+pub(super) struct Stated {
     /// The digest of the artifact by which the bundle knows it.
     pub(super) digest: ArtifactDigest,
     /// Type of the statement, if there is one.
@@ -23,7 +23,7 @@ pub(super) struct Content {
 }
 
 /// Checks what the bundle says against what the policy asks.
-pub(super) fn check(bundle: &Bundle, artifact: &[Digest], policy: &Policy<'_>) -> Result<Content, SigstoreError> {
+pub(super) fn check(bundle: &Bundle, artifact: &[Digest], policy: &Policy<'_>) -> Result<Stated, SigstoreError> {
     match &bundle.content {
         SignatureContent::MessageSignature(_) if policy.predicate_type.or(policy.subject_name).is_some() => {
             Err(SigstoreError::NoStatement)
@@ -34,20 +34,16 @@ pub(super) fn check(bundle: &Bundle, artifact: &[Digest], policy: &Policy<'_>) -
     }
 }
 
-fn check_message(message: &MessageSignature, artifact: &[Digest]) -> Result<Content, SigstoreError> {
+fn check_message(message: &MessageSignature, artifact: &[Digest]) -> Result<Stated, SigstoreError> {
     let (digest, sha256) = sha256(artifact)?;
     let stated = message.message_digest.as_ref().filter(|stated| stated.algorithm == HashAlgorithm::Sha2256);
     if stated.is_some_and(|stated| stated.digest != sha256) {
         return Err(SigstoreError::OtherFile { digest });
     }
-    Ok(Content { digest: sha256.into(), predicate_type: None })
+    Ok(Stated { digest: sha256.into(), predicate_type: None })
 }
 
-fn check_statement(
-    envelope: &DsseEnvelope,
-    artifact: &[Digest],
-    policy: &Policy<'_>,
-) -> Result<Content, SigstoreError> {
+fn check_statement(envelope: &DsseEnvelope, artifact: &[Digest], policy: &Policy<'_>) -> Result<Stated, SigstoreError> {
     if envelope.payload_type != PAYLOAD_TYPE {
         return Err(SigstoreError::Unsupported { what: format!("payload of type {:?}", envelope.payload_type) });
     }
@@ -66,7 +62,7 @@ fn check_statement(
         Some(expected) if expected != found => {
             Err(SigstoreError::PredicateType { expected: expected.to_owned(), found })
         }
-        _ => Ok(Content { digest, predicate_type: Some(found) }),
+        _ => Ok(Stated { digest, predicate_type: Some(found) }),
     }
 }
 
