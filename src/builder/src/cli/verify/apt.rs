@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::{Failure, Outcome, examples};
-use crate::pin::proof::apt::{Expect, Index, Package, Packages, Release};
+use crate::pin::proof::apt::{Expect, Package, Packages, PackagesIndex, Release};
 use crate::pin::proof::openpgp::Keyring;
 
 /// Longest `InRelease` that is read; the verifier has a smaller limit of its own.
@@ -71,7 +71,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 /// The first index that is there, by its digest if the archive offers that.
-fn open_index(dists: &Path, indexes: Vec<Index>) -> Result<(Index, File), RepositoryError> {
+fn open_index(dists: &Path, indexes: Vec<PackagesIndex>) -> Result<(PackagesIndex, File), RepositoryError> {
     for index in indexes {
         let by_hash = index.by_hash.as_ref().map(|path| dists.join(path));
         for path in by_hash.into_iter().chain([dists.join(&index.path)]) {

@@ -14,7 +14,7 @@ use super::openpgp::OpenPgpError;
 use crate::digest::Digest;
 
 pub use packages::{Package, Packages};
-pub use release::{Compression, Expect, Index, Release};
+pub use release::{Compression, Expect, PackagesIndex, Release};
 
 mod fields;
 mod packages;

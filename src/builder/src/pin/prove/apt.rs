@@ -6,7 +6,7 @@ use super::evidence::{MAX_INDEX, MAX_LEN, Wants};
 use super::{LinkError, Place, Prover, Standing, differs, same, weak};
 use crate::digest::Digest;
 use crate::manifest::{Dependency, Form, Proof};
-use crate::pin::proof::apt::{Expect, Index, Packages, Release};
+use crate::pin::proof::apt::{Expect, Packages, PackagesIndex, Release};
 use crate::pin::proof::openpgp::Keyring;
 use crate::pin::sources::Archive;
 
@@ -95,7 +95,7 @@ fn packages(
     record: &Record<'_>,
     archive: &Archive,
     dists: &str,
-    index: &Index,
+    index: &PackagesIndex,
 ) -> Result<std::sync::Arc<Packages>, LinkError> {
     let key = format!("{} {} {}", record.archive, index.digest, index.arch);
     prover.indexes.get(&key, || {

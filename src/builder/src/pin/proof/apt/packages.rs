@@ -11,7 +11,7 @@ use liblzma::read::XzDecoder;
 
 use super::AptError;
 use super::fields::{self, Fields};
-use super::release::{Compression, Index};
+use super::release::{Compression, PackagesIndex};
 use crate::digest::Digest;
 
 /// Longest index that is read, as it is served: Debian's `main` has 13 MB.
@@ -45,7 +45,7 @@ pub struct Packages {
 
 impl Packages {
     /// Reads an index that `release` vouches for, and keeps the packages named in `wanted`.
-    pub fn read(index: &Index, input: impl Read, wanted: &[&str]) -> Result<Self, AptError> {
+    pub fn read(index: &PackagesIndex, input: impl Read, wanted: &[&str]) -> Result<Self, AptError> {
         let bytes = verified(index, input)?;
         let plain: Box<dyn Read + '_> = match index.compression {
             Compression::Gz => Box::new(MultiGzDecoder::new(&*bytes)),
@@ -86,7 +86,7 @@ impl Package {
 }
 
 /// The bytes of an index, if they are those that the archive signed.
-fn verified(index: &Index, input: impl Read) -> Result<Vec<u8>, AptError> {
+fn verified(index: &PackagesIndex, input: impl Read) -> Result<Vec<u8>, AptError> {
     let file = || index.path.clone();
     if index.size > MAX_INDEX {
         return Err(AptError::TooLarge { file: file(), what: "index", len: index.size, limit: MAX_INDEX });
@@ -111,7 +111,7 @@ fn agree(file: &str, expected: (u64, Digest), found: (u64, Digest)) -> Result<()
 
 /// Calls `found` with every stanza that is of a wanted package.
 fn stanzas(
-    index: &Index,
+    index: &PackagesIndex,
     plain: impl Read,
     wanted: &[&str],
     mut found: impl FnMut(&str) -> Result<(), AptError>,
@@ -146,7 +146,7 @@ fn stanzas(
     }
 }
 
-fn content(index: &Index) -> String {
+fn content(index: &PackagesIndex) -> String {
     format!("content of {}", index.path)
 }
 
@@ -157,7 +157,7 @@ fn package_name(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// What a stanza says; nothing, if it is for another architecture.
-fn entry(index: &Index, text: &str) -> Result<Option<Package>, AptError> {
+fn entry(index: &PackagesIndex, text: &str) -> Result<Option<Package>, AptError> {
     let fields = Fields::only(&index.path, text)?;
     let arch = fields.need("Architecture")?;
     if arch != index.arch && arch != "all" {
@@ -185,7 +185,7 @@ fn entry(index: &Index, text: &str) -> Result<Option<Package>, AptError> {
 }
 
 /// Adds an entry. The same version twice is one entry, unless the two are different files.
-fn add(packages: &mut Vec<Package>, package: Package, index: &Index) -> Result<(), AptError> {
+fn add(packages: &mut Vec<Package>, package: Package, index: &PackagesIndex) -> Result<(), AptError> {
     let same = |known: &&Package| known.package == package.package && known.version == package.version;
     match packages.iter().find(same) {
         Some(known) if known.digest != package.digest => Err(AptError::Corrupt {

@@ -69,7 +69,7 @@ impl Compression {
 
 /// One form of an index of packages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index {
+pub struct PackagesIndex {
     /// Where it is, below `dists/<suite>/`.
     pub path: String,
     /// Where it is by its digest, below `dists/<suite>/`: to be preferred where the archive offers it, since what is
@@ -98,7 +98,7 @@ impl Release {
 
     /// The indexes that a text would list if it were signed. For fuzzers, whose texts nobody signs.
     #[doc(hidden)]
-    pub fn unsigned_indexes(text: &str, expect: &Expect<'_>) -> Result<Vec<Index>, AptError> {
+    pub fn unsigned_indexes(text: &str, expect: &Expect<'_>) -> Result<Vec<PackagesIndex>, AptError> {
         Self::unsigned(text, expect)?.indexes("main", "amd64")
     }
 
@@ -153,7 +153,7 @@ impl Release {
     }
 
     /// The forms of the index of packages of a component and an architecture, the preferred one first; never empty.
-    pub fn indexes(&self, component: &str, arch: &str) -> Result<Vec<Index>, AptError> {
+    pub fn indexes(&self, component: &str, arch: &str) -> Result<Vec<PackagesIndex>, AptError> {
         if let Some(path) = [component, arch].into_iter().find(|part| fields::relative(part) != Some(part)) {
             return Err(AptError::Path { file: FILE.to_owned(), path: path.to_owned() });
         }
@@ -165,9 +165,9 @@ impl Release {
             let Listed { size, digest } = *self.files.get(&path)?;
             let section = if matches!(digest, Digest::Sha256(_)) { "SHA256" } else { "SHA512" };
             let by_hash = self.acquire_by_hash.then(|| format!("{dir}/by-hash/{section}/{}", digest.hex()));
-            Some(Index { path, by_hash, size, digest, compression, arch: arch.to_owned(), content_size })
+            Some(PackagesIndex { path, by_hash, size, digest, compression, arch: arch.to_owned(), content_size })
         };
-        let indexes: Vec<Index> = Compression::ALL.into_iter().filter_map(index).collect();
+        let indexes: Vec<PackagesIndex> = Compression::ALL.into_iter().filter_map(index).collect();
         if indexes.is_empty() {
             return Err(AptError::NoIndex { component: component.to_owned(), arch: arch.to_owned() });
         }
