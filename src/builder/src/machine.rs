@@ -26,7 +26,7 @@ pub use firmware::{Firmware, FirmwareError};
 pub use guest::GuestError;
 pub use network::{Forward, Network, NetworkError, Protocol};
 pub use overlay::{OverlayError, Size};
-pub use qemu::{Machine, QemuError};
+pub use qemu::{QemuError, VirtualMachine};
 pub use scratch::ScratchError;
 pub use seed::{SeedError, SeedFiles};
 
@@ -97,7 +97,7 @@ pub enum MachineError {
 }
 
 /// Prepares a machine; `say` hears what it is, in steps with a name.
-pub fn prepare(options: &Options, say: &dyn Fn(&str, &str)) -> Result<Machine, MachineError> {
+pub fn prepare(options: &Options, say: &dyn Fn(&str, &str)) -> Result<VirtualMachine, MachineError> {
     let guest = Guest::open(&options.image)?;
     let program = qemu::find(guest.arch)?;
     let firmware = options.firmware.unwrap_or(Firmware::usual(guest.arch));
@@ -128,7 +128,7 @@ pub fn prepare(options: &Options, say: &dyn Fn(&str, &str)) -> Result<Machine, M
         say("forward", &forward.to_string());
     }
     let parts = qemu::Parts { guest, started, kernel, disk, seed, accel };
-    Ok(Machine::assemble(program, parts, options, &scratch)?)
+    Ok(VirtualMachine::assemble(program, parts, options, &scratch)?)
 }
 
 impl Hint for MachineError {

@@ -90,7 +90,7 @@ pub struct Parts {
 
 /// A machine that is ready to start.
 #[derive(Debug)]
-pub struct Machine {
+pub struct VirtualMachine {
     program: PathBuf,
     arguments: Vec<OsString>,
     /// What the arguments name as descriptors.
@@ -98,7 +98,7 @@ pub struct Machine {
     console: bool,
 }
 
-impl Machine {
+impl VirtualMachine {
     pub(super) fn assemble(
         program: PathBuf,
         parts: Parts,
