@@ -19,7 +19,7 @@ use vmbake_disk::signature::{self, Role, Signature};
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Tree, TreeError};
 
-pub use disk::{DiskImage, Place};
+pub use disk::{DiskImage, PartitionName};
 pub use report::{FileSystemReport, Inodes, PartitionReport, Report, System, Usage};
 pub(crate) use system::os_release;
 
@@ -36,13 +36,13 @@ pub enum InspectError {
     #[error("{}: cannot read the disk", path.display())]
     Disk { path: PathBuf, source: LayoutError },
     #[error("{at}: cannot read the ext4 file system")]
-    Ext4 { at: Box<Place>, source: ReadError },
+    Ext4 { at: Box<PartitionName>, source: ReadError },
     #[error("{at}: cannot read the FAT file system")]
-    Fat { at: Box<Place>, source: FatError },
+    Fat { at: Box<PartitionName>, source: FatError },
     #[error("{at}: {}", found.reason())]
-    Unread { at: Box<Place>, found: Box<Signature> },
+    Unread { at: Box<PartitionName>, found: Box<Signature> },
     #[error("{at}: no file system that is known")]
-    NoFileSystem { at: Box<Place> },
+    NoFileSystem { at: Box<PartitionName> },
     #[error("{}: {error}", path.display())]
     Tree { path: PathBuf, error: TreeError },
 }

@@ -142,7 +142,7 @@ pub struct Prover<'a> {
 }
 
 /// The manifest that an entry stands in.
-struct Place<'a> {
+struct ManifestContext<'a> {
     target: Target,
     system: &'a System,
     content: &'a Content,
@@ -226,7 +226,7 @@ impl<'a> Prover<'a> {
     }
 
     /// Compares an artifact with what the proof of its digest leaves open.
-    fn look(&self, place: &Place<'_>, upstream: &Upstream, entry: &Dependency) -> Result<(), LinkError> {
+    fn look(&self, place: &ManifestContext<'_>, upstream: &Upstream, entry: &Dependency) -> Result<(), LinkError> {
         let Some(file) = self.store.blob(&entry.digest)? else {
             return if upstream.program.is_some() { Err(LinkError::Unseen) } else { Ok(()) };
         };
@@ -255,13 +255,18 @@ impl<'a> Prover<'a> {
     }
 
     /// `None` where the sources know no such image at all.
-    fn place<'b>(&'b self, content: &'b Content) -> Option<Place<'b>> {
+    fn place<'b>(&'b self, content: &'b Content) -> Option<ManifestContext<'b>> {
         let target = content.target();
         let system = self.sources.system(&target).ok()?;
-        Some(Place { target, system, content })
+        Some(ManifestContext { target, system, content })
     }
 
-    fn upstream(&self, place: &Place<'_>, upstream: &Upstream, entry: &Dependency) -> Result<Standing, LinkError> {
+    fn upstream(
+        &self,
+        place: &ManifestContext<'_>,
+        upstream: &Upstream,
+        entry: &Dependency,
+    ) -> Result<Standing, LinkError> {
         same("type", entry.kind.name(), upstream.kind.name())?;
         // It becomes a part of addresses.
         if !matches!(upstream.version, VersionSource::Apt { .. }) && !is_version(&entry.version) {
@@ -282,7 +287,7 @@ impl<'a> Prover<'a> {
     }
 }
 
-impl Place<'_> {
+impl ManifestContext<'_> {
     fn values(&self) -> std::collections::BTreeMap<String, String> {
         let versions = self.content.dependencies.iter().map(|(name, entry)| (name.clone(), entry.version.clone()));
         self.system.values(&self.target, &versions.collect())

@@ -131,7 +131,7 @@ pub struct Cache {
 
 /// The manifest that an entry is resolved for.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
+pub struct ManifestContext<'a> {
     /// What the manifest is for.
     pub target: &'a Target,
     /// Its operating system.
@@ -140,7 +140,7 @@ pub struct Place<'a> {
     pub versions: &'a BTreeMap<String, String>,
 }
 
-impl Place<'_> {
+impl ManifestContext<'_> {
     fn values(&self) -> BTreeMap<String, String> {
         self.system.values(self.target, self.versions)
     }
@@ -155,7 +155,7 @@ impl<'a> Resolver<'a> {
 
 impl Resolver<'_> {
     /// The version that an artifact would have now.
-    pub fn version(&self, place: Place<'_>, source: &VersionSource) -> Result<String, ResolveError> {
+    pub fn version(&self, place: ManifestContext<'_>, source: &VersionSource) -> Result<String, ResolveError> {
         match source {
             VersionSource::Apt { archive, package } => Ok(self.package(place, archive, package)?.1.version.to_string()),
             other => version::find(self, place, other),
@@ -163,7 +163,7 @@ impl Resolver<'_> {
     }
 
     /// Resolves an artifact.
-    pub fn dependency(&self, place: Place<'_>, source: &Source) -> Result<Resolved, ResolveError> {
+    pub fn dependency(&self, place: ManifestContext<'_>, source: &Source) -> Result<Resolved, ResolveError> {
         match &source.upstream.version {
             VersionSource::Apt { archive, package } => self.deb(place, archive, package),
             _ => Ok(self.file(place, &source.upstream)?.0),
@@ -171,7 +171,7 @@ impl Resolver<'_> {
     }
 
     /// Resolves a file that stands by itself; returns it open too.
-    fn file(&self, place: Place<'_>, upstream: &Upstream) -> Result<(Resolved, Downloaded), ResolveError> {
+    fn file(&self, place: ManifestContext<'_>, upstream: &Upstream) -> Result<(Resolved, Downloaded), ResolveError> {
         let version = self.version(place, &upstream.version)?;
         let values = upstream.values(place.values(), &version);
         let values = values.map_err(|source| ResolveError::Template { place: "url", source })?;

@@ -20,7 +20,7 @@ use vmbake_disk::tree::Tree;
 
 pub use blocks::diff_blocks;
 pub use report::{Change, Difference, PathChange, Property};
-pub use shares::{BlockDifference, Outside, Place, Share};
+pub use shares::{BlockDifference, DifferingClusters, Outside, Share};
 
 use crate::compose::origin::inside_record;
 use crate::image::inspect::{InspectError, open_tree};

@@ -57,7 +57,7 @@ impl DiskImage {
 
     /// The file tree of a partition: all of it, or of an ext4 file system what `wants` lead to.
     pub fn tree(&self, part: &Part, wants: Option<&[Want<'_>]>) -> Result<Tree, InspectError> {
-        let at = || Box::new(Place { path: self.path.clone(), number: part.number });
+        let at = || Box::new(PartitionName { path: self.path.clone(), number: part.number });
         let source = self.source(part)?;
         let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
         let found = match wants {
@@ -94,14 +94,14 @@ pub(super) fn is_not_ext4(error: &ReadError, source: &dyn ReadAt) -> bool {
 
 /// A partition of an image, in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PartitionName {
     /// The image.
     pub path: PathBuf,
     /// Number of the partition.
     pub number: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PartitionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.number {
             WHOLE => write!(f, "{}", self.path.display()),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::evidence::{MAX_INDEX, MAX_LEN, Wants};
-use super::{LinkError, Place, Prover, Standing, differs, same, weak};
+use super::{LinkError, ManifestContext, Prover, Standing, differs, same, weak};
 use crate::digest::Digest;
 use crate::manifest::{Dependency, Form, Proof};
 use crate::pin::proof::apt::{Expect, Packages, PackagesIndex, Release};
@@ -23,7 +23,7 @@ struct Record<'a> {
 
 pub(super) fn replay(
     prover: &Prover<'_>,
-    place: &Place<'_>,
+    place: &ManifestContext<'_>,
     archive: &str,
     package: &str,
     entry: &Dependency,
@@ -69,7 +69,7 @@ fn record<'a>(prover: &Prover<'_>, archive: &str, entry: &'a Dependency) -> Resu
 /// The `InRelease`, signed by keys that are still trusted and were alive when the last of them signed.
 fn release(
     prover: &Prover<'_>,
-    place: &Place<'_>,
+    place: &ManifestContext<'_>,
     record: &Record<'_>,
     archive: &Archive,
     url: &str,
@@ -91,7 +91,7 @@ fn release(
 
 fn packages(
     prover: &Prover<'_>,
-    place: &Place<'_>,
+    place: &ManifestContext<'_>,
     record: &Record<'_>,
     archive: &Archive,
     dists: &str,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::evidence::Wants;
-use super::{LinkError, Place, Prover, Standing, same, weak};
+use super::{LinkError, ManifestContext, Prover, Standing, same, weak};
 use crate::manifest::{Dependency, Form, Proof, Signed};
 use crate::pin::proof::checksum;
 use crate::pin::proof::cosign::{self, Detached};
@@ -14,7 +14,7 @@ use crate::pin::sources::{Demand, Template, Upstream};
 
 pub(super) fn replay(
     prover: &Prover<'_>,
-    place: &Place<'_>,
+    place: &ManifestContext<'_>,
     upstream: &Upstream,
     demand: &Demand,
     entry: &Dependency,
@@ -53,7 +53,7 @@ pub(super) fn replay(
 /// The checksum file says the digest; where none is demanded and none recorded, nobody does.
 fn by_checksum(
     prover: &Prover<'_>,
-    place: &Place<'_>,
+    place: &ManifestContext<'_>,
     entry: &Dependency,
     demand: &Demand,
     checksums: Option<&str>,
@@ -77,7 +77,7 @@ fn by_checksum(
 
 fn cosigned(
     prover: &Prover<'_>,
-    place: &Place<'_>,
+    place: &ManifestContext<'_>,
     demand: &Demand,
     values: &BTreeMap<String, String>,
     entry: &Dependency,
@@ -112,7 +112,7 @@ fn judged(signed: &Signed) -> Timestamp {
 /// listed, nor from elsewhere.
 fn evidence(
     prover: &Prover<'_>,
-    place: &Place<'_>,
+    place: &ManifestContext<'_>,
     signed: &Signed,
     urls: &[String],
     log: Option<&str>,

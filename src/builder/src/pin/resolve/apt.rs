@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::{Place, ResolveError, Resolved, Resolver};
+use super::{ManifestContext, ResolveError, Resolved, Resolver};
 use crate::digest::Digest;
 use crate::manifest::{ArtifactType, Dependency, Document, Form, Proof};
 use crate::pin::proof::apt::{AptError, Expect, Package, Packages, Release};
@@ -27,7 +27,7 @@ impl Resolver<'_> {
     /// The newest version of a package that an archive or those that have its updates offer, and the index that it is in.
     pub(super) fn package(
         &self,
-        place: Place<'_>,
+        place: ManifestContext<'_>,
         archive: &str,
         package: &str,
     ) -> Result<(Arc<Index>, Package), ResolveError> {
@@ -52,7 +52,12 @@ impl Resolver<'_> {
     }
 
     /// Resolves a Debian package.
-    pub(super) fn deb(&self, place: Place<'_>, archive: &str, package: &str) -> Result<Resolved, ResolveError> {
+    pub(super) fn deb(
+        &self,
+        place: ManifestContext<'_>,
+        archive: &str,
+        package: &str,
+    ) -> Result<Resolved, ResolveError> {
         let (index, found) = self.package(place, archive, package)?;
         let url = format!("{}/{}", index.base, found.filename);
         let downloaded = self.obtain(vec![url.clone()], Some(found.digest), Some(found.size))?;
@@ -76,7 +81,11 @@ impl Resolver<'_> {
     }
 
     /// `Date` of each archive and suite that decides about the version of packages of `archive`, as far as this run has asked them.
-    pub fn dates(&self, place: Place<'_>, archive: &str) -> Result<Vec<(String, String, Timestamp)>, ResolveError> {
+    pub fn dates(
+        &self,
+        place: ManifestContext<'_>,
+        archive: &str,
+    ) -> Result<Vec<(String, String, Timestamp)>, ResolveError> {
         let date = |name: &str| {
             let index = self.index(place, name)?;
             Ok((index.archive.clone(), index.release.suite().to_owned(), index.release.date()))
@@ -84,7 +93,7 @@ impl Resolver<'_> {
         self.sources.archives_for(archive).map(date).collect()
     }
 
-    fn index(&self, place: Place<'_>, name: &str) -> Result<Arc<Index>, ResolveError> {
+    fn index(&self, place: ManifestContext<'_>, name: &str) -> Result<Arc<Index>, ResolveError> {
         let Some(archive) = self.sources.schema().archives.get(name) else {
             return Err(ResolveError::Needs { name: name.to_owned() });
         };

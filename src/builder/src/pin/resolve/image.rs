@@ -1,20 +1,20 @@
 //! The base image, and container images.
 
-use super::{Place, ResolveError, Resolved, Resolver};
+use super::{ManifestContext, ResolveError, Resolved, Resolver};
 use crate::image::grub;
 use crate::manifest::{Boot, ContainerImage};
 use crate::pin::sources::ImageSource;
 
 impl Resolver<'_> {
     /// Resolves the published base image, and reads how it boots.
-    pub fn os_image(&self, place: Place<'_>) -> Result<(Resolved, Boot), ResolveError> {
+    pub fn os_image(&self, place: ManifestContext<'_>) -> Result<(Resolved, Boot), ResolveError> {
         let (image, downloaded) = self.file(place, &place.system.image)?;
         let boot = grub::read(&self.store.path(&downloaded.digest), None)?;
         Ok((image, boot))
     }
 
     /// Resolves a container image.
-    pub fn container(&self, place: Place<'_>, source: &ImageSource) -> Result<ContainerImage, ResolveError> {
+    pub fn container(&self, place: ManifestContext<'_>, source: &ImageSource) -> Result<ContainerImage, ResolveError> {
         let tag = self.version(place, &source.tag)?;
         let reference = format!("{}:{tag}", source.image);
         let platform = format!("linux/{}", place.target.arch);

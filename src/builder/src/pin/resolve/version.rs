@@ -2,13 +2,17 @@
 
 use serde_json::Value;
 
-use super::{Place, ResolveError, Resolver};
+use super::{ManifestContext, ResolveError, Resolver};
 use crate::pin::sources::{Template, VersionSource};
 
 /// Longest version that is believed; the known ones have less than 30 characters.
 const MAX_LEN: usize = 128;
 
-pub(super) fn find(resolver: &Resolver<'_>, place: Place<'_>, source: &VersionSource) -> Result<String, ResolveError> {
+pub(super) fn find(
+    resolver: &Resolver<'_>,
+    place: ManifestContext<'_>,
+    source: &VersionSource,
+) -> Result<String, ResolveError> {
     match source {
         VersionSource::Pinned(version) => Ok(version.clone()),
         VersionSource::SameAs(name) => match place.versions.get(name) {
@@ -35,7 +39,7 @@ pub(super) fn find(resolver: &Resolver<'_>, place: Place<'_>, source: &VersionSo
     }
 }
 
-fn render(place: Place<'_>, url: &Template) -> Result<String, ResolveError> {
+fn render(place: ManifestContext<'_>, url: &Template) -> Result<String, ResolveError> {
     if let Some(name) = url.versions_of().find(|name| !place.versions.contains_key(*name)) {
         return Err(ResolveError::Needs { name: name.to_owned() });
     }

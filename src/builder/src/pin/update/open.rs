@@ -12,7 +12,7 @@ use crate::manifest::Target;
 use crate::manifest::{Content, Manifest, ManifestError, Os};
 use crate::parallel::locked;
 use crate::pin::prove::{LOCAL, LinkError, Prover};
-use crate::pin::resolve::Place;
+use crate::pin::resolve::ManifestContext;
 use crate::pin::sources::{ImageSource, Source, Sources, System, VersionSource};
 
 /// A manifest that is being updated.
@@ -109,8 +109,8 @@ impl<'a> Open<'a> {
         content.dependencies.iter().map(|(name, found)| (name.clone(), found.version.clone())).collect()
     }
 
-    pub(super) fn place<'b>(&'b self, versions: &'b BTreeMap<String, String>) -> Place<'b> {
-        Place { target: self.target, system: self.system, versions }
+    pub(super) fn place<'b>(&'b self, versions: &'b BTreeMap<String, String>) -> ManifestContext<'b> {
+        ManifestContext { target: self.target, system: self.system, versions }
     }
 
     /// Changes the content, and the file if that says something else. The file is read again first, since another process

@@ -11,7 +11,7 @@ use vmbake_disk::tree::{Kind, Tree};
 
 use super::DiffError;
 use super::blocks::{CLUSTER, Cell};
-use super::shares::Place;
+use super::shares::DifferingClusters;
 use crate::compose::origin::{Record, inside_record};
 use crate::escape;
 use crate::image::inspect::{DiskImage, InspectError, reasons};
@@ -211,7 +211,7 @@ impl<'a> Owners<'a> {
 
     /// Counts the clusters that differ by the owner of most of their bytes, in the second disk or, where that has none, in the
     /// first one.
-    pub(super) fn places(&self, cells: &[Cell]) -> Vec<Place> {
+    pub(super) fn places(&self, cells: &[Cell]) -> Vec<DifferingClusters> {
         let mut tallies: BTreeMap<Owner, Tally> = BTreeMap::new();
         for cell in cells {
             let disk = if cell.to.is_some() { self.to } else { self.from };
@@ -226,7 +226,8 @@ impl<'a> Owners<'a> {
                 }
             }
         }
-        let mut places: Vec<Place> = tallies.into_iter().filter_map(|(owner, tally)| tally.place(&owner)).collect();
+        let mut places: Vec<DifferingClusters> =
+            tallies.into_iter().filter_map(|(owner, tally)| tally.place(&owner)).collect();
         // Stable: those with as many differences stay sorted by their kind.
         places.sort_by_key(|place| std::cmp::Reverse(place.differ));
         places
@@ -234,11 +235,11 @@ impl<'a> Owners<'a> {
 }
 
 impl Tally {
-    fn place(self, owner: &Owner) -> Option<Place> {
+    fn place(self, owner: &Owner) -> Option<DifferingClusters> {
         let Self { differ, clusters, paths } = self;
         let mut paths: Vec<(Arc<str>, u64)> = paths.into_iter().collect();
         paths.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let paths = paths.into_iter().take(MAX_PATHS).map(|(path, _)| path.to_string()).collect();
-        (differ > 0).then(|| Place { owner: owner.to_string(), differ, clusters, paths })
+        (differ > 0).then(|| DifferingClusters { owner: owner.to_string(), differ, clusters, paths })
     }
 }

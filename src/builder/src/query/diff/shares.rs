@@ -39,7 +39,7 @@ pub struct BlockDifference {
     /// What holds no byte of those.
     pub outside: Outside,
     /// Whose bytes differ, those with most differences first.
-    pub places: Vec<Place>,
+    pub places: Vec<DifferingClusters>,
     /// What could not be told, and why.
     pub notes: Vec<String>,
 }
@@ -55,7 +55,7 @@ pub struct Outside {
 
 /// Clusters that differ, most bytes of which belong to one owner.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct DifferingClusters {
     /// `partition table`, `partition N`, `metadata`, `base`, `layer NAME`, `artifact NAME` or `files`.
     pub owner: String,
     /// How many differ.
@@ -116,7 +116,7 @@ fn line(f: &mut fmt::Formatter<'_>, name: &str, share: Share) -> fmt::Result {
     writeln!(f, "{name:<26} {shared:>9} {from:>9} {to:>9} {:>6.2} %", share.percent())
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for DifferingClusters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "differ in {}: {} of {} clusters", escape::line(&self.owner), self.differ, self.clusters)?;
         if self.paths.is_empty() {
