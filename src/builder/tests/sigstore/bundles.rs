@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vmbake::digest::Digest;
-use vmbake::pin::proof::sigstore::{Policy, Proven, Root, Signer, SigstoreError, verify};
+use vmbake::pin::proof::sigstore::{BundlePolicy, Proven, Root, Signer, SigstoreError, verify};
 
 use super::log::{TIME, World, digests};
 use super::{chain, data};
@@ -141,7 +141,7 @@ fn the_time_of_the_check_bounds_when_it_was_signed() {
     let bundle = world.message(FILE).to_string();
     let at = |seconds: i64| {
         let now = jiff::Timestamp::from_second(seconds).unwrap();
-        verify(bundle.as_bytes(), &digests(FILE), &Policy { now, ..world.policy() }, &world.root())
+        verify(bundle.as_bytes(), &digests(FILE), &BundlePolicy { now, ..world.policy() }, &world.root())
     };
     assert!(at(TIME).is_ok() && at(TIME + 1_000_000_000).is_ok());
     assert!(matches!(at(TIME - 1), Err(SigstoreError::Future { signed, .. }) if signed.as_second() == TIME));
@@ -151,15 +151,16 @@ fn the_time_of_the_check_bounds_when_it_was_signed() {
 fn another_key_or_log_proves_nothing() {
     let (world, stranger) = (World::new(), World::new());
     let bundle = world.message(FILE).to_string();
-    let judge = |policy: &Policy<'_>, root: &Root| verify(bundle.as_bytes(), &digests(FILE), policy, root).unwrap_err();
+    let judge =
+        |policy: &BundlePolicy<'_>, root: &Root| verify(bundle.as_bytes(), &digests(FILE), policy, root).unwrap_err();
     let found = chain(&judge(&stranger.policy(), &world.root()));
     assert!(found.contains("signature"), "{found}");
     let found = chain(&judge(&world.policy(), &stranger.root()));
     assert!(found.contains("No log key valid"), "{found}");
     let signer = Signer::Certificate { identity: String::new(), issuer: String::new() };
-    let found = chain(&judge(&Policy { signer, ..world.policy() }, &world.root()));
+    let found = chain(&judge(&BundlePolicy { signer, ..world.policy() }, &world.root()));
     assert!(found.contains("no signing certificate"), "{found}");
-    let found = chain(&judge(&Policy { subject_name: Some("a"), ..world.policy() }, &world.root()));
+    let found = chain(&judge(&BundlePolicy { subject_name: Some("a"), ..world.policy() }, &world.root()));
     assert!(found.contains("a signature without a statement"), "{found}");
 }
 
@@ -202,10 +203,10 @@ fn no_other_value_in_its_place_proves_anything_or_crashes() {
     }
 }
 
-fn conformance_policy() -> Policy<'static> {
+fn conformance_policy() -> BundlePolicy<'static> {
     let cases: Vec<Value> = serde_json::from_slice(&data("cases.json")).unwrap();
     let text = |key: &str| cases[0][key].as_str().unwrap().to_owned();
-    Policy {
+    BundlePolicy {
         signer: Signer::Certificate { identity: text("identity"), issuer: text("issuer") },
         predicate_type: None,
         subject_name: None,

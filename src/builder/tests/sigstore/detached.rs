@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vmbake::digest::Digest;
 use vmbake::manifest::Signed;
-use vmbake::pin::proof::cosign::{CosignError, Detached, Policy};
+use vmbake::pin::proof::cosign::{CosignError, Detached, DetachedPolicy};
 use vmbake::pin::proof::sigstore::{self, Root, Signer, rekor};
 
 use super::log::base64;
@@ -12,8 +12,8 @@ use super::{chain, data};
 const IDENTITY: &str = "krel-staging@k8s-releng-prod.iam.gserviceaccount.com";
 const ISSUER: &str = "https://accounts.google.com";
 
-fn policy(allow_no_log: bool) -> Policy<'static> {
-    Policy { identity: IDENTITY, issuer: ISSUER, allow_no_log, now: "2026-11-21T00:00:00Z".parse().unwrap() }
+fn policy(allow_no_log: bool) -> DetachedPolicy<'static> {
+    DetachedPolicy { identity: IDENTITY, issuer: ISSUER, allow_no_log, now: "2026-11-21T00:00:00Z".parse().unwrap() }
 }
 
 fn root() -> Root {
@@ -50,7 +50,7 @@ fn signature_certificate_and_entry_become_a_bundle_that_proves_alone() {
         value
     });
     assert_eq!(found, expected);
-    let again = sigstore::Policy {
+    let again = sigstore::BundlePolicy {
         signer: Signer::Certificate { identity: IDENTITY.to_owned(), issuer: ISSUER.to_owned() },
         predicate_type: None,
         subject_name: None,
@@ -139,10 +139,10 @@ fn another_file_or_signer_is_not_proven() {
         assert!(chain(&judge(&other, policy(true)).unwrap_err()).contains("signature"));
         assert!(chain(&judge(&[], policy(true)).unwrap_err()).contains("no SHA-256"));
         let early = "2026-08-12T09:59:59Z".parse().unwrap();
-        let error = judge(&kubelet(), Policy { now: early, ..policy(true) }).unwrap_err();
+        let error = judge(&kubelet(), DetachedPolicy { now: early, ..policy(true) }).unwrap_err();
         assert!(chain(&error).contains("after the time of the check"), "{}", chain(&error));
         for identity in ["Krel-staging@k8s-releng-prod.iam.gserviceaccount.com", &format!("{IDENTITY}\0"), ""] {
-            let error = judge(&kubelet(), Policy { identity, ..policy(true) }).unwrap_err();
+            let error = judge(&kubelet(), DetachedPolicy { identity, ..policy(true) }).unwrap_err();
             assert!(chain(&error).contains("signed by"), "{}", chain(&error));
         }
     }
@@ -190,7 +190,7 @@ fn a_certificate_that_leaves_open_who_signed_is_refused() {
     ] {
         let certificate = data(&format!("certificates/{name}.pem"));
         let detached = Detached::parse(&data("synthetic/k8s/kubelet.sig"), &certificate).unwrap();
-        let policy = Policy { identity: "a@example.com", ..policy(true) };
+        let policy = DetachedPolicy { identity: "a@example.com", ..policy(true) };
         let error = detached.verify(&kubelet(), None, &policy, &root()).unwrap_err();
         assert!(chain(&error).contains(expected), "{name}: {}", chain(&error));
     }

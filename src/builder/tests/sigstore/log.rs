@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sigstore_verify::crypto::{KeyPair, sha256};
 use sigstore_verify::types::{SignatureBytes, pae};
 use vmbake::digest::Digest;
-use vmbake::pin::proof::sigstore::{Policy, PublicKey, Root, Signer};
+use vmbake::pin::proof::sigstore::{BundlePolicy, PublicKey, Root, Signer};
 
 /// When the log saw every signature: 2026-01-02T03:04:05Z.
 pub const TIME: i64 = 1_767_323_045;
@@ -36,9 +36,9 @@ impl World {
     }
 
     /// What accepts every good bundle of this signer.
-    pub fn policy(&self) -> Policy<'static> {
+    pub fn policy(&self) -> BundlePolicy<'static> {
         let pem = self.signer.public_key_der().unwrap().to_pem();
-        Policy {
+        BundlePolicy {
             signer: Signer::Key(PublicKey::from_pem(pem.as_bytes()).unwrap()),
             predicate_type: None,
             subject_name: None,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vmbake::digest::Digest;
-use vmbake::pin::proof::sigstore::{Policy, verify};
+use vmbake::pin::proof::sigstore::{BundlePolicy, verify};
 
 use super::chain;
 use super::log::{World, digests};
@@ -20,7 +20,7 @@ fn statement(subjects: &Value) -> Value {
 }
 
 /// The predicate type that is proven, or why nothing is.
-fn judge(payload_type: &str, payload: &str, artifact: &[Digest], ask: &dyn Fn(&mut Policy<'static>)) -> String {
+fn judge(payload_type: &str, payload: &str, artifact: &[Digest], ask: &dyn Fn(&mut BundlePolicy<'static>)) -> String {
     let world = World::new();
     let mut policy = world.policy();
     ask(&mut policy);

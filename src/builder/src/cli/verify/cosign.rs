@@ -7,7 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use super::super::{Failure, Outcome, examples};
 use super::sigstore::{Common, MAX_FILE};
 use super::{EvidenceError, read};
-use crate::pin::proof::cosign::{Detached, Policy};
+use crate::pin::proof::cosign::{Detached, DetachedPolicy};
 use crate::progress::say;
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (signature, certificate) = (read(&args.signature, MAX_FILE)?, read(&args.certificate, MAX_FILE)?);
     let detached = Detached::parse(&signature, &certificate).map_err(|error| unproven(error.into()))?;
     let answer = args.log_entry.as_ref().map(|path| read(path, MAX_FILE)).transpose()?;
-    let policy = Policy {
+    let policy = DetachedPolicy {
         identity: &args.certificate_identity,
         issuer: &args.certificate_oidc_issuer,
         allow_no_log: args.allow_no_log,

@@ -14,7 +14,7 @@ use super::super::{Failure, Outcome, examples};
 use super::{EvidenceError, read};
 use crate::digest::Digest;
 use crate::digest::Hasher;
-use crate::pin::proof::sigstore::{self, MAX_BUNDLES, Policy, Proven, PublicKey, Root, Signer};
+use crate::pin::proof::sigstore::{self, BundlePolicy, MAX_BUNDLES, Proven, PublicKey, Root, Signer};
 
 /// Longest file of any other kind that is read: keys and certificates have about 1 KB, log entries and roots under 100.
 pub(super) const MAX_FILE: u64 = 4 << 20;
@@ -81,8 +81,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
             issuer: args.signer.certificate_oidc_issuer.clone().unwrap_or_default(),
         },
     };
-    let policy =
-        Policy { signer, predicate_type: args.predicate_type.as_deref(), subject_name: None, now: args.common.now() };
+    let policy = BundlePolicy {
+        signer,
+        predicate_type: args.predicate_type.as_deref(),
+        subject_name: None,
+        now: args.common.now(),
+    };
     let proven = sigstore::verify(&bundles, &args.common.digests()?, &policy, &args.common.root()?)
         .map_err(|error| EvidenceError::unproven(&args.common.artifact, &args.bundle, error))?;
     args.common.print(&proven)

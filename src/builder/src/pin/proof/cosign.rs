@@ -28,7 +28,7 @@ const END: &str = "-----END CERTIFICATE-----";
 
 /// What a signature must prove.
 #[derive(Clone, Copy, Debug)]
-pub struct Policy<'a> {
+pub struct DetachedPolicy<'a> {
     /// Subject alternative name of the certificate, compared byte by byte.
     pub identity: &'a str,
     /// OIDC issuer of the certificate, compared byte by byte.
@@ -91,7 +91,7 @@ impl Detached {
         &self,
         artifact: &[Digest],
         answer: Option<&[u8]>,
-        policy: &Policy<'_>,
+        policy: &DetachedPolicy<'_>,
         root: &Root,
     ) -> Result<Proven, CosignError> {
         let (_, sha256) = sigstore::statement::sha256(artifact)?;
@@ -100,7 +100,7 @@ impl Detached {
         let entry = entry.ok_or(CosignError::OtherEntry)?.to_bundle_entry();
         let bundle = self.bundle(&sha256, entry.map_err(|source| CosignError::Entry { source })?);
         let bundle = bundle.to_json().map_err(|error| CosignError::Bundle { reason: error.to_string() })?;
-        let policy = sigstore::Policy {
+        let policy = sigstore::BundlePolicy {
             signer: Signer::Certificate { identity: policy.identity.to_owned(), issuer: policy.issuer.to_owned() },
             predicate_type: None,
             subject_name: None,
@@ -109,7 +109,12 @@ impl Detached {
         Ok(sigstore::verify(bundle.as_bytes(), artifact, &policy, root)?)
     }
 
-    fn verify_unlogged(&self, sha256: &Sha256Hash, policy: &Policy<'_>, root: &Root) -> Result<Proven, CosignError> {
+    fn verify_unlogged(
+        &self,
+        sha256: &Sha256Hash,
+        policy: &DetachedPolicy<'_>,
+        root: &Root,
+    ) -> Result<Proven, CosignError> {
         if !policy.allow_no_log {
             return Err(CosignError::NoEntry);
         }

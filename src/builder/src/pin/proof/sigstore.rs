@@ -86,7 +86,7 @@ impl PublicKey {
 
 /// What a bundle must prove.
 #[derive(Clone, Debug)]
-pub struct Policy<'a> {
+pub struct BundlePolicy<'a> {
     /// Who must have signed.
     pub signer: Signer,
     /// `predicateType` that the in-toto statement must have; a bare signature has none and is then refused.
@@ -179,7 +179,12 @@ impl SigstoreError {
 
 /// Proves an artifact, known by its digests (SHA-256, and SHA-512 if subjects may have nothing else), with one of the
 /// bundles of a file.
-pub fn verify(bundles: &[u8], artifact: &[Digest], policy: &Policy<'_>, root: &Root) -> Result<Proven, SigstoreError> {
+pub fn verify(
+    bundles: &[u8],
+    artifact: &[Digest],
+    policy: &BundlePolicy<'_>,
+    root: &Root,
+) -> Result<Proven, SigstoreError> {
     let bundles = bundle::split(bundles)?;
     let count = bundles.len();
     let mut closest: Option<(usize, SigstoreError)> = None;
@@ -198,7 +203,12 @@ pub fn verify(bundles: &[u8], artifact: &[Digest], policy: &Policy<'_>, root: &R
 }
 
 /// What the bundle says is looked at before whether it holds: that is cheaper, and tells which bundle was meant.
-fn verify_one(bytes: &[u8], artifact: &[Digest], policy: &Policy<'_>, root: &Root) -> Result<Proven, SigstoreError> {
+fn verify_one(
+    bytes: &[u8],
+    artifact: &[Digest],
+    policy: &BundlePolicy<'_>,
+    root: &Root,
+) -> Result<Proven, SigstoreError> {
     let bundle = bundle::parse(bytes)?;
     let content = statement::check(&bundle, artifact, policy)?;
     if let Some(certificate) = bundle.signing_certificate() {

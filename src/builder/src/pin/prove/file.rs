@@ -36,7 +36,7 @@ pub(super) fn replay(
                 return Err(weak(format!("a sigstore bundle by {identity}"), proof));
             };
             let documents = evidence(prover, place, signed, &[render(bundle)?], None)?;
-            let policy = sigstore::Policy {
+            let policy = sigstore::BundlePolicy {
                 signer: Signer::Certificate { identity, issuer: issuer.clone() },
                 predicate_type: predicate_type.as_deref(),
                 subject_name: Some(value("file")),
@@ -97,7 +97,8 @@ fn cosigned(
         [signature, certificate, log_entry] => (signature, certificate, Some(log_entry.as_slice())),
         _ => return Err(LinkError::NoEvidence { proof: format!("the entry in the log {log}") }),
     };
-    let policy = cosign::Policy { identity: &identity, issuer, allow_no_log: *without_log, now: judged(signed) };
+    let policy =
+        cosign::DetachedPolicy { identity: &identity, issuer, allow_no_log: *without_log, now: judged(signed) };
     let detached = Detached::parse(signature, certificate)?;
     let proven = detached.verify(&[entry.digest], log_entry, &policy, &prover.root()?)?;
     recorded(signed, &proven)

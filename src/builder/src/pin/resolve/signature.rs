@@ -27,7 +27,7 @@ impl Resolver<'_> {
         match demand {
             Demand::Sigstore { bundle, identity, issuer, predicate_type } => {
                 let url = render("bundle", bundle)?;
-                let policy = sigstore::Policy {
+                let policy = sigstore::BundlePolicy {
                     signer: Signer::Certificate { identity: render("identity", identity)?, issuer: issuer.clone() },
                     predicate_type: predicate_type.as_deref(),
                     subject_name: values.get("file").map(String::as_str),
@@ -51,7 +51,8 @@ impl Resolver<'_> {
                 })?;
                 let answer = entry.as_ref().map(|(_, answer)| answer.as_slice());
                 let identity = render("identity", identity)?;
-                let policy = cosign::Policy { identity: &identity, issuer, allow_no_log: *without_log, now: self.now };
+                let policy =
+                    cosign::DetachedPolicy { identity: &identity, issuer, allow_no_log: *without_log, now: self.now };
                 let proven = detached.verify(&[sha256], answer, &policy, &self.root()?).map_err(refused)?;
                 let mut kept = vec![
                     self.keep(&url, Form::Whole, &signature, evidence)?,

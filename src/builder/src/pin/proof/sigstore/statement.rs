@@ -8,7 +8,7 @@ use sigstore_verify::types::{
     Statement, Subject,
 };
 
-use super::{Policy, SigstoreError, json};
+use super::{BundlePolicy, SigstoreError, json};
 use crate::digest::Digest;
 
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
@@ -23,7 +23,7 @@ pub(super) struct Stated {
 }
 
 /// Checks what the bundle says against what the policy asks.
-pub(super) fn check(bundle: &Bundle, artifact: &[Digest], policy: &Policy<'_>) -> Result<Stated, SigstoreError> {
+pub(super) fn check(bundle: &Bundle, artifact: &[Digest], policy: &BundlePolicy<'_>) -> Result<Stated, SigstoreError> {
     match &bundle.content {
         SignatureContent::MessageSignature(_) if policy.predicate_type.or(policy.subject_name).is_some() => {
             Err(SigstoreError::NoStatement)
@@ -43,7 +43,11 @@ fn check_message(message: &MessageSignature, artifact: &[Digest]) -> Result<Stat
     Ok(Stated { digest: sha256.into(), predicate_type: None })
 }
 
-fn check_statement(envelope: &DsseEnvelope, artifact: &[Digest], policy: &Policy<'_>) -> Result<Stated, SigstoreError> {
+fn check_statement(
+    envelope: &DsseEnvelope,
+    artifact: &[Digest],
+    policy: &BundlePolicy<'_>,
+) -> Result<Stated, SigstoreError> {
     if envelope.payload_type != PAYLOAD_TYPE {
         return Err(SigstoreError::Unsupported { what: format!("payload of type {:?}", envelope.payload_type) });
     }
