@@ -45,7 +45,7 @@ const NONCE: &str = "nonce.jwt";
 
 /// What a machine is to be told.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct UserDataRequest {
     /// Kind of image.
     pub kind: String,
     /// Settings in the order in which they count, the last most, each with where it is from.
@@ -167,7 +167,7 @@ fn lines(problems: &[Problem]) -> String {
 }
 
 /// Makes the document; `plan` is that of the kind and `layers` are those that it was compiled from.
-pub fn render(request: &Request, plan: &Plan, layers: &[Layer]) -> Result<Rendered, UserDataError> {
+pub fn render(request: &UserDataRequest, plan: &Plan, layers: &[Layer]) -> Result<Rendered, UserDataError> {
     let mut settings = combined(&request.settings)?;
     let takes = |name: &str| plan.variables.contains_key(name);
     let refused = |option| UserDataError::Option { option, kind: request.kind.clone() };
@@ -230,7 +230,7 @@ impl Rendered {
 
 /// What is wrong with the settings, all at once; what a machine will lack.
 fn examine(
-    request: &Request,
+    request: &UserDataRequest,
     plan: &Plan,
     layers: &[Layer],
     settings: &BTreeMap<String, String>,

@@ -15,7 +15,7 @@ use super::{Failure, Outcome, examples, files};
 use crate::atomic_file::PublishError;
 use crate::escape;
 use crate::pin::resolve::{Cache, Resolver};
-use crate::pin::update::{Newer, Request, newer, seen, update};
+use crate::pin::update::{Newer, UpdateRequest, newer, seen, update};
 use crate::progress::Progress;
 
 #[derive(Debug, Args)]
@@ -85,7 +85,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         cache: Cache::default(),
         received: progress.counter("received"),
     };
-    let request = Request {
+    let request = UpdateRequest {
         targets,
         folder: args.manifests,
         only: args.only.into_iter().collect::<BTreeSet<_>>(),

@@ -16,7 +16,7 @@ use crate::escape;
 use crate::layer::Layer;
 use crate::layer::first_boot::compile;
 use crate::progress::say;
-use crate::user_data::{Origin, Provider, Request, Sizes, UserDataError, read_settings, render};
+use crate::user_data::{Origin, Provider, Sizes, UserDataError, UserDataRequest, read_settings, render};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserData {
@@ -92,7 +92,7 @@ fn render_one(args: RenderArgs) -> Result<Outcome, Failure> {
     for (number, text) in (1..).zip(&args.set) {
         settings.push((Origin::Option("--set"), assignment(number, text)?));
     }
-    let request = Request {
+    let request = UserDataRequest {
         kind: args.kind.kind,
         settings,
         nonce: args.nonce,

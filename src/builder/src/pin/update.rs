@@ -91,7 +91,7 @@ enum EntryError {
 
 /// What is to be updated.
 #[derive(Debug)]
-pub struct Request {
+pub struct UpdateRequest {
     /// The manifests.
     pub targets: Vec<Target>,
     /// Their directory.
@@ -133,7 +133,7 @@ pub fn seen(sources: &Sources, folder: &Path) -> Result<BTreeMap<(String, String
 }
 
 /// Brings manifests up to date. What could not be resolved is reported and left out; the rest is kept.
-pub fn update(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
+pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources)?;
     let prover = resolver.prover();
@@ -251,7 +251,7 @@ fn local_image(path: &Path) -> Result<Resolved, EntryError> {
     Ok(Resolved { dependency, evidence: BTreeMap::new() })
 }
 
-impl Request {
+impl UpdateRequest {
     fn open<'a>(&'a self, sources: &'a Sources) -> Result<Vec<Open<'a>>, UpdateError> {
         let open = |target: &'a Target| {
             let system = sources.system(target)?;

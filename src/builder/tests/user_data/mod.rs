@@ -16,7 +16,7 @@ use proptest::test_runner::TestRunner;
 use vmbake::catalog::Catalog;
 use vmbake::layer::first_boot::compile;
 use vmbake::layer::{Layer, Layers};
-use vmbake::user_data::{Origin, Provider, Rendered, Request, UserDataError, render};
+use vmbake::user_data::{Origin, Provider, Rendered, UserDataError, UserDataRequest, render};
 use vmbake_firstboot::env;
 use vmbake_firstboot::plan::Plan;
 
@@ -50,8 +50,12 @@ fn with(settings: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 /// A request for `knc` with these settings.
-fn request(settings: BTreeMap<String, String>) -> Request {
-    Request { kind: "knc".to_owned(), settings: vec![(Origin::Option("--set"), settings)], ..Request::default() }
+fn request(settings: BTreeMap<String, String>) -> UserDataRequest {
+    UserDataRequest {
+        kind: "knc".to_owned(),
+        settings: vec![(Origin::Option("--set"), settings)],
+        ..UserDataRequest::default()
+    }
 }
 
 /// The plan of each kind, with its layers.
@@ -64,12 +68,12 @@ static KINDS: LazyLock<BTreeMap<&str, (Plan, Vec<Layer>)>> = LazyLock::new(|| {
     ["node", "knd", "knc"].map(planned).into()
 });
 
-fn try_render(request: &Request) -> Result<Rendered, UserDataError> {
+fn try_render(request: &UserDataRequest) -> Result<Rendered, UserDataError> {
     let (plan, layers) = &KINDS[request.kind.as_str()];
     render(request, plan, layers)
 }
 
-fn refusal(request: &Request) -> String {
+fn refusal(request: &UserDataRequest) -> String {
     try_render(request).unwrap_err().to_string()
 }
 
@@ -136,7 +140,7 @@ write_files:
 #[test]
 fn a_machine_without_settings_takes_keys_for_its_default_user_alone() {
     let files = Files::new();
-    let mut request = Request { kind: "node".to_owned(), ..Request::default() };
+    let mut request = UserDataRequest { kind: "node".to_owned(), ..UserDataRequest::default() };
     assert_eq!(try_render(&request).unwrap().user_data, "#cloud-config\n{}\n");
     request.ssh_keys = Some(files.put("keys", KEY));
     assert_eq!(try_render(&request).unwrap().user_data, format!("#cloud-config\nssh_authorized_keys:\n- \"{KEY}\"\n"));
@@ -247,7 +251,7 @@ fn bare_user_data_configure_a_machine_of_both_kinds_and_each_provider() {
             let mut settings = map(BARE);
             settings.insert("PROVIDER_KIND".to_owned(), provider.to_owned());
             settings.extend(account.map(|name| (name.to_owned(), "123456789012".to_owned())));
-            let rendered = try_render(&Request { kind: kind.to_owned(), ..request(settings) }).unwrap();
+            let rendered = try_render(&UserDataRequest { kind: kind.to_owned(), ..request(settings) }).unwrap();
             assert!(rendered.user_data.starts_with("#cloud-config\nhostname: \"knc-1\"\nwrite_files:\n"));
         }
     }
@@ -285,8 +289,8 @@ fn every_choice_of_settings_that_configures_a_machine_is_taken() {
         settings.retain(|name, _| name.starts_with("NSTANCE_SERVER"));
         settings.extend(choice.user_data());
         let kind = choice.kind().to_owned();
-        let rendered =
-            try_render(&Request { kind, ..request(settings) }).unwrap_or_else(|error| panic!("{choice}: {error}"));
+        let rendered = try_render(&UserDataRequest { kind, ..request(settings) })
+            .unwrap_or_else(|error| panic!("{choice}: {error}"));
         rendered.check_size().unwrap();
         assert_eq!(rendered.sizes.provider.map(Provider::name), Some(choice.provider()));
     }
@@ -308,23 +312,23 @@ fn files_that_are_something_else_are_refused_and_not_shown() {
         (&format!("{endless}{CERTIFICATE}"), "certificates (PEM), found one that does not end"),
     ] {
         let authority = Some(files.put("ca.pem", content));
-        refused(&Request { authority, ..request(with(&[])) }, expected);
+        refused(&UserDataRequest { authority, ..request(with(&[])) }, expected);
     }
     for content in ["", "\n", "two words", "two\nlines\n", "s3cret\r\n", "\u{e9}"] {
         let nonce = Some(files.put("nonce", content));
-        refused(&Request { nonce, ..request(with(&[])) }, "a token in one line and nothing else");
+        refused(&UserDataRequest { nonce, ..request(with(&[])) }, "a token in one line and nothing else");
     }
     for content in ["", "# none", private, "ssh-ed25519", "ssh-ed25519 !", "s3cret AAAA", "ssh-rsa AAAA \u{1b}"] {
         let ssh_keys = Some(files.put("keys", content));
-        refused(&Request { ssh_keys, ..request(with(&[])) }, "public keys of SSH, one a line");
+        refused(&UserDataRequest { ssh_keys, ..request(with(&[])) }, "public keys of SSH, one a line");
     }
     let nonce = Some(files.put("nonce", [0xff, 0xfe]));
-    refused(&Request { nonce, ..request(with(&[])) }, "found no UTF-8");
+    refused(&UserDataRequest { nonce, ..request(with(&[])) }, "found no UTF-8");
     let nonce = Some(files.put("nonce", vec![b'a'; (1 << 20) + 1]));
-    refused(&Request { nonce, ..request(with(&[])) }, "expected at most 1 MiB, found more");
+    refused(&UserDataRequest { nonce, ..request(with(&[])) }, "expected at most 1 MiB, found more");
 }
 
-fn refused(request: &Request, expected: &str) {
+fn refused(request: &UserDataRequest, expected: &str) {
     let said = refusal(request);
     assert!(said.contains(expected) && !said.contains("s3cret"), "{said}");
 }
@@ -334,7 +338,7 @@ fn certificates_are_taken_as_they_are_without_the_text_around_them() {
     let files = Files::new();
     let two = format!("Subject: one\n{CERTIFICATE}\nSubject: two\n{}", CERTIFICATE.replace('\n', "\r\n"));
     let authority = Some(files.put("ca.pem", two));
-    let rendered = try_render(&Request { authority, ..request(with(&[])) }).unwrap();
+    let rendered = try_render(&UserDataRequest { authority, ..request(with(&[])) }).unwrap();
     let value = rendered.user_data.split("NSTANCE_CA_CERT='").nth(1).unwrap().split('\'').next().unwrap();
     let mut decoder = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     decoder.stdin.take().unwrap().write_all(value.as_bytes()).unwrap();
@@ -360,7 +364,7 @@ fn a_provider_takes_what_it_takes_and_not_a_byte_more() {
             for (name, part) in names.iter().chain(&more).zip(value.as_bytes().chunks(120 << 10)) {
                 settings.insert((*name).to_owned(), String::from_utf8(part.to_vec()).unwrap());
             }
-            Request { provider: Some(provider), ..request(settings) }
+            UserDataRequest { provider: Some(provider), ..request(settings) }
         };
         let Some(limit) = provider.limit() else { continue };
         let empty = try_render(&request("")).unwrap().sizes.total;
@@ -385,7 +389,7 @@ fn user_data_is_smaller_than_a_script_that_downloads() {
     let pairs = settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let script = script.replace("@env@\n", &env::render(pairs).unwrap()).replace("@nonce@", TOKEN);
     let nonce = Some(files.put("nonce", TOKEN));
-    let ours = try_render(&Request { nonce, ..request(settings.clone()) }).unwrap().sizes;
+    let ours = try_render(&UserDataRequest { nonce, ..request(settings.clone()) }).unwrap().sizes;
     let own = |total: usize| total - ours.settings - ours.nonce;
     println!("user data {} bytes, script {} bytes", ours.total, script.len());
     println!("beside settings and nonce: user data {} bytes, script {} bytes", own(ours.total), own(script.len()));

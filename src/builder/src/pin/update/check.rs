@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::open::{Entry, Open};
 use super::order::is_downgrade;
-use super::{Job, Request, UpdateError};
+use super::{Job, UpdateError, UpdateRequest};
 use crate::parallel::for_each;
 use crate::pin::resolve::{ResolveError, Resolver};
 use crate::progress::Progress;
@@ -23,7 +23,7 @@ pub struct Newer {
 }
 
 /// Entries whose newest version is not the pinned one.
-pub fn newer(request: &Request, resolver: &Resolver<'_>, progress: &Progress) -> Result<Vec<Newer>, UpdateError> {
+pub fn newer(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progress) -> Result<Vec<Newer>, UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources)?;
     let all = open.iter().flat_map(|open| open.entries(resolver.sources).map(move |entry| (open, entry)));
