@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use vmbake::digest::Digest;
-use vmbake::pin::proof::sigstore::{BundlePolicy, Proven, Root, Signer, SigstoreError, verify};
+use vmbake::pin::proof::sigstore::{BundlePolicy, Proven, Signer, SigstoreError, SigstoreRoot, verify};
 
 use super::log::{TIME, World, digests};
 use super::{chain, data};
@@ -151,8 +151,9 @@ fn the_time_of_the_check_bounds_when_it_was_signed() {
 fn another_key_or_log_proves_nothing() {
     let (world, stranger) = (World::new(), World::new());
     let bundle = world.message(FILE).to_string();
-    let judge =
-        |policy: &BundlePolicy<'_>, root: &Root| verify(bundle.as_bytes(), &digests(FILE), policy, root).unwrap_err();
+    let judge = |policy: &BundlePolicy<'_>, root: &SigstoreRoot| {
+        verify(bundle.as_bytes(), &digests(FILE), policy, root).unwrap_err()
+    };
     let found = chain(&judge(&stranger.policy(), &world.root()));
     assert!(found.contains("signature"), "{found}");
     let found = chain(&judge(&world.policy(), &stranger.root()));
@@ -186,7 +187,7 @@ fn no_other_value_in_its_place_proves_anything_or_crashes() {
         ("happy-path-intoto-in-dsse-v3", "../../../../../trust/sigstore-root.json", &[]),
         ("rekor2-happy-path", "conformance/rekor2-root.json", &FREE),
     ] {
-        let root = Root::parse(&data(root)).unwrap();
+        let root = SigstoreRoot::parse(&data(root)).unwrap();
         let good: Value = serde_json::from_slice(&data(&format!("conformance/{name}.json"))).unwrap();
         let mut pointers = Vec::new();
         leaves(&good, String::new(), &mut pointers);
@@ -230,9 +231,9 @@ fn leaves(value: &Value, pointer: String, found: &mut Vec<String>) {
 #[test]
 fn roots_and_keys_are_refused_where_they_are_wrong() {
     let production = String::from_utf8(data("synthetic/trusted_root.json")).unwrap();
-    assert!(Root::parse(production.as_bytes()).is_ok());
+    assert!(SigstoreRoot::parse(production.as_bytes()).is_ok());
     for wrong in ["", "{}", "[]", &production.replace("\"rawBytes\": \"M", "\"rawBytes\": \"A"), "\u{0}"] {
-        assert!(matches!(Root::parse(wrong.as_bytes()), Err(SigstoreError::Root { .. })), "{wrong:.40}");
+        assert!(matches!(SigstoreRoot::parse(wrong.as_bytes()), Err(SigstoreError::Root { .. })), "{wrong:.40}");
     }
     let pem = String::from_utf8(data("conformance/key.pub")).unwrap();
     let key = vmbake::pin::proof::sigstore::PublicKey::from_pem;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use vmbake::digest::Digest;
 use vmbake::manifest::Signed;
 use vmbake::pin::proof::cosign::{CosignError, Detached, DetachedPolicy};
-use vmbake::pin::proof::sigstore::{self, Root, Signer, rekor};
+use vmbake::pin::proof::sigstore::{self, Signer, SigstoreRoot, rekor};
 
 use super::log::base64;
 use super::{chain, data};
@@ -16,8 +16,8 @@ fn policy(allow_no_log: bool) -> DetachedPolicy<'static> {
     DetachedPolicy { identity: IDENTITY, issuer: ISSUER, allow_no_log, now: "2026-11-21T00:00:00Z".parse().unwrap() }
 }
 
-fn root() -> Root {
-    Root::parse(&data("synthetic/trusted_root.json")).unwrap()
+fn root() -> SigstoreRoot {
+    SigstoreRoot::parse(&data("synthetic/trusted_root.json")).unwrap()
 }
 
 fn kubelet() -> [Digest; 1] {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use sigstore_verify::crypto::{KeyPair, sha256};
 use sigstore_verify::types::{SignatureBytes, pae};
 use vmbake::digest::Digest;
-use vmbake::pin::proof::sigstore::{BundlePolicy, PublicKey, Root, Signer};
+use vmbake::pin::proof::sigstore::{BundlePolicy, PublicKey, Signer, SigstoreRoot};
 
 /// When the log saw every signature: 2026-01-02T03:04:05Z.
 pub const TIME: i64 = 1_767_323_045;
@@ -21,7 +21,7 @@ impl World {
         Self { signer: key(), log: key() }
     }
 
-    pub fn root(&self) -> Root {
+    pub fn root(&self) -> SigstoreRoot {
         let public = self.log.public_key_der().unwrap();
         let root = json!({
             "mediaType": "application/vnd.dev.sigstore.trustedroot+json;version=0.1",
@@ -32,7 +32,7 @@ impl World {
                 "logId": {"keyId": sha256(public.as_bytes()).to_base64()},
             }],
         });
-        Root::parse(root.to_string().as_bytes()).unwrap()
+        SigstoreRoot::parse(root.to_string().as_bytes()).unwrap()
     }
 
     /// What accepts every good bundle of this signer.

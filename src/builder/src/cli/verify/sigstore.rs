@@ -14,7 +14,7 @@ use super::super::{Failure, Outcome, examples};
 use super::{EvidenceError, read};
 use crate::digest::Digest;
 use crate::digest::Hasher;
-use crate::pin::proof::sigstore::{self, BundlePolicy, MAX_BUNDLES, Proven, PublicKey, Root, Signer};
+use crate::pin::proof::sigstore::{self, BundlePolicy, MAX_BUNDLES, Proven, PublicKey, Signer, SigstoreRoot};
 
 /// Longest file of any other kind that is read: keys and certificates have about 1 KB, log entries and roots under 100.
 pub(super) const MAX_FILE: u64 = 4 << 20;
@@ -97,10 +97,12 @@ impl Common {
         self.now.unwrap_or_else(Timestamp::now)
     }
 
-    pub(super) fn root(&self) -> Result<Root, Failure> {
+    pub(super) fn root(&self) -> Result<SigstoreRoot, Failure> {
         Ok(match &self.trusted_root {
-            Some(path) => Root::parse(&read(path, MAX_FILE)?).map_err(|error| EvidenceError::unusable(path, error))?,
-            None => Root::parse(&self.trust.load(&self.catalog)?.read(sigstore::ROOT)?)?,
+            Some(path) => {
+                SigstoreRoot::parse(&read(path, MAX_FILE)?).map_err(|error| EvidenceError::unusable(path, error))?
+            }
+            None => SigstoreRoot::parse(&self.trust.load(&self.catalog)?.read(sigstore::ROOT)?)?,
         })
     }
 

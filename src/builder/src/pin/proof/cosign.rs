@@ -20,7 +20,7 @@ use sigstore_verify::types::{
 };
 
 use super::sigstore::rekor::{LoggedEntry, RekorError};
-use super::sigstore::{self, Proven, Root, Signer, SigstoreError, certificate, unlogged};
+use super::sigstore::{self, Proven, Signer, SigstoreError, SigstoreRoot, certificate, unlogged};
 use crate::digest::Digest;
 
 const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
@@ -92,7 +92,7 @@ impl Detached {
         artifact: &[Digest],
         answer: Option<&[u8]>,
         policy: &DetachedPolicy<'_>,
-        root: &Root,
+        root: &SigstoreRoot,
     ) -> Result<Proven, CosignError> {
         let (_, sha256) = sigstore::statement::sha256(artifact)?;
         let Some(answer) = answer else { return self.verify_unlogged(&sha256, policy, root) };
@@ -113,7 +113,7 @@ impl Detached {
         &self,
         sha256: &Sha256Hash,
         policy: &DetachedPolicy<'_>,
-        root: &Root,
+        root: &SigstoreRoot,
     ) -> Result<Proven, CosignError> {
         if !policy.allow_no_log {
             return Err(CosignError::NoEntry);

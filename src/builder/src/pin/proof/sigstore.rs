@@ -38,12 +38,12 @@ pub(super) mod unlogged;
 pub const MAX_BUNDLES: u64 = 16 << 20;
 
 /// A trusted root: the authorities and logs that are believed.
-pub struct Root {
+pub struct SigstoreRoot {
     verifier: Verifier,
     pub(super) json: String,
 }
 
-impl Root {
+impl SigstoreRoot {
     /// Reads `trusted_root.json`.
     pub fn parse(bytes: &[u8]) -> Result<Self, SigstoreError> {
         let invalid = |reason: String| SigstoreError::Root { reason };
@@ -183,7 +183,7 @@ pub fn verify(
     bundles: &[u8],
     artifact: &[Digest],
     policy: &BundlePolicy<'_>,
-    root: &Root,
+    root: &SigstoreRoot,
 ) -> Result<Proven, SigstoreError> {
     let bundles = bundle::split(bundles)?;
     let count = bundles.len();
@@ -207,7 +207,7 @@ fn verify_one(
     bytes: &[u8],
     artifact: &[Digest],
     policy: &BundlePolicy<'_>,
-    root: &Root,
+    root: &SigstoreRoot,
 ) -> Result<Proven, SigstoreError> {
     let bundle = bundle::parse(bytes)?;
     let content = statement::check(&bundle, artifact, policy)?;

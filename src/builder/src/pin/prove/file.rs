@@ -9,7 +9,7 @@ use super::{LinkError, ManifestContext, Prover, Standing, same, weak};
 use crate::manifest::{Dependency, Form, Proof, Signed};
 use crate::pin::proof::checksum;
 use crate::pin::proof::cosign::{self, Detached};
-use crate::pin::proof::sigstore::{self, Proven, ROOT, Root, Signer, rekor};
+use crate::pin::proof::sigstore::{self, Proven, ROOT, Signer, SigstoreRoot, rekor};
 use crate::pin::sources::{Demand, Template, Upstream};
 
 pub(super) fn replay(
@@ -153,7 +153,7 @@ fn recorded(signed: &Signed, proven: &Proven) -> Result<Standing, LinkError> {
 }
 
 impl Prover<'_> {
-    fn root(&self) -> Result<Root, LinkError> {
-        Ok(Root::parse(&self.anchors.read(ROOT)?)?)
+    fn root(&self) -> Result<SigstoreRoot, LinkError> {
+        Ok(SigstoreRoot::parse(&self.anchors.read(ROOT)?)?)
     }
 }

@@ -6,7 +6,7 @@ use super::{ResolveError, Resolver};
 use crate::digest::Digest;
 use crate::manifest::{Document, Form, Proof};
 use crate::pin::proof::cosign::{self, CosignError, Detached};
-use crate::pin::proof::sigstore::{self, ROOT, Root, Signer, rekor};
+use crate::pin::proof::sigstore::{self, ROOT, Signer, SigstoreRoot, rekor};
 use crate::pin::sources::{Demand, Template};
 
 /// Entries of the log that are looked at: anybody may log more under the digest of any file.
@@ -68,8 +68,8 @@ impl Resolver<'_> {
         }
     }
 
-    fn root(&self) -> Result<Root, ResolveError> {
-        let root = Root::parse(&self.anchors.read(ROOT)?);
+    fn root(&self) -> Result<SigstoreRoot, ResolveError> {
+        let root = SigstoreRoot::parse(&self.anchors.read(ROOT)?);
         root.map_err(|source| ResolveError::Sigstore { url: ROOT.to_owned(), source: Box::new(source) })
     }
 

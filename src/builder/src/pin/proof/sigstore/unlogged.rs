@@ -19,7 +19,7 @@ use sigstore_verify::types::{
 };
 use sigstore_verify::{VerificationPolicy, VerificationResult};
 
-use super::{Root, SigstoreError};
+use super::{SigstoreError, SigstoreRoot};
 
 /// Checks what can be checked without a log.
 pub(in super::super) fn verify(
@@ -27,7 +27,7 @@ pub(in super::super) fn verify(
     signature: &SignatureBytes,
     certificate: &DerCertificate,
     policy: &VerificationPolicy,
-    root: &Root,
+    root: &SigstoreRoot,
 ) -> Result<VerificationResult, SigstoreError> {
     let invalid = |error: &dyn std::fmt::Display| SigstoreError::Certificate { reason: error.to_string() };
     let info = parse_certificate_info(certificate).map_err(|error| invalid(&error))?;
@@ -77,7 +77,7 @@ impl Log {
     }
 
     /// The trusted root with this log for its only one.
-    fn replaces_those_of(&self, root: &Root) -> Result<Root, SigstoreError> {
+    fn replaces_those_of(&self, root: &SigstoreRoot) -> Result<SigstoreRoot, SigstoreError> {
         let invalid = |error: serde_json::Error| SigstoreError::Root { reason: error.to_string() };
         let mut json: Value = serde_json::from_str(&root.json).map_err(invalid)?;
         let public = SignatureBytes::from_bytes(&self.public).to_base64();
@@ -87,6 +87,6 @@ impl Log {
             "publicKey": {"rawBytes": public, "keyDetails": "PKIX_ECDSA_P256_SHA_256"},
             "logId": {"keyId": self.id.to_base64()},
         }]);
-        Root::parse(&serde_json::to_vec(&json).map_err(invalid)?)
+        SigstoreRoot::parse(&serde_json::to_vec(&json).map_err(invalid)?)
     }
 }
