@@ -63,10 +63,10 @@ enum Command {
     Boot(boot::BootArgs),
     /// Check layers, and list them
     #[command(subcommand)]
-    Layer(layer::Layer),
+    Layer(layer::LayerCommand),
     /// Print the JSON Schema of a file that people write, or that vmbake writes for other programs
     #[command(subcommand)]
-    Schema(schema::Schema),
+    Schema(schema::SchemaCommand),
     /// Show what a disk image holds: partitions, file systems, system, kernel, usage
     #[command(after_help = examples::INSPECT)]
     Inspect(InspectArgs),

@@ -12,7 +12,7 @@ use crate::escape;
 use crate::layer::{self, Layers};
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Layer {
+pub(super) enum LayerCommand {
     /// Print everything that is wrong with layers, with file, line and column; exit 1 if anything is
     #[command(after_help = examples::LAYER_CHECK)]
     Check {
@@ -48,11 +48,11 @@ pub(super) enum Layer {
     },
 }
 
-pub(super) fn run(what: Layer) -> Result<Outcome, Failure> {
+pub(super) fn run(what: LayerCommand) -> Result<Outcome, Failure> {
     match what {
-        Layer::Check { dirs, layers, catalog } => check(&dirs, &layers.catalog(&catalog)),
-        Layer::List { layers, catalog, json } => list(&layers.load(&catalog)?, json),
-        Layer::Release { dirs, layers, catalog } => release(&dirs, &layers.catalog(&catalog)),
+        LayerCommand::Check { dirs, layers, catalog } => check(&dirs, &layers.catalog(&catalog)),
+        LayerCommand::List { layers, catalog, json } => list(&layers.load(&catalog)?, json),
+        LayerCommand::Release { dirs, layers, catalog } => release(&dirs, &layers.catalog(&catalog)),
     }
 }
 

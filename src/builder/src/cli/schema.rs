@@ -7,7 +7,7 @@ use crate::incremental::build_inputs::BuildInputs;
 use crate::layer;
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Schema {
+pub(super) enum SchemaCommand {
     /// The form of layer.json, as JSON Schema draft 2020-12
     #[command(after_help = examples::SCHEMA_LAYER)]
     Layer,
@@ -16,10 +16,10 @@ pub(super) enum Schema {
     Inputs,
 }
 
-pub(super) fn run(what: &Schema) -> Result<Outcome, Failure> {
+pub(super) fn run(what: &SchemaCommand) -> Result<Outcome, Failure> {
     let schema = match what {
-        Schema::Layer => schemars::schema_for!(layer::Schema),
-        Schema::Inputs => schemars::schema_for!(BuildInputs),
+        SchemaCommand::Layer => schemars::schema_for!(layer::Schema),
+        SchemaCommand::Inputs => schemars::schema_for!(BuildInputs),
     };
     files::print(&(serde_json::to_string_pretty(&schema)? + "\n"))
 }

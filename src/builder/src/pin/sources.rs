@@ -17,7 +17,9 @@ use crate::spelling::of_path;
 
 use merge::Merged;
 use schema::Document;
-pub use schema::{Archive, Demand, ImageSource, Program, Schema, Source, System, TrustSource, Upstream, VersionSource};
+pub use schema::{
+    Archive, Demand, ImageSource, Program, Source, SourcesSchema, System, TrustSource, Upstream, VersionSource,
+};
 pub use template::{InvalidTemplate, Template, Undefined};
 
 mod faults;
@@ -62,7 +64,7 @@ impl Hint for SourcesError {
 /// Checked sources.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    schema: Schema,
+    schema: SourcesSchema,
     digest: Digest,
     targets: Vec<Target>,
     overridden: Vec<Override>,
@@ -138,7 +140,7 @@ impl Sources {
     }
 
     /// What they say.
-    pub fn schema(&self) -> &Schema {
+    pub fn schema(&self) -> &SourcesSchema {
         &self.schema
     }
 

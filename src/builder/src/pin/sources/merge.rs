@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::schema::{Document, SystemPart};
-use super::{Archive, ImageSource, Schema, Source, System, TrustSource, weaker};
+use super::{Archive, ImageSource, Source, SourcesSchema, System, TrustSource, weaker};
 use crate::catalog::{Catalog, CatalogError, Entries, Entry, Override, Root};
 use crate::manifest::Target;
 
@@ -62,19 +62,19 @@ pub(super) fn merge(catalog: &Catalog, documents: &[(Root, Document)]) -> Result
     let images = merge.images(&targets)?;
     merge.overridden.sort();
     merge.overridden.dedup();
-    let schema = Schema { archives, systems, dependencies, images, trust: values(&trust) };
+    let schema = SourcesSchema { archives, systems, dependencies, images, trust: values(&trust) };
     Ok(Merged { schema, targets, overridden: merge.overridden })
 }
 
 /// The sources, of which no system lacks anything.
-pub(super) fn complete(schema: Document) -> Schema {
-    let Schema { archives, systems, dependencies, images, trust } = schema;
+pub(super) fn complete(schema: Document) -> SourcesSchema {
+    let SourcesSchema { archives, systems, dependencies, images, trust } = schema;
     let system = |part: SystemPart| {
         let SystemPart { codename, kinds, arches, image } = part;
         Some(System { codename: codename?, kinds, arches, image: image? })
     };
     let systems = systems.into_iter().filter_map(|(name, part)| Some((name, system(part)?))).collect();
-    Schema { archives, systems, dependencies, images, trust }
+    SourcesSchema { archives, systems, dependencies, images, trust }
 }
 
 fn targets(systems: &BTreeMap<String, SystemPart>) -> Vec<Target> {

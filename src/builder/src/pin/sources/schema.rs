@@ -10,7 +10,7 @@ use crate::manifest::ArtifactType;
 /// Where upstreams live, and what each must prove.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, bound(deserialize = "S: Default + Deserialize<'de>"))]
-pub struct Schema<S = System> {
+pub struct SourcesSchema<S = System> {
     /// Archives of Debian packages by name.
     pub archives: BTreeMap<String, Archive>,
     /// Operating systems by name, such as `debian-13`.
@@ -24,7 +24,7 @@ pub struct Schema<S = System> {
 }
 
 /// One file: it may lack what another one says.
-pub(super) type Document = Schema<SystemPart>;
+pub(super) type Document = SourcesSchema<SystemPart>;
 
 /// An apt repository.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
