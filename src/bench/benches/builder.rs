@@ -7,7 +7,7 @@ use std::io::{Seek, SeekFrom, Write};
 use criterion::{Criterion, Throughput};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use vmbake::compose::stage::{Limits, archive};
+use vmbake::compose::stage::{ArchiveLimits, archive};
 use vmbake::digest::Digest;
 use vmbake_bench::{Failed, file, program_bytes};
 
@@ -32,9 +32,9 @@ fn main() -> Result<(), Failed> {
 
     let (plain, packed) = archives(&content)?;
     for (name, archive) in [("stage, tar", &plain), ("stage, tar.gz", &packed)] {
-        assert_eq!(archive::open(archive, &Limits::ARTIFACT)?.1.len(), CONTENT / MEMBER);
+        assert_eq!(archive::open(archive, &ArchiveLimits::ARTIFACT)?.1.len(), CONTENT / MEMBER);
         group.bench_function(name, |b| {
-            b.iter(|| archive::open(black_box(archive), &Limits::ARTIFACT).map(|(_, entries)| entries.len()).ok());
+            b.iter(|| archive::open(black_box(archive), &ArchiveLimits::ARTIFACT).map(|(_, entries)| entries.len()).ok());
         });
     }
     group.finish();

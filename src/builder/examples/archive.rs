@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use vmbake::compose::merge::unpack;
-use vmbake::compose::stage::{Limits, archive};
+use vmbake::compose::stage::{ArchiveLimits, archive};
 use vmbake_disk::source::FileSource;
 use vmbake_disk::tree::{Origin, Tree};
 
@@ -28,6 +28,6 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn content(path: &Path) -> Result<Tree, Box<dyn Error>> {
-    let (plain, entries) = archive::open(&File::open(path)?, &Limits::ROOT)?;
+    let (plain, entries) = archive::open(&File::open(path)?, &ArchiveLimits::ROOT)?;
     Ok(unpack(&entries, Arc::new(FileSource::new(plain)?), Origin::default())?)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use vmbake::compose::merge::unpack;
-use vmbake::compose::stage::{Limits, archive};
+use vmbake::compose::stage::{ArchiveLimits, archive};
 use vmbake_disk::disk;
 use vmbake_disk::ext4::{self, Size, VolumeOptions};
 use vmbake_disk::image::{Format, Image};
@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let disk_len = image.len();
     let base = disk::open(Arc::new(image), None)?;
     let tar = File::open(tar)?;
-    let entries = archive::read(&tar, &Limits::ROOT)?;
+    let entries = archive::read(&tar, &ArchiveLimits::ROOT)?;
     let newest = entries.iter().map(|entry| entry.meta.mtime.secs).max().unwrap_or(0);
     let tree = unpack(&entries, Arc::new(FileSource::new(tar)?), Origin::default())?;
     let uuid: [u8; 16] = u128::from_str_radix(&uuid.replace('-', ""), 16)?.to_be_bytes();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use vmbake::compose::merge::unpack;
-use vmbake::compose::stage::{MemberKind, Limits, archive};
+use vmbake::compose::stage::{MemberKind, ArchiveLimits, archive};
 use vmbake_disk::source::FileSource;
 use vmbake_disk::tree::Origin;
 
 /// As for artifacts, but what a fuzzer can wait for.
-const LIMITS: Limits = Limits { floor: 1 << 20, ratio: 20, ..Limits::ARTIFACT };
+const LIMITS: ArchiveLimits = ArchiveLimits { floor: 1 << 20, ratio: 20, ..ArchiveLimits::ARTIFACT };
 
 fuzz_target!(|bytes: &[u8]| {
     let Ok((plain, entries)) = archive::open(&vmbake_fuzz::file(bytes), &LIMITS) else { return };

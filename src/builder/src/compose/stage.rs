@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use vmbake_disk::source::{FileSource, ReadAt};
 
-pub use archive::{ArchiveError, Limits, Member, MemberKind};
+pub use archive::{ArchiveError, ArchiveLimits, Member, MemberKind};
 pub use deb::{Control, Deb, DebError};
 
 use crate::content_id::identified;

@@ -20,7 +20,7 @@ use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Tree, TreeError};
 
 pub use disk::{DiskImage, PartitionName};
-pub use report::{FileSystemReport, Inodes, PartitionReport, Report, System, Usage};
+pub use report::{FileSystemReport, Inodes, InstalledSystem, PartitionReport, Report, Usage};
 pub(crate) use system::os_release;
 
 /// Why an image could not be inspected.

@@ -1,10 +1,10 @@
 //! Archives: what is taken and what is refused.
 
-use vmbake::compose::stage::{Limits, MemberKind, archive};
+use vmbake::compose::stage::{ArchiveLimits, MemberKind, archive};
 
 use super::parts::{self, bake, chain, compress, dir, file, global, member, pax, program, tar, temporary, text};
 
-fn read(bytes: &[u8], limits: &Limits) -> Result<Vec<archive::Member>, String> {
+fn read(bytes: &[u8], limits: &ArchiveLimits) -> Result<Vec<archive::Member>, String> {
     archive::read(&temporary(bytes), limits).map_err(|error| chain(&error))
 }
 
@@ -65,7 +65,7 @@ fn hostile_archives_are_refused() {
         ("no archive", vec![b'x'; 2048], "cannot read at byte 0"),
     ];
     for (label, bytes, expected) in cases {
-        let error = read(&bytes, &Limits::ARTIFACT).expect_err(label);
+        let error = read(&bytes, &ArchiveLimits::ARTIFACT).expect_err(label);
         assert!(error.contains(expected), "{label}: {error}");
     }
 }
@@ -114,7 +114,7 @@ fn ambiguous_archives_are_refused() {
         ),
     ];
     for (label, members, expected) in cases {
-        let error = read(&tar(&[members]), &Limits::ROOT).expect_err(label);
+        let error = read(&tar(&[members]), &ArchiveLimits::ROOT).expect_err(label);
         assert!(error.contains(expected), "{label}: {error}");
     }
 }
@@ -138,7 +138,7 @@ fn odd_archives_are_read_as_gnu_tar_reads_them() {
         changed(&file("early", ""), 136, b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xfe"),
         [pax("SCHILY.xattr.user.a", value), file("attribute", "x")].concat(),
     ];
-    let entries = read(&tar(&members), &Limits::ARTIFACT).unwrap();
+    let entries = read(&tar(&members), &ArchiveLimits::ARTIFACT).unwrap();
     let [old, link, early, attribute] = entries.as_slice() else { panic!("{entries:?}") };
     assert_eq!((old.path.as_slice(), &old.kind), (&b"old"[..], &MemberKind::Directory));
     assert_eq!(link.meta.mode, 0o777);
@@ -150,15 +150,15 @@ fn odd_archives_are_read_as_gnu_tar_reads_them() {
 #[test]
 fn members_and_devices_are_limited() {
     let bytes = tar(&[file("a", ""), file("b", ""), member(b'6', b"pipe", b"", b"")]);
-    let limits = Limits { members: 2, ..Limits::ROOT };
+    let limits = ArchiveLimits { members: 2, ..ArchiveLimits::ROOT };
     assert_eq!(read(&bytes, &limits).unwrap_err(), "more than 2 members");
-    let entries = read(&bytes, &Limits::ROOT).unwrap();
+    let entries = read(&bytes, &ArchiveLimits::ROOT).unwrap();
     assert_eq!(entries[2].kind, MemberKind::Fifo);
 }
 
 #[test]
 fn directories_that_are_only_on_the_way_count() {
-    let limits = Limits { members: 3, ..Limits::ARTIFACT };
+    let limits = ArchiveLimits { members: 3, ..ArchiveLimits::ARTIFACT };
     assert!(read(&tar(&[file("a/b/x", ""), file("a/b/y", "")]), &limits).is_ok());
     let error = read(&tar(&[file("a/b/x", ""), file("c/d/y", "")]), &limits).unwrap_err();
     assert_eq!(error, "more than 3 members");
@@ -166,7 +166,7 @@ fn directories_that_are_only_on_the_way_count() {
 
 #[test]
 fn what_git_archive_writes_is_read() {
-    let entries = read(&tar(&[global("comment", b"0123456789"), file("a", "x")]), &Limits::ARTIFACT).unwrap();
+    let entries = read(&tar(&[global("comment", b"0123456789"), file("a", "x")]), &ArchiveLimits::ARTIFACT).unwrap();
     assert_eq!(entries.iter().map(|entry| entry.path.as_slice()).collect::<Vec<_>>(), [b"a"]);
 }
 

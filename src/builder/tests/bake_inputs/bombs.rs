@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::process::Command;
 
-use vmbake::compose::stage::{Limits, archive};
+use vmbake::compose::stage::{ArchiveLimits, archive};
 
 use super::parts::{chain, compress, file, member, pax, tar};
 
@@ -127,7 +127,7 @@ const BOMBS: &[(&str, Make, &str)] = &[
 #[test]
 fn are_refused_in_little_memory() {
     if let Some(path) = std::env::var_os(ARCHIVE) {
-        let error = archive::open(&File::open(path).unwrap(), &Limits::ARTIFACT).map(|_| ()).unwrap_err();
+        let error = archive::open(&File::open(path).unwrap(), &ArchiveLimits::ARTIFACT).map(|_| ()).unwrap_err();
         println!("refused: {}", chain(&error));
         return;
     }

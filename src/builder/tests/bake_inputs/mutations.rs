@@ -4,7 +4,7 @@ use std::fs;
 
 use proptest::prelude::*;
 use vmbake::catalog::Catalog;
-use vmbake::compose::stage::{Limits, archive};
+use vmbake::compose::stage::{ArchiveLimits, archive};
 use vmbake::layer::Layers;
 
 use super::parts::{ar, bake, compress, control, dir, file, layer_json, member, package, pax, tar, temporary};
@@ -34,7 +34,7 @@ fn members() -> Vec<u8> {
 proptest! {
     #[test]
     fn archives(damage in damage()) {
-        let _ = archive::read(&temporary(&damaged(&members(), &damage)), &Limits::ROOT);
+        let _ = archive::read(&temporary(&damaged(&members(), &damage)), &ArchiveLimits::ROOT);
     }
 
     #[test]

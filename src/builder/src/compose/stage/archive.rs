@@ -55,7 +55,7 @@ pub enum ArchiveError {
 
 /// What an archive may contain.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ArchiveLimits {
     /// Most members.
     pub members: usize,
     /// Bytes that any archive may decompress to, however small it is.
@@ -66,7 +66,7 @@ pub struct Limits {
     pub devices: bool,
 }
 
-impl Limits {
+impl ArchiveLimits {
     /// For artifacts: real packages stay far below a ratio of 50, a bomb of zeros in gzip has 1,000.
     pub const ARTIFACT: Self = Self { members: 1_000_000, floor: 64 << 20, ratio: 200, devices: false };
 
@@ -115,13 +115,13 @@ pub enum MemberKind {
 
 /// Reads all members of the archive `file`, decompressed where that is needed; their contents are ranges of the file that is
 /// returned beside them.
-pub fn open(file: &File, limits: &Limits) -> Result<(File, Vec<Member>), ArchiveError> {
+pub fn open(file: &File, limits: &ArchiveLimits) -> Result<(File, Vec<Member>), ArchiveError> {
     open_with(file, limits, |input, format, len| compress::spool(input, format, len, limits))
 }
 
 /// As [`open`], for the artifact with that digest, which was proven: decompressed once and then kept in `store`.
 pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Member>), ArchiveError> {
-    let limits = &Limits::ARTIFACT;
+    let limits = &ArchiveLimits::ARTIFACT;
     open_with(file, limits, |input, format, len| {
         compress::spool_kept(input, format, len, limits, (store, digest, DecodedForm::Tar))
     })
@@ -129,7 +129,7 @@ pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(
 
 fn open_with(
     file: &File,
-    limits: &Limits,
+    limits: &ArchiveLimits,
     spool: impl FnOnce(&File, &str, u64) -> Result<File, ArchiveError>,
 ) -> Result<(File, Vec<Member>), ArchiveError> {
     let read_error = |source| ArchiveError::Read { offset: 0, source };
@@ -142,7 +142,7 @@ fn open_with(
 }
 
 /// Reads all members of the uncompressed archive `file`.
-pub fn read(file: &File, limits: &Limits) -> Result<Vec<Member>, ArchiveError> {
+pub fn read(file: &File, limits: &ArchiveLimits) -> Result<Vec<Member>, ArchiveError> {
     let extended = Headers::check(file, limits.members)?;
     let mut input = file.try_clone().map_err(|source| ArchiveError::Read { offset: 0, source })?;
     input.seek(SeekFrom::Start(0)).map_err(|source| ArchiveError::Read { offset: 0, source })?;
@@ -373,7 +373,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn check(&mut self, entry: &Member, limits: &Limits) -> Result<(), ArchiveError> {
+    fn check(&mut self, entry: &Member, limits: &ArchiveLimits) -> Result<(), ArchiveError> {
         let path = &entry.path;
         self.count(path, limits.members)?;
         let mut prefixes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use vmbake_disk::write::PIECE;
 
-use super::archive::{ArchiveError, Limits};
+use super::archive::{ArchiveError, ArchiveLimits};
 use super::headers::Headers;
 use crate::digest::Digest;
 use crate::supply::store::{Decoded, DecodedForm, Store};
@@ -30,7 +30,7 @@ pub(super) fn detect(mut input: &File) -> Result<Option<&'static str>, ArchiveEr
 }
 
 /// Decompresses the archive `input`, which has `len` bytes in `format` (a file name extension), into a temporary file.
-pub(super) fn spool(input: impl Read, format: &str, len: u64, limits: &Limits) -> Result<File, ArchiveError> {
+pub(super) fn spool(input: impl Read, format: &str, len: u64, limits: &ArchiveLimits) -> Result<File, ArchiveError> {
     let mut output = tempfile::tempfile().map_err(no_spool)?;
     decompress(input, format, len, limits, &output)?;
     output.rewind().map_err(no_spool)?;
@@ -43,7 +43,7 @@ pub(super) fn spool_kept(
     mut input: impl Read + Seek,
     format: &str,
     len: u64,
-    limits: &Limits,
+    limits: &ArchiveLimits,
     (store, blob, form): (&Store, &Digest, DecodedForm),
 ) -> Result<File, ArchiveError> {
     let spool = match store.decoded(blob, form).map_err(no_spool)? {
@@ -68,7 +68,7 @@ fn decompress(
     input: impl Read,
     format: &str,
     len: u64,
-    limits: &Limits,
+    limits: &ArchiveLimits,
     mut output: &File,
 ) -> Result<(), ArchiveError> {
     let read = |source| ArchiveError::Read { offset: 0, source };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use super::archive::{self, ArchiveError, Limits, Member, MemberKind};
+use super::archive::{self, ArchiveError, ArchiveLimits, Member, MemberKind};
 use super::compress::{spool, spool_kept};
 use crate::fetch::verify::Artifact;
 use crate::supply::store::{DecodedForm, Store};
@@ -96,7 +96,7 @@ pub struct Deb {
 impl Deb {
     /// Reads the package in `file` for an image of `arch`; returns the data archive beside it, decompressed.
     pub fn open(file: &File, arch: &str) -> Result<(File, Self), DebError> {
-        read_with(file, arch, |entry, format, len| spool(entry, format, len, &Limits::ARTIFACT))
+        read_with(file, arch, |entry, format, len| spool(entry, format, len, &ArchiveLimits::ARTIFACT))
     }
 
     /// Name of the package.
@@ -132,7 +132,13 @@ impl Deb {
 /// Reads a package for an image of `arch`; returns the data archive beside it, decompressed once and then kept in `store`.
 pub(super) fn read(artifact: &Artifact, arch: &str, store: &Store) -> Result<(File, Deb), DebError> {
     read_with(artifact.file(), arch, |entry, format, len| {
-        spool_kept(entry, format, len, &Limits::ARTIFACT, (store, &artifact.dependency().digest, DecodedForm::DebData))
+        spool_kept(
+            entry,
+            format,
+            len,
+            &ArchiveLimits::ARTIFACT,
+            (store, &artifact.dependency().digest, DecodedForm::DebData),
+        )
     })
 }
 
@@ -156,7 +162,7 @@ fn read_with(
         return Err(DebError::Version { found: version });
     }
     let plain = member(&mut members, "control.tar", |entry, name| {
-        let limits = Limits { floor: MAX_CONTROL, ratio: 0, ..Limits::ARTIFACT };
+        let limits = ArchiveLimits { floor: MAX_CONTROL, ratio: 0, ..ArchiveLimits::ARTIFACT };
         let len = entry.header().size();
         spool(entry, compression(name), len, &limits)
             .map_err(|source| DebError::Archive { member: name.to_owned(), source })
@@ -166,7 +172,7 @@ fn read_with(
         let failed = |source| DebError::Archive { member: name.to_owned(), source };
         let len = entry.header().size();
         let data = spool_data(entry, compression(name), len).map_err(failed)?;
-        let entries = archive::read(&data, &Limits::ARTIFACT).map_err(failed)?;
+        let entries = archive::read(&data, &ArchiveLimits::ARTIFACT).map_err(failed)?;
         Ok((data, entries))
     })?;
     let [name, version, found] =
@@ -233,7 +239,7 @@ fn compression(member: &str) -> &str {
 fn control_files(plain: &File) -> Result<(Control, BTreeMap<String, Vec<u8>>), DebError> {
     let failed = |source| DebError::Archive { member: "control.tar".to_owned(), source };
     let mut info = BTreeMap::new();
-    for entry in archive::read(plain, &Limits::ARTIFACT).map_err(failed)? {
+    for entry in archive::read(plain, &ArchiveLimits::ARTIFACT).map_err(failed)? {
         let name = String::from_utf8_lossy(&entry.path).into_owned();
         let bytes = match &entry.kind {
             MemberKind::Directory if name.is_empty() => continue,

@@ -36,14 +36,14 @@ pub struct Report {
     /// Number of the root partition.
     pub root: Option<u32>,
     /// What the root file system holds.
-    pub system: Option<System>,
+    pub system: Option<InstalledSystem>,
     /// All partitions by number.
     pub partitions: Vec<PartitionReport>,
 }
 
 /// The operating system on an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct System {
+pub struct InstalledSystem {
     /// `PRETTY_NAME` of os-release.
     pub pretty_name: Option<String>,
     /// `IMAGE_ID` of os-release.
@@ -226,7 +226,7 @@ impl fmt::Display for Report {
     }
 }
 
-impl fmt::Display for System {
+impl fmt::Display for InstalledSystem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let none = || "none".to_owned();
         let or_none = |value: &Option<String>| value.as_ref().map_or_else(none, escape::line);

@@ -6,7 +6,7 @@ use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::layout::Part;
 use vmbake_disk::tree::{Kind, Tree, TreeError};
 
-use super::{DiskImage, InspectError, System};
+use super::{DiskImage, InspectError, InstalledSystem};
 use crate::image::grub::{self, BootPlace, first_entry};
 
 /// Largest text file that is read for a report. Debian's grub.cfg has some 10 KiB.
@@ -17,21 +17,21 @@ const WANTS: [Want<'static>; 2] =
     [Want { path: b"/etc/os-release", reach: Reach::Node }, Want { path: b"/usr/lib/os-release", reach: Reach::Node }];
 
 /// What the root partition says, and where `/boot` is a partition of its own, what that says. Tells too what was not read.
-pub(super) fn read(image: &DiskImage, root: &Part) -> Result<(System, Option<InspectError>), InspectError> {
+pub(super) fn read(image: &DiskImage, root: &Part) -> Result<(InstalledSystem, Option<InspectError>), InspectError> {
     let failed = |error| InspectError::Tree { path: image.path().to_owned(), error };
     let tree = image.tree(root, Some(&[&WANTS[..], &grub::WANTS].concat()))?;
     let mut os_release = os_release(&tree).map_err(failed)?;
-    let mut system = System {
+    let mut system = InstalledSystem {
         pretty_name: os_release.remove("PRETTY_NAME"),
         image_id: os_release.remove("IMAGE_ID"),
         image_version: os_release.remove("IMAGE_VERSION"),
-        ..System::default()
+        ..InstalledSystem::default()
     };
     let unread = read_boot(image, &BootPlace::find(image, root, &tree), &mut system).err();
     Ok((system, unread))
 }
 
-fn read_boot(image: &DiskImage, place: &BootPlace<'_>, system: &mut System) -> Result<(), InspectError> {
+fn read_boot(image: &DiskImage, place: &BootPlace<'_>, system: &mut InstalledSystem) -> Result<(), InspectError> {
     let wants = [
         Want { path: place.config.as_bytes(), reach: Reach::Node },
         Want { path: place.dir.as_bytes(), reach: Reach::Entries },
