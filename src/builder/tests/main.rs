@@ -15,6 +15,7 @@ mod front;
 mod hostile;
 mod inspect_image;
 mod layers;
+mod names;
 mod origin;
 mod parsers;
 mod plan;

@@ -25,8 +25,22 @@ fn modules() -> (Vec<String>, Vec<String>) {
     (names(rooms), names(vocabulary))
 }
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+/// All sources of the program, in the order of their names.
+pub fn sources() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    files(&root(), &mut found);
+    found.sort();
+    found
+}
+
+/// The lines of a source outside of comments and unit tests, counted from 0.
+pub fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let code = text.split("#[cfg(test)]").next().unwrap();
+    code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
 
 fn files(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -42,16 +56,12 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// What each module uses, outside of comments and unit tests.
 fn uses() -> Uses {
-    let mut paths = Vec::new();
-    files(&root(), &mut paths);
-    paths.sort();
     let mut uses = Uses::new();
-    for path in paths {
+    for path in sources() {
         let inside = path.strip_prefix(root()).unwrap();
         let module = inside.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs").to_owned();
         let text = fs::read_to_string(&path).unwrap();
-        let code = text.split("#[cfg(test)]").next().unwrap();
-        for (index, line) in code.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+        for (index, line) in code(&text) {
             let place = || format!("{}:{}: {}", inside.display(), index + 1, line.trim());
             assert!(!line.contains("crate::{"), "{}: a line for each module, please", place());
             for part in line.split("crate::").skip(1) {
@@ -105,13 +115,10 @@ fn the_vocabulary_has_no_cycles() {
 #[test]
 fn every_hint_is_told() {
     let table = fs::read_to_string(root().join("cli/advice.rs")).unwrap();
-    let mut paths = Vec::new();
-    files(&root(), &mut paths);
     let mut count = 0;
-    for path in paths {
+    for path in sources() {
         let text = fs::read_to_string(&path).unwrap();
-        let code = text.split("#[cfg(test)]").next().unwrap();
-        for line in code.lines().filter_map(|line| line.strip_prefix("impl Hint for ")) {
+        for line in code(&text).filter_map(|(_, line)| line.strip_prefix("impl Hint for ")) {
             let name = line.trim_end_matches(" {}").trim_end_matches(" {");
             assert!(table.contains(&format!("known::<{name}>,")), "{name} is not in the table of cli/advice.rs");
             count += 1;
