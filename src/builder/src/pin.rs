@@ -11,3 +11,4 @@ pub mod resolve;
 pub mod sources;
 pub mod trust;
 pub mod update;
+mod version;

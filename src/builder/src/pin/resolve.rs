@@ -36,8 +36,6 @@ mod image;
 mod signature;
 mod version;
 
-pub(crate) use version::is_version;
-
 /// Largest document that is read into memory: release descriptions, checksum files, signatures, bundles.
 const MAX_DOCUMENT: u64 = 16 << 20;
 /// Largest artifact whose length nobody states beforehand.

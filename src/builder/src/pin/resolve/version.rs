@@ -4,9 +4,7 @@ use serde_json::Value;
 
 use super::{ManifestContext, ResolveError, Resolver};
 use crate::pin::sources::{Template, VersionSource};
-
-/// Longest version that is believed; the known ones have less than 30 characters.
-const MAX_LEN: usize = 128;
+use crate::pin::version::{MAX_LEN, is_version};
 
 pub(super) fn find(
     resolver: &Resolver<'_>,
@@ -71,13 +69,6 @@ fn checked(url: &str, version: &str) -> Result<String, ResolveError> {
         return Err(ResolveError::Version { url: url.to_owned(), found });
     }
     Ok(version.to_owned())
-}
-
-/// Whether a text may be the version of an artifact that stands by itself.
-pub(crate) fn is_version(text: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_' | '~');
-    let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
-    starts_well && text.len() <= MAX_LEN && text.chars().all(is_plain)
 }
 
 #[cfg(test)]
