@@ -8,6 +8,7 @@ mod content;
 mod paths;
 mod report;
 mod blocks;
+mod cells;
 mod owners;
 mod shares;
 

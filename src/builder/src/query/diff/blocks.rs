@@ -11,33 +11,13 @@ use std::path::Path;
 use sha2::{Digest as _, Sha256};
 
 use super::DiffError;
+use super::cells::{BLOCK, CLUSTER, Cell, Name};
 use super::owners::{Disk, Owners};
 use super::shares::{BlockDifference, Share};
 use crate::parallel::for_each;
 
-/// The cluster of qcow2, in bytes.
-pub(super) const CLUSTER: u64 = 64 << 10;
-/// The block of EBS snapshots, in bytes.
-pub(super) const BLOCK: u64 = 512 << 10;
 /// Bytes of a disk that one thread compares at once: a whole number of blocks.
 const BATCH: u64 = 8 << 20;
-
-/// Name of a cluster's bytes: half of their SHA-256.
-type Name = [u8; 16];
-
-/// One cluster of both disks; `None` is a cluster of zeros. One of both is none at most.
-pub(super) struct Cell {
-    /// Position in clusters.
-    pub(super) at: u64,
-    pub(super) from: Option<Name>,
-    pub(super) to: Option<Name>,
-}
-
-impl Cell {
-    pub(super) fn same(&self) -> bool {
-        self.from == self.to
-    }
-}
 
 /// Compares the disks of the images `from` and `to` byte by byte. Their root partitions, or those of the number `partition`,
 /// tell which files the bytes are of.

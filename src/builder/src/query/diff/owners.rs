@@ -10,7 +10,7 @@ use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Kind, Tree};
 
 use super::DiffError;
-use super::blocks::{CLUSTER, Cell};
+use super::cells::{CLUSTER, Cell};
 use super::shares::DifferingClusters;
 use crate::compose::origin::{Record, inside_record};
 use crate::escape;

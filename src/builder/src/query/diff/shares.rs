@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::blocks::{BLOCK, CLUSTER};
+use super::cells::{BLOCK, CLUSTER};
 use crate::escape;
 use crate::progress::human_bytes;
 
