@@ -233,6 +233,19 @@ fn create_dir(path: &Path) -> Result<(), StoreError> {
     ownership::make_folder(path).map_err(|source| StoreError::Write { path: path.to_owned(), source })
 }
 
+/// Every file of a folder, sorted by path; none where it is missing.
+fn files(folder: PathBuf) -> Result<Vec<PathBuf>, StoreError> {
+    let entries = match std::fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(source) => return Err(StoreError::Read { path: folder, source }),
+    };
+    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
+    let mut paths = paths.map_err(|source| StoreError::Read { path: folder, source })?;
+    paths.sort();
+    Ok(paths)
+}
+
 fn remove(path: &Path) -> Result<(), StoreError> {
     let removed = match std::fs::remove_file(path) {
         // Nothing in a store is a folder where a file is looked for.

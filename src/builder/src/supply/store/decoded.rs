@@ -9,7 +9,7 @@ use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{Store, StoreError, create_dir, maintain, partial};
+use super::{Store, StoreError, create_dir, files, partial};
 use crate::digest::Digest;
 use crate::ownership;
 use crate::supply::stamp::{Stamp, read_record, write_record};
@@ -162,7 +162,7 @@ fn intact(target: &Path) -> Option<File> {
 
 /// Files of decoded forms whose blob is not among those kept, or that no bake would use any more.
 pub(super) fn needless(store: &Store, keep: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>, StoreError> {
-    let mut paths = maintain::files(store.root.join(FOLDER))?;
+    let mut paths = files(store.root.join(FOLDER))?;
     paths.retain(|path| {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let (hex, form) = name.strip_suffix(".json").unwrap_or(name).split_once('.').unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::digest::Digest;
 use crate::ownership;
 use crate::parallel::for_each;
 
-use super::{BAKES, Store, StoreError, VERDICTS, decoded, remove, seen};
+use super::{BAKES, Store, StoreError, VERDICTS, decoded, files, remove, seen};
 
 /// A blob that is not what its name says; it has been removed.
 #[derive(Clone, Debug, Serialize)]
@@ -94,19 +94,6 @@ fn blobs(store: &Store) -> Result<Vec<(PathBuf, Option<Digest>)>, StoreError> {
         }
     }
     Ok(found)
-}
-
-/// Every file of a folder, sorted by path; none where it is missing.
-pub(super) fn files(folder: PathBuf) -> Result<Vec<PathBuf>, StoreError> {
-    let entries = match std::fs::read_dir(&folder) {
-        Ok(entries) => entries,
-        Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(source) => return Err(StoreError::Read { path: folder, source }),
-    };
-    let paths = entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>();
-    let mut paths = paths.map_err(|source| StoreError::Read { path: folder, source })?;
-    paths.sort();
-    Ok(paths)
 }
 
 #[cfg(test)]

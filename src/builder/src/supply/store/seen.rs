@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Store, StoreError, maintain};
+use super::{Store, StoreError, files};
 use crate::digest::Digest;
 use crate::ownership;
 use crate::supply::stamp::{Stamp, read_record, write_record};
@@ -76,7 +76,7 @@ impl Store {
 
 /// Records of files that are gone or have changed.
 pub(super) fn stale(store: &Store) -> Result<Vec<PathBuf>, StoreError> {
-    let mut records = maintain::files(store.root.join(FOLDER))?;
+    let mut records = files(store.root.join(FOLDER))?;
     records.retain(|record| {
         let record = read_record(record).and_then(|text| serde_json::from_slice::<Record>(&text).ok());
         let found = |path: &Path| Stamp::of_private(&ownership::open(path).ok()?, path);
@@ -103,7 +103,7 @@ mod tests {
     fn what_was_hashed_is_not_read_again_until_it_is_written() {
         let dir = tempfile::tempdir().unwrap();
         let (store, digest, path) = store(dir.path());
-        let [record] = &maintain::files(dir.path().join("seen")).unwrap()[..] else { panic!("one record") };
+        let [record] = &files(dir.path().join("seen")).unwrap()[..] else { panic!("one record") };
         // What the record says is believed, so the file is not read.
         let text = std::fs::read_to_string(record).unwrap();
         let other = Digest::of(b"other");
@@ -130,6 +130,6 @@ mod tests {
         std::fs::write(&path, vec![7; 300 << 10]).unwrap();
         let file = File::open(&path).unwrap();
         assert_eq!(store.digest(&path, &file, &digest).unwrap().0, digest);
-        assert_eq!(maintain::files(dir.path().join("seen")).unwrap().len(), 1, "only the blob");
+        assert_eq!(files(dir.path().join("seen")).unwrap().len(), 1, "only the blob");
     }
 }
