@@ -2,5 +2,7 @@
 //!
 //! Base images and baked ones are read alike, by the readers of `vmbake-disk`. Nothing is written here.
 
+pub mod filesystem;
+pub mod disk;
 pub mod grub;
 pub mod inspect;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use vmbake::image::inspect::{InspectError, inspect, open_tree};
+use vmbake::image::disk::InspectError;
+use vmbake::image::inspect::{inspect, open_tree};
 use vmbake_disk::gpt::GptError;
 use vmbake_disk::layout::LayoutError;
 

@@ -22,7 +22,7 @@ use crate::fetch::FetchError;
 use crate::fetch::images::ImagesError;
 use crate::fetch::verify::VerifyError;
 use crate::hint::Hint;
-use crate::image::inspect::InspectError;
+use crate::image::disk::InspectError;
 use crate::layer::LayerError;
 use crate::machine::MachineError;
 use crate::manifest::ManifestError;

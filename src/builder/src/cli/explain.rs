@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, Outcome, examples, files};
-use crate::image::inspect::InspectError;
+use crate::image::disk::InspectError;
 use crate::query::explain::{ExplainError, explain};
 
 #[derive(Debug, Args)]

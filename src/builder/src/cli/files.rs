@@ -11,7 +11,8 @@ use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
 use super::{CatArgs, Failure, LsArgs, Outcome};
 use crate::escape;
-use crate::image::inspect::{InspectError, open_some, open_tree};
+use crate::image::disk::InspectError;
+use crate::image::inspect::{open_some, open_tree};
 
 pub(super) fn cat(args: &CatArgs) -> Result<Outcome, Failure> {
     let path = &path_bytes(&args.path, args.escaped)?;

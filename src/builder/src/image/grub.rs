@@ -15,7 +15,7 @@ use vmbake_disk::source::{MapReader, ReadAt};
 use vmbake_disk::tree::{Kind, Tree, TreeError};
 
 use crate::digest::Digest;
-use crate::image::inspect::{DiskImage, InspectError};
+use crate::image::disk::{DiskImage, InspectError};
 use crate::manifest::{Boot, BootFile};
 pub(crate) use place::{BootPlace, WANTS};
 

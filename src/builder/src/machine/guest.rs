@@ -15,8 +15,8 @@ use vmbake_disk::source::ReadAt;
 use super::Options;
 use super::scratch::{Scratch, ScratchError};
 use crate::hint::{Hint, IMAGE};
+use crate::image::disk::InspectError;
 use crate::image::grub::{BootError, Menu};
-use crate::image::inspect::InspectError;
 use crate::spelling::of_path;
 
 /// Why an image is not booted.

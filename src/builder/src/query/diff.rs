@@ -24,7 +24,8 @@ pub use report::{Change, Difference, PathChange, Property};
 pub use shares::{BlockDifference, DifferingClusters, Outside, Share};
 
 use crate::compose::origin::inside_record;
-use crate::image::inspect::{InspectError, open_tree};
+use crate::image::disk::InspectError;
+use crate::image::inspect::open_tree;
 use crate::manifest::{ContainerImage, Dependency};
 use crate::parallel::for_each;
 use crate::query::explain::inside_manifest;

@@ -18,7 +18,8 @@ use crate::compose::stage::FIRSTBOOT;
 use crate::digest::Digest;
 use crate::escape;
 use crate::hint::Hint;
-use crate::image::inspect::{InspectError, open_some};
+use crate::image::disk::InspectError;
+use crate::image::inspect::open_some;
 use crate::manifest::{ArtifactType, Dependency, Manifest, ManifestError};
 pub use report::{ArtifactReport, BaseReport, ContentOrigin, Explanation, KeptReport, LayerReport, Link};
 

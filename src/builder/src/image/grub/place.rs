@@ -4,7 +4,8 @@ use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::layout::Part;
 use vmbake_disk::tree::{Kind, Tree};
 
-use crate::image::inspect::{DiskImage, probe};
+use crate::image::disk::DiskImage;
+use crate::image::filesystem::probe;
 
 /// Largest fstab that is read.
 const MAX_FSTAB: u64 = 1 << 20;

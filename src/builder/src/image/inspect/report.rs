@@ -5,10 +5,9 @@ use std::fmt;
 use crate::escape;
 
 use serde::Serialize;
-use vmbake_disk::ext4::FileSystem;
-use vmbake_disk::fat::FatInfo;
 use vmbake_disk::layout::{Part, PartKind, Size};
-use vmbake_disk::signature::{self, Signature};
+
+use crate::image::filesystem::FileSystemReport;
 
 /// What an image is. Sizes and places are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -83,42 +82,6 @@ pub struct PartitionReport {
     pub unread: Option<String>,
 }
 
-/// A file system, or what stands in its place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FileSystemReport {
-    /// `ext2`, `ext3`, `ext4`, `FAT12`, `FAT16`, `FAT32`, or the name of one that is not read.
-    pub kind: &'static str,
-    /// Label, empty where there is none.
-    pub label: String,
-    /// UUID, or serial number of FAT; empty where it is not known.
-    pub uuid: String,
-    /// How full it is, where that is known.
-    #[serde(flatten)]
-    pub usage: Option<Usage>,
-}
-
-/// How full a file system is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Usage {
-    /// Bytes of a block or cluster.
-    pub block_size: u64,
-    /// Blocks or clusters.
-    pub blocks: u64,
-    /// Those that hold nothing.
-    pub free_blocks: u64,
-    /// Inodes, where the file system has such.
-    pub inodes: Option<Inodes>,
-}
-
-/// Inodes of a file system.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Inodes {
-    /// All there are.
-    pub total: u32,
-    /// Those that hold nothing.
-    pub free: u32,
-}
-
 impl PartitionReport {
     pub(super) fn new(part: &Part, filesystem: Option<FileSystemReport>, unread: Option<String>) -> Self {
         let (type_guid, type_id) = match part.kind {
@@ -138,67 +101,6 @@ impl PartitionReport {
             filesystem,
             unread,
         }
-    }
-}
-
-impl FileSystemReport {
-    pub(super) fn of_ext4(found: &FileSystem) -> Self {
-        Self {
-            kind: ext_kind(&found.features),
-            label: String::from_utf8_lossy(&found.label).into_owned(),
-            uuid: signature::hyphenated(&found.uuid),
-            usage: Some(Usage {
-                block_size: found.block_size,
-                blocks: found.blocks,
-                free_blocks: found.free_blocks,
-                inodes: Some(Inodes { total: found.inodes, free: found.free_inodes }),
-            }),
-        }
-    }
-
-    pub(super) fn of_fat(found: &FatInfo) -> Self {
-        Self {
-            kind: found.kind,
-            label: found.label.clone(),
-            uuid: format!("{:04X}-{:04X}", found.volume_id >> 16, found.volume_id & 0xFFFF),
-            usage: Some(Usage {
-                block_size: found.cluster_size.into(),
-                blocks: found.clusters.into(),
-                free_blocks: found.free_clusters.into(),
-                inodes: None,
-            }),
-        }
-    }
-
-    pub(super) fn of_signature(found: &Signature) -> Self {
-        Self { kind: found.name, label: found.label.clone(), uuid: found.uuid.clone(), usage: None }
-    }
-}
-
-/// What `blkid` calls a file system with these features: ext3 has a journal, and ext4 what ext3 did not know.
-fn ext_kind(features: &[&str]) -> &'static str {
-    const EXT3: [&str; 12] = [
-        "dir_prealloc",
-        "imagic_inodes",
-        "has_journal",
-        "ext_attr",
-        "resize_inode",
-        "dir_index",
-        "filetype",
-        "needs_recovery",
-        "meta_bg",
-        "sparse_super",
-        "large_file",
-        "btree_dir",
-    ];
-    // Compatible features leave ext3 what it is.
-    const COMPATIBLE: [&str; 4] = ["sparse_super2", "fast_commit", "stable_inodes", "orphan_file"];
-    if features.iter().any(|feature| !EXT3.contains(feature) && !COMPATIBLE.contains(feature)) {
-        "ext4"
-    } else if features.contains(&"has_journal") {
-        "ext3"
-    } else {
-        "ext2"
     }
 }
 
@@ -259,39 +161,5 @@ impl fmt::Display for PartitionReport {
             writeln!(f, "              not read: {}", escape::line(reason))?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for FileSystemReport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind)?;
-        if let Some(Usage { block_size, blocks, free_blocks, inodes }) = &self.usage {
-            let bytes = |blocks: u64| Size(blocks.saturating_mul(*block_size));
-            write!(f, ", {} of {} used", bytes(blocks.saturating_sub(*free_blocks)), bytes(*blocks))?;
-            if let Some(inodes) = inodes {
-                write!(f, ", {} of {} inodes", inodes.total.saturating_sub(inodes.free), inodes.total)?;
-            }
-        }
-        if !self.label.is_empty() {
-            write!(f, ", label {:?}", self.label)?;
-        }
-        if !self.uuid.is_empty() {
-            write!(f, ", UUID {}", self.uuid)?;
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ext_file_systems_are_called_as_blkid_calls_them() {
-        let ext2 = ["ext_attr", "resize_inode", "dir_index", "filetype", "sparse_super", "large_file"];
-        assert_eq!(ext_kind(&ext2), "ext2");
-        assert_eq!(ext_kind(&[&ext2[..], &["has_journal"]].concat()), "ext3");
-        assert_eq!(ext_kind(&[&ext2[..], &["has_journal", "extent"]].concat()), "ext4");
-        assert_eq!(ext_kind(&[&ext2[..], &["metadata_csum"]].concat()), "ext4");
     }
 }

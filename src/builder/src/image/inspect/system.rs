@@ -6,7 +6,8 @@ use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::layout::Part;
 use vmbake_disk::tree::{Kind, Tree, TreeError};
 
-use super::{DiskImage, InspectError, InstalledSystem};
+use super::InstalledSystem;
+use crate::image::disk::{DiskImage, InspectError};
 use crate::image::grub::{self, BootPlace, first_entry};
 
 /// Largest text file that is read for a report. Debian's grub.cfg has some 10 KiB.

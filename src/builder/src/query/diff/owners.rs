@@ -14,7 +14,8 @@ use super::cells::{CLUSTER, Cell};
 use super::shares::DifferingClusters;
 use crate::compose::origin::{Record, inside_record};
 use crate::escape;
-use crate::image::inspect::{DiskImage, InspectError, reasons};
+use crate::image::disk::{DiskImage, InspectError};
+use crate::image::inspect::reasons;
 
 /// Most files that are named of one owner.
 const MAX_PATHS: usize = 5;
