@@ -3,10 +3,6 @@
 //! A compressed archive is decompressed once and kept in the store; an uncompressed one is used in place.
 
 pub mod archive;
-mod headers;
-mod fields;
-mod pax;
-mod compress;
 mod deb;
 
 use std::collections::BTreeMap;

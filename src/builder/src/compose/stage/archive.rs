@@ -6,6 +6,11 @@
 //! are members whose size stands only in a pax record: those of 8 GiB and more. What programs read differently is refused too:
 //! content of what is no file, names both of GNU tar's kind and of pax', a last block that is not whole.
 
+mod fields;
+mod pax;
+mod headers;
+pub(super) mod compress;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
@@ -16,12 +21,10 @@ use std::path::PathBuf;
 use tar::EntryType;
 use vmbake_disk::tree::{Metadata, Timestamp, components};
 
-use super::compress;
-use super::fields;
-use super::headers::Headers;
-use super::pax::{self, Records};
 use crate::digest::Digest;
 use crate::supply::store::{DecodedForm, Store};
+use headers::Headers;
+use pax::Records;
 
 /// Longest path, and longest target of a symbolic link, on Linux, in bytes.
 const MAX_PATH: usize = 4095;
@@ -73,7 +76,7 @@ impl ArchiveLimits {
     /// For a whole root file system.
     pub const ROOT: Self = Self { members: 4_000_000, devices: true, ..Self::ARTIFACT };
 
-    pub(super) fn bytes(&self, compressed: u64) -> u64 {
+    fn bytes(&self, compressed: u64) -> u64 {
         compressed.saturating_mul(self.ratio).max(self.floor)
     }
 }

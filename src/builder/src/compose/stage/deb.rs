@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
+use super::archive::compress::{spool, spool_kept};
 use super::archive::{self, ArchiveError, ArchiveLimits, Member, MemberKind};
-use super::compress::{spool, spool_kept};
 use crate::fetch::verify::Artifact;
 use crate::supply::store::{DecodedForm, Store};
 

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::archive::ArchiveError;
+use super::ArchiveError;
 
 const BLOCK: usize = 512;
 

@@ -5,8 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use vmbake_disk::write::PIECE;
 
-use super::archive::{ArchiveError, ArchiveLimits};
 use super::headers::Headers;
+use super::{ArchiveError, ArchiveLimits};
 use crate::digest::Digest;
 use crate::supply::store::{Decoded, DecodedForm, Store};
 
@@ -30,7 +30,12 @@ pub(super) fn detect(mut input: &File) -> Result<Option<&'static str>, ArchiveEr
 }
 
 /// Decompresses the archive `input`, which has `len` bytes in `format` (a file name extension), into a temporary file.
-pub(super) fn spool(input: impl Read, format: &str, len: u64, limits: &ArchiveLimits) -> Result<File, ArchiveError> {
+pub(in crate::compose::stage) fn spool(
+    input: impl Read,
+    format: &str,
+    len: u64,
+    limits: &ArchiveLimits,
+) -> Result<File, ArchiveError> {
     let mut output = tempfile::tempfile().map_err(no_spool)?;
     decompress(input, format, len, limits, &output)?;
     output.rewind().map_err(no_spool)?;
@@ -39,7 +44,7 @@ pub(super) fn spool(input: impl Read, format: &str, len: u64, limits: &ArchiveLi
 
 /// As [`spool`], for an archive that is part of a blob whose digest was proven: what was decompressed before is taken from the
 /// store, and what is now is kept there.
-pub(super) fn spool_kept(
+pub(in crate::compose::stage) fn spool_kept(
     mut input: impl Read + Seek,
     format: &str,
     len: u64,
