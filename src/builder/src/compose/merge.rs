@@ -9,14 +9,16 @@ mod conffiles;
 mod debhelper;
 mod deferred;
 mod dpkg;
+mod effects;
 mod expand;
 mod first_boot;
 mod ldcache;
 mod lex;
-mod limits;
 mod overrides;
 mod owners;
+mod pattern;
 mod place;
+mod placed;
 mod present;
 mod programs;
 mod relations;
@@ -43,8 +45,8 @@ use crate::fetch::images::Layout;
 use crate::layer::first_boot::PlanFault;
 use crate::layer::{AuditedScript, Layer, LayerFile};
 use crate::manifest::Manifest;
+pub(crate) use pattern::{FILES_BELOW, matches};
 use place::Target;
-pub(crate) use place::{FILES_BELOW, matches};
 
 /// Where the manifest is recorded in every image.
 pub(crate) const RECORD: &str = "/opt/podplane/share/vmconfig-installed.json";

@@ -11,8 +11,8 @@ use vmbake_disk::source::{Map, MapReader, SourceId};
 use vmbake_disk::tree::{Inode, Kind, TreeError};
 
 use super::MergeError;
-use super::dpkg::Placed;
 use super::place::Target;
+use super::placed::Placed;
 use super::status::Status;
 use super::upgrade::{self, Old};
 use crate::compose::stage::{Deb, MemberKind};

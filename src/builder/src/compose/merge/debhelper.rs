@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use debversion::Version;
 
+use super::effects::{Effects, Run};
 use super::lex::{BLANKS, Token, code, tokens};
-use super::scripts::{Effects, Run};
 use crate::layer::Alternative;
 
 /// Generators whose sections are understood. Those of `dh_installdeb` move conffiles of older versions, those of

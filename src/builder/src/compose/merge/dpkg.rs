@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use vmbake_disk::source::SourceId;
 use vmbake_disk::tree::Kind;
 
+use super::effects::Effects;
 use super::overrides::Overrides;
 use super::owners::{Claim, INFO, Owners};
 use super::place::Target;
-use super::scripts::Effects;
+use super::placed::Placed;
 use super::status::{State, Status};
 use super::upgrade::{Left, Old};
 use super::{MergeError, SatisfiedPackage, conffiles, deferred, present, relations, scripts, triggers};
@@ -24,16 +25,6 @@ pub(super) struct Database {
     overrides: Overrides,
     status: Status,
     deferred: bool,
-}
-
-/// What a package lists, and where it goes.
-pub(super) struct Placed {
-    /// Path in the package, absolute.
-    pub(super) listed: String,
-    /// With its path in the tree.
-    pub(super) entry: Member,
-    /// Whether what is there stays: a conffile that an upgrade does not touch.
-    pub(super) kept: bool,
 }
 
 impl Database {

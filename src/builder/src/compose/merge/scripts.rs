@@ -5,29 +5,19 @@
 //! or the script must be on a layer's audited list, with its digest and what it does. For an upgrade, the branches that are
 //! not reached are dropped before ([`super::situation`]), and the scripts of the old version count too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use vmbake_disk::tree::Metadata;
 
 use super::accounts::lookup;
+use super::effects::{Effects, Run};
 use super::place::Target;
 use super::situation::{Arguments, reached};
 use super::upgrade::Old;
 use super::{MergeError, alternatives, debhelper, units};
 use crate::compose::stage::Deb;
 use crate::digest::Digest;
-use crate::layer::{Alternative, AuditedScript, Ownership};
-
-/// When a script runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Run<'a> {
-    /// For a package that was not there.
-    New,
-    /// That of the old version, in an upgrade.
-    Before,
-    /// That of the new version, in an upgrade from that one.
-    After(&'a str),
-}
+use crate::layer::{AuditedScript, Ownership};
 
 /// One script of those that dpkg would run.
 struct Script<'a> {
@@ -35,46 +25,6 @@ struct Script<'a> {
     bytes: &'a [u8],
     run: Run<'a>,
     arguments: Option<Arguments<'a>>,
-}
-
-/// Everything that the scripts of a package change.
-#[derive(Debug, Default)]
-pub(super) struct Effects {
-    /// Units to enable, and units that only get a record of what enabling them would link.
-    pub(super) enable: BTreeSet<String>,
-    pub(super) record: BTreeSet<String>,
-    /// Units to enable only where an older version has left a record of them.
-    pub(super) earlier: BTreeSet<String>,
-    /// Whether an older version was there: what its owner disabled stays so.
-    upgrade: bool,
-    /// System V scripts to register, and whether they start.
-    pub(super) init: BTreeMap<String, bool>,
-    /// Files of sysusers.d(5) whose users have to be there, and files of tmpfiles.d(5).
-    pub(super) sysusers: BTreeSet<String>,
-    pub(super) tmpfiles: BTreeSet<String>,
-    pub(super) alternatives: Vec<Alternative>,
-    /// Whether the postinst runs on the first boot.
-    pub(super) defer: bool,
-    users: BTreeSet<String>,
-    groups: BTreeSet<String>,
-    directories: BTreeMap<String, Ownership>,
-    files: BTreeMap<String, Ownership>,
-    symlinks: BTreeMap<String, String>,
-}
-
-impl Effects {
-    /// Takes over what a layer says that a script does.
-    pub(super) fn extend(&mut self, entry: &AuditedScript) {
-        let entry = entry.clone();
-        self.defer |= entry.defer;
-        self.users.extend(entry.users);
-        self.groups.extend(entry.groups);
-        self.directories.extend(entry.directories);
-        self.files.extend(entry.files);
-        self.symlinks.extend(entry.symlinks);
-        self.alternatives.extend(entry.alternatives);
-        self.enable.extend(entry.units.enable);
-    }
 }
 
 /// Reads the scripts of `deb`, which takes the place of `old`; one that is not understood is an error that shows it.

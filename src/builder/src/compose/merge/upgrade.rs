@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vmbake_disk::tree::{InodeId, Kind, Tree, components};
 
-use super::dpkg::Placed;
 use super::overrides::Overrides;
 use super::owners::{INFO, Owners, place};
 use super::place::Target;
+use super::placed::Placed;
 use super::{MAX_TEXT, MergeError};
 use crate::compose::stage::{Control, MemberKind};
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vmbake_disk::tree::{InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree, components};
 
-use super::MergeError;
-use super::place::Target;
+use super::Target;
+use crate::compose::merge::MergeError;
 use crate::layer::Schema;
 
 /// The extended attribute of file capabilities (capabilities(7)).
@@ -39,12 +39,12 @@ impl Limits {
 
 impl Target {
     /// From now on, the files that `schema` lists may be set-uid; `multiarch` is Debian's name of the architecture in paths.
-    pub(super) fn enter_layer(&mut self, schema: &Schema, multiarch: &str) {
+    pub(in crate::compose::merge) fn enter_layer(&mut self, schema: &Schema, multiarch: &str) {
         self.limits.setuid = schema.setuid.iter().map(|path| path.replace("{multiarch}", multiarch)).collect();
     }
 
     /// Fails when a file that the layer lists in `setuid` is not what the list says.
-    pub(super) fn leave_layer(&self) -> Result<(), MergeError> {
+    pub(in crate::compose::merge) fn leave_layer(&self) -> Result<(), MergeError> {
         for path in &self.limits.setuid {
             let found = self.tree.find(path.as_bytes()).ok().flatten().map(|id| self.tree.inode(id));
             if found.is_none_or(|inode| privilege(&inode.meta, &inode.kind).is_none()) {
@@ -56,7 +56,7 @@ impl Target {
 
     /// Fails when `path` leads through a symbolic link that the writer may not use: artifacts use those of the base alone,
     /// layers also those of layers.
-    pub(super) fn check_way(&self, path: &[u8]) -> Result<(), MergeError> {
+    pub(in crate::compose::merge) fn check_way(&self, path: &[u8]) -> Result<(), MergeError> {
         for (link, id) in links(&self.tree, path) {
             let (origin, writer) = (self.tree.inode(id).origin, self.origin());
             let owner = self.tree.origin(origin);
