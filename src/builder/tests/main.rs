@@ -22,6 +22,7 @@ mod plan;
 mod prove;
 mod registry;
 mod rooms;
+mod siblings;
 mod sigstore;
 mod tools;
 mod trust;
