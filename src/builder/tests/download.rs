@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use vmbake::digest::Digest;
 use vmbake::supply::download::{DownloadError, Downloaded, Wanted, obtain};
-use vmbake::supply::http::{Client, HttpError, Mirrors, Timeouts};
+use vmbake::supply::http::{Client, HttpError, Limits, Mirrors, Request};
 use vmbake::supply::store::Store;
 
 /// A request as the server saw it.
@@ -395,7 +395,7 @@ fn trickle(stream: &mut TcpStream, len: usize) {
 fn a_server_that_sends_a_byte_now_and_then_is_given_up() {
     let server = Server::start(|_, _, stream| trickle(stream, 1_000_000));
     let dir = tempfile::tempdir().unwrap();
-    let limits = Timeouts { window: Duration::from_millis(50), least_rate: 1 << 30, ..Timeouts::default() };
+    let limits = Limits { window: Duration::from_millis(50), least_rate: 1 << 30, ..Limits::default() };
     let client = Client::with_limits(Mirrors::default(), limits);
     let error = obtain(&client, &open(dir.path()), &wanted(&server, "file"), &|_| {}).unwrap_err();
     assert!(matches!(error, DownloadError::Http(HttpError::Slow { bytes: 1.., .. })), "{error}");
@@ -416,7 +416,7 @@ fn all_attempts_together_have_a_deadline() {
     // Each answer brings something, so none of them is a failure.
     let server = Server::start(move |_, seen, stream| send_cut(stream, &whole, seen.range.unwrap_or(0), 1_000));
     let dir = tempfile::tempdir().unwrap();
-    let limits = Timeouts { artifact: Duration::from_millis(600), document: Duration::ZERO, ..Timeouts::default() };
+    let limits = Limits { artifact: Duration::from_millis(600), document: Duration::ZERO, ..Limits::default() };
     let client = Client::with_limits(Mirrors::default(), limits);
     let wanted = Wanted { digest: Some(Digest::of(&body)), ..wanted(&server, "file") };
     let error = obtain(&client, &open(dir.path()), &wanted, &|_| {}).unwrap_err();
@@ -437,8 +437,26 @@ fn all_attempts_together_have_a_deadline() {
 #[test]
 fn a_trickling_document_has_a_deadline() {
     let server = Server::start(|_, _, stream| trickle(stream, 1_000_000));
-    let limits = Timeouts { document: Duration::from_millis(100), least_rate: 0, ..Timeouts::default() };
+    let limits = Limits { document: Duration::from_millis(100), least_rate: 0, ..Limits::default() };
     let error = Client::with_limits(Mirrors::default(), limits).get(&server.url, 2_000_000).unwrap_err();
     assert!(matches!(error, HttpError::Deadline { .. }), "{error}");
     assert_eq!(server.requests().len(), 1, "it is final");
+}
+
+#[test]
+fn a_request_may_pass_mirrors_by() {
+    let mirror = Server::start(|_, _, stream| send(stream, "200 OK", "", b"mirror"));
+    let site = Server::start(|_, seen, stream| match seen.path.as_str() {
+        "/moved" => send(stream, "302 Found", "location: /file\r\n", b""),
+        _ => send(stream, "200 OK", "", b"site"),
+    });
+    let mut mirrors = Mirrors::default();
+    mirrors.insert(format!("{}={}", site.url, mirror.url).parse().unwrap());
+    let client = Client::new(mirrors);
+    for path in ["file", "moved"] {
+        let url = format!("{}{path}", site.url);
+        let ask = |request: &Request<'_>| client.send(request, |answer| answer.read(100)).unwrap();
+        assert_eq!(ask(&Request::get(&url)), b"mirror", "{path}");
+        assert_eq!(ask(&Request::get(&url).without_mirrors()), b"site", "{path}");
+    }
 }

@@ -4,14 +4,13 @@
 //! Ranges follow RFC 9110, section 14. A server that ignores them starts over, and so does a file whose two halves turn
 //! out not to belong together.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
 use crate::digest::Digest;
 use crate::digest::Hasher;
 use crate::hint::Hint;
-use crate::supply::http::{ATTEMPTS, Answer, Client, Deadline, HttpError, broken, pause};
+use crate::supply::http::{Answer, Client, Deadline, Headers, HttpError, Request, broken, header};
 use crate::supply::store::{Partial, Store, StoreError};
 
 /// Bytes that are read, hashed and written at a time.
@@ -59,7 +58,7 @@ pub struct Wanted {
     /// Where it is; the later addresses are asked when the earlier ones do not have it, or do not answer.
     pub urls: Vec<String>,
     /// Headers of the request.
-    pub headers: BTreeMap<&'static str, String>,
+    pub headers: Headers,
     /// Its digest, unless nobody states one.
     pub digest: Option<Digest>,
     /// Its length in bytes, where it is known.
@@ -188,45 +187,35 @@ impl Transfer<'_> {
         }
     }
 
-    /// Receives the rest of the file; a broken connection is continued as long as attempts bring more than was ever
-    /// there. A server that makes every attempt start over would else be asked for ever, and so would one that is too slow.
+    /// Receives the rest of the file; a broken connection is continued as long as attempts bring more than was ever there.
     fn receive(&mut self) -> Result<(), DownloadError> {
         let limit = self.wanted.size.unwrap_or(self.wanted.limit);
         if self.partial.len() > limit {
             self.partial.reset()?;
         }
-        let mut failures = 0;
-        let mut best = self.partial.len();
+        let mut failures = self.client.limits().retry.failures(self.partial.len());
         loop {
             let before = self.partial.len();
             if self.wanted.size == Some(before) && before > 0 {
                 return Ok(());
             }
             match self.attempt(limit) {
-                Err(DownloadError::Http(error)) if error.is_temporary() => {
-                    let slow = matches!(error, HttpError::Slow { .. });
-                    failures = if self.partial.len() > best && !slow { 1 } else { failures + 1 };
-                    best = best.max(self.partial.len());
-                    if failures >= ATTEMPTS {
-                        return Err(error.into());
-                    }
-                    pause(&error, failures);
-                }
                 // 416: there is nothing after what is here, so what is here is not the beginning of the file.
                 Err(DownloadError::Http(HttpError::Status { status: 416, .. })) if before > 0 => {
                     self.partial.reset()?
                 }
+                Err(DownloadError::Http(error)) => failures.wait(error, self.partial.len())?,
                 result => return result,
             }
         }
     }
 
     fn attempt(&mut self, limit: u64) -> Result<(), DownloadError> {
-        let mut headers = self.wanted.headers.clone();
+        let mut request = Request::get(self.url).headers(&self.wanted.headers);
         if !self.partial.is_empty() {
-            headers.insert("range", format!("bytes={}-", self.partial.len()));
+            request = request.header(header::RANGE, format!("bytes={}-", self.partial.len()));
         }
-        let answer = self.client.open(self.url, &headers, self.deadline)?;
+        let answer = self.client.send_once(&request, self.deadline)?;
         if continues(&answer, self.partial.len()) {
             self.joined |= !self.partial.is_empty();
         } else {
@@ -234,7 +223,7 @@ impl Transfer<'_> {
         }
         self.tell();
         let url = answer.url.clone();
-        let announced = answer.header("content-length").and_then(|len| len.parse::<u64>().ok());
+        let announced = answer.header(header::CONTENT_LENGTH).and_then(|len| len.parse::<u64>().ok());
         let too_large = || HttpError::TooLarge { url: url.clone(), limit };
         if announced.is_some_and(|len| len.saturating_add(self.partial.len()) > limit) {
             self.partial.reset()?;
@@ -272,7 +261,7 @@ impl Transfer<'_> {
 
 /// Whether the body starts at byte `at` of the file: 206 with `Content-Range: bytes <at>-…`.
 fn continues(answer: &Answer, at: u64) -> bool {
-    let range = answer.header("content-range").and_then(|range| range.strip_prefix("bytes "));
+    let range = answer.header(header::CONTENT_RANGE).and_then(|range| range.strip_prefix("bytes "));
     let start = range.and_then(|range| range.split_once('-')?.0.parse::<u64>().ok());
     answer.status.as_u16() == 206 && start == Some(at)
 }

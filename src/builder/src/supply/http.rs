@@ -1,28 +1,31 @@
 //! HTTP for everything that vmbake downloads: mirrors, proxies, bounded redirects, retries, bounded waiting.
 //!
-//! A URL enters, a bounded document or a stream leaves. Nothing that leaves is trusted: the caller proves it. Proxies come
-//! from the environment (`https_proxy`, `no_proxy`, …) and the roots of TLS from the operating system, or from
-//! `SSL_CERT_FILE`. Retries wait with a growing pause, or as long as `Retry-After` (RFC 9110, section 10.2.3) asks.
+//! A [`Request`] enters, an [`Answer`] leaves: a bounded document or a stream. Nothing that leaves is trusted: the caller proves
+//! it. Proxies come from the environment (`https_proxy`, `no_proxy`, …) and the roots of TLS from the operating system, or from
+//! `SSL_CERT_FILE`. [`Retry`] says for everybody when a request is made again: after a growing pause, or after what `Retry-After`
+//! (RFC 9110, section 10.2.3) asks for.
 
-use std::collections::BTreeMap;
-use std::io::Read;
 use std::time::Duration;
+
+use ureq::Agent;
+use ureq::http::Uri;
+use ureq::tls::{RootCerts, TlsConfig};
 
 use crate::hint::Hint;
 
-use ureq::Agent;
-use ureq::http::{HeaderMap, Method, Response, StatusCode, Uri, header};
-use ureq::tls::{RootCerts, TlsConfig};
-
+pub use answer::Answer;
 pub use mirror::{InvalidMirror, Mirror, Mirrors};
-pub use pace::{Deadline, Timeouts};
-pub use retry::{ATTEMPTS, pause, retry};
+pub use pace::{Deadline, Limits};
+pub use request::{Headers, Request};
+pub use retry::{Failures, Retry};
+pub use ureq::http::header;
 
 use hops::Hops;
-use pace::Paced;
 pub(crate) use pace::broken;
 
+mod request;
 mod hops;
+mod answer;
 mod mirror;
 mod pace;
 mod retry;
@@ -32,28 +35,93 @@ const MAX_REDIRECTS: usize = 5;
 
 /// Why something could not be downloaded.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum HttpError {
+    /// The address, or a header of the request, is none.
     #[error("{url}: not an http or https address")]
-    Invalid { url: String },
+    Invalid {
+        /// The address.
+        url: String,
+    },
+    /// No connection, or no answer on it.
     #[error("{url}: no answer")]
-    Transport { url: String, source: Box<ureq::Error> },
+    Transport {
+        /// What was asked for.
+        url: String,
+        /// What went wrong.
+        source: Box<ureq::Error>,
+    },
+    /// The body ended before its end.
     #[error("{url}: the connection broke after {received} bytes")]
-    Broken { url: String, received: u64, source: std::io::Error },
+    Broken {
+        /// What was asked for.
+        url: String,
+        /// Bytes of the body that came.
+        received: u64,
+        /// What went wrong.
+        source: std::io::Error,
+    },
+    /// The server refuses.
     #[error("{url}: the server answers {status}")]
-    Status { url: String, status: u16, retry_after: Option<Duration>, challenge: Option<String> },
+    Status {
+        /// What was asked for.
+        url: String,
+        /// Not 2xx.
+        status: u16,
+        /// When to ask again, if the server says so.
+        retry_after: Option<Duration>,
+        /// What credentials the server wants, if it says so.
+        challenge: Option<String>,
+    },
+    /// Redirects that may never end.
     #[error("{url}: more than {MAX_REDIRECTS} redirects")]
-    Redirects { url: String },
+    Redirects {
+        /// What was asked for.
+        url: String,
+    },
+    /// A redirect that would leave TLS.
     #[error("{url}: redirects from https to {target}")]
-    Downgrade { url: String, target: String },
+    Downgrade {
+        /// What redirects.
+        url: String,
+        /// Where to.
+        target: String,
+    },
+    /// A redirect after which another question would be asked.
     #[error("{url}: redirects with {status} to {target}, where a POST would become something else")]
-    Method { url: String, status: u16, target: String },
+    Method {
+        /// What redirects.
+        url: String,
+        /// 301, 302 or 303.
+        status: u16,
+        /// Where to.
+        target: String,
+    },
+    /// More than whoever asks can use.
     #[error("{url}: more than {limit} bytes")]
-    TooLarge { url: String, limit: u64 },
+    TooLarge {
+        /// What was asked for.
+        url: String,
+        /// The most bytes that it may have.
+        limit: u64,
+    },
+    /// A body that trickles in.
     #[error("{url}: only {bytes} bytes came in {seconds:.1} seconds")]
-    Slow { url: String, bytes: u64, seconds: f32 },
+    Slow {
+        /// What was asked for.
+        url: String,
+        /// Bytes that came.
+        bytes: u64,
+        /// How long they were waited for.
+        seconds: f32,
+    },
+    /// All attempts together took too long.
     #[error("{url}: not complete after {seconds:.1} seconds")]
-    Deadline { url: String, seconds: f32 },
+    Deadline {
+        /// What was asked for.
+        url: String,
+        /// The time that they have.
+        seconds: f32,
+    },
 }
 
 impl Hint for HttpError {
@@ -94,56 +162,17 @@ pub struct Client {
     agent: Agent,
     mirrors: Mirrors,
     github_token: Option<String>,
-    limits: Timeouts,
-}
-
-/// The start of an answer whose body is still to be read.
-#[derive(Debug)]
-pub struct Answer {
-    /// Where it came from, after mirrors and redirects.
-    pub url: String,
-    /// Its status; 2xx always.
-    pub status: StatusCode,
-    /// Its headers.
-    pub headers: HeaderMap,
-    body: ureq::Body,
-    limits: Timeouts,
-    deadline: Deadline,
-}
-
-impl Answer {
-    /// The body, without limit to its length: the reader counts.
-    pub fn into_reader(self) -> impl Read {
-        Paced::new(self.body.into_with_config().limit(u64::MAX).reader(), self.limits, self.deadline)
-    }
-
-    /// The whole body, if it has at most `limit` bytes.
-    pub fn read(self, limit: u64) -> Result<Vec<u8>, HttpError> {
-        let url = self.url.clone();
-        let mut content = Vec::new();
-        let result = self.into_reader().take(limit.saturating_add(1)).read_to_end(&mut content);
-        let received = content.len() as u64;
-        match result {
-            Ok(_) if received > limit => Err(HttpError::TooLarge { url, limit }),
-            Ok(_) => Ok(content),
-            Err(source) => Err(broken(&url, received, source)),
-        }
-    }
-
-    /// A header as text.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
+    limits: Limits,
 }
 
 impl Client {
     /// A client that asks `mirrors` in place of the addresses they stand for.
     pub fn new(mirrors: Mirrors) -> Self {
-        Self::with_limits(mirrors, Timeouts::default())
+        Self::with_limits(mirrors, Limits::default())
     }
 
     /// A client that asks other things of servers.
-    pub fn with_limits(mirrors: Mirrors, limits: Timeouts) -> Self {
+    pub fn with_limits(mirrors: Mirrors, limits: Limits) -> Self {
         let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
         let agent = Agent::config_builder()
             .tls_config(tls)
@@ -161,84 +190,42 @@ impl Client {
         Self { agent, mirrors, github_token: token.filter(|token| !token.is_empty()), limits }
     }
 
-    /// The same client without the user's token, for addresses that a server has named.
-    pub fn anonymous(&self) -> Self {
-        Self { github_token: None, ..self.clone() }
-    }
-
     /// What it asks of servers.
-    pub fn limits(&self) -> &Timeouts {
+    pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The document at `url`, of at most `limit` bytes; asks again when that may help.
+    /// The document at `url`, of at most `limit` bytes.
     pub fn get(&self, url: &str, limit: u64) -> Result<Vec<u8>, HttpError> {
-        self.document(&Method::GET, url, &BTreeMap::new(), "", |answer| answer.read(limit))
+        self.send(&Request::get(url), |answer| answer.read(limit))
     }
 
-    /// The answer to a JSON document posted to `url`.
-    pub fn post_json(&self, url: &str, body: &str, limit: u64) -> Result<Vec<u8>, HttpError> {
-        let headers = BTreeMap::from([(header::CONTENT_TYPE.as_str(), "application/json".to_owned())]);
-        self.document(&Method::POST, url, &headers, body, |answer| answer.read(limit))
-    }
-
-    /// What `read` makes of the answer from `url`, asked again when that may help.
-    pub fn get_with<T>(
+    /// What `read` makes of the answer, which is a document; asks again when that may help.
+    pub fn send<T>(
         &self,
-        url: &str,
-        headers: &BTreeMap<&str, String>,
-        read: impl Fn(Answer) -> Result<T, HttpError>,
-    ) -> Result<T, HttpError> {
-        self.document(&Method::GET, url, headers, "", read)
-    }
-
-    fn document<T>(
-        &self,
-        method: &Method,
-        url: &str,
-        headers: &BTreeMap<&str, String>,
-        body: &str,
+        request: &Request<'_>,
         read: impl Fn(Answer) -> Result<T, HttpError>,
     ) -> Result<T, HttpError> {
         let deadline = Deadline::after(self.limits.document);
-        retry(|| read(self.send(method, url, headers, body, deadline)?))
+        self.limits.retry.run(|| read(self.send_once(request, deadline)?))
     }
 
-    /// The start of the answer from `url`, asked once, whose body must be there at the deadline.
-    pub fn open(&self, url: &str, headers: &BTreeMap<&str, String>, deadline: Deadline) -> Result<Answer, HttpError> {
-        self.send(&Method::GET, url, headers, "", deadline)
-    }
-
-    /// Makes one request and follows its redirects.
-    fn send(
-        &self,
-        method: &Method,
-        url: &str,
-        headers: &BTreeMap<&str, String>,
-        body: &str,
-        deadline: Deadline,
-    ) -> Result<Answer, HttpError> {
-        let mut next = self.mirrors.map(url);
-        let mut hops = Hops::new(parse(&next)?, method, headers, body, self.github_token.as_deref());
+    /// The start of the answer, whose body must be there at the deadline: makes one request and follows its redirects.
+    pub fn send_once(&self, request: &Request<'_>, deadline: Deadline) -> Result<Answer, HttpError> {
+        let mirrored = |url: &str| if request.mirrors { self.mirrors.map(url) } else { url.to_owned() };
+        let mut next = mirrored(request.url);
+        let mut hops = Hops::new(parse(&next)?, request, self.github_token.as_deref());
         for _ in 0..=MAX_REDIRECTS {
             deadline.check(&next)?;
             let uri = parse(&next)?;
             let transport = |source| HttpError::Transport { url: next.clone(), source: Box::new(source) };
             let response = self.agent.run(hops.request(&uri)?).map_err(transport)?;
             match hops.next(&uri, &response)? {
-                Some(target) => next = self.mirrors.map(&target),
-                None => return self.answer(next, response, deadline),
+                Some(target) => next = mirrored(&target),
+                None => return Answer::new(next, response, self.limits, deadline),
             }
         }
-        Err(HttpError::Redirects { url: url.to_owned() })
-    }
-
-    fn answer(&self, url: String, response: Response<ureq::Body>, deadline: Deadline) -> Result<Answer, HttpError> {
-        let (head, body) = response.into_parts();
-        if head.status.is_success() {
-            return Ok(Answer { url, status: head.status, headers: head.headers, body, limits: self.limits, deadline });
-        }
-        Err(refused(url, head.status, &head.headers))
+        Err(HttpError::Redirects { url: request.url.to_owned() })
     }
 }
 
@@ -256,25 +243,4 @@ pub(crate) fn scheme(reference: &str) -> Option<String> {
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
     is_scheme.then(|| scheme.to_ascii_lowercase())
-}
-
-/// What a status other than 2xx means.
-fn refused(url: String, status: StatusCode, headers: &HeaderMap) -> HttpError {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let retry_after = text(header::RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
-    // A registry may offer several ways, each in a header of its own.
-    let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
-    let challenge = challenges.max_by_key(|value| value.to_ascii_lowercase().starts_with("bearer "));
-    HttpError::Status { url, status: status.as_u16(), retry_after, challenge: challenge.map(str::to_owned) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_anonymous_client_has_no_token() {
-        let client = Client { github_token: Some("t".to_owned()), ..Client::new(Mirrors::default()) };
-        assert!(client.anonymous().github_token.is_none());
-    }
 }

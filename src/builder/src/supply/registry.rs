@@ -3,7 +3,6 @@
 //! Every document and layer is checked against the digest that led to it before it is used. A tag proves nothing: the
 //! digest that it stands for is pinned when it is first seen.
 
-use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use crate::digest::Digest;
@@ -14,14 +13,17 @@ use crate::oci::{
     read_document,
 };
 use crate::parallel::locked;
-use crate::supply::download::{DownloadError, Wanted, obtain};
-use crate::supply::http::{Answer, Client, HttpError};
+use crate::supply::download::{DownloadError, Downloaded, Wanted, obtain};
+use crate::supply::http::header::{self, HeaderName};
+use crate::supply::http::{Answer, Client, Headers, HttpError, Request};
 use crate::supply::store::{Store, StoreError};
 
 use token::Challenge;
 
 mod token;
 
+/// The header in which a registry states the digest of what it sends.
+const DIGEST_HEADER: HeaderName = HeaderName::from_static("docker-content-digest");
 /// Largest layer that is pulled.
 const MAX_LAYER: u64 = 16 << 30;
 
@@ -131,10 +133,10 @@ impl<'a> Session<'a> {
         let url = self.reference.manifest_url(&self.reference.tag);
         let (bytes, stated) = self.authorized(|headers| {
             let read = |answer: Answer| {
-                let stated = answer.header("docker-content-digest").map(str::to_owned);
+                let stated = answer.header(DIGEST_HEADER).map(str::to_owned);
                 Ok((answer.read(MAX_DOCUMENT)?, stated))
             };
-            self.client.get_with(&url, &with_accept(headers), read).map_err(DownloadError::from)
+            self.client.send(&Request::get(&url).headers(headers), read).map_err(DownloadError::from)
         })?;
         let digest = self.store.insert(&bytes)?;
         match stated {
@@ -162,12 +164,7 @@ impl<'a> Session<'a> {
         Ok(image)
     }
 
-    fn obtain(
-        &self,
-        blob: &Descriptor,
-        url: &str,
-        limit: u64,
-    ) -> Result<crate::supply::download::Downloaded, RegistryError> {
+    fn obtain(&self, blob: &Descriptor, url: &str, limit: u64) -> Result<Downloaded, RegistryError> {
         // Its descriptor says how long it is, and may have been made up by the registry.
         if blob.size > limit {
             let reason = format!("{} bytes, more than the {limit} that it may have", blob.size);
@@ -176,7 +173,7 @@ impl<'a> Session<'a> {
         self.authorized(|headers| {
             let wanted = Wanted {
                 urls: vec![url.to_owned()],
-                headers: with_accept(headers),
+                headers: headers.to_vec(),
                 digest: Some(blob.digest),
                 size: Some(blob.size).filter(|size| *size > 0),
                 limit,
@@ -188,10 +185,11 @@ impl<'a> Session<'a> {
     /// Makes a request, with a token if the registry wants one. The token goes to the registry's host only.
     fn authorized<T>(
         &self,
-        request: impl Fn(&BTreeMap<&'static str, String>) -> Result<T, DownloadError>,
+        request: impl Fn(&[(HeaderName, String)]) -> Result<T, DownloadError>,
     ) -> Result<T, RegistryError> {
-        let headers = |token: &Option<String>| {
-            token.iter().map(|token| ("authorization", format!("Bearer {token}"))).collect::<BTreeMap<_, _>>()
+        let headers = |token: &Option<String>| -> Headers {
+            let token = token.iter().map(|token| (header::AUTHORIZATION, format!("Bearer {token}")));
+            token.chain([(header::ACCEPT, ACCEPT.join(", "))]).collect()
         };
         let token = locked(&self.token).clone();
         let (asked, challenge) = match request(&headers(&token)) {
@@ -208,15 +206,10 @@ impl<'a> Session<'a> {
             return Err(RegistryError::PlainToken { url, challenge });
         }
         // The registry says where that is: what is the user's alone must not go there.
-        let answer = self.client.anonymous().get(&parsed.url(), token::MAX_ANSWER)?;
+        let wanted = parsed.url();
+        let answer = self.client.send(&Request::get(&wanted).anonymous(), |answer| answer.read(token::MAX_ANSWER))?;
         let token = token::parse(&answer).ok_or(RegistryError::Challenge { url, challenge })?;
         *locked(&self.token) = Some(token.clone());
         Ok(request(&headers(&Some(token)))?)
     }
-}
-
-fn with_accept(headers: &BTreeMap<&'static str, String>) -> BTreeMap<&'static str, String> {
-    let mut headers = headers.clone();
-    headers.insert("accept", ACCEPT.join(", "));
-    headers
 }

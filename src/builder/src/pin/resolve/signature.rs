@@ -8,6 +8,7 @@ use crate::manifest::{Document, Form, Proof};
 use crate::pin::proof::cosign::{self, CosignError, Detached};
 use crate::pin::proof::sigstore::{self, ROOT, Signer, SigstoreRoot, rekor};
 use crate::pin::sources::{Demand, Template};
+use crate::supply::http::{HttpError, Request, header};
 
 /// Entries of the log that are looked at: anybody may log more under the digest of any file.
 const MAX_ENTRIES: usize = 32;
@@ -82,7 +83,9 @@ impl Resolver<'_> {
     ) -> Result<Option<(String, Vec<u8>)>, LogError> {
         let log = log.trim_end_matches('/');
         let query = serde_json::json!({ "hash": sha256.to_string() }).to_string();
-        let found = self.client.post_json(&format!("{log}/api/v1/index/retrieve"), &query, super::MAX_DOCUMENT)?;
+        let url = format!("{log}/api/v1/index/retrieve");
+        let asked = Request::post(&url, query.as_bytes()).header(header::CONTENT_TYPE, "application/json");
+        let found = self.client.send(&asked, |answer| answer.read(super::MAX_DOCUMENT))?;
         for uuid in rekor::uuids(&found)?.into_iter().take(MAX_ENTRIES) {
             let url = format!("{log}/api/v1/log/entries/{uuid}");
             let answer = self.client.get(&url, super::MAX_DOCUMENT)?;
@@ -100,8 +103,8 @@ enum LogError {
     Answer(rekor::RekorError),
 }
 
-impl From<crate::supply::http::HttpError> for LogError {
-    fn from(error: crate::supply::http::HttpError) -> Self {
+impl From<HttpError> for LogError {
+    fn from(error: HttpError) -> Self {
         Self::Resolve(error.into())
     }
 }

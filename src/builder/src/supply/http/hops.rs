@@ -1,22 +1,18 @@
 //! The requests that one request becomes when it is redirected: who gets credentials, and what stays of a POST.
 
-use std::collections::BTreeMap;
-
 use ureq::http::uri::Authority;
-use ureq::http::{Method, Request, Response, StatusCode, Uri, header};
+use ureq::http::{self, Method, Response, StatusCode, Uri, header};
 
-use super::HttpError;
+use super::{HttpError, Request};
 
 /// Host of the API that takes `GITHUB_TOKEN`, whose limit for anonymous requests is 60 an hour.
 const GITHUB_API: &str = "api.github.com";
 
 /// A request on its way.
 pub(super) struct Hops<'a> {
-    pub(super) method: &'a Method,
-    pub(super) headers: &'a BTreeMap<&'a str, String>,
-    pub(super) body: &'a str,
+    made: &'a Request<'a>,
     /// The token for requests that are made to GitHub's API.
-    pub(super) github_token: Option<&'a str>,
+    github_token: Option<&'a str>,
     /// Where the request was made to.
     first: Uri,
     /// Whether a redirect has led to another place since: whoever made that one chose all that came after it.
@@ -24,30 +20,26 @@ pub(super) struct Hops<'a> {
 }
 
 impl<'a> Hops<'a> {
-    pub(super) fn new(
-        first: Uri,
-        method: &'a Method,
-        headers: &'a BTreeMap<&'a str, String>,
-        body: &'a str,
-        github_token: Option<&'a str>,
-    ) -> Self {
-        Self { method, headers, body, github_token, first, strayed: false }
+    pub(super) fn new(first: Uri, made: &'a Request<'a>, github_token: Option<&'a str>) -> Self {
+        let github_token = github_token.filter(|_| !made.anonymous);
+        Self { made, github_token, first, strayed: false }
     }
 
     /// The request to make at `uri`. `Authorization` and the token go only where the request was made to in the first place.
-    pub(super) fn request(&mut self, uri: &Uri) -> Result<Request<String>, HttpError> {
+    pub(super) fn request(&mut self, uri: &Uri) -> Result<http::Request<&'a [u8]>, HttpError> {
         let place = |uri: &Uri| -> (Option<String>, Option<Authority>) {
             (uri.scheme_str().map(str::to_owned), uri.authority().cloned())
         };
         self.strayed |= place(uri) != place(&self.first);
-        let mut request = Request::builder().method(self.method).uri(uri.clone());
-        for (name, value) in self.headers.iter().filter(|(name, _)| !self.strayed || **name != "authorization") {
-            request = request.header(*name, value);
+        let mut request = http::Request::builder().method(&self.made.method).uri(uri.clone());
+        for (name, value) in self.made.headers.iter().filter(|(name, _)| !self.strayed || name != header::AUTHORIZATION)
+        {
+            request = request.header(name, value);
         }
         if let Some(token) = self.github_token.filter(|_| !self.strayed && is_github_api(uri)) {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
-        request.body(self.body.to_owned()).map_err(|_| HttpError::Invalid { url: uri.to_string() })
+        request.body(self.made.body).map_err(|_| HttpError::Invalid { url: uri.to_string() })
     }
 
     /// Where an answer leads to; `None` if it is the last one.
@@ -57,7 +49,7 @@ impl<'a> Hops<'a> {
     pub(super) fn next<B>(&self, from: &Uri, response: &Response<B>) -> Result<Option<String>, HttpError> {
         let Some(target) = redirect_target(from, response)? else { return Ok(None) };
         let repeats = matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-        match self.method == Method::GET || repeats {
+        match self.made.method == Method::GET || repeats {
             true => Ok(Some(target)),
             false => Err(HttpError::Method { url: from.to_string(), status: response.status().as_u16(), target }),
         }
@@ -118,9 +110,9 @@ mod tests {
     }
 
     /// What `Authorization` each of the requests has that are made to these addresses, one after the other.
-    fn credentials(token: Option<&str>, headers: &BTreeMap<&str, String>, hops: &[&str]) -> Vec<String> {
+    fn credentials(token: Option<&str>, made: &Request<'_>, hops: &[&str]) -> Vec<String> {
         let hops: Vec<Uri> = hops.iter().map(|url| url.parse().unwrap()).collect();
-        let mut made = Hops::new(hops[0].clone(), &Method::GET, headers, "", token);
+        let mut made = Hops::new(hops[0].clone(), made, token);
         let credential = |uri| {
             let request = made.request(uri).unwrap();
             request.headers().get("authorization").map_or("none", |value| value.to_str().unwrap()).to_owned()
@@ -131,7 +123,7 @@ mod tests {
     #[test]
     fn the_token_goes_only_with_requests_that_are_made_to_the_api() {
         const API: &str = "https://api.github.com/repos/o/n/releases/latest";
-        let token = |hops: &[&str]| credentials(Some("t"), &BTreeMap::new(), hops);
+        let token = |hops: &[&str]| credentials(Some("t"), &Request::get(hops[0]), hops);
         assert_eq!(token(&[API, "https://api.github.com/repositories/1/releases/latest"]), ["Bearer t", "Bearer t"]);
         assert_eq!(token(&["https://evil.example/", API]), ["none", "none"]);
         assert_eq!(token(&["https://github.com/o/n", API]), ["none", "none"]);
@@ -139,29 +131,30 @@ mod tests {
         assert_eq!(token(&["http://api.github.com/", API]), ["none", "none"]);
         assert_eq!(token(&[API, "https://api.github.com:444/"]), ["Bearer t", "none"]);
         assert_eq!(token(&["https://api.github.com.evil.example/"]), ["none"]);
+        assert_eq!(credentials(Some("t"), &Request::get(API).anonymous(), &[API]), ["none"]);
     }
 
     #[test]
     fn authorization_stays_where_the_request_was_made_to() {
-        let headers = BTreeMap::from([("authorization", "Bearer r".to_owned())]);
         let hops = ["https://r.example/a", "https://r.example/b", "https://cdn.example/", "https://r.example/c"];
-        assert_eq!(credentials(None, &headers, &hops), ["Bearer r", "Bearer r", "none", "none"]);
+        let made = Request::get(hops[0]).header(header::AUTHORIZATION, "Bearer r");
+        assert_eq!(credentials(None, &made, &hops), ["Bearer r", "Bearer r", "none", "none"]);
     }
 
     #[test]
     fn a_post_stays_a_post_or_is_refused() {
         let from: Uri = "https://a.example/".parse().unwrap();
-        let (post, headers) = (Method::POST, BTreeMap::new());
-        let mut hops = Hops::new(from.clone(), &post, &headers, "{}", None);
+        let (get, post) = (Request::get("https://a.example/"), Request::post("https://a.example/", b"{}"));
+        let mut hops = Hops::new(from.clone(), &post, None);
         for status in [307, 308] {
             let target = hops.next(&from, &redirect(status, "/b")).unwrap().unwrap();
             let request = hops.request(&target.parse().unwrap()).unwrap();
-            assert_eq!((request.method(), request.body().as_str()), (&Method::POST, "{}"));
+            assert_eq!((request.method(), *request.body()), (&Method::POST, b"{}".as_slice()));
         }
         for status in [301, 302, 303] {
             let error = hops.next(&from, &redirect(status, "/b")).unwrap_err();
             assert!(matches!(error, HttpError::Method { .. }), "{error}");
-            let get = Hops::new(from.clone(), &Method::GET, &headers, "", None);
+            let get = Hops::new(from.clone(), &get, None);
             assert!(get.next(&from, &redirect(status, "/b")).unwrap().is_some());
         }
         assert_eq!(hops.next(&from, &redirect(200, "/b")).unwrap(), None);

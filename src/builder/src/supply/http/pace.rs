@@ -6,11 +6,11 @@
 use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
-use super::HttpError;
+use super::{HttpError, Retry};
 
 /// What is asked of servers.
 #[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
+pub struct Limits {
     /// A server that is silent for this long is gone.
     pub silence: Duration,
     /// Waiting for a body is judged each time that it has taken this long.
@@ -21,9 +21,11 @@ pub struct Timeouts {
     pub document: Duration,
     /// The same of an artifact.
     pub artifact: Duration,
+    /// When a request that failed is made again.
+    pub retry: Retry,
 }
 
-impl Default for Timeouts {
+impl Default for Limits {
     /// Half a minute outlasts what load balancers and proxies wait for their own servers. The rate is that of a line on which the
     /// artifacts of a kind, 650 MB, would take two days; they fit into six hours at 30 KB a second, and the largest document, 16 MiB,
     /// into half an hour at 9 KB.
@@ -34,6 +36,7 @@ impl Default for Timeouts {
             least_rate: 4 << 10,
             document: Duration::from_secs(30 * 60),
             artifact: Duration::from_secs(6 * 60 * 60),
+            retry: Retry::default(),
         }
     }
 }
@@ -72,7 +75,7 @@ enum GivenUp {
 /// A body that is judged while it is read.
 pub(super) struct Paced<R> {
     inner: R,
-    limits: Timeouts,
+    limits: Limits,
     deadline: Deadline,
     /// Bytes that came in this window, and how long they were waited for.
     bytes: u64,
@@ -80,7 +83,7 @@ pub(super) struct Paced<R> {
 }
 
 impl<R> Paced<R> {
-    pub(super) fn new(inner: R, limits: Timeouts, deadline: Deadline) -> Self {
+    pub(super) fn new(inner: R, limits: Limits, deadline: Deadline) -> Self {
         Self { inner, limits, deadline, bytes: 0, waited: Duration::ZERO }
     }
 

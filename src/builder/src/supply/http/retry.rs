@@ -4,66 +4,131 @@ use std::time::Duration;
 
 use super::HttpError;
 
-/// How often a request is made before its failure is final.
-pub const ATTEMPTS: u32 = 5;
-/// Pause after the first failure; it doubles with each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(250);
-/// The longest pause that a server may ask for. One that wants more will not answer soon.
-const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// When a request that failed is made again. Everybody who asks a server follows this.
+#[derive(Clone, Copy, Debug)]
+pub struct Retry {
+    /// Failures in a row of which the last one is final.
+    pub attempts: u32,
+    /// Pause after the first failure; it doubles with each further one.
+    pub first_pause: Duration,
+    /// The longest pause that a server may ask for. One that wants more will not answer soon.
+    pub max_pause: Duration,
+}
 
-/// Runs `request` again after temporary failures, up to [`ATTEMPTS`] times in all.
-pub fn retry<T>(mut request: impl FnMut() -> Result<T, HttpError>) -> Result<T, HttpError> {
-    let mut failures = 0;
-    loop {
-        match request() {
-            Err(error) if error.is_temporary() && failures + 1 < ATTEMPTS => {
-                failures += 1;
-                pause(&error, failures);
-            }
-            result => return result,
-        }
+impl Default for Retry {
+    fn default() -> Self {
+        Self { attempts: 5, first_pause: Duration::from_millis(250), max_pause: Duration::from_secs(30) }
     }
 }
 
-/// Waits before the next attempt; `failures` counts from one.
-pub fn pause(error: &HttpError, failures: u32) {
-    let asked = match error {
-        HttpError::Status { retry_after, .. } => *retry_after,
-        _ => None,
-    };
-    let growing = FIRST_PAUSE * 2u32.saturating_pow(failures.saturating_sub(1).min(6));
-    std::thread::sleep(asked.unwrap_or(growing).min(MAX_PAUSE));
+impl Retry {
+    /// Runs `request` again after temporary failures.
+    pub fn run<T>(&self, mut request: impl FnMut() -> Result<T, HttpError>) -> Result<T, HttpError> {
+        let mut failures = self.failures(0);
+        loop {
+            match request() {
+                Err(error) => failures.wait(error, 0)?,
+                result => return result,
+            }
+        }
+    }
+
+    /// Counts the failures of a download of which `received` bytes are there.
+    pub fn failures(&self, received: u64) -> Failures {
+        Failures { policy: *self, in_a_row: 0, most: received }
+    }
+}
+
+/// The failures of one request, and what it brought all the same.
+#[derive(Debug)]
+pub struct Failures {
+    policy: Retry,
+    in_a_row: u32,
+    /// The most bytes that ever were there.
+    most: u64,
+}
+
+impl Failures {
+    /// Counts a failure and waits until the request may be made again; returns the error if it is final.
+    ///
+    /// The count starts anew when more was `received` than was ever there. A server that makes every attempt start over would else be
+    /// asked for ever, and so would one that is too slow.
+    pub fn wait(&mut self, error: HttpError, received: u64) -> Result<(), HttpError> {
+        if !error.is_temporary() {
+            return Err(error);
+        }
+        let is_slow = matches!(error, HttpError::Slow { .. });
+        self.in_a_row = if received > self.most && !is_slow { 1 } else { self.in_a_row + 1 };
+        self.most = self.most.max(received);
+        if self.in_a_row >= self.policy.attempts {
+            return Err(error);
+        }
+        std::thread::sleep(self.pause(&error));
+        Ok(())
+    }
+
+    /// How long to wait: what the server asks for, else longer after each failure.
+    fn pause(&self, error: &HttpError) -> Duration {
+        let asked = match error {
+            HttpError::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        };
+        let growing = self.policy.first_pause * 2u32.saturating_pow(self.in_a_row.saturating_sub(1).min(6));
+        asked.unwrap_or(growing).min(self.policy.max_pause)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const POLICY: Retry = Retry { attempts: 5, first_pause: Duration::ZERO, max_pause: Duration::ZERO };
+
+    fn status(status: u16) -> HttpError {
+        HttpError::Status { url: "u".into(), status, retry_after: None, challenge: None }
+    }
+
     #[test]
     fn only_failures_that_may_pass_are_tried_again() {
-        let mut calls = 0;
-        let status =
-            |status| HttpError::Status { url: "u".into(), status, retry_after: Some(Duration::ZERO), challenge: None };
-        let result = retry(|| {
-            calls += 1;
-            if calls < 3 { Err(status(503)) } else { Ok(calls) }
-        });
-        assert_eq!(result.unwrap(), 3);
-        let mut calls = 0;
-        let absent = retry(|| -> Result<(), _> {
-            calls += 1;
-            Err(status(404))
-        });
-        assert!(absent.unwrap_err().is_absent());
-        assert_eq!(calls, 1);
-        let mut calls = 0;
-        assert!(
-            retry(|| -> Result<(), _> {
+        for (error, tries, is_final) in [(503, 3, false), (404, 1, true), (429, 5, true)] {
+            let mut calls = 0;
+            let result = POLICY.run(|| {
                 calls += 1;
-                Err(status(429))
-            })
-            .is_err()
-        );
-        assert_eq!(calls, ATTEMPTS);
+                if calls == 3 && !is_final { Ok(()) } else { Err(status(error)) }
+            });
+            assert_eq!((calls, result.is_err()), (tries, is_final), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_more_than_ever_starts_the_count_anew() {
+        let counted = |received: &[u64], slow: bool| {
+            let mut failures = POLICY.failures(10);
+            let error = || match slow {
+                true => HttpError::Slow { url: "u".into(), bytes: 1, seconds: 1.0 },
+                false => status(503),
+            };
+            received.iter().take_while(|received| failures.wait(error(), **received).is_ok()).count()
+        };
+        assert_eq!(counted(&[10; 9], false), 4);
+        assert_eq!(counted(&[11, 12, 13, 14, 15, 16, 17, 18, 19], false), 9);
+        assert_eq!(counted(&[11, 0, 11, 0, 11, 0, 11, 0, 11], false), 4);
+        assert_eq!(counted(&[11, 12, 13, 14, 15, 16, 17, 18, 19], true), 4);
+    }
+
+    #[test]
+    fn pauses_grow_unless_the_server_names_one() {
+        let mut failures = Retry::default().failures(0);
+        let mut pauses = Vec::new();
+        for in_a_row in 1..10 {
+            failures.in_a_row = in_a_row;
+            pauses.push(failures.pause(&status(503)).as_millis());
+        }
+        assert_eq!(pauses, [250, 500, 1000, 2000, 4000, 8000, 16000, 16000, 16000]);
+        let asked = |seconds| {
+            let retry_after = Some(Duration::from_secs(seconds));
+            HttpError::Status { url: "u".into(), status: 429, retry_after, challenge: None }
+        };
+        assert_eq!([0, 7, 600].map(|seconds| failures.pause(&asked(seconds)).as_secs()), [0, 7, 30]);
     }
 }
