@@ -15,7 +15,7 @@ use crate::oci::{
 use crate::parallel::locked;
 use crate::supply::download::{DownloadError, Downloaded, Wanted, obtain};
 use crate::supply::http::header::{self, HeaderName};
-use crate::supply::http::{Answer, Client, Headers, HttpError, Request};
+use crate::supply::http::{Answer, Client, Headers, HttpError, Request, scheme};
 use crate::supply::store::{Store, StoreError};
 
 use token::Challenge;
@@ -202,7 +202,7 @@ impl<'a> Session<'a> {
         let Some(parsed) = Challenge::parse(&challenge) else {
             return Err(RegistryError::Challenge { url, challenge });
         };
-        if parsed.downgrades(&asked) {
+        if is_downgrade(&asked, parsed.realm()) {
             return Err(RegistryError::PlainToken { url, challenge });
         }
         // The registry says where that is: what is the user's alone must not go there.
@@ -211,5 +211,25 @@ impl<'a> Session<'a> {
         let token = token::parse(&answer).ok_or(RegistryError::Challenge { url, challenge })?;
         *locked(&self.token) = Some(token.clone());
         Ok(request(&headers(&Some(token)))?)
+    }
+}
+
+/// Whether a registry that was asked over TLS wants its token to be had without.
+fn is_downgrade(asked: &str, realm: &str) -> bool {
+    let is_tls = |url: &str| scheme(url).as_deref() == Some("https");
+    is_tls(asked) && !is_tls(realm)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_carried_as_safely_as_the_image() {
+        assert!(!is_downgrade("https://r.example/v2/", "https://a.example/token"));
+        assert!(!is_downgrade("http://127.0.0.1:5000/v2/", "http://127.0.0.1:5000/token"));
+        for realm in ["http://a.example/token", "HTTP://a.example/token", "/token"] {
+            assert!(is_downgrade("https://r.example/v2/", realm), "{realm}");
+        }
     }
 }
