@@ -11,6 +11,7 @@ use std::io::Read;
 
 use crate::digest::Digest;
 
+pub(crate) use auth::{Challenge, MAX_TOKEN, parse_token};
 pub(crate) use document::ACCEPT;
 pub use document::{Descriptor, MediaType};
 pub use layer::check_layer;
@@ -20,6 +21,7 @@ pub use reference::{InvalidReference, Reference};
 
 use document::{Config, Document};
 
+mod auth;
 mod document;
 mod layer;
 mod layout;

@@ -9,18 +9,14 @@ use crate::digest::Digest;
 use crate::hint::Hint;
 use crate::manifest::{ContainerImage, Proof};
 use crate::oci::{
-    ACCEPT, Descriptor, Image, InvalidPlatform, InvalidReference, MAX_DOCUMENT, OciError, Platform, Reference,
-    read_document,
+    ACCEPT, Challenge, Descriptor, Image, InvalidPlatform, InvalidReference, MAX_DOCUMENT, MAX_TOKEN, OciError,
+    Platform, Reference, parse_token, read_document,
 };
 use crate::parallel::locked;
 use crate::supply::download::{DownloadError, Downloaded, Wanted, obtain};
 use crate::supply::http::header::{self, HeaderName};
 use crate::supply::http::{Answer, Client, Headers, HttpError, Request, scheme};
 use crate::supply::store::{Store, StoreError};
-
-use token::Challenge;
-
-mod token;
 
 /// The header in which a registry states the digest of what it sends.
 const DIGEST_HEADER: HeaderName = HeaderName::from_static("docker-content-digest");
@@ -207,8 +203,8 @@ impl<'a> Session<'a> {
         }
         // The registry says where that is: what is the user's alone must not go there.
         let wanted = parsed.url();
-        let answer = self.client.send(&Request::get(&wanted).anonymous(), |answer| answer.read(token::MAX_ANSWER))?;
-        let token = token::parse(&answer).ok_or(RegistryError::Challenge { url, challenge })?;
+        let answer = self.client.send(&Request::get(&wanted).anonymous(), |answer| answer.read(MAX_TOKEN))?;
+        let token = parse_token(&answer).ok_or(RegistryError::Challenge { url, challenge })?;
         *locked(&self.token) = Some(token.clone());
         Ok(request(&headers(&Some(token)))?)
     }

@@ -1,13 +1,13 @@
-//! Tokens of registries that anybody may have: `WWW-Authenticate: Bearer …` (distribution project, token specification).
+//! What a registry asks for and what a token server answers: `WWW-Authenticate: Bearer …` (distribution project, token specification).
 
 use serde::Deserialize;
 
 /// Largest answer of a token server that is read.
-pub(super) const MAX_ANSWER: u64 = 1 << 20;
+pub(crate) const MAX_TOKEN: u64 = 1 << 20;
 
 /// What a registry asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Challenge {
+pub(crate) struct Challenge {
     realm: String,
     service: Option<String>,
     scope: Option<String>,
@@ -15,7 +15,7 @@ pub(super) struct Challenge {
 
 impl Challenge {
     /// Reads the header (RFC 9110, section 11.6.1); `None` where it asks for something else than a bearer token.
-    pub(super) fn parse(header: &str) -> Option<Self> {
+    pub(crate) fn parse(header: &str) -> Option<Self> {
         let (scheme, mut rest) = header.trim().split_once(' ')?;
         if !scheme.eq_ignore_ascii_case("bearer") {
             return None;
@@ -38,12 +38,12 @@ impl Challenge {
     }
 
     /// The server that gives tokens.
-    pub(super) fn realm(&self) -> &str {
+    pub(crate) fn realm(&self) -> &str {
         &self.realm
     }
 
     /// Where the token is to be had.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let parameters = [("service", &self.service), ("scope", &self.scope)];
         let query: Vec<String> = parameters
             .iter()
@@ -67,7 +67,7 @@ fn escaped(value: &str) -> String {
 }
 
 /// The token in the answer of a token server. It becomes a header, so it must be visible ASCII.
-pub(super) fn parse(answer: &[u8]) -> Option<String> {
+pub(crate) fn parse_token(answer: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Answer {
         token: Option<String>,
@@ -93,10 +93,10 @@ mod tests {
 
     #[test]
     fn tokens_have_two_names() {
-        assert_eq!(parse(br#"{"token": "a"}"#).as_deref(), Some("a"));
-        assert_eq!(parse(br#"{"access_token": "b", "expires_in": 60}"#).as_deref(), Some("b"));
+        assert_eq!(parse_token(br#"{"token": "a"}"#).as_deref(), Some("a"));
+        assert_eq!(parse_token(br#"{"access_token": "b", "expires_in": 60}"#).as_deref(), Some("b"));
         for wrong in ["{}", "x", r#"{"token": "a\r\nb"}"#] {
-            assert_eq!(parse(wrong.as_bytes()), None, "{wrong}");
+            assert_eq!(parse_token(wrong.as_bytes()), None, "{wrong}");
         }
     }
 }
