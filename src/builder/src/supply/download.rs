@@ -18,16 +18,33 @@ const CHUNK: usize = 256 << 10;
 
 /// Why a file was not downloaded.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum DownloadError {
+    /// It could not be had.
     #[error(transparent)]
     Http(#[from] HttpError),
+    /// It could not be kept.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The file at that address has another length.
     #[error("{url}: has {found} bytes, not {expected}")]
-    Size { url: String, expected: u64, found: u64 },
+    Size {
+        /// Where it is.
+        url: String,
+        /// The length that is asked for, in bytes.
+        expected: u64,
+        /// Its length.
+        found: u64,
+    },
+    /// The file at that address has another digest.
     #[error("{url}: has digest {found}, not {expected}")]
-    Digest { url: String, expected: Box<Digest>, found: Box<Digest> },
+    Digest {
+        /// Where it is.
+        url: String,
+        /// The digest that is asked for.
+        expected: Box<Digest>,
+        /// Its digest.
+        found: Box<Digest>,
+    },
 }
 
 impl Hint for DownloadError {

@@ -25,22 +25,62 @@ const MAX_LAYER: u64 = 16 << 30;
 
 /// Why an image was not pulled.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum RegistryError {
+    /// Its name is none.
     #[error(transparent)]
     Reference(#[from] InvalidReference),
+    /// The name of its platform is none.
     #[error(transparent)]
     Platform(#[from] InvalidPlatform),
+    /// A document or layer could not be downloaded.
     #[error(transparent)]
     Download(#[from] DownloadError),
+    /// The registry contradicts itself.
     #[error("{url}: the answer has digest {found}, its header says {stated}")]
-    Header { url: String, stated: String, found: Box<Digest> },
+    Header {
+        /// What was asked for.
+        url: String,
+        /// `Docker-Content-Digest`.
+        stated: String,
+        /// Digest of what came.
+        found: Box<Digest>,
+    },
+    /// Neither a bearer token nor anything else that is known is asked for.
     #[error("{url}: asks for credentials in a way that is not understood: {challenge:?}")]
-    Challenge { url: String, challenge: String },
+    Challenge {
+        /// The image.
+        url: String,
+        /// `WWW-Authenticate`.
+        challenge: String,
+    },
+    /// A token that would be had without TLS is refused to a registry that is asked over TLS.
     #[error("{url}: wants a token that is not to be had over HTTPS: {challenge:?}")]
-    PlainToken { url: String, challenge: String },
+    PlainToken {
+        /// The image.
+        url: String,
+        /// `WWW-Authenticate`.
+        challenge: String,
+    },
+    /// A descriptor promises more than is read.
+    #[error("{image}: {digest} has {size} bytes, more than the {limit} that it may have")]
+    TooLarge {
+        /// The image.
+        image: String,
+        /// The document or layer.
+        digest: Box<Digest>,
+        /// Its length in bytes, as its descriptor says.
+        size: u64,
+        /// The most that it may have.
+        limit: u64,
+    },
+    /// Its documents are not those of an image of that platform.
     #[error("{reference}: not a usable image")]
-    Image { reference: String, source: Box<OciError> },
+    Image {
+        /// The image.
+        reference: String,
+        /// What is wrong.
+        source: Box<OciError>,
+    },
 }
 
 impl Hint for RegistryError {
@@ -163,8 +203,8 @@ impl<'a> Session<'a> {
     fn obtain(&self, blob: &Descriptor, url: &str, limit: u64) -> Result<Downloaded, RegistryError> {
         // Its descriptor says how long it is, and may have been made up by the registry.
         if blob.size > limit {
-            let reason = format!("{} bytes, more than the {limit} that it may have", blob.size);
-            return Err(self.refused(OciError::Invalid { digest: Box::new(blob.digest), reason }));
+            let (image, digest) = (self.reference.to_string(), Box::new(blob.digest));
+            return Err(RegistryError::TooLarge { image, digest, size: blob.size, limit });
         }
         self.authorized(|headers| {
             let wanted = Wanted {
