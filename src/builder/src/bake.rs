@@ -29,7 +29,7 @@ use crate::compose::origin::{self, Ingredients, OriginError};
 use crate::compose::stage::{Plan, StageError};
 use crate::digest::Digest;
 use crate::fetch::images::{ImagesError, lay_out};
-use crate::fetch::verify::{VerifyError, check};
+use crate::fetch::verify::{Verified, VerifyError, check};
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use crate::hint::Hint;
 use crate::incremental::checksums::Checksum;
@@ -233,12 +233,12 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     let base = request.base(&manifest, &supply, progress)?;
     let names = layers.iter().map(|layer| layer.schema.name.as_str()).collect::<Vec<_>>().join(", ");
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
-    let images = wants_images.then(|| lay_out(&manifest, &supply, progress)).transpose()?;
     let plan = Plan::new(layers, &manifest)?;
 
     // 3. Every input is proven, and decoded where no earlier bake has; then the layers are merged into one tree.
     let verified = fetched.verdict.summary();
-    let (artifacts, base) = check(fetched, base, &request.store, request.threads)?;
+    let Verified { artifacts, images, base } = check(fetched, base, &request.store, request.threads)?;
+    let images = wants_images.then(|| lay_out(images)).transpose()?;
     if let Some(exposed) = base.copied() {
         progress.step("copied", &format!("{}: {exposed}", base.path().display()));
     }

@@ -1,4 +1,4 @@
-//! Brings every artifact of a manifest into the store: [`Manifest`] in, [`Fetched`] out.
+//! Brings every artifact and container image of a manifest into the store: [`Manifest`] in, [`Fetched`] out.
 //!
 //! What is in the store already is not downloaded again, unless it is damaged. Offline nothing is downloaded at all, and an
 //! artifact that is not in the store stops the bake with its name and its address.
@@ -15,17 +15,17 @@ use rustix::fs::OFlags;
 
 use crate::digest::Digest;
 use crate::hint::Hint;
-use crate::manifest::{Dependency, Manifest, Proof};
+use crate::manifest::{ContainerImage, Content, Dependency, Manifest, Proof};
 use crate::parallel::for_each;
 use crate::pin::anchors::Anchors;
 use crate::pin::proof::program::{self, ProgramError};
-use crate::pin::prove::{LOCAL, ProveError, Prover, Verdict};
+use crate::pin::prove::{LOCAL, ProveError, Prover, Standing, Verdict};
 use crate::pin::sources::{Sources, Upstream};
 use crate::progress::{Progress, human_bytes};
 use crate::spelling::of_path;
 use crate::supply::download::{DownloadError, Wanted, obtain};
 use crate::supply::http::Client;
-use crate::supply::registry;
+use crate::supply::registry::{self, RegistryError};
 use crate::supply::store::{Store, StoreError};
 
 /// Name of the base image in messages.
@@ -45,6 +45,14 @@ pub enum FetchError {
     OpenBase { path: PathBuf, source: std::io::Error },
     #[error("{name}: cannot be downloaded")]
     Download { name: String, source: DownloadError },
+    /// A container image could not be had.
+    #[error("{name}: cannot be pulled")]
+    Pull {
+        /// The image.
+        name: String,
+        /// Why.
+        source: RegistryError,
+    },
     #[error("{name}: is not the program that its source demands")]
     Program { name: String, source: Box<ProgramError> },
     #[error(transparent)]
@@ -117,11 +125,14 @@ impl FetchedArtifact {
     }
 }
 
-/// All artifacts of a manifest, open; made only by [`fetch`].
+/// All that a manifest pins but the base image, in the store; made only by [`fetch`].
 #[derive(Debug)]
 pub struct Fetched {
+    /// The artifacts, open.
     pub(crate) artifacts: Vec<FetchedArtifact>,
-    /// Who answers for their digests, and for that of the base image that is pinned.
+    /// The container images.
+    pub(crate) images: Vec<ContainerImage>,
+    /// Who answers for all of them, and for the base image that is pinned.
     pub verdict: Verdict,
 }
 
@@ -132,25 +143,58 @@ impl<'a> Supply<'a> {
     }
 }
 
-/// Proves the digests that `manifest` pins, and opens every artifact, downloaded where that is needed and possible.
+/// What is fetched of a manifest.
+enum Entry<'a> {
+    Artifact(&'a str, &'a Dependency),
+    Image(&'a ContainerImage),
+}
+
+/// An entry in the store.
+enum Done {
+    Artifact(Box<FetchedArtifact>),
+    /// The documents of an image prove it, and come first.
+    Image(Box<ContainerImage>, Standing),
+}
+
+/// Proves the digests that `manifest` pins, opens every artifact and finds every container image, downloaded where that is needed
+/// and possible.
 pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<Fetched, FetchError> {
-    let verdict = supply.prover().all(manifest)?;
+    let prover = supply.prover();
+    let mut verdict = prover.all(manifest)?;
     let content = manifest.content();
-    let dependencies: Vec<_> = content.dependencies.iter().collect();
-    let bar = progress.bar("fetching", dependencies.iter().map(|(_, dependency)| dependency.size).sum());
-    let results = for_each(dependencies, supply.threads, |(name, dependency)| {
-        let program =
-            supply.sources.upstream(&content.target(), name).map(|found| (found.clone(), content.os.arch.clone()));
-        let fetched = one(name, dependency, program, supply, &|bytes| bar.inc(bytes));
-        if let Ok(fetched) = &fetched
-            && supply.client.is_some()
-        {
-            bar.suspend(|| progress.step("fetched", &summary(name, &fetched.dependency)));
+    let entries = content.dependencies.iter().map(|(name, dependency)| Entry::Artifact(name, dependency));
+    let entries = entries.chain(content.images.iter().map(Entry::Image)).collect();
+    let bar = progress.bar("fetching", content.dependencies.values().map(|dependency| dependency.size).sum());
+    let results = for_each(entries, supply.threads, |entry| {
+        let (done, summary) = match entry {
+            Entry::Artifact(name, dependency) => {
+                let fetched = artifact(content, name, dependency, supply, &|bytes| bar.inc(bytes))?;
+                let summary = format!("{name} {}, {}", dependency.version, human_bytes(dependency.size));
+                (Done::Artifact(Box::new(fetched)), Some(summary))
+            }
+            Entry::Image(image) => {
+                let (standing, pulled) = images::pull(content, image, supply, &prover)?;
+                let summary = pulled.map(|pulled| format!("{}, {}", image.image, human_bytes(pulled)));
+                (Done::Image(Box::new(image.clone()), standing), summary)
+            }
+        };
+        if let Some(summary) = summary.filter(|_| supply.client.is_some()) {
+            bar.suspend(|| progress.step("fetched", &summary));
         }
-        fetched
+        Ok(done)
     });
     bar.finish_and_clear();
-    Ok(Fetched { artifacts: results.into_iter().collect::<Result<_, _>>()?, verdict })
+    let (mut artifacts, mut images) = (Vec::new(), Vec::new());
+    for done in results.into_iter().collect::<Result<Vec<_>, FetchError>>()? {
+        match done {
+            Done::Artifact(artifact) => artifacts.push(*artifact),
+            Done::Image(image, standing) => {
+                verdict.add(image.image.clone(), standing);
+                images.push(*image);
+            }
+        }
+    }
+    Ok(Fetched { artifacts, images, verdict })
 }
 
 /// A base image that is there.
@@ -172,7 +216,7 @@ pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress)
         return Err(FetchError::LocalBase { url: image.url.clone() });
     }
     let bar = progress.bar("fetching", image.size);
-    let fetched = one(BASE, image, None, supply, &|bytes| bar.inc(bytes));
+    let fetched = file(BASE, image, None, supply, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
     let FetchedArtifact { path, file, hashed, dependency, .. } = fetched?;
     Ok(FetchedBase { path, file, pinned: Some(dependency), hashed })
@@ -206,11 +250,19 @@ pub fn blobs(manifest: &Manifest, store: &Store) -> Vec<Digest> {
     blobs
 }
 
-fn summary(name: &str, dependency: &Dependency) -> String {
-    format!("{name} {}, {}", dependency.version, human_bytes(dependency.size))
+fn artifact(
+    content: &Content,
+    name: &str,
+    dependency: &Dependency,
+    supply: &Supply<'_>,
+    progress: &dyn Fn(u64),
+) -> Result<FetchedArtifact, FetchError> {
+    let upstream = supply.sources.upstream(&content.target(), name);
+    let program = upstream.map(|upstream| (upstream.clone(), content.os.arch.clone()));
+    file(name, dependency, program, supply, progress)
 }
 
-fn one(
+fn file(
     name: &str,
     dependency: &Dependency,
     program: Option<(Upstream, String)>,

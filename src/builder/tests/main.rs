@@ -13,6 +13,7 @@ mod escape;
 mod firstboot;
 mod front;
 mod hostile;
+mod images;
 mod inspect_image;
 mod layers;
 mod names;

@@ -175,7 +175,8 @@ fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     // Its disk is not asked for: the tree is given.
     fs::write(dir.path().join("base"), [0; 512]).unwrap();
     let base_file = open_base_file(&manifest, &dir.path().join("base")).unwrap();
-    let (artifacts, base_file) = verify::check(fetched, base_file, &store, threads).unwrap();
+    let verify::Verified { artifacts, base: base_file, .. } =
+        verify::check(fetched, base_file, &store, threads).unwrap();
     let plan = stage::Plan::new(layers, &manifest).unwrap();
     let (staged, _) = prepare(plan, artifacts, base_file, None, &store, threads).unwrap();
     merge(base(), staged, &manifest, Timestamp { secs: 1, nanos: 0 })

@@ -10,7 +10,7 @@ use super::pinned::{Pinned, PinnedArgs};
 use super::{Failure, Outcome, examples};
 use crate::fetch::{Supply, fetch, fetch_base};
 use crate::manifest::{Manifest, Target};
-use crate::pin::prove::{LOCAL, ProveError};
+use crate::pin::prove::LOCAL;
 use crate::progress::{Progress, human_bytes};
 
 #[derive(Debug, Args)]
@@ -50,12 +50,6 @@ pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
         if let Some(image) = image.filter(|image| !args.without_base && !image.url.starts_with(LOCAL)) {
             let base = fetch_base(&manifest, &supply, &progress)?;
             progress.step("fetched", &format!("{}, {}", base.path.display(), human_bytes(image.size)));
-        }
-        for image in &manifest.content().images {
-            let pulled = crate::supply::registry::pull_pinned(&client, &store, image)?;
-            let unproven = |source| ProveError { name: image.image.clone(), source: Box::new(source) };
-            supply.prover().image(manifest.content(), image).map_err(unproven)?;
-            progress.step("fetched", &format!("{}, {}", image.image, human_bytes(pulled)));
         }
     }
     Ok(Outcome::Clean)

@@ -1,5 +1,5 @@
-//! The container images of a manifest as an OCI image layout (OCI image specification 1.1): pinned images enter, files
-//! leave whose contents are blobs of the store, each hashed on the way.
+//! The container images of a manifest: their blobs are checked like every artifact, and laid out as an OCI image layout (OCI image
+//! specification 1.1). Pinned images enter, files leave whose contents are blobs of the store, each hashed on the way.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,37 +10,53 @@ use vmbake_disk::source::{FileSource, ReadAt};
 
 use crate::content_id::identified;
 use crate::digest::Digest;
-use crate::fetch::Supply;
+use crate::fetch::{FetchError, Supply};
 use crate::hint::Hint;
-use crate::manifest::{ContainerImage, Manifest};
+use crate::manifest::{ContainerImage, Content};
 use crate::oci::{
     Descriptor, INDEX, Image, Index, InvalidPlatform, MARKER, MARKER_FILE, OciError, REF_NAME, check_layer,
     read_document,
 };
-use crate::pin::prove::LinkError;
-use crate::progress::{Progress, human_bytes};
-use crate::supply::registry::{RegistryError, pull_pinned};
-use crate::supply::store::StoreError;
+use crate::pin::prove::{ProveError, Prover, Standing};
+use crate::supply::registry::pull_pinned;
+use crate::supply::store::{Store, StoreError};
 
 /// Annotation with containerd's name of an image.
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
 /// Why the images cannot be laid out.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ImagesError {
-    #[error("{image}: cannot be pulled")]
-    Pull { image: String, source: RegistryError },
-    #[error("{image}: is not proven")]
-    Unproven { image: String, source: Box<LinkError> },
+    /// A blob is missing, or is not what the manifest leads to.
     #[error("{image}: not complete in the store")]
-    Unusable { image: String, source: Box<OciError> },
+    Unusable {
+        /// The image.
+        image: String,
+        /// What is wrong.
+        source: Box<OciError>,
+    },
+    /// The pinned index has another manifest for the platform.
     #[error("{image}: its index leads to {found}, the manifest pins {expected}")]
-    Pinned { image: String, expected: Box<Digest>, found: Box<Digest> },
+    Pinned {
+        /// The image.
+        image: String,
+        /// Digest of the manifest that is pinned.
+        expected: Box<Digest>,
+        /// Digest of that which the index names.
+        found: Box<Digest>,
+    },
+    /// The pinned platform is none.
     #[error("{image}: bad platform")]
-    Platform { image: String, source: InvalidPlatform },
+    Platform {
+        /// The image.
+        image: String,
+        /// What is wrong.
+        source: InvalidPlatform,
+    },
+    /// `index.json` cannot be made.
     #[error("cannot write the index of the images")]
     Write(#[source] serde_json::Error),
+    /// There is nothing to lay out.
     #[error("the manifest pins no container image, but a layer wants to bring them")]
     None,
 }
@@ -60,29 +76,28 @@ pub(crate) struct LayoutFile {
     pub(crate) image: Option<(String, Digest)>,
 }
 
+/// A container image whose every blob is the one that the manifest leads to; made only by [`check`](super::verify::check).
+pub struct VerifiedImage {
+    /// Its entry in `index.json`. That is the platform's manifest and not the index it was found by, which names platforms whose
+    /// blobs are not there.
+    entry: Descriptor,
+    files: BTreeMap<String, LayoutFile>,
+}
+
 /// A layout whose every byte is proven; made only by [`lay_out`].
 pub struct Layout {
     pub(crate) files: BTreeMap<String, LayoutFile>,
 }
 
-/// Lays all images of `manifest` out, pulled where that is needed and possible.
-pub fn lay_out(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<Layout, ImagesError> {
-    if manifest.content().images.is_empty() {
+/// Lays images out.
+pub fn lay_out(images: Vec<VerifiedImage>) -> Result<Layout, ImagesError> {
+    if images.is_empty() {
         return Err(ImagesError::None);
     }
-    let mut files = BTreeMap::new();
-    let mut index = Vec::new();
-    let prover = supply.prover();
-    for pinned in &manifest.content().images {
-        if let Some(client) = supply.client {
-            let pulled = pull_pinned(client, supply.store, pinned)
-                .map_err(|source| ImagesError::Pull { image: pinned.image.clone(), source })?;
-            progress.step("fetched", &format!("{}, {}", pinned.image, human_bytes(pulled)));
-        }
-        prover
-            .image(manifest.content(), pinned)
-            .map_err(|source| ImagesError::Unproven { image: pinned.image.clone(), source: Box::new(source) })?;
-        index.push(one(pinned, supply, &mut files)?);
+    let (mut files, mut index) = (BTreeMap::new(), Vec::new());
+    for image in images {
+        files.extend(image.files);
+        index.push(image.entry);
     }
     let mut text = |name: &str, text: String| {
         let (len, source) = (text.len() as u64, Arc::new(text.into_bytes()));
@@ -93,20 +108,30 @@ pub fn lay_out(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) ->
     Ok(Layout { files })
 }
 
-/// Adds the blobs of one image; returns its entry of `index.json`. That is the platform's manifest and not the index it
-/// was found by, which names platforms whose blobs are not there.
-fn one(
-    pinned: &ContainerImage,
+/// Proves a container image, pulled where that is possible; returns who answers for it, and how many bytes it has if it was pulled.
+pub(super) fn pull(
+    content: &Content,
+    image: &ContainerImage,
     supply: &Supply<'_>,
-    files: &mut BTreeMap<String, LayoutFile>,
-) -> Result<Descriptor, ImagesError> {
+    prover: &Prover<'_>,
+) -> Result<(Standing, Option<u64>), FetchError> {
+    let name = || image.image.clone();
+    let pulled = supply.client.map(|client| pull_pinned(client, supply.store, image)).transpose();
+    let pulled = pulled.map_err(|source| FetchError::Pull { name: name(), source })?;
+    let standing = prover.image(content, image);
+    let standing = standing.map_err(|source| ProveError { name: name(), source: Box::new(source) })?;
+    Ok((standing, pulled))
+}
+
+/// Checks every blob of one image.
+pub(super) fn check(pinned: &ContainerImage, store: &Store) -> Result<VerifiedImage, ImagesError> {
     let name = || pinned.image.clone();
     let unusable = |source| ImagesError::Unusable { image: name(), source: Box::new(source) };
     let platform = pinned.platform.parse().map_err(|source| ImagesError::Platform { image: name(), source })?;
     // What the look-up was given, it has proven.
     let documents = RefCell::new(BTreeMap::new());
     let image = Image::find(pinned.index, &platform, &|blob| {
-        let bytes = read_document(blob, open(supply, blob)?)?;
+        let bytes = read_document(blob, open(store, blob)?)?;
         documents.borrow_mut().insert(blob.digest, bytes.clone());
         Ok(bytes)
     });
@@ -115,6 +140,7 @@ fn one(
         let (expected, found) = (Box::new(pinned.digest), Box::new(image.manifest.digest));
         return Err(ImagesError::Pinned { image: name(), expected, found });
     }
+    let mut files = BTreeMap::new();
     let mut add = |blob: &Descriptor, source: Arc<dyn ReadAt>, len| {
         let path = format!("blobs/{}/{}", blob.digest.algorithm(), blob.digest.hex());
         files.insert(path, LayoutFile { source, len, image: Some((name(), pinned.digest)) });
@@ -125,18 +151,19 @@ fn one(
         add(document, Arc::new(bytes), len);
     }
     for (layer, diff_id) in &image.layers {
-        let file = open(supply, layer).map_err(unusable)?;
+        let file = open(store, layer).map_err(unusable)?;
         check_layer(layer, diff_id, &file).map_err(unusable)?;
         let failed = |source: std::io::Error| OciError::Blob { digest: Box::new(layer.digest), source: source.into() };
         let source = FileSource::new(file).map_err(|source| unusable(failed(source)))?;
         add(layer, identified(Arc::new(source), &layer.digest, "file"), layer.size);
     }
-    Ok(image.manifest.annotated(&[(CONTAINERD_NAME, &pinned.image), (REF_NAME, &pinned.image)]))
+    let entry = image.manifest.annotated(&[(CONTAINERD_NAME, &pinned.image), (REF_NAME, &pinned.image)]);
+    Ok(VerifiedImage { entry, files })
 }
 
-fn open(supply: &Supply<'_>, blob: &Descriptor) -> Result<File, OciError> {
+fn open(store: &Store, blob: &Descriptor) -> Result<File, OciError> {
     let digest = || Box::new(blob.digest);
-    let found = supply.store.blob(&blob.digest);
+    let found = store.blob(&blob.digest);
     let found = found.map_err(|source: StoreError| OciError::Blob { digest: digest(), source: source.into() })?;
     found.ok_or_else(|| OciError::Absent { digest: digest() })
 }

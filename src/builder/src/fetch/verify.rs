@@ -1,4 +1,4 @@
-//! Checks inputs against their pinned lengths and digests: what was fetched enters, [`Artifact`]s and a [`Base`] leave.
+//! Checks inputs against their pinned lengths and digests: what was fetched enters, [`Verified`] leaves.
 //!
 //! Nothing else makes these, and whatever decodes takes nothing else: what was not checked cannot be decoded. Private files that
 //! were hashed before and have not been touched since are not hashed again. A base that others can write to is copied before it is
@@ -13,9 +13,10 @@ use std::sync::Arc;
 use vmbake_disk::image::{Image, ImageError};
 
 use crate::digest::Digest;
+use crate::fetch::images::{self, ImagesError, VerifiedImage};
 use crate::fetch::{Fetched, FetchedArtifact, FetchedBase};
 use crate::hint::Hint;
-use crate::manifest::Dependency;
+use crate::manifest::{ContainerImage, Dependency};
 use crate::ownership::Exposed;
 use crate::parallel::run;
 use crate::pin::proof::program::ProgramError;
@@ -38,6 +39,9 @@ pub enum VerifyError {
     Program { name: String, path: PathBuf, source: Box<ProgramError> },
     #[error("{path}: the base image is unusable")]
     Image { path: PathBuf, source: ImageError },
+    /// A container image is not what is pinned.
+    #[error(transparent)]
+    Container(#[from] ImagesError),
     #[error("a thread stopped before the base image was checked")]
     Lost,
 }
@@ -46,6 +50,13 @@ impl Hint for VerifyError {
     fn hint(&self) -> Option<String> {
         let text = "`vmbake fetch` replaces what is damaged in the store; else the manifest is of another file";
         matches!(self, Self::Digest { .. } | Self::Size { .. }).then(|| text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Container(error) => Some(error),
+            _ => None,
+        }
     }
 }
 
@@ -105,36 +116,52 @@ impl Base {
     }
 }
 
-/// Checks the artifacts, in the order in which they came, and the base, on up to `threads` threads.
+/// All that an image is made of; made only by [`check`].
+pub struct Verified {
+    /// The artifacts, in the order in which they came.
+    pub artifacts: Vec<Artifact>,
+    /// The container images, in the same order.
+    pub images: Vec<VerifiedImage>,
+    /// The base image.
+    pub base: Base,
+}
+
+/// Checks the base, the artifacts and the container images on up to `threads` threads.
 ///
-/// Of several refusals the same is returned whichever thread met it first: the base's, then that of the first artifact.
+/// Of several refusals the same is returned whichever thread met it first: the base's, then that of the first artifact, then that of
+/// the first image.
 pub fn check(
     fetched: Fetched,
     base: FetchedBase,
     store: &Store,
     threads: NonZeroUsize,
-) -> Result<(Vec<Artifact>, Base), VerifyError> {
+) -> Result<Verified, VerifyError> {
     let mut jobs: Vec<(u64, Job)> = vec![(u64::MAX, Job::Base(Box::new(base)))];
     jobs.extend(
         fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, Job::Artifact(Box::new(artifact)))),
     );
-    let (mut base, mut artifacts) = (None, Vec::new());
+    // Only their documents tell how large they are.
+    jobs.extend(fetched.images.into_iter().map(|image| (u64::MAX, Job::Image(Box::new(image)))));
+    let (mut base, mut artifacts, mut images) = (None, Vec::new(), Vec::new());
     for done in run(jobs, threads, |job, _| job.check(store)) {
         match done? {
             Done::Base(checked) => base = Some(checked),
             Done::Artifact(checked) => artifacts.push(*checked),
+            Done::Image(checked) => images.push(checked),
         }
     }
-    Ok((artifacts, base.ok_or(VerifyError::Lost)?))
+    Ok(Verified { artifacts, images, base: base.ok_or(VerifyError::Lost)? })
 }
 
 enum Job {
     Artifact(Box<FetchedArtifact>),
+    Image(Box<ContainerImage>),
     Base(Box<FetchedBase>),
 }
 
 enum Done {
     Artifact(Box<Artifact>),
+    Image(VerifiedImage),
     Base(Base),
 }
 
@@ -144,6 +171,7 @@ impl Job {
             Self::Artifact(artifact) => {
                 check_artifact(*artifact, store).map(|checked| Done::Artifact(Box::new(checked)))
             }
+            Self::Image(image) => Ok(Done::Image(images::check(&image, store)?)),
             Self::Base(base) => check_base(*base, store).map(Done::Base),
         }
     }

@@ -175,7 +175,7 @@ impl<'a> Prover<'a> {
     }
 
     /// Proves the base image and all artifacts of a manifest, unless that is known of the same manifest, sources, anchors and
-    /// program. Container images are proven where they are laid out.
+    /// program. Container images are proven by their documents, when these are in the store.
     pub fn all(&self, manifest: &Manifest) -> Result<Verdict, ProveError> {
         let key = verdict::key(self, manifest);
         // Whoever can bring evidence does so, that it is there when the verdict is not.

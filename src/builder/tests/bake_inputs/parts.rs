@@ -11,7 +11,7 @@ use vmbake::bake::inputs::prepare;
 use vmbake::catalog::Catalog;
 use vmbake::compose::stage::Plan;
 use vmbake::digest::Digest;
-use vmbake::fetch::verify::check;
+use vmbake::fetch::verify::{Verified, check};
 use vmbake::fetch::{Supply, fetch, open_base_file};
 use vmbake::layer::Layers;
 use vmbake::manifest::Manifest;
@@ -99,7 +99,7 @@ fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Err
     // Its disk is not asked for: the tree is given.
     fs::write(dir.path().join("base"), [0; 512])?;
     let base_file = open_base_file(&manifest, &dir.path().join("base"))?;
-    let (artifacts, base_file) = check(fetched, base_file, &store, threads)?;
+    let Verified { artifacts, base: base_file, .. } = check(fetched, base_file, &store, threads)?;
     let (staged, _) = prepare(Plan::new(layers, &manifest)?, artifacts, base_file, None, &store, threads)?;
     Ok(vmbake::compose::merge::merge(base, staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?.tree)
 }

@@ -69,6 +69,11 @@ impl Verdict {
         Self { entries }
     }
 
+    /// Adds who answers for one more entry.
+    pub fn add(&mut self, name: String, standing: Standing) {
+        self.entries.push((name, standing));
+    }
+
     /// One line: `10 artifacts: 9 by the Debian archive of 2026-09-12, 1 pinned by hand`.
     pub fn summary(&self) -> String {
         let mut groups: BTreeMap<(bool, String), usize> = BTreeMap::new();
