@@ -16,6 +16,7 @@ mod explain;
 mod fetch;
 mod files;
 mod image;
+mod init;
 mod layer;
 mod manifest;
 mod network;
@@ -49,6 +50,8 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Begin an image of your own: write a layer with comments, and say what comes next
+    Init(init::InitArgs),
     /// Bring manifests up to date: resolve and prove what is missing
     Update(update::UpdateArgs),
     /// Show manifests
@@ -211,6 +214,7 @@ impl Cli {
     pub fn run(self) -> Result<Outcome, Failure> {
         let Some(command) = self.command else { return version::run(self.json) };
         match command {
+            Command::Init(args) => init::run(&args),
             Command::Update(args) => update::run(args),
             Command::Manifest(args) => manifest::run(args),
             Command::Fetch(args) => fetch::run(args),

@@ -5,6 +5,9 @@
 
 mod requirement;
 mod schema;
+mod settings;
+mod skeleton;
+mod text;
 mod position;
 mod document;
 mod rules;
@@ -19,11 +22,15 @@ mod authoring;
 pub use authoring::{check, release};
 pub use requirement::Requirement;
 pub use schema::{
-    Account, Alternative, AuditedScript, Install, Layer, LayerFile, Schema, ScriptUnits, Subordinate, Units,
+    Account, Alternative, AuditedScript, FileRule, Install, Layer, LayerFile, Schema, ScriptUnits, Subordinate, Units,
 };
 pub use set::Layers;
+pub use settings::Keyboard;
+pub use skeleton::init;
+pub use text::{Scalar, Text};
 
 pub(crate) use position::child;
+pub(crate) use rules::default_mode;
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -66,6 +73,8 @@ impl fmt::Display for Fault {
 pub enum LayerError {
     #[error("{path}: cannot read the layer")]
     Read { path: PathBuf, source: std::io::Error },
+    #[error("{path}: cannot make the folder")]
+    Create { path: PathBuf, source: std::io::Error },
     #[error("{}", lines(.0))]
     Faults(Vec<Fault>),
     #[error("layer {name} does not exist; there are {known}")]

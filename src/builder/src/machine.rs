@@ -149,7 +149,7 @@ impl Hint for MachineError {
 
 /// Runs a machine until it is judged, and ends it; `say` hears what becomes of the checks.
 pub fn judge(
-    machine: Machine,
+    machine: VirtualMachine,
     options: &Options,
     judge: &Judge,
     say: &dyn Fn(&str, &str),

@@ -1,6 +1,6 @@
 //! Options that say where layers, sources and trust anchors are looked up, for all commands that need any of them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
@@ -34,10 +34,13 @@ enum BuiltIn {
 
 #[derive(Debug, Args)]
 pub(super) struct LayersArgs {
-    /// Directory of layers, beside the built-in ones; may be repeated
+    /// Directory of layers, beside the built-in ones; may be repeated [default: layers, where it is]
     #[arg(long, value_name = "DIR")]
     layers: Vec<PathBuf>,
 }
+
+/// Where layers are, unless somebody says where.
+pub(super) const DIRECTORY: &str = "layers";
 
 #[derive(Debug, Args)]
 pub(super) struct SourcesArgs {
@@ -70,7 +73,11 @@ impl CatalogArgs {
 impl LayersArgs {
     /// Where layers are.
     pub(super) fn catalog(&self, catalog: &CatalogArgs) -> Catalog {
-        catalog.catalog(BuiltIn::Layers, &self.layers)
+        let usual = Path::new(DIRECTORY);
+        match self.layers.is_empty() && usual.is_dir() {
+            true => catalog.catalog(BuiltIn::Layers, &[usual.to_owned()]),
+            false => catalog.catalog(BuiltIn::Layers, &self.layers),
+        }
     }
 
     /// All layers.

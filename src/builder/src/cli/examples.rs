@@ -64,6 +64,11 @@ Examples:
   vmbake bake knc knd --arch amd64,arm64 --offline --out images --force
   vmbake bake node --layers layers --format qcow2 # with layers of your own, too";
 
+pub(super) const INIT: &str = "\
+Examples:
+  vmbake init web
+  vmbake init web --os debian-13 --layers images/layers";
+
 pub(super) const BOOT: &str = "\
 Examples:
   vmbake boot dist/node.debian-13.amd64.qcow2 --ssh-key ~/.ssh/id_ed25519.pub --forward 2222:22

@@ -14,6 +14,7 @@ mod expand;
 mod first_boot;
 mod ldcache;
 mod lex;
+mod locales;
 mod overrides;
 mod owners;
 mod pattern;
@@ -43,7 +44,7 @@ use crate::elf::ElfError;
 use crate::escape;
 use crate::fetch::images::Layout;
 use crate::layer::first_boot::PlanFault;
-use crate::layer::{AuditedScript, Layer, LayerFile};
+use crate::layer::{AuditedScript, Layer, LayerFile, default_mode};
 use crate::manifest::Manifest;
 pub(crate) use pattern::{FILES_BELOW, matches};
 use place::Target;
@@ -127,6 +128,18 @@ pub enum MergeError {
     Case { path: String, artifact: String, found: String, first: String },
     #[error("{}", lines(.faults))]
     FirstBoot { faults: Vec<PlanFault> },
+    /// A setting of a layer that nothing in the image knows.
+    #[error("layer {layer}: the image has no {what} {value}: there is no {path}")]
+    Setting {
+        /// The layer.
+        layer: String,
+        /// What is set.
+        what: &'static str,
+        /// To what.
+        value: String,
+        /// Where it was looked for.
+        path: String,
+    },
     #[error("the plan of the first boot cannot be written as JSON")]
     Plan { source: serde_json::Error },
     #[error("a file of the first boot cannot be written into the image")]
@@ -259,7 +272,7 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
     }
     for (path, file) in &layer.files {
         let meta = match schema.files.get(path) {
-            Some(owner) => accounts::metadata(target, schema, owner)?,
+            Some(file) => accounts::metadata(target, schema, &file.ownership(path))?,
             None => target.meta(default_mode(path)),
         };
         let content = match schema.expand.contains(path) {
@@ -276,6 +289,7 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
     for (path, to) in &schema.symlinks {
         target.symlink(path, to)?;
     }
+    locales::check(target, schema)?;
     if schema.artifacts.contains_key(FIRSTBOOT) {
         let meta = target.meta(0o644);
         target.file(RECORD, meta, manifest.text().to_vec())?;
@@ -294,12 +308,6 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
 fn text(path: &str, file: &LayerFile) -> Result<String, MergeError> {
     String::from_utf8(file.content.clone())
         .map_err(|_| MergeError::Content { path: path.to_owned(), reason: "is not UTF-8".to_owned() })
-}
-
-/// 0755 for what stands in a directory of programs, else 0644.
-fn default_mode(path: &str) -> u16 {
-    let program = path.rsplit('/').nth(1).is_some_and(|parent| matches!(parent, "bin" | "sbin"));
-    if program { 0o755 } else { 0o644 }
 }
 
 /// Sets keys of os-release(5). The file of the distribution belongs to a package, whose digests must go on to match; so

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::position::child;
-use super::{Account, Install, Layer, Schema, rules};
+use super::{Account, Install, Layer, Schema, rules, settings};
 
 /// Most symbolic links that Linux follows in one path (`MAXSYMLINKS`).
 const MAX_SYMLINKS: usize = 40;
@@ -33,12 +33,12 @@ impl Findings {
     }
 
     /// Records that a key is wrong, if there is a message.
-    fn key(&mut self, pointer: String, message: Option<String>) {
+    pub(super) fn key(&mut self, pointer: String, message: Option<String>) {
         self.0.extend(message.map(|message| Found { pointer, key: true, warning: false, message }));
     }
 
     /// Checks the keys of a map.
-    fn keys<'a>(
+    pub(super) fn keys<'a>(
         &mut self,
         parent: &str,
         keys: impl IntoIterator<Item = &'a String>,
@@ -48,7 +48,7 @@ impl Findings {
     }
 
     /// Checks the elements of a list, which may not come twice either.
-    fn list(&mut self, parent: &str, list: &[String], rule: impl Fn(&str) -> Option<String>) {
+    pub(super) fn list(&mut self, parent: &str, list: &[String], rule: impl Fn(&str) -> Option<String>) {
         let mut seen = BTreeSet::new();
         for (index, element) in list.iter().enumerate() {
             let twice = (!seen.insert(element)).then(|| format!("{element:?} comes twice"));
@@ -77,6 +77,7 @@ pub(super) fn check(layer: &Layer) -> Vec<Found> {
     modes(&mut found, schema);
     symlinks(&mut found, schema);
     units(&mut found, layer);
+    settings::check(&mut found, schema);
     found.keys("/os_release", schema.os_release.keys(), os_release_key);
     cases(&mut found, schema);
     found.0
@@ -229,10 +230,11 @@ fn modes(found: &mut Findings, schema: &Schema) {
             })
         })
     };
-    for (parent, owners) in [("/files", &schema.files), ("/modes", &schema.modes)] {
-        for (path, owner) in owners {
-            found.value(child(parent, path) + "/mode", listed(path, owner.mode));
-        }
+    for (path, file) in &schema.files {
+        found.value(child("/files", path) + "/mode", listed(path, file.ownership(path).mode));
+    }
+    for (path, owner) in &schema.modes {
+        found.value(child("/modes", path) + "/mode", listed(path, owner.mode));
     }
     for (index, script) in schema.scripts.iter().enumerate() {
         for (path, owner) in &script.files {

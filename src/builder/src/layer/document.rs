@@ -3,6 +3,7 @@
 
 use super::Schema;
 use super::position::{Place, Places, child, position};
+use super::text::without_comments;
 
 /// Most faults of form that are looked for: from there on, more of them help nobody.
 const MAX_FAULTS: usize = 100;
@@ -21,6 +22,7 @@ pub(super) struct Document {
 impl Document {
     /// Reads `text`.
     pub(super) fn read(text: &[u8]) -> Result<Self, Vec<FormFault>> {
+        let text = &without_comments(text);
         // Values know more of JSON's rules than the schema, which ignores nothing but could stop at a first unknown key.
         if let Err(error) = serde_json::from_slice::<serde_json::Value>(text) {
             return Err(vec![(position(text, offset(text, &error)), message(&error))]);

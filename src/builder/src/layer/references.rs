@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::{Findings, Found};
 use super::position::child;
-use super::{Layer, Requirement, Schema, rules};
+use super::{Layer, Ownership, Requirement, Schema, rules};
 
 /// The faults of a layer among `all`. With `accounts` off, accounts are left to the files of the image, which know more
 /// than this program.
@@ -93,14 +93,13 @@ fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String
             format!("group {name:?} is made neither by this layer, nor by those that it requires, nor by Debian")
         })
     };
-    for (parent, owners) in
-        [("/directories", &schema.directories), ("/files", &schema.files), ("/modes", &schema.modes)]
-    {
-        for (path, owner) in owners {
-            let pointer = child(parent, path);
-            found.value(format!("{pointer}/owner"), user(&owner.owner));
-            found.value(format!("{pointer}/group"), group(&owner.group));
-        }
+    let owned = |parent: &str, path: &str, owner: &Ownership| (child(parent, path), owner.clone());
+    let directories = schema.directories.iter().map(|(path, owner)| owned("/directories", path, owner));
+    let modes = schema.modes.iter().map(|(path, owner)| owned("/modes", path, owner));
+    let files = schema.files.iter().map(|(path, file)| owned("/files", path, &file.ownership(path)));
+    for (pointer, owner) in directories.chain(files).chain(modes) {
+        found.value(format!("{pointer}/owner"), user(&owner.owner));
+        found.value(format!("{pointer}/group"), group(&owner.group));
     }
     for (name, account) in &schema.users {
         let pointer = child("/users", name);

@@ -109,6 +109,12 @@ pub(super) fn target(target: &str) -> Option<String> {
     (!valid).then(|| format!("target {target:?} is none that a symbolic link can have"))
 }
 
+/// Permissions of a file for which nobody has said any: 0755 for what stands in a directory of programs, else 0644.
+pub(crate) fn default_mode(path: &str) -> u16 {
+    let program = path.rsplit('/').nth(1).is_some_and(|parent| matches!(parent, "bin" | "sbin"));
+    if program { 0o755 } else { 0o644 }
+}
+
 /// Permissions of something that is not a directory: what anybody may write must not change who runs it.
 pub(super) fn file_mode(mode: u16) -> Option<String> {
     let dangerous = mode & 0o7000 != 0 && mode & 0o002 != 0;

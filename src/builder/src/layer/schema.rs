@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
-use super::Requirement;
+use super::{Keyboard, Requirement, Scalar, Text, rules};
 use crate::digest::Digest;
 
 /// One layer: its description and its files.
@@ -61,9 +61,9 @@ pub struct Schema {
     /// Directories by absolute path.
     #[serde(default)]
     pub directories: BTreeMap<String, Ownership>,
-    /// Modes and owners that differ from the default (0644, below a bin directory 0755, root).
+    /// Files of the layer whose mode or owner is not the default, or whose content stands here.
     #[serde(default)]
-    pub files: BTreeMap<String, Ownership>,
+    pub files: BTreeMap<String, FileRule>,
     /// Files below `files/` in which `@{kind}`, `@{version}`, `@{os}`, `@{arch}` and `@{image:NAME}` are replaced.
     #[serde(default)]
     pub expand: Vec<String>,
@@ -91,6 +91,30 @@ pub struct Schema {
     /// Files that are made empty, or created empty.
     #[serde(default)]
     pub empty: Vec<String>,
+    /// Variables of sysctl(8) and their values, set on every boot.
+    #[serde(default)]
+    pub sysctl: BTreeMap<String, Scalar>,
+    /// Kernel modules that are loaded on every boot.
+    #[serde(default)]
+    pub modules_load: Vec<String>,
+    /// Name of each machine. Without it, a machine has the name that its cloud gives it.
+    #[serde(default)]
+    pub hostname: Option<String>,
+    /// Time zone, such as `Europe/Berlin`.
+    #[serde(default)]
+    pub timezone: Option<String>,
+    /// Locale of the system, such as `C.UTF-8`. The image must have it.
+    #[serde(default)]
+    pub locale: Option<String>,
+    /// Keyboard of the console.
+    #[serde(default)]
+    pub keyboard: Option<Keyboard>,
+    /// Public keys that may log in as the default user of the image, which cloud-init makes.
+    #[serde(default)]
+    pub ssh_authorized_keys: Vec<String>,
+    /// What is shown after a login.
+    #[serde(default)]
+    pub motd: Option<Text>,
     /// Keys of `/etc/os-release` that are set; `{kind}` and `{version}` are replaced.
     #[serde(default)]
     pub os_release: BTreeMap<String, String>,
@@ -242,6 +266,45 @@ pub struct Units {
     /// Units that are linked to `/dev/null`.
     #[serde(default)]
     pub mask: Vec<String>,
+    /// Units of the layer's own, with their text; they go to `/etc/systemd/system`.
+    #[serde(default)]
+    pub files: BTreeMap<String, Text>,
+}
+
+/// A file of the layer.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileRule {
+    /// Permissions, octal; 0644 by default, below a bin directory 0755.
+    #[serde(default, deserialize_with = "some_octal")]
+    #[schemars(with = "Option<String>", regex(pattern = "^[0-7]{4}$"))]
+    pub mode: Option<u16>,
+    /// User, by name.
+    #[serde(default = "root")]
+    pub owner: String,
+    /// Group, by name.
+    #[serde(default = "root")]
+    pub group: String,
+    /// The content, unless the file is below `files/`.
+    #[serde(default)]
+    pub content: Option<Text>,
+}
+
+impl FileRule {
+    /// Mode and owner of the file, which is at `path`.
+    pub fn ownership(&self, path: &str) -> Ownership {
+        let Self { mode, owner, group, .. } = self;
+        let mode = mode.unwrap_or_else(|| rules::default_mode(path));
+        Ownership { mode, owner: owner.clone(), group: group.clone() }
+    }
+}
+
+fn some_octal<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u16>, D::Error> {
+    octal(deserializer).map(Some)
+}
+
+fn root() -> String {
+    "root".to_owned()
 }
 
 fn nologin() -> String {

@@ -7,6 +7,7 @@ use super::check::Found;
 use super::document::Document;
 use super::read::{self, DESCRIPTION, LayerFolder};
 use super::released::Released;
+use super::settings::{self, Setting};
 use super::{Fault, Layer, LayerError, LayerFile, check as alone, first_boot, references};
 use crate::catalog::{Catalog, Entries, Entry, Override, Root};
 use crate::digest::Digest;
@@ -28,6 +29,32 @@ pub(super) struct Loaded {
 #[derive(Clone, Debug)]
 pub struct Layers {
     layers: Entries<Layer>,
+}
+
+impl Loaded {
+    /// Takes what the layer says in words of its own for files and links like others; tells which it has twice.
+    fn apply_settings(&mut self) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let schema = self.document.schema.clone();
+        let mut twice = |pointer: &str, path: &str| {
+            let position = Some(self.document.position(pointer, true));
+            let message = format!("{path:?} is in the layer twice");
+            faults.push(Fault { path: self.path.clone(), position, warning: false, message });
+        };
+        for Setting { pointer, path, content } in settings::files(&schema) {
+            let file = LayerFile { content: content.into_bytes() };
+            if self.layer.files.insert(path.clone(), file).is_some() {
+                twice(&pointer, &path);
+            }
+        }
+        if let Some((path, target)) = settings::symlinks(&schema)
+            && (self.layer.files.contains_key(&path)
+                || self.layer.schema.symlinks.insert(path.clone(), target).is_some())
+        {
+            twice("/timezone", &path);
+        }
+        faults
+    }
 }
 
 impl Entry for Loaded {
@@ -162,7 +189,11 @@ pub(super) fn load_one(dir: &Path, name: &str, content: LayerFolder) -> Result<L
         }
         Ok(document) if faults.is_empty() => {
             let layer = Layer { digest: digest(&text, &files), files, schema: document.schema.clone() };
-            return Ok(Loaded { layer, document, path });
+            let mut loaded = Loaded { layer, document, path: path.clone() };
+            faults.extend(loaded.apply_settings());
+            if faults.is_empty() {
+                return Ok(loaded);
+            }
         }
         Ok(_) => {}
     }

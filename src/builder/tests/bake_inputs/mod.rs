@@ -13,6 +13,7 @@ mod triggers;
 mod scripts;
 mod alternatives;
 mod keys;
+mod settings;
 mod present;
 mod upgrades;
 mod hygiene;

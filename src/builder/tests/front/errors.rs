@@ -117,6 +117,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("bake knd --os debian-12", "knd debian-12 amd64", "--os"),
     ("bake node --manifests pins --offline", "busybox-static: is not proven", "`vmbake fetch`"),
     ("bake node --manifests pins --offline --store text", "text: is not a directory", "--store"),
+    ("init node", "node: a layer of this name is built in", "another name"),
+    ("init Web", "name \"Web\" is not made of small letters", "`vmbake schema layer`"),
     ("boot none", "none: cannot open the image", "`vmbake bake` writes"),
     ("boot folder", "folder: is a directory", "name the image file in it"),
     ("boot text", "text: is a text file", "`head text`"),

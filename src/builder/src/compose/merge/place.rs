@@ -225,9 +225,13 @@ impl Target {
 
     /// The text of a file of the tree.
     pub(super) fn text(&self, path: &str) -> Result<String, MergeError> {
-        let bytes = self.wrap(self.tree.read(path.as_bytes(), MAX_TEXT))?;
-        String::from_utf8(bytes)
+        String::from_utf8(self.bytes(path)?)
             .map_err(|_| MergeError::Content { path: path.to_owned(), reason: "is not UTF-8".to_owned() })
+    }
+
+    /// The content of a file that is no larger than a text may be.
+    pub(super) fn bytes(&self, path: &str) -> Result<Vec<u8>, MergeError> {
+        self.wrap(self.tree.read(path.as_bytes(), MAX_TEXT))
     }
 
     /// The text of a file, empty when there is none.

@@ -72,7 +72,10 @@ fn plain(text: &str) -> String {
                 while chars.next_if(|char| (' '..='?').contains(char)).is_some() {}
                 chars.next_if(|char| ('@'..='~').contains(char));
             }
-            '\u{1b}' => drop(chars.next_if(|char| ('@'..='_').contains(char) || ('0'..='~').contains(char))),
+            '\u{1b}' => {
+                while chars.next_if(|char| (' '..='/').contains(char)).is_some() {}
+                chars.next_if(|char| ('0'..='~').contains(char));
+            }
             '\r' => {}
             '\t' => plain.push(' '),
             char => plain.push(char),
@@ -111,6 +114,6 @@ mod tests {
         assert!(console.kept.len() <= MAX_KEPT / 4 * 5 + 1000);
         let mut console = Console::default();
         console.push(b"\x1b[0;1;31m[FAILED]\x1b[0m a\x1b(B\x1b]0;title\x07\xff\r\n\x1b");
-        assert_eq!(console.tail(), "[FAILED] aB0;title\\x07\u{fffd}\n");
+        assert_eq!(console.tail(), "[FAILED] a0;title\\x07\u{fffd}\n");
     }
 }
