@@ -11,6 +11,7 @@ mod deferred;
 mod dpkg;
 mod effects;
 mod expand;
+mod fault;
 mod first_boot;
 mod ldcache;
 mod lex;
@@ -30,6 +31,10 @@ mod triggers;
 mod units;
 mod upgrade;
 
+pub use fault::{
+    AlternativeFault, ConffileFault, ContentFault, DatabaseFault, LibraryFault, ListedFault, TriggerFault, UnitFault,
+    WordFault,
+};
 pub use present::SatisfiedPackage;
 pub use programs::check as check_programs;
 
@@ -98,10 +103,10 @@ pub enum MergeError {
         if *.upgrade { " in an upgrade" } else { "" }
     )]
     Script { package: String, script: &'static str, sha256: String, upgrade: bool, reason: String, text: String },
-    #[error("{path}: {reason}")]
-    Content { path: String, reason: String },
-    #[error("layer {layer}: unit {unit} {reason}")]
-    Unit { layer: String, unit: String, reason: String },
+    #[error("{path}: {fault}")]
+    Content { path: String, fault: ContentFault },
+    #[error("layer {layer}: unit {unit} {fault}")]
+    Unit { layer: String, unit: String, fault: UnitFault },
     #[error("layer {layer}: {what} {name} is unknown")]
     UnknownAccount { layer: String, what: &'static str, name: String },
     #[error("layer {layer}: {what} {name} with id {id} collides with {found}")]
@@ -144,6 +149,12 @@ pub enum MergeError {
     Plan { source: serde_json::Error },
     #[error("a file of the first boot cannot be written into the image")]
     Baked { source: vmbake_firstboot::error::Error },
+}
+
+impl MergeError {
+    fn content(path: impl Into<String>, fault: impl Into<ContentFault>) -> Self {
+        Self::Content { path: path.into(), fault: fault.into() }
+    }
 }
 
 fn lines(faults: &[PlanFault]) -> String {
@@ -306,8 +317,7 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
 
 /// The text of a layer's file.
 fn text(path: &str, file: &LayerFile) -> Result<String, MergeError> {
-    String::from_utf8(file.content.clone())
-        .map_err(|_| MergeError::Content { path: path.to_owned(), reason: "is not UTF-8".to_owned() })
+    String::from_utf8(file.content.clone()).map_err(|_| MergeError::content(path, ContentFault::NotUtf8))
 }
 
 /// Sets keys of os-release(5). The file of the distribution belongs to a package, whose digests must go on to match; so
@@ -322,8 +332,7 @@ fn os_release(target: &mut Target, keys: &BTreeMap<String, String>, manifest: &M
         let content = manifest.content();
         let value = value.replace("{kind}", &content.kind).replace("{version}", &content.version);
         if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
-            let reason = format!("{key}={value:?} is not made of letters, digits, dash, dot and underscore");
-            return Err(MergeError::Content { path: path.to_owned(), reason });
+            return Err(MergeError::content(path, ContentFault::OsRelease { key: key.clone(), value }));
         }
         lines.retain(|line| !line.starts_with(&format!("{key}=")));
         lines.push(format!("{key}={value}"));

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use vmbake_disk::tree::Kind;
 
-use super::MergeError;
 use super::place::Target;
+use super::{AlternativeFault, MergeError};
 use crate::layer::Alternative;
 
 const CHOICES: &str = "/var/lib/dpkg/alternatives";
@@ -34,7 +34,7 @@ struct Choice {
 pub(super) fn install(target: &mut Target, alternatives: &[Alternative]) -> Result<(), MergeError> {
     for alternative in alternatives {
         let path = format!("{CHOICES}/{}", alternative.name);
-        let refused = |reason: String| MergeError::Content { path: path.clone(), reason };
+        let refused = |fault: AlternativeFault| MergeError::content(&path, fault);
         check(alternative).map_err(refused)?;
         let old = target.text_or_empty(&path)?;
         let mut group = match old.is_empty() {
@@ -44,10 +44,10 @@ pub(super) fn install(target: &mut Target, alternatives: &[Alternative]) -> Resu
                 slaves: BTreeMap::new(),
                 choices: BTreeMap::new(),
             },
-            false => Group::parse(&old).ok_or_else(|| refused("is not a group of alternatives".to_owned()))?,
+            false => Group::parse(&old).ok_or_else(|| refused(AlternativeFault::Group))?,
         };
         if target.tree.resolve(alternative.path.as_bytes()).is_err() {
-            return Err(refused(format!("gets the choice {}, which is not in the tree", alternative.path)));
+            return Err(refused(AlternativeFault::NoChoice { path: alternative.path.clone() }));
         }
         group.add(alternative).map_err(refused)?;
         let best = group.chosen(target, &alternative.name);
@@ -60,11 +60,12 @@ pub(super) fn install(target: &mut Target, alternatives: &[Alternative]) -> Resu
 }
 
 /// Names become names of files, as update-alternatives has it.
-fn check(new: &Alternative) -> Result<(), String> {
+fn check(new: &Alternative) -> Result<(), AlternativeFault> {
     let slaves = new.slaves.iter().map(|(name, (link, path))| (name, link, path));
     for (name, link, path) in slaves.chain([(&new.name, &new.link, &new.path)]) {
         if name.is_empty() || name.contains(['/', ' ', '\t']) || !link.starts_with('/') || !path.starts_with('/') {
-            return Err(format!("cannot get the link {link} of the name {name} to {path}"));
+            let (name, link, path) = (name.clone(), link.clone(), path.clone());
+            return Err(AlternativeFault::Name { name, link, path });
         }
     }
     Ok(())
@@ -107,15 +108,16 @@ impl Group {
         }
     }
 
-    fn add(&mut self, new: &Alternative) -> Result<(), String> {
+    fn add(&mut self, new: &Alternative) -> Result<(), AlternativeFault> {
         if new.link != self.link {
-            return Err(format!("has the link {}, not {}", self.link, new.link));
+            return Err(AlternativeFault::Link { found: self.link.clone(), wanted: new.link.clone() });
         }
         let mut choice = Choice { priority: new.priority, slaves: BTreeMap::new() };
         for (name, (link, path)) in &new.slaves {
             let known = self.slaves.entry(name.clone()).or_insert_with(|| link.clone());
             if known != link {
-                return Err(format!("has the link {known} for its slave {name}, not {link}"));
+                let (name, found, wanted) = (name.clone(), known.clone(), link.clone());
+                return Err(AlternativeFault::SlaveLink { name, found, wanted });
             }
             choice.slaves.insert(name.clone(), path.clone());
         }
@@ -177,8 +179,8 @@ impl Group {
 fn double_link(target: &mut Target, name: &str, link: &str, path: &str) -> Result<(), MergeError> {
     let found = target.tree.find(link.as_bytes()).ok().flatten().map(|id| &target.tree.inode(id).kind);
     if let Some(found) = found.filter(|found| !matches!(found, Kind::Symlink(_))) {
-        let reason = format!("is a {}, where the alternative {name} needs its link", found.name());
-        return Err(MergeError::Content { path: link.to_owned(), reason });
+        let fault = AlternativeFault::Occupied { name: name.to_owned(), found: found.name() };
+        return Err(MergeError::content(link, fault));
     }
     target.symlink(&format!("{LINKS}/{name}"), path)?;
     target.symlink(link, &format!("{LINKS}/{name}"))

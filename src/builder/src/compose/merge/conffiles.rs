@@ -10,11 +10,11 @@ use md5::Digest as _;
 use vmbake_disk::source::{Map, MapReader, SourceId};
 use vmbake_disk::tree::{Inode, Kind, TreeError};
 
-use super::MergeError;
 use super::place::Target;
 use super::placed::Placed;
 use super::status::Status;
 use super::upgrade::{self, Old};
+use super::{ConffileFault, MergeError};
 use crate::compose::stage::{Deb, MemberKind};
 
 /// What becomes of the package's version of a conffile.
@@ -49,8 +49,7 @@ fn no_links(placed: &[Placed], conffiles: &[String]) -> Result<(), MergeError> {
         let MemberKind::HardLink(to) = &link.entry.kind else { continue };
         let target = placed.iter().find(|placed| placed.entry.path == *to).map(|placed| &placed.listed);
         if conffiles.iter().any(|path| *path == link.listed || Some(path) == target) {
-            let reason = "is a hard link of a conffile, which no upgrade takes over".to_owned();
-            return Err(MergeError::Content { path: link.listed.clone(), reason });
+            return Err(MergeError::content(&link.listed, ConffileFault::HardLink));
         }
     }
     Ok(())
@@ -69,14 +68,14 @@ pub(super) fn settle(
         no_links(placed, &deb.conffiles())?;
     }
     for path in deb.conffiles() {
-        let refused = |reason: String| MergeError::Content { path: path.clone(), reason };
+        let (refused, package) = (|fault: ConffileFault| MergeError::content(&path, fault), || deb.name().to_owned());
         let found = placed.iter_mut().find(|placed| placed.listed == path);
-        let missing = || refused(format!("is listed as a conffile of {}, which does not bring it", deb.name()));
+        let missing = || refused(ConffileFault::Missing { package: package() });
         let there = |target: &Target, path: &[u8]| matches!(target.tree.find(path), Ok(Some(_)));
         let used = found.as_ref().map_or(path.as_bytes(), |placed| placed.entry.path.as_slice());
         if old.is_none() && there(target, used) {
             // dpkg would ask which one to take, and there is no older version to compare it with.
-            return Err(refused(format!("exists already, but is a conffile of {}", deb.name())));
+            return Err(refused(ConffileFault::Exists { package: package() }));
         }
         let placed = found.ok_or_else(missing)?;
         let MemberKind::File { offset, len } = placed.entry.kind else { return Err(missing()) };
@@ -108,8 +107,7 @@ fn upgrade(target: &mut Target, old: &Old, new: &str, placed: &mut Placed) -> Re
         }
         // dpkg would leave the new version of a linked conffile beside the link, half installed.
         Some(Inode { kind, .. }) => {
-            let reason = format!("is a {} in the base, in the place of a conffile that is upgraded", kind.name());
-            return Err(MergeError::Content { path: listed, reason });
+            return Err(MergeError::content(listed, ConffileFault::Kind { found: kind.name() }));
         }
     };
     match choose(before, current.as_deref(), new) {
@@ -145,9 +143,8 @@ fn no_removals(target: &Target, deb: &Deb) -> Result<(), MergeError> {
     let text = deb.info.get("conffiles").map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
     for path in text.lines().filter_map(|line| line.trim().strip_prefix("remove-on-upgrade ")) {
         if matches!(target.tree.find(path.trim().as_bytes()), Ok(Some(_))) {
-            let reason =
-                format!("is a conffile that {} removes on an upgrade; remove it from the base before", deb.name());
-            return Err(MergeError::Content { path: path.trim().to_owned(), reason });
+            let fault = ConffileFault::Removed { package: deb.name().to_owned() };
+            return Err(MergeError::content(path.trim(), fault));
         }
     }
     Ok(())

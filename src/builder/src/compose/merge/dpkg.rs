@@ -14,7 +14,7 @@ use super::place::Target;
 use super::placed::Placed;
 use super::status::{State, Status};
 use super::upgrade::{Left, Old};
-use super::{MergeError, SatisfiedPackage, conffiles, deferred, present, relations, scripts, triggers};
+use super::{ListedFault, MergeError, SatisfiedPackage, conffiles, deferred, present, relations, scripts, triggers};
 use crate::compose::stage::{Deb, Member, MemberKind, StagedArtifact};
 use crate::layer::{AuditedScript, Layer};
 
@@ -120,12 +120,11 @@ impl Database {
             let mut entry = entry.clone();
             let listed = listed(&entry.path);
             if listed.contains(['\n', char::REPLACEMENT_CHARACTER]) {
-                let reason = format!("is no name in one line of UTF-8, but {} brings it", deb.name());
-                return Err(MergeError::Content { path: listed, reason });
+                return Err(MergeError::content(listed, ListedFault::Name { package: deb.name().to_owned() }));
             }
             if let Some(from) = self.overrides.diverted_from(&listed) {
-                let reason = format!("is where {from} is diverted to, but {} brings it too", deb.name());
-                return Err(MergeError::Content { path: listed, reason });
+                let (from, package) = (from.to_owned(), deb.name().to_owned());
+                return Err(MergeError::content(listed, ListedFault::Diverted { from, package }));
             }
             if !matches!(entry.kind, MemberKind::Directory) {
                 let diverted = self.overrides.diverting(&listed).map(str::to_owned);
@@ -141,8 +140,7 @@ impl Database {
             if let MemberKind::HardLink(to) = &mut entry.kind {
                 let first = self::listed(to);
                 if !names.contains(&first) {
-                    let reason = format!("is a hard link to {first}, which stays with another package");
-                    return Err(MergeError::Content { path: listed, reason });
+                    return Err(MergeError::content(listed, ListedFault::HardLink { to: first }));
                 }
                 *to = self.used(deb, &first);
             }

@@ -2,7 +2,7 @@
 //!
 //! Anything else between `@{` and `}` is an error, so that a misspelt word does not reach an image.
 
-use super::MergeError;
+use super::{MergeError, WordFault};
 use crate::manifest::Content;
 
 /// `text` with every word replaced; `path` is for messages.
@@ -10,8 +10,8 @@ pub(super) fn expand(path: &str, text: &str, manifest: &Content) -> Result<Strin
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("@{") {
-        let failed = |reason| MergeError::Content { path: path.to_owned(), reason };
-        let (word, after) = after.split_once('}').ok_or_else(|| failed("has a @{ without its }".to_owned()))?;
+        let failed = |fault: WordFault| MergeError::content(path, fault);
+        let (word, after) = after.split_once('}').ok_or_else(|| failed(WordFault::Open))?;
         out.push_str(before);
         out.push_str(value(word, manifest).map_err(failed)?);
         rest = after;
@@ -20,24 +20,24 @@ pub(super) fn expand(path: &str, text: &str, manifest: &Content) -> Result<Strin
     Ok(out)
 }
 
-fn value<'a>(word: &str, manifest: &'a Content) -> Result<&'a str, String> {
+fn value<'a>(word: &str, manifest: &'a Content) -> Result<&'a str, WordFault> {
     match word.split_once(':') {
         Some(("image", name)) => image(name, manifest),
         None if word == "kind" => Ok(&manifest.kind),
         None if word == "version" => Ok(&manifest.version),
         None if word == "os" => Ok(&manifest.os.name),
         None if word == "arch" => Ok(&manifest.os.arch),
-        _ => Err(format!("has @{{{word}}}, which means nothing")),
+        _ => Err(WordFault::Unknown { word: word.to_owned() }),
     }
 }
 
 /// The only image of that name, with its tag.
-fn image<'a>(name: &str, manifest: &'a Content) -> Result<&'a str, String> {
+fn image<'a>(name: &str, manifest: &'a Content) -> Result<&'a str, WordFault> {
     let named = |reference: &&str| reference.strip_prefix(name).is_some_and(|tag| tag.starts_with(':'));
     let found: Vec<&str> = manifest.images.iter().map(|image| image.image.as_str()).filter(named).collect();
     match found.as_slice() {
         [reference] => Ok(reference),
-        _ => Err(format!("needs exactly one image {name} in the manifest, which has {}", found.len())),
+        _ => Err(WordFault::Image { name: name.to_owned(), found: found.len() }),
     }
 }
 
@@ -46,16 +46,14 @@ pub(super) fn multiarch<'a>(path: &str, arch: &'a str) -> Result<&'a str, MergeE
     match arch {
         "amd64" => Ok("x86_64-linux-gnu"),
         "arm64" => Ok("aarch64-linux-gnu"),
-        _ => {
-            let reason = format!("the architecture {arch} has no known name in paths");
-            Err(MergeError::Content { path: path.to_owned(), reason })
-        }
+        _ => Err(MergeError::content(path, WordFault::Arch { arch: arch.to_owned() })),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compose::merge::ContentFault;
 
     #[test]
     fn words_are_replaced_and_unknown_ones_refused() {
@@ -65,8 +63,16 @@ mod tests {
         let manifest: Content = serde_json::from_str(text).unwrap();
         let expanded = expand("/x", "a @{kind}-@{version} @{image:r/pause} @ {b} ${c}", &manifest).unwrap();
         assert_eq!(expanded, "a k-1 r/pause:3 @ {b} ${c}");
-        for text in ["@{kin}", "@{image:r/pau}", "@{kind", "@{image:}"] {
-            assert!(expand("/x", text, &manifest).is_err(), "{text}");
+        let image = |name: &str| WordFault::Image { name: name.to_owned(), found: 0 };
+        for (text, expected) in [
+            ("@{kin}", WordFault::Unknown { word: "kin".to_owned() }),
+            ("@{image:r/pau}", image("r/pau")),
+            ("@{kind", WordFault::Open),
+            ("@{image:}", image("")),
+        ] {
+            let error = expand("/x", text, &manifest).unwrap_err();
+            let MergeError::Content { path, fault: ContentFault::Word(found) } = error else { panic!("{error}") };
+            assert_eq!((path.as_str(), found), ("/x", expected), "{text}");
         }
     }
 }

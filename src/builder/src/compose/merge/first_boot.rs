@@ -136,7 +136,7 @@ impl Surroundings for Merged<'_> {
         match units::has_install(self.0, unit) {
             Ok(true) => None,
             Ok(false) => fault(format!("unit {unit:?} has no [Install] section that would enable it")),
-            Err(MergeError::Unit { unit, reason, .. }) => fault(format!("unit {unit:?} {reason}")),
+            Err(MergeError::Unit { unit, fault: found, .. }) => fault(format!("unit {unit:?} {found}")),
             Err(error) => fault(error.to_string()),
         }
     }

@@ -14,8 +14,8 @@ mod format;
 
 use vmbake_disk::tree::{Kind, Tree};
 
-use super::MergeError;
 use super::place::Target;
+use super::{LibraryFault, MergeError};
 use crate::elf::Machine;
 pub(super) use conf::system_directories;
 use conf::{Directory, directories};
@@ -40,8 +40,8 @@ pub(super) struct Cached {
 pub(super) fn update(target: &mut Target, arch: &str) -> Result<(), MergeError> {
     let Ok(old) = target.tree.read(CACHE.as_bytes(), MAX_CACHE) else { return Ok(()) };
     let machine = Machine::of_arch(arch).ok_or_else(|| MergeError::Arch { arch: arch.to_owned() })?;
-    let damaged = |reason: &str| MergeError::Content { path: CACHE.to_owned(), reason: reason.to_owned() };
-    let generator = generator(&old).ok_or_else(|| damaged("is not a cache that glibc 2.33 or a later one wrote"))?;
+    let damaged = |fault: LibraryFault| MergeError::content(CACHE, fault);
+    let generator = generator(&old).ok_or_else(|| damaged(LibraryFault::Cache))?;
     let (mut entries, mut subdirectories) = (Vec::new(), Vec::new());
     for directory in directories(&target.tree, arch)? {
         subdirectories.extend(directory.hwcaps.clone());
@@ -57,7 +57,7 @@ pub(super) fn update(target: &mut Target, arch: &str) -> Result<(), MergeError> 
             entries.push(entry(&directory, library));
         }
     }
-    let new = encode(entries, &subdirectories, &generator).ok_or_else(|| damaged("would be larger than 4 GiB"))?;
+    let new = encode(entries, &subdirectories, &generator).ok_or_else(|| damaged(LibraryFault::CacheLen))?;
     if new == old {
         return Ok(());
     }
@@ -109,8 +109,6 @@ fn path(directory: &Directory, name: &[u8]) -> Result<String, MergeError> {
 }
 
 fn text(bytes: &[u8]) -> Result<String, MergeError> {
-    String::from_utf8(bytes.to_vec()).map_err(|_| MergeError::Content {
-        path: String::from_utf8_lossy(bytes).into_owned(),
-        reason: "is the name of a library, but not UTF-8".to_owned(),
-    })
+    String::from_utf8(bytes.to_vec())
+        .map_err(|_| MergeError::content(String::from_utf8_lossy(bytes), LibraryFault::Name))
 }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use vmbake_disk::tree::Metadata;
 
-use super::MergeError;
 use super::accounts::lookup;
 use super::place::Target;
+use super::{DatabaseFault, MergeError};
 
 const DIVERSIONS: &str = "/var/lib/dpkg/diversions";
 const OVERRIDES: &str = "/var/lib/dpkg/statoverride";
@@ -67,8 +67,7 @@ fn diversions(target: &Target) -> Result<BTreeMap<String, Diversion>, MergeError
     let mut diversions = BTreeMap::new();
     for lines in lines.chunks(3) {
         let [from, to, package] = lines else {
-            let reason = "does not have three lines for each diversion".to_owned();
-            return Err(MergeError::Content { path: DIVERSIONS.to_owned(), reason });
+            return Err(MergeError::content(DIVERSIONS, DatabaseFault::Diversions));
         };
         let package = Some(*package).filter(|package| *package != ":").map(str::to_owned);
         diversions.insert((*from).to_owned(), Diversion { to: (*to).to_owned(), package });
@@ -86,8 +85,7 @@ fn stats(target: &Target) -> Result<BTreeMap<String, (String, String, u16)>, Mer
         match u16::from_str_radix(mode, 8) {
             Ok(mode) if mode <= 0o7777 && path.starts_with('/') => stats.insert(path, (user, group, mode)),
             _ => {
-                let reason = format!("line {line:?} is not a user, a group, a mode and a path");
-                return Err(MergeError::Content { path: OVERRIDES.to_owned(), reason });
+                return Err(MergeError::content(OVERRIDES, DatabaseFault::Override { line: line.to_owned() }));
             }
         };
     }
@@ -95,13 +93,11 @@ fn stats(target: &Target) -> Result<BTreeMap<String, (String, String, u16)>, Mer
 }
 
 /// An id by name, or by number after `#`.
-fn id(target: &Target, what: &str, file: &str, name: &str) -> Result<u32, MergeError> {
+fn id(target: &Target, what: &'static str, file: &'static str, name: &str) -> Result<u32, MergeError> {
     let found = match name.strip_prefix('#') {
         Some(number) => number.parse().ok(),
         None => lookup(target, file, name)?,
     };
-    found.ok_or_else(|| MergeError::Content {
-        path: OVERRIDES.to_owned(),
-        reason: format!("names the {what} {name:?}, which {file} does not have"),
-    })
+    let missing = || DatabaseFault::Account { what, name: name.to_owned(), file };
+    found.ok_or_else(|| MergeError::content(OVERRIDES, missing()))
 }

@@ -8,7 +8,7 @@ use vmbake_disk::tree::{Kind, Tree, components};
 use super::place::Target;
 use super::relations::replaces;
 use super::status::{Status, state};
-use super::{MAX_TEXT, MergeError};
+use super::{DatabaseFault, MAX_TEXT, MergeError};
 use crate::compose::stage::{Control, Deb};
 
 /// dpkg's files about packages.
@@ -113,8 +113,7 @@ impl Owners {
         let text = read(target, &path)?;
         let kept: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| *line != other.line).collect();
         if !gone && !kept.iter().any(|line| !line.is_empty() && *line != b"/." && !is_directory(&target.tree, line)) {
-            let reason = format!("would lose its last file {}: dpkg would remove the package", show(&other.line));
-            return Err(MergeError::Content { path, reason });
+            return Err(MergeError::content(path, DatabaseFault::LastFile { path: show(&other.line) }));
         }
         let meta = target.meta(0o644);
         target.file(&path, meta, kept.join(&b'\n'))?;

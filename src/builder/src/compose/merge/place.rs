@@ -7,7 +7,7 @@ use vmbake_disk::source::{Map, SourceId};
 use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
 
 use super::pattern::{FILES_BELOW, matches};
-use super::{MAX_TEXT, MergeError};
+use super::{ContentFault, MAX_TEXT, MergeError};
 use crate::compose::stage::{Member, MemberKind};
 use limits::Limits;
 
@@ -225,8 +225,7 @@ impl Target {
 
     /// The text of a file of the tree.
     pub(super) fn text(&self, path: &str) -> Result<String, MergeError> {
-        String::from_utf8(self.bytes(path)?)
-            .map_err(|_| MergeError::Content { path: path.to_owned(), reason: "is not UTF-8".to_owned() })
+        String::from_utf8(self.bytes(path)?).map_err(|_| MergeError::content(path, ContentFault::NotUtf8))
     }
 
     /// The content of a file that is no larger than a text may be.

@@ -14,7 +14,7 @@ use super::effects::{Effects, Run};
 use super::place::Target;
 use super::situation::{Arguments, reached};
 use super::upgrade::Old;
-use super::{MergeError, alternatives, debhelper, units};
+use super::{ContentFault, MergeError, alternatives, debhelper, units};
 use crate::compose::stage::Deb;
 use crate::digest::Digest;
 use crate::layer::{AuditedScript, Ownership};
@@ -189,8 +189,7 @@ fn check_sysusers(target: &Target, package: &str, name: &str) -> Result<(), Merg
             }
             ["r", ..] => {}
             _ => {
-                let reason = format!("line {line:?} is not understood");
-                return Err(MergeError::Content { path, reason });
+                return Err(MergeError::content(path, ContentFault::Line { line: line.to_owned() }));
             }
         }
     }
@@ -201,8 +200,6 @@ fn check_sysusers(target: &Target, package: &str, name: &str) -> Result<(), Merg
 fn find_config(target: &Target, folder: &str, name: &str) -> Result<String, MergeError> {
     let paths = ["/etc", "/usr/lib"].map(|dir| format!("{dir}/{folder}/{name}"));
     let found = paths.iter().find(|path| target.tree.resolve(path.as_bytes()).is_ok());
-    found.cloned().ok_or_else(|| {
-        let reason = "is used by a script, but no package brings it".to_owned();
-        MergeError::Content { path: format!("/usr/lib/{folder}/{name}"), reason }
-    })
+    let missing = || MergeError::content(format!("/usr/lib/{folder}/{name}"), ContentFault::NoConfig);
+    found.cloned().ok_or_else(missing)
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::MergeError;
 use super::place::Target;
+use super::{DatabaseFault, MergeError};
 use crate::compose::stage::{Control, Deb};
 
 const STATUS: &str = "/var/lib/dpkg/status";
@@ -60,10 +60,10 @@ impl Status {
     pub(super) fn read(target: &Target) -> Result<Self, MergeError> {
         let mut stanzas = BTreeMap::new();
         for text in target.text_or_empty(STATUS)?.split("\n\n").filter(|text| !text.trim().is_empty()) {
-            let control = Control::parse(text).map_err(|error| damaged(error.to_string()))?;
+            let control = Control::parse(text).map_err(damaged)?;
             let key = key(&control);
             if key.0.is_empty() {
-                return Err(damaged("has a stanza without a package".to_owned()));
+                return Err(damaged(DatabaseFault::Stanza));
             }
             stanzas.insert(key, (control, text.trim_end().to_owned()));
         }
@@ -90,9 +90,9 @@ impl Status {
 
     /// The error about a package that is neither installed nor gone: dpkg would not take it for a new one.
     pub(super) fn unfinished(control: &Control) -> MergeError {
-        let name = control.get("Package").unwrap_or_default();
-        let removed = if state(control) == "installed" { ", to be removed" } else { "" };
-        damaged(format!("has {name} as {}{removed}: finish that or purge it before", state(control)))
+        let package = control.get("Package").unwrap_or_default().to_owned();
+        let state = state(control).to_owned();
+        damaged(DatabaseFault::Unfinished { package, removed: state == "installed", state })
     }
 
     /// A package by the name that dpkg gives its files below `info`: with or without architecture.
@@ -161,7 +161,7 @@ impl Status {
             format!("{name}{separator}{value}")
         };
         let text = fields.iter().map(line).collect::<Vec<_>>().join("\n");
-        let control = Control::parse(&text).map_err(|error| damaged(error.to_string()))?;
+        let control = Control::parse(&text).map_err(damaged)?;
         self.stanzas.insert(key(&control), (control, text));
         let old = target.text_or_empty(STATUS)?;
         target.set_text(STATUS_OLD, &old)?;
@@ -180,6 +180,6 @@ fn key(control: &Control) -> (String, String) {
     (field("Package"), field("Architecture"))
 }
 
-fn damaged(reason: String) -> MergeError {
-    MergeError::Content { path: STATUS.to_owned(), reason }
+fn damaged(fault: impl Into<DatabaseFault>) -> MergeError {
+    MergeError::content(STATUS, fault.into())
 }

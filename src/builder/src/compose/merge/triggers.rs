@@ -12,7 +12,7 @@ use super::owners::INFO;
 use super::place::Target;
 use super::status::{Status, state};
 use super::upgrade::Old;
-use super::{MAX_TEXT, MergeError};
+use super::{ContentFault, MAX_TEXT, MergeError, TriggerFault};
 use crate::compose::stage::Deb;
 use crate::digest::Digest;
 use crate::layer::AuditedScript;
@@ -72,7 +72,7 @@ pub(super) fn record(target: &mut Target, deb: &Deb) -> Result<(), MergeError> {
 /// Forgets what an older version was interested in.
 pub(super) fn forget(target: &mut Target, old: &Old) -> Result<(), MergeError> {
     let package = old.control.get("Package").unwrap_or_default();
-    let text = String::from_utf8(old.triggers.clone()).map_err(|_| damaged(package, "is not UTF-8".to_owned()))?;
+    let text = String::from_utf8(old.triggers.clone()).map_err(|_| damaged(package, ContentFault::NotUtf8))?;
     for directive in directives(package, &text)?.iter().filter(|directive| directive.interest) {
         let (file, line) = interest(directive, &old.stem);
         let kept: String = others(&target.text_or_empty(&file)?, &line);
@@ -174,7 +174,7 @@ fn is_below(path: &[u8], dir: &[u8]) -> bool {
 
 fn control_file(deb: &Deb) -> Result<String, MergeError> {
     let bytes = deb.info.get("triggers").cloned().unwrap_or_default();
-    String::from_utf8(bytes).map_err(|_| damaged(deb.name(), "is not UTF-8".to_owned()))
+    String::from_utf8(bytes).map_err(|_| damaged(deb.name(), ContentFault::NotUtf8))
 }
 
 fn directives<'a>(package: &str, text: &'a str) -> Result<Vec<Directive<'a>>, MergeError> {
@@ -187,11 +187,11 @@ fn directives<'a>(package: &str, text: &'a str) -> Result<Vec<Directive<'a>>, Me
             "interest-noawait" => (true, true),
             "activate" | "activate-await" => (false, false),
             "activate-noawait" => (false, true),
-            _ => return Err(damaged(package, format!("line {line:?} has an unknown directive"))),
+            _ => return Err(damaged(package, TriggerFault::Directive { line: line.to_owned() })),
         };
         match is_name(name) {
             true => Ok(Directive { interest, name, noawait }),
-            false => Err(damaged(package, format!("line {line:?} does not name a trigger"))),
+            false => Err(damaged(package, TriggerFault::Name { line: line.to_owned() })),
         }
     });
     parsed.collect()
@@ -210,6 +210,6 @@ fn is_name(name: &str) -> bool {
     }
 }
 
-fn damaged(package: &str, reason: String) -> MergeError {
-    MergeError::Content { path: format!("triggers of {package}"), reason }
+fn damaged(package: &str, fault: impl Into<ContentFault>) -> MergeError {
+    MergeError::content(format!("triggers of {package}"), fault)
 }

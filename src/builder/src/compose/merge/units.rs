@@ -3,8 +3,8 @@
 
 use vmbake_disk::tree::Kind;
 
-use super::MergeError;
 use super::place::Target;
+use super::{MergeError, UnitFault};
 use crate::layer::Schema;
 
 const ETC: &str = "/etc/systemd/system";
@@ -16,8 +16,7 @@ pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeErr
     for unit in &schema.units.enable {
         let links = links(target, unit)?;
         if links.is_empty() {
-            let reason = "has no [Install] section that would enable it".to_owned();
-            return Err(MergeError::Unit { layer: schema.name.clone(), unit: unit.clone(), reason });
+            return Err(fault(target, unit, UnitFault::NoInstall));
         }
         for link in links {
             target.symlink(&link.path, &link.target)?;
@@ -153,7 +152,8 @@ fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
             for word in value.split_whitespace() {
                 // systemd takes names only; with a slash the link would stand anywhere, and specifiers are not expanded here.
                 if word.contains(['%', '/']) {
-                    return Err(fault(&unit, &format!("has {key}={word}, which is no name of a unit")));
+                    let (key, value) = (key.to_owned(), word.to_owned());
+                    return Err(fault(target, &unit, UnitFault::Name { key, value }));
                 }
                 let path = match key {
                     "Alias" => format!("{ETC}/{word}"),
@@ -177,7 +177,7 @@ fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
 /// A unit's file: where it is, and its text.
 fn find(target: &Target, unit: &str) -> Result<(String, String), MergeError> {
     if unit.contains('/') || unit.contains('@') {
-        return Err(fault(unit, "is a template or a path; name a unit"));
+        return Err(fault(target, unit, UnitFault::Template));
     }
     for dir in UNIT_DIRS {
         let path = format!("{dir}/{unit}");
@@ -186,7 +186,7 @@ fn find(target: &Target, unit: &str) -> Result<(String, String), MergeError> {
             return Ok((path, unfold(&text)));
         }
     }
-    Err(fault(unit, "is not in the tree"))
+    Err(fault(target, unit, UnitFault::Missing))
 }
 
 /// Drops comments, and joins lines that end with a backslash with the next (systemd.syntax(7)).
@@ -195,8 +195,8 @@ fn unfold(text: &str) -> String {
     lines.flat_map(|line| line.strip_suffix('\\').map_or([line, "\n"], |line| [line, " "])).collect()
 }
 
-fn fault(unit: &str, reason: &str) -> MergeError {
-    MergeError::Unit { layer: String::new(), unit: unit.to_owned(), reason: reason.to_owned() }
+fn fault(target: &Target, unit: &str, fault: UnitFault) -> MergeError {
+    MergeError::Unit { layer: target.origin().layer.clone(), unit: unit.to_owned(), fault }
 }
 
 /// The settings of all sections of that name.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use vmbake_disk::tree::{InodeId, Kind, Tree, TreeError};
 
-use super::MergeError;
+use super::{LibraryFault, MergeError};
 
 const CONF: &[u8] = b"/etc/ld.so.conf";
 
@@ -64,15 +64,15 @@ struct Conf<'a> {
 impl Conf<'_> {
     /// Reads a configuration file, if it is there.
     fn file(&mut self, path: &[u8], depth: usize) -> Result<(), MergeError> {
-        let refused = |reason: String| MergeError::Content { path: String::from_utf8_lossy(path).into_owned(), reason };
+        let refused = |fault: LibraryFault| MergeError::content(String::from_utf8_lossy(path), fault);
         let content = match self.tree.read(path, MAX_CONF) {
             Ok(content) => content,
             Err(TreeError::NotFound { .. }) => return Ok(()),
-            Err(error) => return Err(refused(format!("is no configuration of libraries: {error}"))),
+            Err(error) => return Err(refused(LibraryFault::Unread { error })),
         };
         self.files += 1;
         let depth = depth.checked_sub(1).filter(|_| self.files <= MAX_FILES);
-        let depth = depth.ok_or_else(|| refused("is included by too many files".to_owned()))?;
+        let depth = depth.ok_or_else(|| refused(LibraryFault::Included))?;
         for line in content.split(|byte| *byte == b'\n') {
             let line = line.split(|byte| *byte == b'#').next().unwrap_or_default().trim_ascii();
             let (word, rest) = line.split_at(line.iter().position(|byte| is_blank(*byte)).unwrap_or(line.len()));
@@ -121,9 +121,9 @@ impl Conf<'_> {
     }
 
     /// The paths that fit a pattern as of glob(7), sorted by bytes.
-    fn glob(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    fn glob(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>, LibraryFault> {
         if pattern.contains(&b'[') || pattern.contains(&b'\\') {
-            return Err(format!("includes {:?}: of patterns only * and ? are known", String::from_utf8_lossy(pattern)));
+            return Err(LibraryFault::Pattern { pattern: String::from_utf8_lossy(pattern).into_owned() });
         }
         let mut paths = vec![Vec::new()];
         for part in vmbake_disk::tree::components(pattern) {
@@ -138,7 +138,7 @@ impl Conf<'_> {
                 let names = names.into_iter().filter(|name| fits(part, name) && !hidden(name));
                 next.extend(names.map(|name| [&path, &b"/"[..], &name].concat()));
                 if next.len() > MAX_PATHS {
-                    return Err(format!("includes {:?}: fits too many paths", String::from_utf8_lossy(pattern)));
+                    return Err(LibraryFault::TooMany { pattern: String::from_utf8_lossy(pattern).into_owned() });
                 }
             }
             paths = next;
