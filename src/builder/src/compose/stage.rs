@@ -3,6 +3,7 @@
 //! A compressed archive is decompressed once and kept in the store; an uncompressed one is used in place.
 
 pub mod archive;
+mod control;
 mod deb;
 
 use std::collections::BTreeMap;
@@ -11,8 +12,9 @@ use std::sync::Arc;
 
 use vmbake_disk::source::{FileSource, ReadAt};
 
-pub use archive::{ArchiveError, ArchiveLimits, Member, MemberKind};
-pub use deb::{Control, Deb, DebError};
+pub use archive::{ArchiveError, ArchiveLimits, Member, MemberFault, MemberKind};
+pub use control::{Control, ControlFault};
+pub use deb::{Deb, DebError};
 
 use crate::content_id::identified;
 use crate::embedded::{MissingProgram, program};

@@ -47,7 +47,7 @@ pub(crate) fn installed(tree: &Tree) -> Result<BTreeMap<(String, String), String
     let mut found = BTreeMap::new();
     let Some(text) = text(tree, STATUS)? else { return Ok(found) };
     for (number, stanza) in text.split("\n\n").filter(|stanza| !stanza.trim().is_empty()).enumerate() {
-        let damaged = |source| PackageError::Stanza { number: number + 1, source };
+        let damaged = |fault| PackageError::Stanza { number: number + 1, source: DebError::Control(fault) };
         let control = Control::parse(stanza).map_err(damaged)?;
         let field = |name| control.get(name).unwrap_or_default().to_owned();
         if field("Status").ends_with(" installed") {

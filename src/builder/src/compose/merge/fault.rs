@@ -2,7 +2,7 @@
 
 use vmbake_disk::tree::TreeError;
 
-use crate::compose::stage::DebError;
+use crate::compose::stage::ControlFault;
 
 /// What is wrong with a file.
 #[derive(Debug, thiserror::Error)]
@@ -158,14 +158,14 @@ pub enum ListedFault {
 }
 
 /// What is wrong with a file of dpkg's database.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseFault {
     /// A stanza of the status file does not say of which package it is.
     #[error("has a stanza without a package")]
     Stanza,
     /// A stanza of the status file cannot be read.
-    #[error(transparent)]
-    Control(#[from] DebError),
+    #[error("control file: {0}")]
+    Control(ControlFault),
     /// A package is neither installed nor gone: dpkg would not take it for a new one.
     #[error("has {package} as {state}{}: finish that or purge it before", if *.removed { ", to be removed" } else { "" })]
     Unfinished {

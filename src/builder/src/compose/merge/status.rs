@@ -60,7 +60,7 @@ impl Status {
     pub(super) fn read(target: &Target) -> Result<Self, MergeError> {
         let mut stanzas = BTreeMap::new();
         for text in target.text_or_empty(STATUS)?.split("\n\n").filter(|text| !text.trim().is_empty()) {
-            let control = Control::parse(text).map_err(damaged)?;
+            let control = Control::parse(text).map_err(|fault| damaged(DatabaseFault::Control(fault)))?;
             let key = key(&control);
             if key.0.is_empty() {
                 return Err(damaged(DatabaseFault::Stanza));
@@ -161,7 +161,7 @@ impl Status {
             format!("{name}{separator}{value}")
         };
         let text = fields.iter().map(line).collect::<Vec<_>>().join("\n");
-        let control = Control::parse(&text).map_err(damaged)?;
+        let control = Control::parse(&text).map_err(|fault| damaged(DatabaseFault::Control(fault)))?;
         self.stanzas.insert(key(&control), (control, text));
         let old = target.text_or_empty(STATUS)?;
         target.set_text(STATUS_OLD, &old)?;
@@ -180,6 +180,6 @@ fn key(control: &Control) -> (String, String) {
     (field("Package"), field("Architecture"))
 }
 
-fn damaged(fault: impl Into<DatabaseFault>) -> MergeError {
-    MergeError::content(STATUS, fault.into())
+fn damaged(fault: DatabaseFault) -> MergeError {
+    MergeError::content(STATUS, fault)
 }

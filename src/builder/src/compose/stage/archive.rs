@@ -10,10 +10,12 @@ mod fields;
 mod pax;
 mod headers;
 pub(super) mod compress;
+mod fault;
 mod names;
 mod members;
 mod select;
 
+pub use fault::{MemberFault, PaxFault};
 pub use members::read;
 pub use select::select;
 
@@ -42,8 +44,8 @@ pub enum ArchiveError {
     Bomb { len: u64, limit: u64 },
     #[error("more than {limit} members")]
     TooMany { limit: usize },
-    #[error("member {path:?}: {reason}")]
-    Refused { path: String, reason: String },
+    #[error("member {path:?}: {fault}")]
+    Refused { path: String, fault: Box<MemberFault> },
     #[error("ends at byte {len}, inside member {path:?}")]
     Truncated { path: String, len: u64 },
     #[error("has no member {path:?}")]
@@ -142,6 +144,6 @@ fn show(path: &[u8]) -> String {
     crate::escape::name(path)
 }
 
-fn refused(path: &[u8], reason: impl Into<String>) -> ArchiveError {
-    ArchiveError::Refused { path: show(path), reason: reason.into() }
+fn refused(path: &[u8], fault: impl Into<MemberFault>) -> ArchiveError {
+    ArchiveError::Refused { path: show(path), fault: Box::new(fault.into()) }
 }

@@ -1,20 +1,18 @@
 //! Debian binary packages (deb(5), format 2.0): what enters is a package, what leaves are its control files and the
 //! entries of its data, whose contents are ranges of the decompressed data archive.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use super::archive::compress::{spool, spool_kept};
 use super::archive::{self, ArchiveError, ArchiveLimits, Member, MemberKind};
+use super::control::{Control, ControlFault};
 use crate::fetch::verify::Artifact;
 use crate::supply::store::{DecodedForm, Store};
 
 /// Largest control archive, in bytes: the largest of Debian has 2 MB, in its list of symbols.
 const MAX_CONTROL: u64 = 32 << 20;
-
-/// Fields of the status file alone, in small letters.
-const STATUS_FIELDS: [&str; 5] = ["status", "config-version", "conffiles", "triggers-pending", "triggers-awaited"];
 
 /// Why a package is refused.
 #[derive(Debug, thiserror::Error)]
@@ -30,53 +28,12 @@ pub enum DebError {
     Version { found: String },
     #[error("archive {member}")]
     Archive { member: String, source: ArchiveError },
-    #[error("control file: {reason}")]
-    Control { reason: String },
+    #[error("control file: {0}")]
+    Control(ControlFault),
     #[error("is for {found}, the image is for {expected}")]
     Arch { expected: String, found: String },
     #[error("has a {name}, which only debconf could serve")]
     Debconf { name: String },
-}
-
-/// The fields of a control file, in its order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Control {
-    fields: Vec<(String, String)>,
-}
-
-impl Control {
-    /// Parses one stanza (deb822(5)): continuation lines stay part of the value, with their leading space.
-    pub fn parse(text: &str) -> Result<Self, DebError> {
-        let mut fields: Vec<(String, String)> = Vec::new();
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            if line.starts_with([' ', '\t']) {
-                let (_, value) = fields
-                    .last_mut()
-                    .ok_or_else(|| DebError::Control { reason: "starts with a continuation line".to_owned() })?;
-                value.push('\n');
-                value.push_str(line);
-            } else if let Some((name, value)) = line.split_once(':') {
-                fields.push((name.to_owned(), value.trim().to_owned()));
-            } else if !line.trim().is_empty() {
-                return Err(DebError::Control { reason: format!("line {line:?} is no field") });
-            }
-        }
-        Ok(Self { fields })
-    }
-
-    /// The value of a field, whose name is compared without case.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.fields.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
-    }
-
-    /// All fields in order.
-    pub fn fields(&self) -> &[(String, String)] {
-        &self.fields
-    }
-
-    fn required(&self, name: &'static str) -> Result<&str, DebError> {
-        self.get(name).ok_or_else(|| DebError::Control { reason: format!("has no field {name}") })
-    }
 }
 
 /// A package, with the names that dpkg gives its files.
@@ -175,8 +132,8 @@ fn read_with(
         let entries = archive::read(&data, &ArchiveLimits::ARTIFACT).map_err(failed)?;
         Ok((data, entries))
     })?;
-    let [name, version, found] =
-        ["Package", "Version", "Architecture"].map(|field| control.required(field).map(str::to_owned));
+    let [name, version, found] = ["Package", "Version", "Architecture"]
+        .map(|field| control.required(field).map(str::to_owned).map_err(DebError::Control));
     let deb = Deb { name: name?, version: version?, arch: found?, control, info, entries };
     check(&deb, arch)?;
     Ok((data, deb))
@@ -255,40 +212,26 @@ fn control_files(plain: &File) -> Result<(Control, BTreeMap<String, Vec<u8>>), D
             MemberKind::HardLink(to) => info.get(String::from_utf8_lossy(to).as_ref()).cloned(),
             _ => None,
         };
-        let bytes =
-            bytes.ok_or_else(|| DebError::Control { reason: format!("{name:?} beside it is no regular file") })?;
+        let bytes = bytes.ok_or_else(|| DebError::Control(ControlFault::NotRegular { name: name.to_string() }))?;
         info.insert(name, bytes);
     }
     // dpkg writes the list itself, and leaves out names with a dot.
     info.retain(|name, _| name != "list" && !name.contains('.'));
-    let text = info.remove("control").ok_or_else(|| DebError::Control { reason: "is missing".to_owned() })?;
-    let text = String::from_utf8(text).map_err(|_| DebError::Control { reason: "is not UTF-8".to_owned() })?;
-    Ok((Control::parse(&text)?, info))
-}
-
-/// As in dpkg, no field comes twice, and none is of those that only the status file has: there they would say how far the
-/// package is installed.
-fn check_fields(control: &Control) -> Result<(), DebError> {
-    let mut seen = BTreeSet::new();
-    for (name, _) in control.fields() {
-        let lower = name.to_ascii_lowercase();
-        let of_status = STATUS_FIELDS.contains(&lower.as_str());
-        if of_status || name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) || !seen.insert(lower) {
-            return Err(DebError::Control { reason: format!("field {name:?} comes twice or has no place there") });
-        }
-    }
-    Ok(())
+    let text = info.remove("control").ok_or(DebError::Control(ControlFault::Missing))?;
+    let text = String::from_utf8(text).map_err(|_| DebError::Control(ControlFault::NotUtf8))?;
+    Ok((Control::parse(&text).map_err(DebError::Control)?, info))
 }
 
 fn check(deb: &Deb, arch: &str) -> Result<(), DebError> {
     if deb.arch != arch && deb.arch != "all" {
         return Err(DebError::Arch { expected: arch.to_owned(), found: deb.arch.clone() });
     }
-    check_fields(&deb.control)?;
+    deb.control.check_names().map_err(DebError::Control)?;
     // The name becomes a file name, and both become part of a stanza.
     let plain = |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.~:_".contains(&b));
     if deb.name.is_empty() || !plain(&deb.name) || deb.name.contains(':') || !plain(&deb.version) {
-        return Err(DebError::Control { reason: format!("package {:?} {:?} is misnamed", deb.name, deb.version) });
+        let (name, version) = (deb.name.clone(), deb.version.clone());
+        return Err(DebError::Control(ControlFault::Name { name, version }));
     }
     match deb.info.keys().find(|name| matches!(name.as_str(), "config" | "templates")) {
         Some(name) => Err(DebError::Debconf { name: name.clone() }),

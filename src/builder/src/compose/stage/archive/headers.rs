@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::ArchiveError;
+use super::{ArchiveError, MemberFault, refused};
 
 const BLOCK: usize = 512;
 
@@ -65,16 +65,13 @@ impl Headers {
         }
         let header = tar::Header::from_byte_slice(block);
         let Ok(size) = header.entry_size() else { return Ok(0) };
-        let refused = |reason| {
-            let path = crate::escape::name(&header.path_bytes());
-            Err(ArchiveError::Refused { path, reason })
-        };
+        let refused = |fault: MemberFault| Err(refused(&header.path_bytes(), fault));
         match header.entry_type().as_byte() {
             b'L' | b'K' | b'x' | b'g' if size > MAX_EXTENDED => {
-                return refused(format!("extended header of {size} bytes, more than {MAX_EXTENDED}"));
+                return refused(MemberFault::ExtendedLen { size, limit: MAX_EXTENDED });
             }
             b'L' | b'K' | b'x' | b'g' => {}
-            b'S' => return refused("sparse members are not supported".to_owned()),
+            b'S' => return refused(MemberFault::Sparse),
             _ => self.members += 1,
         }
         if self.members > self.limit {
@@ -125,10 +122,7 @@ impl Extended {
     }
 
     fn see(&mut self, file: &File, header: &tar::Header, at: u64) -> Result<(), ArchiveError> {
-        let refused = |reason: &str| {
-            let path = crate::escape::name(&header.path_bytes());
-            Err(ArchiveError::Refused { path, reason: reason.to_owned() })
-        };
+        let refused = |fault: MemberFault| Err(refused(&header.path_bytes(), fault));
         let content = at.saturating_add(BLOCK as u64);
         // What is no number, the reader refuses.
         let len = header.entry_size().ok().and_then(|len| usize::try_from(len).ok()).unwrap_or(0);
@@ -139,7 +133,7 @@ impl Extended {
                 let mut last = [0];
                 let there = len > 0 && file.read_exact_at(&mut last, content.saturating_add(len as u64 - 1)).is_ok();
                 if there && last != [0] {
-                    return refused("long name does not end with a NUL byte");
+                    return refused(MemberFault::LongName);
                 }
             }
             b'g' => {}
@@ -152,7 +146,7 @@ impl Extended {
         }
         // Which of them wins is not agreed on.
         if self.long && self.pending.is_some() {
-            return refused("extended headers of GNU tar and of pax for one member");
+            return refused(MemberFault::TwoForms);
         }
         Ok(())
     }

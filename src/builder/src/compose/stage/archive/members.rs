@@ -12,7 +12,7 @@ use super::fields;
 use super::headers::Headers;
 use super::names::Names;
 use super::pax::{self, Records};
-use super::{ArchiveError, ArchiveLimits, Member, MemberKind, refused, show};
+use super::{ArchiveError, ArchiveLimits, Member, MemberFault, MemberKind, refused, show};
 
 /// Longest path, and longest target of a symbolic link, on Linux, in bytes.
 const MAX_PATH: usize = 4095;
@@ -61,14 +61,14 @@ fn convert(member: &tar::Entry<'_, File>, records: Option<&[u8]>, devices: bool)
         Some(_) => (header.path_bytes(), header.link_name_bytes()),
         None => (member.path_bytes(), member.link_name_bytes()),
     };
-    let bad = |reason: String| refused(&raw, format!("bad extended header: {reason}"));
+    let bad = |fault| refused(&raw, MemberFault::Extended(fault));
     let records = records.map_or(Ok(Records::new()), pax::records).map_err(bad)?;
     let raw = pax::find(&records, b"path").map_or_else(|| raw.to_vec(), <[u8]>::to_vec);
     let target = pax::find(&records, b"linkpath").or(target.as_deref()).unwrap_or_default();
     let mut meta = metadata(header, &raw)?;
-    pax::apply(&records, &mut meta).map_err(|reason| refused(&raw, reason))?;
+    pax::apply(&records, &mut meta).map_err(|fault| refused(&raw, fault))?;
     if raw.is_empty() {
-        return Err(refused(&raw, "has no name"));
+        return Err(refused(&raw, MemberFault::NoName));
     }
     let path = clean(&raw)?;
     let kind = kind(member, &raw, target, devices)?;
@@ -84,7 +84,7 @@ fn metadata(header: &tar::Header, raw: &[u8]) -> Result<Metadata, ArchiveError> 
     let bytes = header.as_bytes();
     // Only `ustar` and `00` together announce a prefix of the name.
     if bytes[257..263] == *b"ustar\0" && bytes[263..265] != *b"00" {
-        return Err(refused(raw, "bad header: unknown version of ustar"));
+        return Err(refused(raw, MemberFault::Ustar));
     }
     Ok(Metadata {
         mode: u16::try_from(number(header, fields::MODE, "mode", raw)? & 0o7777).unwrap_or(0),
@@ -95,21 +95,21 @@ fn metadata(header: &tar::Header, raw: &[u8]) -> Result<Metadata, ArchiveError> 
     })
 }
 
-fn number(header: &tar::Header, field: Range<usize>, what: &str, raw: &[u8]) -> Result<i64, ArchiveError> {
+fn number(header: &tar::Header, field: Range<usize>, name: &'static str, raw: &[u8]) -> Result<i64, ArchiveError> {
     let found = &header.as_bytes()[field];
-    let bad = || refused(raw, format!("bad header: {what} is {:?}, expected a number", show(found)));
+    let bad = || refused(raw, MemberFault::Number { field: name, found: show(found) });
     fields::number(found).ok_or_else(bad)
 }
 
 fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool) -> Result<MemberKind, ArchiveError> {
     let header = member.header();
-    let link = || if target.is_empty() { Err(refused(raw, "link without target")) } else { Ok(target) };
+    let link = || if target.is_empty() { Err(refused(raw, MemberFault::NoTarget)) } else { Ok(target) };
     let device = || -> Result<(u32, u32), ArchiveError> {
         let major = number(header, fields::MAJOR, "major", raw)?;
         let minor = number(header, fields::MINOR, "minor", raw)?;
         let valid = (0..1 << 12).contains(&major) && (0..1 << 20).contains(&minor);
         let checked = u32::try_from(major).ok().zip(u32::try_from(minor).ok()).filter(|_| valid);
-        checked.ok_or_else(|| refused(raw, format!("device {major}:{minor} is out of range")))
+        checked.ok_or_else(|| refused(raw, MemberFault::Device { major, minor }))
     };
     let kind = match header.entry_type() {
         // A directory in archives from before there was a type for it.
@@ -124,46 +124,46 @@ fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool)
         EntryType::Block if devices => device().map(|(major, minor)| MemberKind::BlockDevice(major, minor))?,
         EntryType::Fifo if devices => MemberKind::Fifo,
         EntryType::Char | EntryType::Block | EntryType::Fifo => {
-            return Err(refused(raw, "devices and pipes have no place in an artifact"));
+            return Err(refused(raw, MemberFault::Special));
         }
-        EntryType::GNUSparse => return Err(refused(raw, "sparse members are not supported")),
-        other => return Err(refused(raw, format!("unknown type {:?}", char::from(other.as_byte())))),
+        EntryType::GNUSparse => return Err(refused(raw, MemberFault::Sparse)),
+        other => return Err(refused(raw, MemberFault::Type { found: char::from(other.as_byte()) })),
     };
     let size = number(header, fields::SIZE, "size", raw)?;
     if u64::try_from(size) != Ok(member.size()) {
-        return Err(refused(raw, format!("bad header: size is {size} and {}", member.size())));
+        return Err(refused(raw, MemberFault::Size { size, other: member.size() }));
     }
     // Some programs skip it, and others take it for the next member.
     if size != 0 && !matches!(kind, MemberKind::File { .. }) {
-        return Err(refused(raw, format!("is no file, and has a content of {size} bytes")));
+        return Err(refused(raw, MemberFault::Content { size }));
     }
     Ok(kind)
 }
 
 fn check_target(target: &[u8], path: &[u8]) -> Result<Vec<u8>, ArchiveError> {
     let valid = target.len() <= MAX_PATH && !target.contains(&0);
-    if valid { Ok(target.to_vec()) } else { Err(refused(path, "target is too long or has a NUL byte in it")) }
+    if valid { Ok(target.to_vec()) } else { Err(refused(path, MemberFault::Target)) }
 }
 
 fn id(value: i64, path: &[u8]) -> Result<u32, ArchiveError> {
-    u32::try_from(value).map_err(|_| refused(path, format!("owner {value} is out of range")))
+    u32::try_from(value).map_err(|_| refused(path, MemberFault::Owner { value }))
 }
 
 /// A global header, such as `git archive` writes, may only comment: what it said of all members, not every reader would know.
 fn check_global(member: &mut tar::Entry<'_, File>) -> Result<(), ArchiveError> {
     let path = member.header().path_bytes().into_owned();
-    let bad = |source: io::Error| refused(&path, format!("bad global header: {source}"));
+    let bad = |error: io::Error| refused(&path, MemberFault::GlobalUnread { error });
     let mut content = Vec::new();
     member.read_to_end(&mut content).map_err(bad)?;
     // What was said of the next member would be lost: the reader takes it to be said of this header.
     let named = member.path_bytes() != path || member.link_name_bytes() != member.header().link_name_bytes();
     if named || member.pax_extensions().map_err(bad)?.is_some_and(|mut records| records.next().is_some()) {
-        return Err(refused(&path, "global header stands between a member and its extended header"));
+        return Err(refused(&path, MemberFault::GlobalBetween));
     }
-    let records = pax::records(&content).map_err(|reason| refused(&path, format!("bad global header: {reason}")))?;
+    let records = pax::records(&content).map_err(|fault| refused(&path, MemberFault::Global(fault)))?;
     for (key, _) in records {
         if key != b"comment" {
-            return Err(refused(&path, format!("global header with {:?} is not supported", show(key))));
+            return Err(refused(&path, MemberFault::GlobalKey { key: show(key) }));
         }
     }
     Ok(())
@@ -173,13 +173,13 @@ fn check_global(member: &mut tar::Entry<'_, File>) -> Result<(), ArchiveError> {
 fn clean(name: &[u8]) -> Result<Vec<u8>, ArchiveError> {
     // Looking up each directory above a name of a million letters would take hours.
     if name.len() > MAX_PATH {
-        return Err(refused(&name[..MAX_PATH], format!("name is longer than {MAX_PATH} bytes")));
+        return Err(refused(&name[..MAX_PATH], MemberFault::NameLen { limit: MAX_PATH }));
     }
     if name.starts_with(b"/") {
-        return Err(refused(name, "name is absolute"));
+        return Err(refused(name, MemberFault::Absolute));
     }
     if name.contains(&0) || components(name).any(|part| part == b"..") {
-        return Err(refused(name, "name has `..` or a NUL byte in it"));
+        return Err(refused(name, MemberFault::Name));
     }
     Ok(components(name).collect::<Vec<_>>().join(&b'/'))
 }

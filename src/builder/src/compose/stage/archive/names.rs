@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hasher};
 
-use super::{ArchiveError, ArchiveLimits, Member, MemberKind, refused, show};
+use super::{ArchiveError, ArchiveLimits, Member, MemberFault, MemberKind, refused, show};
 
 /// Most directories within each other.
 const MAX_DEPTH: usize = 128;
@@ -24,10 +24,10 @@ impl Names {
         self.count(path, limits.members)?;
         let mut prefixes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
         if let Some(link) = prefixes.find(|prefix| self.symlinks.contains(*prefix)) {
-            return Err(refused(path, format!("would be placed through the archive's symbolic link {:?}", show(link))));
+            return Err(refused(path, MemberFault::Through { link: show(link) }));
         }
         if self.files.contains(path) || self.symlinks.contains(path) {
-            return Err(refused(path, "comes twice"));
+            return Err(refused(path, MemberFault::Twice));
         }
         match &entry.kind {
             MemberKind::Directory => {
@@ -35,9 +35,9 @@ impl Names {
                 return Ok(());
             }
             MemberKind::HardLink(target) if !self.files.contains(target) => {
-                return Err(refused(path, format!("is a hard link to {:?}, which is no earlier file", show(target))));
+                return Err(refused(path, MemberFault::HardLink { target: show(target) }));
             }
-            _ if self.directories.contains(path) => return Err(refused(path, "comes twice")),
+            _ if self.directories.contains(path) => return Err(refused(path, MemberFault::Twice)),
             MemberKind::Symlink(_) => self.symlinks.insert(path.clone()),
             _ => self.files.insert(path.clone()),
         };
@@ -55,7 +55,7 @@ impl Names {
             hasher.write_u8(*byte);
         }
         if depth > MAX_DEPTH {
-            return Err(refused(path, format!("is more than {MAX_DEPTH} directories deep")));
+            return Err(refused(path, MemberFault::Depth { limit: MAX_DEPTH }));
         }
         if self.above.len() > limit { Err(ArchiveError::TooMany { limit }) } else { Ok(()) }
     }

@@ -6,19 +6,21 @@
 
 use vmbake_disk::tree::{Metadata, Timestamp};
 
+use super::{PaxFault, show};
+
 /// Key and value of each record.
 pub(super) type Records<'a> = Vec<(&'a [u8], &'a [u8])>;
 
 /// The records of a header.
-pub(super) fn records(mut bytes: &[u8]) -> Result<Records<'_>, String> {
+pub(super) fn records(mut bytes: &[u8]) -> Result<Records<'_>, PaxFault> {
     let mut records = Records::new();
     while !bytes.is_empty() {
-        let (key, value, rest) = record(bytes).ok_or("malformed record")?;
+        let (key, value, rest) = record(bytes).ok_or(PaxFault::Malformed)?;
         if key.is_empty() || key.contains(&0) {
-            return Err(format!("record with the key {:?}", crate::escape::name(key)));
+            return Err(PaxFault::Key { key: show(key) });
         }
         if records.iter().any(|(earlier, _)| *earlier == key) {
-            return Err(format!("two records of {:?}", crate::escape::name(key)));
+            return Err(PaxFault::Twice { key: show(key) });
         }
         records.push((key, value));
         bytes = rest;
@@ -48,22 +50,22 @@ pub(super) fn find<'a>(records: &Records<'a>, key: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// Applies what the header's fields cannot hold.
-pub(super) fn apply(records: &Records<'_>, meta: &mut Metadata) -> Result<(), String> {
+pub(super) fn apply(records: &Records<'_>, meta: &mut Metadata) -> Result<(), PaxFault> {
     for (key, value) in records {
-        let number = |key: &str| decimal(value).ok_or_else(|| format!("bad {key} record"));
+        let number = |key: &'static str| decimal(value).ok_or(PaxFault::Value { key });
         let id = |key| {
             let value = number(key)?;
-            u32::try_from(value).map_err(|_| format!("owner {value} is out of range"))
+            u32::try_from(value).map_err(|_| PaxFault::Owner { value })
         };
         match *key {
-            b"mtime" => meta.mtime = time(value).ok_or("bad mtime record")?,
+            b"mtime" => meta.mtime = time(value).ok_or(PaxFault::Value { key: "mtime" })?,
             b"uid" => meta.uid = id("uid")?,
             b"gid" => meta.gid = id("gid")?,
             // Where the next header stands must not depend on what only some readers look at.
-            b"size" => return Err("size in an extended header is not supported".to_owned()),
-            _ if key.starts_with(b"GNU.sparse.") => return Err("sparse members are not supported".to_owned()),
+            b"size" => return Err(PaxFault::Size),
+            _ if key.starts_with(b"GNU.sparse.") => return Err(PaxFault::Sparse),
             _ => match key.strip_prefix(b"SCHILY.xattr.") {
-                Some([]) => return Err("extended attribute without a name".to_owned()),
+                Some([]) => return Err(PaxFault::Attribute),
                 Some(name) => drop(meta.xattrs.insert(name.to_vec(), value.to_vec())),
                 None => {}
             },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use vmbake_disk::tree::{Metadata, components};
 
-use super::{ArchiveError, Member, MemberKind, refused};
+use super::{ArchiveError, Member, MemberFault, MemberKind, refused};
 
 /// The regular files named by `members` (all when empty), with `strip` leading components dropped, below `directory`. A
 /// hard link is the file that it leads to.
@@ -18,7 +18,7 @@ pub fn select(
     for name in members {
         match entries.iter().find(|entry| entry.path == name.as_bytes()).map(|entry| &entry.kind) {
             Some(MemberKind::File { .. }) => {}
-            Some(_) => return Err(refused(name.as_bytes(), "is no regular file")),
+            Some(_) => return Err(refused(name.as_bytes(), MemberFault::NotRegular)),
             None => return Err(ArchiveError::NoMember { path: name.clone() }),
         }
     }
@@ -30,7 +30,7 @@ pub fn select(
     for entry in &mut selected {
         let rest: Vec<&[u8]> = components(&entry.path).skip(strip).collect();
         if rest.is_empty() {
-            return Err(refused(&entry.path, format!("has no more than the {strip} components that are stripped")));
+            return Err(refused(&entry.path, MemberFault::Stripped { strip }));
         }
         entry.path = [directory.trim_start_matches('/').as_bytes(), &rest.join(&b'/')].join(&b'/');
     }

@@ -1,0 +1,106 @@
+//! Control files of packages (deb-control(5)), and the stanzas that dpkg makes of them: text enters, fields leave.
+
+use std::collections::BTreeSet;
+
+/// Fields of the status file alone, in small letters.
+const STATUS_FIELDS: [&str; 5] = ["status", "config-version", "conffiles", "triggers-pending", "triggers-awaited"];
+
+/// What is wrong with a control file, or with a file beside it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ControlFault {
+    /// The archive does not have it.
+    #[error("is missing")]
+    Missing,
+    /// It has other bytes.
+    #[error("is not UTF-8")]
+    NotUtf8,
+    /// Its first line goes on with a field that there is not.
+    #[error("starts with a continuation line")]
+    Continuation,
+    /// A line without a colon.
+    #[error("line {line:?} is no field")]
+    Line {
+        /// The line.
+        line: String,
+    },
+    /// It lacks what every package has.
+    #[error("has no field {name}")]
+    NoField {
+        /// Name of the field.
+        name: &'static str,
+    },
+    /// A field comes again, belongs into the status file, or has no name that dpkg takes.
+    #[error("field {name:?} comes twice or has no place there")]
+    Field {
+        /// Name of the field.
+        name: String,
+    },
+    /// Name or version could not be part of file names and of stanzas.
+    #[error("package {name:?} {version:?} is misnamed")]
+    Name {
+        /// The name.
+        name: String,
+        /// The version.
+        version: String,
+    },
+    /// A script or list is a link or a directory.
+    #[error("{name:?} beside it is no regular file")]
+    NotRegular {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// The fields of a control file, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    fields: Vec<(String, String)>,
+}
+
+impl Control {
+    /// Parses one stanza (deb822(5)): continuation lines stay part of the value, with their leading space.
+    pub fn parse(text: &str) -> Result<Self, ControlFault> {
+        let mut fields: Vec<(String, String)> = Vec::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            if line.starts_with([' ', '\t']) {
+                let (_, value) = fields.last_mut().ok_or(ControlFault::Continuation)?;
+                value.push('\n');
+                value.push_str(line);
+            } else if let Some((name, value)) = line.split_once(':') {
+                fields.push((name.to_owned(), value.trim().to_owned()));
+            } else if !line.trim().is_empty() {
+                return Err(ControlFault::Line { line: line.to_owned() });
+            }
+        }
+        Ok(Self { fields })
+    }
+
+    /// The value of a field, whose name is compared without case.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// All fields in order.
+    pub fn fields(&self) -> &[(String, String)] {
+        &self.fields
+    }
+
+    pub(super) fn required(&self, name: &'static str) -> Result<&str, ControlFault> {
+        self.get(name).ok_or(ControlFault::NoField { name })
+    }
+
+    /// As in dpkg, no field comes twice, and none is of those that only the status file has: there they would say how far the
+    /// package is installed.
+    pub(super) fn check_names(&self) -> Result<(), ControlFault> {
+        let mut seen = BTreeSet::new();
+        for (name, _) in &self.fields {
+            let lower = name.to_ascii_lowercase();
+            let of_status = STATUS_FIELDS.contains(&lower.as_str());
+            if of_status || name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) || !seen.insert(lower)
+            {
+                return Err(ControlFault::Field { name: name.to_owned() });
+            }
+        }
+        Ok(())
+    }
+}
