@@ -1,11 +1,13 @@
 //! The whole path of an image, as numbered steps.
 
 mod all;
+mod error;
 pub mod inputs;
 mod outputs;
 mod recipe;
 
 pub use all::bake_all;
+pub use error::BakeError;
 pub use recipe::source_date_epoch;
 
 use std::collections::BTreeMap;
@@ -14,113 +16,34 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
-use vmbake_disk::disk::{self, Arch, AssembleError, BaseDisk, Disk};
-use vmbake_disk::ext4::{self, AuthorError, ReadError, VolumeOptions};
+use vmbake_disk::disk::{self, Arch, BaseDisk, Disk};
+use vmbake_disk::ext4::{self, VolumeOptions};
 use vmbake_disk::image::Format;
 use vmbake_disk::source::ReadAt;
 use vmbake_disk::tree::{Origin, Timestamp, Tree};
-use vmbake_disk::write::WriteError;
 
-use crate::atomic_file::{Pending, PublishError};
-use crate::bake::inputs::{InputError, prepare};
+use crate::atomic_file::Pending;
+use crate::bake::inputs::prepare;
 use crate::catalog::Catalog;
-use crate::compose::merge::{MergeError, merge};
-use crate::compose::origin::{self, Ingredients, OriginError};
-use crate::compose::stage::{Plan, StageError};
+use crate::compose::merge::merge;
+use crate::compose::origin::{self, Ingredients};
+use crate::compose::stage::Plan;
 use crate::digest::Digest;
-use crate::fetch::images::{ImagesError, lay_out};
-use crate::fetch::verify::{Verified, VerifyError, check};
+use crate::fetch::images::lay_out;
+use crate::fetch::verify::{Verified, check};
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
-use crate::hint::Hint;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::previous_bake::PreviousBake;
 use crate::incremental::published::Sidecar;
-use crate::layer::{LayerError, Layers};
-use crate::manifest::{Manifest, ManifestError};
+use crate::layer::Layers;
+use crate::manifest::Manifest;
 use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
 use crate::progress::{Progress, human_bytes};
-use crate::query::lint::{Finding, lint};
+use crate::query::lint::lint;
 use crate::supply::http::Client;
 use crate::supply::store::Store;
 use outputs::Unchanged;
-
-/// Why a bake stopped.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
-pub enum BakeError {
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
-    #[error(transparent)]
-    Fetch(#[from] FetchError),
-    #[error(transparent)]
-    Verify(#[from] VerifyError),
-    #[error(transparent)]
-    Input(#[from] InputError),
-    #[error("{path}: {error}")]
-    Partitions { path: PathBuf, error: Box<AssembleError> },
-    #[error("{path}: cannot read the base's partitions")]
-    Disk { path: PathBuf, source: AssembleError },
-    #[error("{path}: the root file system is unusable")]
-    Root { path: PathBuf, source: ReadError },
-    #[error("{path}: is an image for {found}, not for {expected}")]
-    Arch { path: PathBuf, expected: String, found: String },
-    #[error(transparent)]
-    Layer(#[from] LayerError),
-    #[error(transparent)]
-    Images(#[from] ImagesError),
-    #[error(transparent)]
-    Stage(#[from] StageError),
-    #[error(transparent)]
-    Merge(#[from] MergeError),
-    #[error(transparent)]
-    Origin(#[from] OriginError),
-    #[error("the image would not be clean: {0}")]
-    Unclean(Box<Finding>),
-    #[error("cannot author the root file system")]
-    Author(#[from] AuthorError),
-    #[error("cannot assemble the disk")]
-    Assemble(#[source] AssembleError),
-    #[error("SOURCE_DATE_EPOCH={value:?} is not a number of seconds since 1970")]
-    Epoch { value: String },
-    #[error("cannot read /proc/self/exe: the running program is one of the inputs of an image")]
-    Program,
-    #[error("cannot write the record of inputs as JSON")]
-    Json(#[source] serde_json::Error),
-    #[error("cannot write the disk")]
-    Write(#[from] WriteError),
-    #[error(transparent)]
-    Publish(#[from] PublishError),
-}
-
-impl Hint for BakeError {
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Manifest(error) => Some(error),
-            Self::Fetch(error) => Some(error),
-            Self::Verify(error) => Some(error),
-            Self::Input(error) => Some(error),
-            Self::Partitions { error, .. } => Some(&**error),
-            Self::Layer(error) => Some(error),
-            Self::Images(error) => Some(error),
-            Self::Stage(error) => Some(error),
-            Self::Merge(error) => Some(error),
-            Self::Origin(error) => Some(error),
-            Self::Publish(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl BakeError {
-    /// One sentence, unless the error has a cause of its own.
-    fn partitions(path: PathBuf, error: AssembleError) -> Self {
-        match std::error::Error::source(&error) {
-            None => Self::Partitions { path, error: error.into() },
-            Some(_) => Self::Disk { path, source: error },
-        }
-    }
-}
 
 /// What to bake, from what, and where to.
 #[derive(Clone, Debug)]

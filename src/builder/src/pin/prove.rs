@@ -8,27 +8,21 @@
 //! and length of the entry. What must prove it is said by `sources.json` alone; an entry that no source knows was pinned by hand.
 
 use crate::digest::Digest;
-use crate::hint::Hint;
 use crate::manifest::{ContainerImage, Content, Dependency, Manifest, OS_IMAGE, Proof, Target};
 use crate::memo::Memo;
-use crate::oci::{InvalidPlatform, OciError};
-use crate::pin::anchors::{AnchorError, Anchors};
-use crate::pin::proof::apt::{AptError, Packages};
-use crate::pin::proof::checksum::ChecksumError;
-use crate::pin::proof::cosign::CosignError;
-use crate::pin::proof::openpgp::KeyringError;
-use crate::pin::proof::program::{self, ProgramError};
-use crate::pin::proof::sigstore::SigstoreError;
-use crate::pin::proof::sigstore::rekor::RekorError;
-use crate::pin::sources::{Demand, Sources, System, Undefined, Upstream, VersionSource};
+use crate::pin::anchors::Anchors;
+use crate::pin::proof::apt::Packages;
+use crate::pin::proof::program;
+use crate::pin::sources::{Demand, Sources, System, Upstream, VersionSource};
 use crate::pin::version::is_version;
-use crate::supply::download::DownloadError;
 use crate::supply::http::Client;
 use crate::supply::store::{Store, StoreError};
 
+pub use error::{LinkError, ProveError};
 pub use standing::{Standing, Verdict};
 
 mod apt;
+mod error;
 mod evidence;
 mod file;
 mod image;
@@ -37,97 +31,6 @@ mod verdict;
 
 /// Prefix of the address of a base image that the user made or chose.
 pub const LOCAL: &str = "local:";
-/// An entry that is not proven.
-#[derive(Debug, thiserror::Error)]
-#[error("{name}: is not proven")]
-pub struct ProveError {
-    /// Name of the entry.
-    pub name: String,
-    /// The missing link.
-    pub source: Box<LinkError>,
-}
-
-/// The link that is missing between an entry and who answers for it.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
-pub enum LinkError {
-    #[error("the manifest records {found}, its source demands {demanded}")]
-    Weak { demanded: String, found: String },
-    #[error("the manifest records {found}, but no source says how that is proven")]
-    Unknown { found: String },
-    #[error("the manifest pins no evidence for {proof}")]
-    NoEvidence { proof: String },
-    #[error("evidence {digest}: the manifest does not say where it is")]
-    Unlisted { digest: Box<Digest> },
-    #[error("evidence {digest}: the manifest says that it is from {found}, and it must be from {expected}")]
-    Elsewhere { digest: Box<Digest>, found: String, expected: String },
-    #[error("{found:?} is no version")]
-    Version { found: String },
-    #[error("which program and version it is, only the file tells, and that is not in the store")]
-    Unseen,
-    #[error("it is not the program that its source demands")]
-    Program(#[source] ProgramError),
-    #[error("evidence {digest} is not in the store (from {url})")]
-    Absent { digest: Box<Digest>, url: String },
-    #[error("evidence {digest}: {found} bytes with digest {actual} in the store, the manifest says {expected} bytes")]
-    Damaged { digest: Box<Digest>, actual: Box<Digest>, expected: u64, found: u64 },
-    #[error("evidence {digest}: {size} bytes, more than the {limit} that evidence may have")]
-    TooLarge { digest: Box<Digest>, size: u64, limit: u64 },
-    #[error("evidence {digest}: cannot be downloaded")]
-    Download { digest: Box<Digest>, source: DownloadError },
-    #[error("the manifest says {what} {found}, proven is {proven}")]
-    Differs { what: &'static str, found: String, proven: String },
-    #[error("its {what} does not list the index {digest}")]
-    Index { what: &'static str, digest: Box<Digest> },
-    #[error("its source cannot be applied")]
-    Template(#[from] Undefined),
-    #[error("{file}: not a usable keyring")]
-    Keyring { file: String, source: KeyringError },
-    #[error("the archive does not prove it")]
-    Apt(#[from] AptError),
-    #[error("the checksum file does not prove it")]
-    Checksum(#[from] ChecksumError),
-    #[error("the bundle does not prove it")]
-    Sigstore(#[from] SigstoreError),
-    #[error("the signature does not prove it")]
-    Cosign(#[from] CosignError),
-    #[error("the log entry cannot be used")]
-    Log(#[from] RekorError),
-    #[error("its index does not lead to it")]
-    Oci(#[from] OciError),
-    #[error(transparent)]
-    Platform(#[from] InvalidPlatform),
-    #[error(transparent)]
-    Anchor(#[from] AnchorError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl Hint for LinkError {
-    fn hint(&self) -> Option<String> {
-        let text = match self {
-            Self::Absent { .. } | Self::Damaged { .. } | Self::Unseen | Self::Oci(_) => {
-                "`vmbake fetch` brings artifacts and evidence that a manifest pins; --store names another store"
-            }
-            Self::Anchor(_) => crate::pin::anchors::HINT,
-            Self::NoEvidence { .. } | Self::Unlisted { .. } => {
-                "`vmbake update --refresh` proves every entry again, and pins what proves it"
-            }
-            Self::Unknown { .. } => {
-                "--sources names what its source demands; without a source an entry is pinned by hand, and has no `proof`"
-            }
-            Self::Download { .. } => {
-                "`vmbake update --refresh` pins what upstream has now; --mirror names a place that still has the evidence"
-            }
-            _ => {
-                "somebody has changed the manifest, or what is trusted has changed since: `vmbake update --refresh` proves every \
-                 entry again from upstream"
-            }
-        };
-        Some(text.to_owned())
-    }
-}
-
 /// All that a proof is replayed with; shared by all threads.
 pub struct Prover<'a> {
     store: &'a Store,

@@ -12,80 +12,31 @@ use indicatif::ProgressBar;
 use jiff::Timestamp;
 
 use crate::digest::Digest;
-use crate::image::grub::BootError;
 use crate::manifest::{Dependency, Document, Form, Proof};
 use crate::memo::Memo;
-use crate::pin::proof::apt::AptError;
-use crate::pin::proof::checksum::{self, ChecksumError};
-use crate::pin::proof::openpgp::KeyringError;
-use crate::pin::proof::program::{self, ProgramError};
+use crate::pin::proof::checksum;
+use crate::pin::proof::program;
 use crate::supply::download::{DownloadError, Downloaded, Wanted, obtain};
-use crate::supply::http::{Client, HttpError};
+use crate::supply::http::Client;
 
 use crate::manifest::Target;
-use crate::pin::anchors::{AnchorError, Anchors};
-use crate::pin::proof::cosign::CosignError;
-use crate::pin::proof::sigstore::SigstoreError;
+use crate::pin::anchors::Anchors;
 use crate::pin::prove::Prover;
-use crate::pin::sources::{Demand, Source, Sources, System, Undefined, Upstream, VersionSource};
-use crate::supply::registry::RegistryError;
+use crate::pin::sources::{Demand, Source, Sources, System, Upstream, VersionSource};
 use crate::supply::store::{Store, StoreError};
 
 mod apt;
+mod error;
 mod image;
 mod signature;
 mod version;
+
+pub use error::ResolveError;
 
 /// Largest document that is read into memory: release descriptions, checksum files, signatures, bundles.
 const MAX_DOCUMENT: u64 = 16 << 20;
 /// Largest artifact whose length nobody states beforehand.
 const MAX_ARTIFACT: u64 = 4 << 30;
-
-/// Why an entry was not resolved.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
-pub enum ResolveError {
-    #[error(transparent)]
-    Download(#[from] DownloadError),
-    #[error("{place}: {source}")]
-    Template { place: &'static str, source: Undefined },
-    #[error("{url}: is no JSON document with {expected}")]
-    Document { url: String, expected: String },
-    #[error("{url}: {found:?} is no version")]
-    Version { url: String, found: String },
-    #[error("needs the version of {name}, which is not in the manifest")]
-    Needs { name: String },
-    #[error("{url}: does not prove the artifact")]
-    Checksum { url: String, source: ChecksumError },
-    #[error("{url}: not a trustworthy archive")]
-    Archive { url: String, source: Box<AptError> },
-    #[error("{file}: not a usable keyring")]
-    Keyring { file: String, source: KeyringError },
-    #[error("{url}: does not prove the artifact")]
-    Sigstore { url: String, source: Box<SigstoreError> },
-    #[error("{url}: does not prove the artifact")]
-    Cosign { url: String, source: Box<CosignError> },
-    #[error("{url}: is not the program that was asked for")]
-    Program { url: String, source: ProgramError },
-    #[error(transparent)]
-    Registry(#[from] RegistryError),
-    #[error(transparent)]
-    Trust(#[from] AnchorError),
-    #[error(transparent)]
-    Boot(#[from] BootError),
-}
-
-impl From<HttpError> for ResolveError {
-    fn from(error: HttpError) -> Self {
-        Self::Download(error.into())
-    }
-}
-
-impl From<StoreError> for ResolveError {
-    fn from(error: StoreError) -> Self {
-        Self::Download(error.into())
-    }
-}
 
 /// Everything that resolving needs; shared by all threads.
 pub struct Resolver<'a> {

@@ -1,0 +1,125 @@
+//! Why layers cannot be merged.
+
+use vmbake_disk::tree::TreeError;
+
+use super::fault::{ContentFault, UnitFault};
+use crate::elf::ElfError;
+use crate::escape;
+use crate::layer::first_boot::PlanFault;
+
+/// Why layers cannot be merged.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its variant means")]
+pub enum MergeError {
+    #[error("layer {layer}")]
+    Tree { layer: String, source: TreeError },
+    #[error("{path}: written by both {first} and {second}")]
+    Conflict { path: String, first: String, second: String },
+    #[error("{path}: a {found} stands where {artifact} needs a {wanted}")]
+    Occupied { path: String, artifact: String, found: &'static str, wanted: &'static str },
+    #[error("{package}: needs {relation}, which neither the base nor the layers have")]
+    Depends { package: String, relation: String },
+    #[error("{package}: conflicts with {relation}, which is installed as {found}")]
+    Conflicts { package: String, relation: String, found: String },
+    #[error("{package}: its {field} {text:?} is not a list of relations")]
+    Relation { package: String, field: &'static str, text: String },
+    #[error("{path}: {package} brings it, but it is also in package {owner} ({version})")]
+    Overwrites { path: String, package: String, owner: String, version: String },
+    #[error("{path}: is a conffile of {package}, and of {owner} in the base: conffiles that move are not carried over")]
+    ConffileMoves { path: String, package: String, owner: String },
+    #[error("{package}: sets off the trigger {trigger}, and nobody runs what {interested} does about it")]
+    Trigger { package: String, trigger: String, interested: String, sha256: String },
+    #[error("{package}: its scripts need the {what} {name}, which no layer makes")]
+    Needs { package: String, what: &'static str, name: String },
+    #[error("{package}: needs {relation}, which only the version that an upgrade replaces is")]
+    Loses { package: String, relation: String },
+    #[error("{package}: is both artifact {first} and artifact {second}")]
+    Twice { package: String, first: String, second: String },
+    #[error(transparent)]
+    Version(Box<OtherVersion>),
+    #[error(
+        "{package}: the base has version {found}, which is later than the pinned {wanted}: no package is downgraded"
+    )]
+    Downgrade { package: String, found: String, wanted: String },
+    #[error("{package}: the base has version {version} for {found}, the manifest pins one for {wanted}")]
+    Architecture { package: String, found: String, version: String, wanted: String },
+    #[error("{package}: the base holds it in version {found}")]
+    Hold { package: String, found: String },
+    #[error(
+        "{package}: its {script} (sha256 {sha256}) does{} what vmbake does not know: {reason}\n--- {script}\n{text}\n---",
+        if *.upgrade { " in an upgrade" } else { "" }
+    )]
+    Script { package: String, script: &'static str, sha256: String, upgrade: bool, reason: String, text: String },
+    #[error("{path}: {fault}")]
+    Content { path: String, fault: ContentFault },
+    #[error("layer {layer}: unit {unit} {fault}")]
+    Unit { layer: String, unit: String, fault: UnitFault },
+    #[error("layer {layer}: {what} {name} is unknown")]
+    UnknownAccount { layer: String, what: &'static str, name: String },
+    #[error("layer {layer}: {what} {name} with id {id} collides with {found}")]
+    Account { layer: String, what: &'static str, name: String, id: u32, found: String },
+    #[error("{arch}: programs are known for amd64 and arm64 only")]
+    Arch { arch: String },
+    #[error("{path} of {artifact}: starts as an ELF file, but cannot be loaded")]
+    Program { path: String, artifact: String, source: ElfError },
+    #[error("{path} of {artifact}: is for {found}, but the image is for {expected}")]
+    Machine { path: String, artifact: String, found: String, expected: String },
+    #[error("{path} of {artifact}: its interpreter {interpreter} is not in the image")]
+    Interpreter { path: String, artifact: String, interpreter: String },
+    #[error("{path} of {artifact}: needs {library}, which is not where the loader of {program} looks for it")]
+    Library { path: String, artifact: String, library: String, program: String },
+    #[error("{path}: {writer} would write through the symbolic link {link}, which {owner} brought")]
+    Through { path: String, writer: String, link: String, owner: String },
+    #[error("{path}: artifact {artifact} brings it with {privilege}, which layer {layer} does not list in `setuid`")]
+    Privilege { path: String, artifact: String, layer: String, privilege: String },
+    #[error("{path}: layer {layer} lists it in `setuid`, but it has no such mode and no capabilities")]
+    NoPrivilege { layer: String, path: String },
+    #[error("{path}: artifact {artifact} brings it with the extended attribute {name}")]
+    Attribute { path: String, artifact: String, name: String },
+    #[error("{path}, which {artifact} brings, differs only in case from {found}, which {first} brings")]
+    Case { path: String, artifact: String, found: String, first: String },
+    #[error("{}", lines(.faults))]
+    FirstBoot { faults: Vec<PlanFault> },
+    /// A setting of a layer that nothing in the image knows.
+    #[error("layer {layer}: the image has no {what} {value}: there is no {path}")]
+    Setting {
+        /// The layer.
+        layer: String,
+        /// What is set.
+        what: &'static str,
+        /// To what.
+        value: String,
+        /// Where it was looked for.
+        path: String,
+    },
+    #[error("the plan of the first boot cannot be written as JSON")]
+    Plan { source: serde_json::Error },
+    #[error("a file of the first boot cannot be written into the image")]
+    Baked { source: vmbake_firstboot::error::Error },
+}
+
+impl MergeError {
+    pub(super) fn content(path: impl Into<String>, fault: impl Into<ContentFault>) -> Self {
+        Self::Content { path: path.into(), fault: fault.into() }
+    }
+}
+
+fn lines(faults: &[PlanFault]) -> String {
+    faults.iter().map(|fault| escape::line(fault.to_string())).collect::<Vec<_>>().join("\n")
+}
+
+/// A package that the base has in an earlier version, which no layer says may be replaced.
+#[derive(Debug, thiserror::Error)]
+#[error("{package}: the base has version {found}, the manifest pins {wanted}")]
+pub struct OtherVersion {
+    /// Name of the package.
+    pub package: String,
+    /// The base's version.
+    pub found: String,
+    /// The version of the manifest.
+    pub wanted: String,
+    /// The layer that installs it.
+    pub layer: String,
+    /// The artifact that is the package.
+    pub artifact: String,
+}
