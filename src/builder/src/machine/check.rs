@@ -83,7 +83,7 @@ pub enum State {
 
 /// A check, and what is known of it.
 #[derive(Clone, Debug, Serialize)]
-pub struct Verdict {
+pub struct CheckVerdict {
     /// The check, as it is written.
     pub check: String,
     /// What became of it.

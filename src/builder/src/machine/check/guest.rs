@@ -25,7 +25,7 @@ const END: &str = "end-of-vmbake-check-5a1cf7";
 
 /// What the machine says of a check.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct GuestReport {
     /// Number of the check, from 1; [`BOOT`] for the boot.
     pub number: usize,
     /// Whether it holds.
@@ -63,13 +63,13 @@ fn quoted(text: &str) -> String {
 }
 
 /// The next report; `None` at the end, or where it is not one.
-pub fn report(port: &mut impl BufRead) -> io::Result<Option<Report>> {
+pub fn report(port: &mut impl BufRead) -> io::Result<Option<GuestReport>> {
     let mut line = String::new();
     port.take(MAX_LINE).read_line(&mut line)?;
     let Some((state, number, len)) = header(&line) else { return Ok(None) };
     let mut said = vec![0; len];
     port.read_exact(&mut said)?;
-    Ok(Some(Report { number, state, said: String::from_utf8_lossy(&said).trim_end().to_owned() }))
+    Ok(Some(GuestReport { number, state, said: String::from_utf8_lossy(&said).trim_end().to_owned() }))
 }
 
 fn header(line: &str) -> Option<(State, usize, usize)> {
@@ -115,8 +115,8 @@ mod tests {
     fn reports_end_at_the_first_that_is_none() {
         let mut port: &[u8] = b"ok 2 3\na\xff\npending 0 0\nok 1 5000\nfailed 1 0\n";
         let report = |port: &mut &[u8]| report(port).unwrap();
-        assert_eq!(report(&mut port), Some(Report { number: 2, state: State::Ok, said: "a\u{fffd}".to_owned() }));
-        assert_eq!(report(&mut port), Some(Report { number: 0, state: State::Pending, said: String::new() }));
+        assert_eq!(report(&mut port), Some(GuestReport { number: 2, state: State::Ok, said: "a\u{fffd}".to_owned() }));
+        assert_eq!(report(&mut port), Some(GuestReport { number: 0, state: State::Pending, said: String::new() }));
         assert_eq!(report(&mut port), None);
         for wrong in ["", "ok", "ok 1", "ok 1 2 3\n", "no 1 0\n", "ok -1 0\n", "ok 1 0", "ok 99999999999999999999 0\n"]
         {

@@ -48,11 +48,11 @@ fn xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::check::Verdict;
+    use crate::machine::check::CheckVerdict;
 
     #[test]
     fn a_report_holds_any_text() {
-        let verdict = |check: &str, state, said: &str| Verdict {
+        let verdict = |check: &str, state, said: &str| CheckVerdict {
             check: check.to_owned(),
             state,
             said: said.to_owned(),

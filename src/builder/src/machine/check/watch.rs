@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::console::Console;
-use super::guest::{self, Report};
-use super::{Check, Judge, Monitor, State, Verdict, probe};
+use super::guest::{self, GuestReport};
+use super::{Check, CheckVerdict, Judge, Monitor, State, probe};
 
 /// Between two questions from outside.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub struct Line {
 #[derive(Debug)]
 pub struct Trial {
     /// In the order in which they were given.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<CheckVerdict>,
     /// How long the machine ran.
     pub seconds: f64,
     /// Why it ended before all checks held.
@@ -71,7 +71,7 @@ pub enum TrialError {
 /// What happened in the machine.
 enum Event {
     Console(Vec<u8>),
-    Report(Report),
+    Report(GuestReport),
     Off,
 }
 
@@ -79,7 +79,7 @@ struct Watch<'a> {
     judge: &'a Judge,
     say: &'a dyn Fn(&str, &str),
     start: Instant,
-    verdicts: Vec<Verdict>,
+    verdicts: Vec<CheckVerdict>,
     console: Console,
     log: Option<File>,
     /// When the console showed that nothing will come of it.
@@ -142,7 +142,7 @@ fn listen(console: Option<ChildStdout>, port: UnixStream) -> Receiver<Event> {
 
 impl<'a> Watch<'a> {
     fn new(judge: &'a Judge, say: &'a dyn Fn(&str, &str)) -> Result<Self, TrialError> {
-        let verdict = |check: &Check| Verdict {
+        let verdict = |check: &Check| CheckVerdict {
             check: check.to_string(),
             state: State::Pending,
             said: if check.port().is_some() { "not asked yet" } else { "the machine has not answered" }.to_owned(),
@@ -179,7 +179,7 @@ impl<'a> Watch<'a> {
 
     /// Whether there is nothing left to wait for, and why.
     fn decided(&self) -> Option<Option<String>> {
-        let is = |state| move |verdict: &Verdict| verdict.state == state;
+        let is = |state| move |verdict: &CheckVerdict| verdict.state == state;
         if self.verdicts.iter().all(is(State::Ok)) {
             return Some(None);
         }
