@@ -19,16 +19,37 @@ const PRIVATE: u32 = 0o600;
 
 /// Why an output could not be published.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum PublishError {
+    /// The output is there, and nothing says that it may be replaced.
     #[error("{path}: already exists")]
-    Exists { path: PathBuf },
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No temporary file can be made beside the output.
     #[error("{path}: cannot create")]
-    Create { path: PathBuf, source: std::io::Error },
+    Create {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The temporary file cannot be written or flushed.
     #[error("{path}: cannot write")]
-    Write { path: PathBuf, source: std::io::Error },
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The temporary file cannot take the name of the output.
     #[error("{path}: cannot rename into place")]
-    Rename { path: PathBuf, source: std::io::Error },
+    Rename {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
 }
 
 impl Hint for PublishError {

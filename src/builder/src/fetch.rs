@@ -33,18 +33,47 @@ const BASE: &str = "the base image";
 
 /// Why the artifacts are not complete.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum FetchError {
+    /// Offline, and the store does not have it.
     #[error("{name} {version} is not in the store: {path} is missing (from {url})")]
-    Missing { name: String, version: String, url: String, path: PathBuf },
+    Missing {
+        /// Name of the entry.
+        name: String,
+        /// Its version.
+        version: String,
+        /// Where it would come from.
+        url: String,
+        /// Where it would be.
+        path: PathBuf,
+    },
+    /// Without a base image there is no bake.
     #[error("the manifest of {name} pins no base image")]
-    NoBase { name: String },
+    NoBase {
+        /// Name of the manifest.
+        name: String,
+    },
+    /// The base image has no address in the network.
     #[error("the manifest pins {url} as base image, a file that only the user has")]
-    LocalBase { url: String },
+    LocalBase {
+        /// What the manifest says of it.
+        url: String,
+    },
+    /// The base image that was named is not readable.
     #[error("{path}: cannot open the base image")]
-    OpenBase { path: PathBuf, source: std::io::Error },
+    OpenBase {
+        /// The base image.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// No address had it, or not with its digest.
     #[error("{name}: cannot be downloaded")]
-    Download { name: String, source: DownloadError },
+    Download {
+        /// Name of the entry.
+        name: String,
+        /// What went wrong with it.
+        source: DownloadError,
+    },
     /// A container image could not be had.
     #[error("{name}: cannot be pulled")]
     Pull {
@@ -53,10 +82,18 @@ pub enum FetchError {
         /// Why.
         source: RegistryError,
     },
+    /// The file is another program than the source demands.
     #[error("{name}: is not the program that its source demands")]
-    Program { name: String, source: Box<ProgramError> },
+    Program {
+        /// Name of the entry.
+        name: String,
+        /// What went wrong with it.
+        source: Box<ProgramError>,
+    },
+    /// An entry is not proven.
     #[error(transparent)]
     Prove(#[from] ProveError),
+    /// The store does not work.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

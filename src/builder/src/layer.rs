@@ -69,20 +69,48 @@ impl fmt::Display for Fault {
 
 /// Why layers cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum LayerError {
+    /// A file of a layer is not readable.
     #[error("{path}: cannot read the layer")]
-    Read { path: PathBuf, source: std::io::Error },
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A folder for a new layer cannot be made.
     #[error("{path}: cannot make the folder")]
-    Create { path: PathBuf, source: std::io::Error },
+    Create {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Everything that is wrong with the layers.
     #[error("{}", lines(.0))]
     Faults(Vec<Fault>),
+    /// No root has it.
     #[error("layer {name} does not exist; there are {known}")]
-    Unknown { name: String, known: String },
+    Unknown {
+        /// The layer that is asked for.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The layer is for other systems.
     #[error("layer {name} does not support {os}, only {supported}")]
-    Unsupported { name: String, os: String, supported: String },
+    Unsupported {
+        /// The layer that is asked for.
+        name: String,
+        /// The system that it is asked for.
+        os: String,
+        /// Those that it is for.
+        supported: String,
+    },
+    /// The roots do not go together.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
+    /// The list of releases cannot be written.
     #[error(transparent)]
     Publish(#[from] PublishError),
 }

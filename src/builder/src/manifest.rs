@@ -24,18 +24,51 @@ const MAX_LEN: u64 = 4 << 20;
 
 /// Why a manifest cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ManifestError {
+    /// It is not readable.
     #[error("{path}: cannot read the manifest")]
-    Read { path: PathBuf, source: std::io::Error },
+    Read {
+        /// The manifest.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It is longer than any manifest.
     #[error("{path}: {len} bytes, more than the {MAX_LEN} a manifest may have")]
-    TooLarge { path: PathBuf, len: u64 },
+    TooLarge {
+        /// The manifest.
+        path: PathBuf,
+        /// Its length in bytes.
+        len: u64,
+    },
+    /// It is no JSON, or not of that form.
     #[error("{path}:{line}:{column}: not a valid manifest")]
-    Syntax { path: PathBuf, line: usize, column: usize, source: serde_json::Error },
+    Syntax {
+        /// The manifest.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// What the JSON reader says.
+        source: serde_json::Error,
+    },
+    /// The name of the base image cannot be that of an artifact.
     #[error("{path}: an artifact is called {OS_IMAGE}, as the base image is")]
-    Name { path: PathBuf },
+    Name {
+        /// The manifest.
+        path: PathBuf,
+    },
+    /// It is for another target.
     #[error("{path}: is for {found}, not for {expected}")]
-    Mismatch { path: PathBuf, expected: String, found: String },
+    Mismatch {
+        /// The manifest.
+        path: PathBuf,
+        /// The target that is asked for.
+        expected: String,
+        /// The one that it states.
+        found: String,
+    },
 }
 
 impl Hint for ManifestError {

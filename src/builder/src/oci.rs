@@ -35,32 +35,109 @@ const MAX_DEPTH: usize = 4;
 
 /// Why an image is refused.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum OciError {
+    /// The reader did not give it.
     #[error("{digest}: cannot read the blob")]
-    Blob { digest: Box<Digest>, source: Box<dyn std::error::Error + Send + Sync> },
+    Blob {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// What the reader says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The reader does not have it.
     #[error("{digest}: is missing")]
-    Absent { digest: Box<Digest> },
+    Absent {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+    },
+    /// It has other bytes.
     #[error("{digest}: has digest {found}")]
-    Digest { digest: Box<Digest>, found: Box<Digest> },
+    Digest {
+        /// The digest that is asked for.
+        digest: Box<Digest>,
+        /// The digest that it has.
+        found: Box<Digest>,
+    },
+    /// It has another length.
     #[error("{digest}: has {found} bytes, its descriptor says {expected}")]
-    Size { digest: Box<Digest>, expected: u64, found: u64 },
+    Size {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// The length that its descriptor states.
+        expected: u64,
+        /// The length that it has.
+        found: u64,
+    },
+    /// No document of an image is that long.
     #[error("{digest}: {len} bytes, more than the {MAX_DOCUMENT} of a document")]
-    TooLarge { digest: Box<Digest>, len: u64 },
+    TooLarge {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// Its length in bytes.
+        len: u64,
+    },
+    /// It is no JSON, or not of that form.
     #[error("{digest}: not a valid document")]
-    Syntax { digest: Box<Digest>, source: serde_json::Error },
+    Syntax {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// What the JSON reader says.
+        source: serde_json::Error,
+    },
+    /// It says what cannot be.
     #[error("{digest}: {reason}")]
-    Invalid { digest: Box<Digest>, reason: String },
+    Invalid {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// What it says.
+        reason: String,
+    },
+    /// It is of a kind that is not read.
     #[error("{digest}: media type {found:?} is not supported")]
-    MediaType { digest: Box<Digest>, found: String },
+    MediaType {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// Its media type.
+        found: String,
+    },
+    /// The index lists the image for others only.
     #[error("{digest}: has no image for {platform}, only for {found}")]
-    NoPlatform { digest: Box<Digest>, platform: Platform, found: String },
+    NoPlatform {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// The platform that is asked for.
+        platform: Platform,
+        /// Those that it lists.
+        found: String,
+    },
+    /// The index lists two that fit.
     #[error("{digest}: has more than one image for {platform}")]
-    Ambiguous { digest: Box<Digest>, platform: Platform },
+    Ambiguous {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// The platform that is asked for.
+        platform: Platform,
+    },
+    /// The config states another platform.
     #[error("{digest}: is for {found}, not for {expected}")]
-    Platform { digest: Box<Digest>, expected: Platform, found: String },
+    Platform {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// The platform that is asked for.
+        expected: Platform,
+        /// The one that it states.
+        found: String,
+    },
+    /// A layer has other content.
     #[error("{digest}: its content has digest {found}, the config says {expected}")]
-    DiffId { digest: Box<Digest>, expected: Box<Digest>, found: Box<Digest> },
+    DiffId {
+        /// Digest of the document or blob.
+        digest: Box<Digest>,
+        /// The digest of its content, as the config states it.
+        expected: Box<Digest>,
+        /// The one that it has.
+        found: Box<Digest>,
+    },
 }
 
 /// The image of one platform; made only by [`Image::find`].

@@ -30,20 +30,57 @@ const FOLDER_MODE: u32 = 0o755;
 
 /// What lets somebody else change a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum Exposed {
+    /// Somebody else owns it.
     #[error("{path} belongs to user {found}, not to user {expected} or root")]
-    Owner { path: PathBuf, expected: u32, found: u32 },
+    Owner {
+        /// The file or directory.
+        path: PathBuf,
+        /// The user who runs the program.
+        expected: u32,
+        /// Its owner.
+        found: u32,
+    },
+    /// Its mode lets others write.
     #[error("{path} can be written by others than its owner: its mode is {mode:04o}")]
-    Mode { path: PathBuf, mode: u32 },
+    Mode {
+        /// The file or directory.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// Something else stands there.
     #[error("{path} is {found}, not {expected}")]
-    Kind { path: PathBuf, expected: &'static str, found: &'static str },
+    Kind {
+        /// The file or directory.
+        path: PathBuf,
+        /// What should.
+        expected: &'static str,
+        /// What does.
+        found: &'static str,
+    },
+    /// Others may know it by another name.
     #[error("{path} has {found} names, not 1")]
-    Names { path: PathBuf, found: u64 },
+    Names {
+        /// The file or directory.
+        path: PathBuf,
+        /// How many names it has.
+        found: u64,
+    },
+    /// Somebody has put another one in its place.
     #[error("{path} is no longer the file that was opened")]
-    Moved { path: PathBuf },
+    Moved {
+        /// The file or directory.
+        path: PathBuf,
+    },
+    /// The system does not say whose it is.
     #[error("{path} cannot be examined: {reason}")]
-    Unknown { path: PathBuf, reason: String },
+    Unknown {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system says instead.
+        reason: String,
+    },
 }
 
 impl Exposed {

@@ -106,24 +106,72 @@ pub enum Problem {
 
 /// Why there is no user data.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum UserDataError {
+    /// A file that was named is not readable.
     #[error("cannot read {path}")]
-    Read { path: PathBuf, source: std::io::Error },
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It does not assign anything to a name.
     #[error("{option}: expected NAME=VALUE with a name of letters, digits and underscores, found none")]
-    Assignment { option: String },
+    Assignment {
+        /// Where it was given.
+        option: String,
+    },
+    /// The value is no text.
     #[error("--set: {name}: expected UTF-8")]
-    NotText { name: String },
+    NotText {
+        /// The variable.
+        name: String,
+    },
+    /// Two origins do not give one value.
     #[error("{name} is given twice: by {first} and by {second}")]
-    Twice { name: String, first: Origin, second: Origin },
+    Twice {
+        /// The variable.
+        name: String,
+        /// Where it was given.
+        first: Origin,
+        /// Where it was given again.
+        second: Origin,
+    },
+    /// A file does not have its form.
     #[error("{path}: expected {expected}, found {found}")]
-    Input { path: PathBuf, expected: &'static str, found: String },
+    Input {
+        /// The file.
+        path: PathBuf,
+        /// The form.
+        expected: &'static str,
+        /// What stands there.
+        found: String,
+    },
+    /// The kind does not know it.
     #[error("{option} means nothing to kind {kind}")]
-    Option { option: &'static str, kind: String },
+    Option {
+        /// The option.
+        option: &'static str,
+        /// The kind.
+        kind: String,
+    },
+    /// The first boot would refuse them.
     #[error("these settings cannot configure a machine of kind {kind}:{}", lines(.problems))]
-    Settings { kind: String, problems: Vec<Problem> },
+    Settings {
+        /// The kind.
+        kind: String,
+        /// What is wrong with each.
+        problems: Vec<Problem>,
+    },
+    /// No machine of the provider would get them.
     #[error("the user data has {} bytes, which is more than the {limit} that {} takes", .sizes.total, .sizes.provider())]
-    TooLarge { sizes: Box<Sizes>, limit: usize },
+    TooLarge {
+        /// Its length, in parts.
+        sizes: Box<Sizes>,
+        /// The most that the provider takes, in bytes.
+        limit: usize,
+    },
+    /// A file that was named is wrong.
     #[error(transparent)]
     File(#[from] Error),
 }

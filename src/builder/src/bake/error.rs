@@ -21,48 +21,93 @@ use crate::query::lint::Finding;
 
 /// Why a bake stopped.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum BakeError {
+    /// The manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// An input cannot be had.
     #[error(transparent)]
     Fetch(#[from] FetchError),
+    /// An input is not what the manifest says.
     #[error(transparent)]
     Verify(#[from] VerifyError),
+    /// An input cannot be prepared.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// The base has no partitions that can be carried over.
     #[error("{path}: {error}")]
-    Partitions { path: PathBuf, error: Box<AssembleError> },
+    Partitions {
+        /// The base image.
+        path: PathBuf,
+        /// What is wrong with them.
+        error: Box<AssembleError>,
+    },
+    /// The base's partitions are not readable.
     #[error("{path}: cannot read the base's partitions")]
-    Disk { path: PathBuf, source: AssembleError },
+    Disk {
+        /// The base image.
+        path: PathBuf,
+        /// What their reader says.
+        source: AssembleError,
+    },
+    /// The root file system of the base is not readable.
     #[error("{path}: the root file system is unusable")]
-    Root { path: PathBuf, source: ReadError },
+    Root {
+        /// The base image.
+        path: PathBuf,
+        /// What its reader says.
+        source: ReadError,
+    },
+    /// The base is for other processors.
     #[error("{path}: is an image for {found}, not for {expected}")]
-    Arch { path: PathBuf, expected: String, found: String },
+    Arch {
+        /// The base image.
+        path: PathBuf,
+        /// The architecture of the manifest.
+        expected: String,
+        /// The architecture of the base.
+        found: String,
+    },
+    /// A layer cannot be used.
     #[error(transparent)]
     Layer(#[from] LayerError),
+    /// A container image cannot be used.
     #[error(transparent)]
     Images(#[from] ImagesError),
+    /// An artifact cannot be staged.
     #[error(transparent)]
     Stage(#[from] StageError),
+    /// The layers do not go onto the base.
     #[error(transparent)]
     Merge(#[from] MergeError),
+    /// The origins of the files cannot be recorded.
     #[error(transparent)]
     Origin(#[from] OriginError),
+    /// Something in the tree has no place in an image.
     #[error("the image would not be clean: {0}")]
     Unclean(Box<Finding>),
+    /// The file system cannot be laid out.
     #[error("cannot author the root file system")]
     Author(#[from] AuthorError),
+    /// The disk cannot be laid out.
     #[error("cannot assemble the disk")]
     Assemble(#[source] AssembleError),
+    /// The time that outputs are to get is none.
     #[error("SOURCE_DATE_EPOCH={value:?} is not a number of seconds since 1970")]
-    Epoch { value: String },
+    Epoch {
+        /// What the variable says.
+        value: String,
+    },
+    /// The running program cannot be read.
     #[error("cannot read /proc/self/exe: the running program is one of the inputs of an image")]
     Program,
+    /// The record of inputs cannot be written.
     #[error("cannot write the record of inputs as JSON")]
     Json(#[source] serde_json::Error),
+    /// The disk cannot be written.
     #[error("cannot write the disk")]
     Write(#[from] WriteError),
+    /// An output cannot get its name.
     #[error(transparent)]
     Publish(#[from] PublishError),
 }

@@ -23,12 +23,19 @@ use base::{Piece, PieceError, Raw};
 
 /// Why the inputs cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum InputError {
+    /// An artifact cannot be staged.
     #[error(transparent)]
     Stage(#[from] StageError),
+    /// The base image cannot be decoded into the store or a temporary file.
     #[error("{path}: cannot decode the base image")]
-    Decode { path: PathBuf, source: std::io::Error },
+    Decode {
+        /// The base image.
+        path: PathBuf,
+        /// What its reader says.
+        source: std::io::Error,
+    },
+    /// The thread that decodes is gone; its own message came before.
     #[error("a thread stopped before the base image was decoded")]
     Lost,
 }

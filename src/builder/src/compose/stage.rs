@@ -30,20 +30,56 @@ pub(crate) const FIRSTBOOT: &str = "firstboot";
 
 /// Why artifacts cannot be staged.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum StageError {
+    /// A layer needs what is not pinned.
     #[error("layer {layer} installs artifact {name}, which the manifest does not have")]
-    Missing { layer: String, name: String },
+    Missing {
+        /// Name of the layer.
+        layer: String,
+        /// Name of the artifact.
+        name: String,
+    },
+    /// The manifest pins what no layer needs.
     #[error("artifact {name} of the manifest is installed by no layer of the kind")]
-    Unused { name: String },
+    Unused {
+        /// Name of the artifact.
+        name: String,
+    },
+    /// Two layers install it.
     #[error("artifact {name} is installed by the layers {first} and {second}")]
-    Twice { name: String, first: String, second: String },
+    Twice {
+        /// Name of the artifact.
+        name: String,
+        /// The earlier layer.
+        first: String,
+        /// The later layer.
+        second: String,
+    },
+    /// Its file is not readable.
     #[error("{name}: cannot read")]
-    Read { name: String, source: std::io::Error },
+    Read {
+        /// Name of the artifact.
+        name: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Its archive is refused.
     #[error("{name}: not a usable archive")]
-    Archive { name: String, source: ArchiveError },
+    Archive {
+        /// Name of the artifact.
+        name: String,
+        /// Why.
+        source: ArchiveError,
+    },
+    /// Its package is refused.
     #[error("{name}: not a usable Debian package")]
-    Deb { name: String, source: DebError },
+    Deb {
+        /// Name of the artifact.
+        name: String,
+        /// Why.
+        source: DebError,
+    },
+    /// The first-boot program is not part of this vmbake.
     #[error(transparent)]
     Program(#[from] MissingProgram),
 }

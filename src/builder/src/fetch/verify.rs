@@ -27,21 +27,63 @@ const BASE: &str = "the base image";
 
 /// Why an artifact is refused.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum VerifyError {
+    /// The file is not readable.
     #[error("{path}: cannot read {name}")]
-    Read { name: String, path: PathBuf, source: std::io::Error },
+    Read {
+        /// Name of the entry.
+        name: String,
+        /// Its file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file has another length.
     #[error("{path}: {name} has {found} bytes, the manifest says {expected}")]
-    Size { name: String, path: PathBuf, expected: u64, found: u64 },
+    Size {
+        /// Name of the entry.
+        name: String,
+        /// Its file.
+        path: PathBuf,
+        /// What the manifest says.
+        expected: u64,
+        /// What the file has.
+        found: u64,
+    },
+    /// The file has other bytes.
     #[error("{path}: {name} has digest {found}, the manifest says {expected}")]
-    Digest { name: String, path: PathBuf, expected: Box<Digest>, found: Box<Digest> },
+    Digest {
+        /// Name of the entry.
+        name: String,
+        /// Its file.
+        path: PathBuf,
+        /// What the manifest says.
+        expected: Box<Digest>,
+        /// What the file has.
+        found: Box<Digest>,
+    },
+    /// The file is another program than the source demands.
     #[error("{path}: {name} is not the program that its source demands")]
-    Program { name: String, path: PathBuf, source: Box<ProgramError> },
+    Program {
+        /// Name of the entry.
+        name: String,
+        /// Its file.
+        path: PathBuf,
+        /// Which one it is.
+        source: Box<ProgramError>,
+    },
+    /// The base image is none.
     #[error("{path}: the base image is unusable")]
-    Image { path: PathBuf, source: ImageError },
+    Image {
+        /// The base image.
+        path: PathBuf,
+        /// What its reader says.
+        source: ImageError,
+    },
     /// A container image is not what is pinned.
     #[error(transparent)]
     Container(#[from] ImagesError),
+    /// The thread that checks is gone; its own message came before.
     #[error("a thread stopped before the base image was checked")]
     Lost,
 }

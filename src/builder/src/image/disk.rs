@@ -103,26 +103,72 @@ impl fmt::Display for PartitionName {
 
 /// Why an image could not be inspected.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum InspectError {
+    /// The file is no image that is known.
     #[error(transparent)]
     Image(#[from] ImageError),
+    /// The file cannot be examined.
     #[error("{}: cannot read the size of the file", path.display())]
-    Size { path: PathBuf, source: std::io::Error },
+    Size {
+        /// The image.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The disk has no partition table that is known, or not the partition.
     #[error("{}: {error}", path.display())]
-    Layout { path: PathBuf, error: LayoutError },
+    Layout {
+        /// The image.
+        path: PathBuf,
+        /// Which of both.
+        error: LayoutError,
+    },
+    /// The disk is not readable.
     #[error("{}: cannot read the disk", path.display())]
-    Disk { path: PathBuf, source: LayoutError },
+    Disk {
+        /// The image.
+        path: PathBuf,
+        /// What its reader says.
+        source: LayoutError,
+    },
+    /// The file system is damaged or has what is not supported.
     #[error("{at}: cannot read the ext4 file system")]
-    Ext4 { at: Box<PartitionName>, source: ReadError },
+    Ext4 {
+        /// The partition.
+        at: Box<PartitionName>,
+        /// What its reader says.
+        source: ReadError,
+    },
+    /// The file system is damaged.
     #[error("{at}: cannot read the FAT file system")]
-    Fat { at: Box<PartitionName>, source: FatError },
+    Fat {
+        /// The partition.
+        at: Box<PartitionName>,
+        /// What its reader says.
+        source: FatError,
+    },
+    /// The partition holds something that is known, and not read.
     #[error("{at}: {}", found.reason())]
-    Unread { at: Box<PartitionName>, found: Box<Signature> },
+    Unread {
+        /// The partition.
+        at: Box<PartitionName>,
+        /// What it holds.
+        found: Box<Signature>,
+    },
+    /// The partition holds nothing that is known.
     #[error("{at}: no file system that is known")]
-    NoFileSystem { at: Box<PartitionName> },
+    NoFileSystem {
+        /// The partition.
+        at: Box<PartitionName>,
+    },
+    /// A path inside is not what is wanted.
     #[error("{}: {error}", path.display())]
-    Tree { path: PathBuf, error: TreeError },
+    Tree {
+        /// The image.
+        path: PathBuf,
+        /// What it is.
+        error: TreeError,
+    },
 }
 
 impl Hint for InspectError {

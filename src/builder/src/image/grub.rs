@@ -24,18 +24,51 @@ const MAX_CONFIG: u64 = 1 << 20;
 
 /// Why it is not known how an image boots.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum BootError {
+    /// It cannot be looked into.
     #[error("{path}: cannot read the image")]
-    Image { path: PathBuf, source: InspectError },
+    Image {
+        /// The image.
+        path: PathBuf,
+        /// What its reader says.
+        source: InspectError,
+    },
+    /// The menu starts nothing.
     #[error("{path}: {file} has no menu entry with a linux and an initrd command")]
-    NoEntry { path: PathBuf, file: String },
+    NoEntry {
+        /// The image.
+        path: PathBuf,
+        /// Path in the image.
+        file: String,
+    },
+    /// The menu, or a file that it starts, is missing.
     #[error("{path}: cannot read {file}")]
-    File { path: PathBuf, file: String, source: TreeError },
+    File {
+        /// The image.
+        path: PathBuf,
+        /// Path in the image.
+        file: String,
+        /// Where it ends.
+        source: TreeError,
+    },
+    /// The menu starts a link to nowhere or a directory.
     #[error("{path}: {file} is not a regular file")]
-    NotAFile { path: PathBuf, file: String },
+    NotAFile {
+        /// The image.
+        path: PathBuf,
+        /// Path in the image.
+        file: String,
+    },
+    /// A file is not readable.
     #[error("{path}: cannot read {file}")]
-    Content { path: PathBuf, file: String, source: std::io::Error },
+    Content {
+        /// The image.
+        path: PathBuf,
+        /// Path in the image.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
 }
 
 /// A menu entry of GRUB.

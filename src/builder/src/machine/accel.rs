@@ -34,10 +34,14 @@ pub enum Accel {
 
 /// Why a machine cannot run as asked.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum AccelError {
+    /// KVM is asked for, and the host does not give it.
     #[error("no KVM: {why}")]
-    NoKvm { why: String },
+    NoKvm {
+        /// What is in the way.
+        why: String,
+    },
+    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }

@@ -40,14 +40,28 @@ impl fmt::Display for Firmware {
 
 /// Why there is no firmware.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum FirmwareError {
+    /// A BIOS is asked for, and the image is for arm64.
     #[error("no BIOS for arm64 exists")]
     NoBios,
+    /// The host has no firmware for the image.
     #[error("no UEFI firmware for {arch} in {looked}")]
-    Missing { arch: &'static str, looked: String, package: &'static str },
+    Missing {
+        /// The architecture.
+        arch: &'static str,
+        /// Where it was looked for.
+        looked: String,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// The template of the variables is not readable.
     #[error("{path}: cannot read the UEFI variables")]
-    Read { path: PathBuf, source: io::Error },
+    Read {
+        /// The template.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
 }
 
 impl FirmwareError {

@@ -21,18 +21,36 @@ use crate::spelling::of_path;
 
 /// Why an image is not booted.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum GuestError {
+    /// The file is no image that is known.
     #[error(transparent)]
     Image(#[from] ImageError),
+    /// The file cannot be opened.
     #[error("{path}: cannot open the image")]
-    Open { path: PathBuf, source: io::Error },
+    Open {
+        /// The image.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It has no partitions that are known.
     #[error("{path}: not the image of a disk that boots")]
-    Disk { path: PathBuf, source: LayoutError },
+    Disk {
+        /// The image.
+        path: PathBuf,
+        /// What their reader says.
+        source: LayoutError,
+    },
+    /// Nothing says which processors it is for.
     #[error("{path}: its architecture is not known: the types of its partitions do not tell")]
-    UnknownArch { path: PathBuf },
+    UnknownArch {
+        /// The image.
+        path: PathBuf,
+    },
+    /// Its menu does not say which kernel to start.
     #[error(transparent)]
     Kernel(#[from] BootError),
+    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }

@@ -29,10 +29,17 @@ pub enum Protocol {
 
 /// Why a port cannot be forwarded.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum NetworkError {
+    /// A port of the host is taken, or not allowed.
     #[error("port {port} of 127.0.0.1 ({protocol}) cannot be forwarded")]
-    Port { port: u16, protocol: &'static str, source: io::Error },
+    Port {
+        /// The port.
+        port: u16,
+        /// `tcp` or `udp`.
+        protocol: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
 }
 
 impl NetworkError {

@@ -30,32 +30,97 @@ pub enum Size {
 
 /// Why the machine has no disk.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum OverlayError {
+    /// A disk cannot lack what the image has.
     #[error("a disk of {size} bytes is smaller than the image, which has {min}")]
-    Smaller { size: u64, min: u64 },
+    Smaller {
+        /// The size that is asked for.
+        size: u64,
+        /// The size of the image.
+        min: u64,
+    },
+    /// The size is none of a disk.
     #[error("a disk of {size} bytes cannot be had: {reason}")]
-    Size { size: u64, reason: &'static str },
+    Size {
+        /// The size that is asked for.
+        size: u64,
+        /// Why not.
+        reason: &'static str,
+    },
+    /// --disk names the image, which would be changed.
     #[error("{path}: is the image itself, which stays as it is")]
-    IsImage { path: PathBuf },
+    IsImage {
+        /// The disk.
+        path: PathBuf,
+    },
+    /// The file was not made by --disk.
     #[error("{path}: not a disk that --disk made: {found}")]
-    Foreign { path: PathBuf, found: &'static str },
+    Foreign {
+        /// The disk.
+        path: PathBuf,
+        /// What it is.
+        found: &'static str,
+    },
+    /// The disk goes on from another image.
     #[error("{path}: belongs on top of {found}, not of {expected}")]
-    OtherImage { path: PathBuf, found: PathBuf, expected: PathBuf },
+    OtherImage {
+        /// The disk.
+        path: PathBuf,
+        /// That image.
+        found: PathBuf,
+        /// The one to boot.
+        expected: PathBuf,
+    },
+    /// The image is not as it was when the disk was begun.
     #[error("{path}: {image} was changed after this disk was begun on top of it")]
-    Changed { path: PathBuf, image: PathBuf },
+    Changed {
+        /// The disk.
+        path: PathBuf,
+        /// The image.
+        image: PathBuf,
+    },
+    /// The disk has a size already.
     #[error("{path}: has {found} bytes, asked for are {expected}")]
-    OtherSize { path: PathBuf, found: u64, expected: u64 },
+    OtherSize {
+        /// The disk.
+        path: PathBuf,
+        /// That size.
+        found: u64,
+        /// The one that is asked for.
+        expected: u64,
+    },
+    /// Two machines would write to one disk.
     #[error("{path}: a running machine has this disk")]
-    Busy { path: PathBuf },
+    Busy {
+        /// The disk.
+        path: PathBuf,
+    },
+    /// The disk is not readable and writable.
     #[error("{path}: cannot open the disk")]
-    Open { path: PathBuf, source: io::Error },
+    Open {
+        /// The disk.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The disk cannot be written.
     #[error("{path}: cannot write the disk")]
-    Write { path: PathBuf, source: io::Error },
+    Write {
+        /// The disk.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// qcow2 has no room for the name of what is below.
     #[error("{path}: the path of the image is too long for a qcow2 header")]
-    LongPath { path: PathBuf },
+    LongPath {
+        /// The disk.
+        path: PathBuf,
+    },
+    /// A new disk cannot be made.
     #[error(transparent)]
     Create(#[from] PublishError),
+    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }

@@ -26,16 +26,36 @@ use super::{Options, qemu_arch};
 
 /// Why qemu does not run.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum QemuError {
+    /// There is no qemu for the architecture.
     #[error("{program} is not on PATH")]
-    Missing { program: String, package: &'static str },
+    Missing {
+        /// Name of the program.
+        program: String,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// The program does not start.
     #[error("{program}: cannot run")]
-    Run { program: PathBuf, source: io::Error },
+    Run {
+        /// The program.
+        program: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// An open file cannot be handed to the program.
     #[error("cannot pass a descriptor on to qemu")]
-    Pass { source: io::Error },
+    Pass {
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Nothing can connect the machine with this program.
     #[error("cannot make a socket to speak with qemu")]
-    Socket { source: io::Error },
+    Socket {
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }

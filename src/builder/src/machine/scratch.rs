@@ -7,12 +7,23 @@ use std::path::{Path, PathBuf};
 
 /// Why a file without a name could not be made.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ScratchError {
+    /// A file cannot be made there.
     #[error("{dir}: cannot make a temporary file")]
-    Create { dir: PathBuf, source: io::Error },
+    Create {
+        /// The directory of temporary files.
+        dir: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file cannot be written there.
     #[error("{dir}: cannot write a temporary file")]
-    Write { dir: PathBuf, source: io::Error },
+    Write {
+        /// The directory of temporary files.
+        dir: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
 }
 
 impl ScratchError {

@@ -36,16 +36,38 @@ const KINDS: [&[u8]; 10] = [
 
 /// Why there is no seed.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum SeedError {
+    /// It is not readable.
     #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: io::Error },
+    Read {
+        /// The file that was given.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It does not fit onto the volume.
     #[error("{path}: has {len} bytes, cloud-init's volume takes {MAX_FILE} of one file")]
-    TooLarge { path: PathBuf, len: u64 },
+    TooLarge {
+        /// The file that was given.
+        path: PathBuf,
+        /// Its length in bytes.
+        len: u64,
+    },
+    /// cloud-init would ignore it.
     #[error("{path}: cloud-init does nothing with user data that begin with {found:?}")]
-    Kind { path: PathBuf, found: String },
+    Kind {
+        /// The file that was given.
+        path: PathBuf,
+        /// Its first line.
+        found: String,
+    },
+    /// The volume cannot be formatted.
     #[error("cannot lay out the volume for cloud-init")]
-    Volume { source: io::Error },
+    Volume {
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
 }

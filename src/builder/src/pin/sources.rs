@@ -33,16 +33,50 @@ const COPIED_AFTER: [i64; 3] = [0, 12, 24];
 
 /// Why the sources cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum SourcesError {
+    /// It is not readable.
     #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: std::io::Error },
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It is no JSON, or not of that form.
     #[error("{path}:{line}:{column}: {message}")]
-    Syntax { path: PathBuf, line: usize, column: usize, message: String },
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// What is wrong there.
+        message: String,
+    },
+    /// It says what cannot be.
     #[error("{path}: {place}: {message}")]
-    Invalid { path: PathBuf, place: String, message: String },
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file, as a JSON pointer or a name.
+        place: String,
+        /// What is wrong there.
+        message: String,
+    },
+    /// No source is for that target.
     #[error("no kind {kind} for {os} on {arch}: known are {known}")]
-    Unknown { kind: String, os: String, arch: String, known: String },
+    Unknown {
+        /// The kind that is asked for.
+        kind: String,
+        /// The operating system.
+        os: String,
+        /// The architecture.
+        arch: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// The roots do not go together.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
 }

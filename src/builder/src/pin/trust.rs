@@ -21,18 +21,45 @@ const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.trustedroot";
 
 /// Why a trust anchor cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum TrustError {
+    /// Its keys cannot be used.
     #[error("{name}: not a usable keyring")]
-    Keyring { name: String, source: KeyringError },
+    Keyring {
+        /// Name of the trust anchor.
+        name: String,
+        /// What is wrong with them.
+        source: KeyringError,
+    },
+    /// It does not parse.
     #[error("{name}: not a trusted root of sigstore")]
-    Root { name: String, source: Box<dyn std::error::Error + Send + Sync> },
+    Root {
+        /// Name of the trust anchor.
+        name: String,
+        /// What the library of sigstore says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The new one is not what the old one lets expect.
     #[error("{name}: {reason}")]
-    Refused { name: String, reason: String },
+    Refused {
+        /// Name of the trust anchor.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// Its name says of no kind that is known.
     #[error("{name}: neither a keyring (.asc) nor a trusted root (.json)")]
-    Unsupported { name: String },
+    Unsupported {
+        /// Name of the trust anchor.
+        name: String,
+    },
+    /// One file is made of one document.
     #[error("{name}: comes from one address, not {found}")]
-    Documents { name: String, found: usize },
+    Documents {
+        /// Name of the trust anchor.
+        name: String,
+        /// How many addresses are given.
+        found: usize,
+    },
 }
 
 /// The content of a file of `trust/`.

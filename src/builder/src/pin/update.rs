@@ -33,16 +33,29 @@ mod order;
 
 /// Why manifests could not be brought up to date.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum UpdateError {
+    /// The sources cannot be used.
     #[error(transparent)]
     Sources(#[from] SourcesError),
+    /// A manifest that is there cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
+    /// No source has the name.
     #[error("nothing is called {name} in the sources of {targets}")]
-    UnknownName { name: String, targets: String },
+    UnknownName {
+        /// The name that is asked for.
+        name: String,
+        /// The targets that were looked at.
+        targets: String,
+    },
+    /// Some entries were not resolved; each was told.
     #[error("{failed} of {total} entries could not be resolved")]
-    Incomplete { failed: usize, total: usize },
+    Incomplete {
+        /// How many were not.
+        failed: usize,
+        /// How many there are.
+        total: usize,
+    },
 }
 
 impl Hint for UpdateError {

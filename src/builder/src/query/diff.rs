@@ -33,16 +33,39 @@ use crate::query::packages::installed;
 
 /// Why two images cannot be compared.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum DiffError {
+    /// It is no image, or its tree is not readable.
     #[error("{image}: cannot be compared")]
-    Image { image: PathBuf, source: InspectError },
+    Image {
+        /// The image.
+        image: PathBuf,
+        /// What its reader says.
+        source: InspectError,
+    },
+    /// It is not readable.
     #[error("{image}: cannot be opened")]
-    Identity { image: PathBuf, source: std::io::Error },
+    Identity {
+        /// The image.
+        image: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Its disk is not readable.
     #[error("{}: cannot be read", image.display())]
-    Read { image: PathBuf, source: std::io::Error },
+    Read {
+        /// The image.
+        image: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The contents of a file are not readable.
     #[error("{path}: cannot compare the contents")]
-    Content { path: String, source: std::io::Error },
+    Content {
+        /// Path in the images.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
 }
 
 /// How to compare.

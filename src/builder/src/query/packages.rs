@@ -16,12 +16,18 @@ const MAX_TEXT: u64 = 64 << 20;
 
 /// Why the database cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum PackageError {
+    /// Its files are not readable.
     #[error("cannot read the package database")]
     Read(#[source] TreeError),
+    /// The status file is damaged.
     #[error("{STATUS}: stanza {number} is damaged")]
-    Stanza { number: usize, source: DebError },
+    Stanza {
+        /// Which stanza, counted from 1.
+        number: usize,
+        /// What is wrong with it.
+        source: DebError,
+    },
 }
 
 /// What [`owners`] looks at: the database, and links of the root with what they lead to.

@@ -9,77 +9,333 @@ use crate::layer::first_boot::PlanFault;
 
 /// Why layers cannot be merged.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum MergeError {
+    /// The tree does not take what the layer does.
     #[error("layer {layer}")]
-    Tree { layer: String, source: TreeError },
+    Tree {
+        /// Name of the layer.
+        layer: String,
+        /// Why.
+        source: TreeError,
+    },
+    /// Two artifacts bring one path.
     #[error("{path}: written by both {first} and {second}")]
-    Conflict { path: String, first: String, second: String },
+    Conflict {
+        /// The path.
+        path: String,
+        /// The earlier artifact.
+        first: String,
+        /// The later artifact.
+        second: String,
+    },
+    /// A directory and something else want one path.
     #[error("{path}: a {found} stands where {artifact} needs a {wanted}")]
-    Occupied { path: String, artifact: String, found: &'static str, wanted: &'static str },
+    Occupied {
+        /// The path.
+        path: String,
+        /// Name of the artifact.
+        artifact: String,
+        /// What is there.
+        found: &'static str,
+        /// What the artifact brings.
+        wanted: &'static str,
+    },
+    /// A dependency is not met.
     #[error("{package}: needs {relation}, which neither the base nor the layers have")]
-    Depends { package: String, relation: String },
+    Depends {
+        /// Name of the package.
+        package: String,
+        /// The dependency.
+        relation: String,
+    },
+    /// A package does not go together with another one.
     #[error("{package}: conflicts with {relation}, which is installed as {found}")]
-    Conflicts { package: String, relation: String, found: String },
+    Conflicts {
+        /// Name of the package.
+        package: String,
+        /// The relation that says so.
+        relation: String,
+        /// The other package.
+        found: String,
+    },
+    /// A field of relations cannot be parsed.
     #[error("{package}: its {field} {text:?} is not a list of relations")]
-    Relation { package: String, field: &'static str, text: String },
+    Relation {
+        /// Name of the package.
+        package: String,
+        /// Name of the field.
+        field: &'static str,
+        /// Its text.
+        text: String,
+    },
+    /// A package brings a file of another one, which it does not replace.
     #[error("{path}: {package} brings it, but it is also in package {owner} ({version})")]
-    Overwrites { path: String, package: String, owner: String, version: String },
+    Overwrites {
+        /// The path.
+        path: String,
+        /// Name of the package.
+        package: String,
+        /// The other package.
+        owner: String,
+        /// Its version.
+        version: String,
+    },
+    /// A conffile changes its package.
     #[error("{path}: is a conffile of {package}, and of {owner} in the base: conffiles that move are not carried over")]
-    ConffileMoves { path: String, package: String, owner: String },
+    ConffileMoves {
+        /// The path.
+        path: String,
+        /// Name of the package.
+        package: String,
+        /// The package that has it.
+        owner: String,
+    },
+    /// A trigger is set off whose work nobody has described.
     #[error("{package}: sets off the trigger {trigger}, and nobody runs what {interested} does about it")]
-    Trigger { package: String, trigger: String, interested: String, sha256: String },
+    Trigger {
+        /// Name of the package.
+        package: String,
+        /// Name of the trigger.
+        trigger: String,
+        /// The package that does the work.
+        interested: String,
+        /// Digest of the script that does it.
+        sha256: String,
+    },
+    /// A script needs an account that is not there.
     #[error("{package}: its scripts need the {what} {name}, which no layer makes")]
-    Needs { package: String, what: &'static str, name: String },
+    Needs {
+        /// Name of the package.
+        package: String,
+        /// `user` or `group`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// An upgrade takes away what another package needs.
     #[error("{package}: needs {relation}, which only the version that an upgrade replaces is")]
-    Loses { package: String, relation: String },
+    Loses {
+        /// Name of the package.
+        package: String,
+        /// The dependency.
+        relation: String,
+    },
+    /// Two artifacts are one package.
     #[error("{package}: is both artifact {first} and artifact {second}")]
-    Twice { package: String, first: String, second: String },
+    Twice {
+        /// Name of the package.
+        package: String,
+        /// The earlier artifact.
+        first: String,
+        /// The later artifact.
+        second: String,
+    },
+    /// The base has an earlier version, and no layer says that it may be replaced.
     #[error(transparent)]
     Version(Box<OtherVersion>),
+    /// The base has a later version.
     #[error(
         "{package}: the base has version {found}, which is later than the pinned {wanted}: no package is downgraded"
     )]
-    Downgrade { package: String, found: String, wanted: String },
+    Downgrade {
+        /// Name of the package.
+        package: String,
+        /// The base's version.
+        found: String,
+        /// The version of the manifest.
+        wanted: String,
+    },
+    /// The base has the package for another architecture.
     #[error("{package}: the base has version {version} for {found}, the manifest pins one for {wanted}")]
-    Architecture { package: String, found: String, version: String, wanted: String },
+    Architecture {
+        /// Name of the package.
+        package: String,
+        /// That architecture.
+        found: String,
+        /// The version for it.
+        version: String,
+        /// The architecture of the manifest.
+        wanted: String,
+    },
+    /// The package may not be touched (`dpkg --set-selections`).
     #[error("{package}: the base holds it in version {found}")]
-    Hold { package: String, found: String },
+    Hold {
+        /// Name of the package.
+        package: String,
+        /// The base's version.
+        found: String,
+    },
+    /// A maintainer script does what is not understood.
     #[error(
         "{package}: its {script} (sha256 {sha256}) does{} what vmbake does not know: {reason}\n--- {script}\n{text}\n---",
         if *.upgrade { " in an upgrade" } else { "" }
     )]
-    Script { package: String, script: &'static str, sha256: String, upgrade: bool, reason: String, text: String },
+    Script {
+        /// Name of the package.
+        package: String,
+        /// Which of the scripts.
+        script: &'static str,
+        /// Its digest.
+        sha256: String,
+        /// Whether only an upgrade does.
+        upgrade: bool,
+        /// What is not understood.
+        reason: String,
+        /// The script.
+        text: String,
+    },
+    /// A file of the base, of a package or of a layer is wrong.
     #[error("{path}: {fault}")]
-    Content { path: String, fault: ContentFault },
+    Content {
+        /// The path.
+        path: String,
+        /// What is wrong with it.
+        fault: ContentFault,
+    },
+    /// A unit cannot be enabled or disabled.
     #[error("layer {layer}: unit {unit} {fault}")]
-    Unit { layer: String, unit: String, fault: UnitFault },
+    Unit {
+        /// Name of the layer.
+        layer: String,
+        /// Name of the unit.
+        unit: String,
+        /// Why.
+        fault: UnitFault,
+    },
+    /// A layer gives files to an account that is not there.
     #[error("layer {layer}: {what} {name} is unknown")]
-    UnknownAccount { layer: String, what: &'static str, name: String },
+    UnknownAccount {
+        /// Name of the layer.
+        layer: String,
+        /// `user` or `group`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A layer makes an account that is there already, otherwise.
     #[error("layer {layer}: {what} {name} with id {id} collides with {found}")]
-    Account { layer: String, what: &'static str, name: String, id: u32, found: String },
+    Account {
+        /// Name of the layer.
+        layer: String,
+        /// `user` or `group`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// Its id.
+        id: u32,
+        /// What is there.
+        found: String,
+    },
+    /// No programs can be checked for it.
     #[error("{arch}: programs are known for amd64 and arm64 only")]
-    Arch { arch: String },
+    Arch {
+        /// The architecture of the manifest.
+        arch: String,
+    },
+    /// A program is damaged.
     #[error("{path} of {artifact}: starts as an ELF file, but cannot be loaded")]
-    Program { path: String, artifact: String, source: ElfError },
+    Program {
+        /// The path.
+        path: String,
+        /// Name of the artifact.
+        artifact: String,
+        /// What its reader says.
+        source: ElfError,
+    },
+    /// A program is for other processors.
     #[error("{path} of {artifact}: is for {found}, but the image is for {expected}")]
-    Machine { path: String, artifact: String, found: String, expected: String },
+    Machine {
+        /// The path.
+        path: String,
+        /// Name of the artifact.
+        artifact: String,
+        /// What it is for.
+        found: String,
+        /// What the image is for.
+        expected: String,
+    },
+    /// A script or program has no interpreter.
     #[error("{path} of {artifact}: its interpreter {interpreter} is not in the image")]
-    Interpreter { path: String, artifact: String, interpreter: String },
+    Interpreter {
+        /// The path.
+        path: String,
+        /// Name of the artifact.
+        artifact: String,
+        /// Its path.
+        interpreter: String,
+    },
+    /// A program would not start.
     #[error("{path} of {artifact}: needs {library}, which is not where the loader of {program} looks for it")]
-    Library { path: String, artifact: String, library: String, program: String },
+    Library {
+        /// The path.
+        path: String,
+        /// Name of the artifact.
+        artifact: String,
+        /// The library that it needs.
+        library: String,
+        /// The program that loads it.
+        program: String,
+    },
+    /// A path would be written through a link that somebody else chose.
     #[error("{path}: {writer} would write through the symbolic link {link}, which {owner} brought")]
-    Through { path: String, writer: String, link: String, owner: String },
+    Through {
+        /// The path.
+        path: String,
+        /// Who writes.
+        writer: String,
+        /// The link.
+        link: String,
+        /// Who brought it.
+        owner: String,
+    },
+    /// A file would run as somebody else.
     #[error("{path}: artifact {artifact} brings it with {privilege}, which layer {layer} does not list in `setuid`")]
-    Privilege { path: String, artifact: String, layer: String, privilege: String },
+    Privilege {
+        /// The path.
+        path: String,
+        /// Name of the artifact.
+        artifact: String,
+        /// Name of the layer.
+        layer: String,
+        /// Its mode or capabilities.
+        privilege: String,
+    },
+    /// A file that would run as somebody else does not.
     #[error("{path}: layer {layer} lists it in `setuid`, but it has no such mode and no capabilities")]
-    NoPrivilege { layer: String, path: String },
+    NoPrivilege {
+        /// Name of the layer.
+        layer: String,
+        /// The path.
+        path: String,
+    },
+    /// A file has an attribute that means something to the kernel.
     #[error("{path}: artifact {artifact} brings it with the extended attribute {name}")]
-    Attribute { path: String, artifact: String, name: String },
+    Attribute {
+        /// The path.
+        path: String,
+        /// Name of the artifact.
+        artifact: String,
+        /// Name of the attribute.
+        name: String,
+    },
+    /// Two paths are one where letters have no case.
     #[error("{path}, which {artifact} brings, differs only in case from {found}, which {first} brings")]
-    Case { path: String, artifact: String, found: String, first: String },
+    Case {
+        /// The path.
+        path: String,
+        /// Name of the artifact.
+        artifact: String,
+        /// The other path.
+        found: String,
+        /// The artifact that brings that.
+        first: String,
+    },
+    /// The plan of the first boot has faults.
     #[error("{}", lines(.faults))]
-    FirstBoot { faults: Vec<PlanFault> },
+    FirstBoot {
+        /// Each of them.
+        faults: Vec<PlanFault>,
+    },
     /// A setting of a layer that nothing in the image knows.
     #[error("layer {layer}: the image has no {what} {value}: there is no {path}")]
     Setting {
@@ -92,10 +348,18 @@ pub enum MergeError {
         /// Where it was looked for.
         path: String,
     },
+    /// The plan cannot be written.
     #[error("the plan of the first boot cannot be written as JSON")]
-    Plan { source: serde_json::Error },
+    Plan {
+        /// What the JSON writer says.
+        source: serde_json::Error,
+    },
+    /// A file that the first boot would write cannot be written now.
     #[error("a file of the first boot cannot be written into the image")]
-    Baked { source: vmbake_firstboot::error::Error },
+    Baked {
+        /// What the first-boot program says.
+        source: vmbake_firstboot::error::Error,
+    },
 }
 
 impl MergeError {

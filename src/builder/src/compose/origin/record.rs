@@ -16,18 +16,53 @@ pub(crate) const MAX_LEN: u64 = 32 << 20;
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum RecordError {
+    /// The file is not readable in its tree.
     #[error("{place}: cannot read the record of origins")]
-    Read { place: String, source: TreeError },
+    Read {
+        /// Where the record is.
+        place: String,
+        /// What its reader says.
+        source: TreeError,
+    },
+    /// The text is no JSON, or not of that form.
     #[error("{place}:{line}:{column}: not a valid record of origins")]
-    Syntax { place: String, line: usize, column: usize, source: serde_json::Error },
+    Syntax {
+        /// Where the record is.
+        place: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// The column, counted from 1.
+        column: usize,
+        /// What its reader says.
+        source: serde_json::Error,
+    },
+    /// Another version of vmbake wrote it.
     #[error("{place}: a record of origins in format {found}, this program reads {FORMAT}")]
-    Format { place: String, found: u32 },
+    Format {
+        /// Where the record is.
+        place: String,
+        /// The format that it states.
+        found: u32,
+    },
+    /// It says what it should, but in other bytes.
     #[error("{place}: the record of origins is not in the form in which vmbake writes it")]
-    Form { place: String },
+    Form {
+        /// Where the record is.
+        place: String,
+    },
+    /// An entry names what is not listed.
     #[error("{place}: {subject} names {what} {name}, which the record does not list there")]
-    Reference { place: String, subject: String, what: &'static str, name: String },
+    Reference {
+        /// Where the record is.
+        place: String,
+        /// The entry.
+        subject: String,
+        /// What kind of thing it names.
+        what: &'static str,
+        /// What it names.
+        name: String,
+    },
 }
 
 /// Which input each path of an image came from.

@@ -30,26 +30,73 @@ use crate::supply::store::{DecodedForm, Store};
 
 /// Why an archive is refused.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ArchiveError {
+    /// It is not readable.
     #[error("cannot read at byte {offset}")]
-    Read { offset: u64, source: io::Error },
+    Read {
+        /// From where on.
+        offset: u64,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There is no room for what it decompresses to.
     #[error("cannot write a temporary file in {dir}")]
-    Spool { dir: PathBuf, source: io::Error },
+    Spool {
+        /// The directory of temporary files.
+        dir: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The compressed data are damaged.
     #[error("cannot decompress after {offset} bytes of output")]
-    Decompress { offset: u64, source: io::Error },
+    Decompress {
+        /// How many bytes came out before.
+        offset: u64,
+        /// What the decoder says.
+        source: io::Error,
+    },
+    /// There is no decoder for it.
     #[error("unknown compression {format:?}")]
-    Compression { format: String },
+    Compression {
+        /// The end of its name.
+        format: String,
+    },
+    /// It becomes larger than any real archive.
     #[error("{len} bytes become more than {limit}: refused as a decompression bomb")]
-    Bomb { len: u64, limit: u64 },
+    Bomb {
+        /// Its length in bytes.
+        len: u64,
+        /// The most that is taken.
+        limit: u64,
+    },
+    /// It has more members than any real archive.
     #[error("more than {limit} members")]
-    TooMany { limit: usize },
+    TooMany {
+        /// The most that is taken.
+        limit: usize,
+    },
+    /// A member is not taken.
     #[error("member {path:?}: {fault}")]
-    Refused { path: String, fault: Box<MemberFault> },
+    Refused {
+        /// Name of the member.
+        path: String,
+        /// What is wrong with it.
+        fault: Box<MemberFault>,
+    },
+    /// It ends early.
     #[error("ends at byte {len}, inside member {path:?}")]
-    Truncated { path: String, len: u64 },
+    Truncated {
+        /// Name of the last member.
+        path: String,
+        /// Where it ends.
+        len: u64,
+    },
+    /// A member that a layer names is not there.
     #[error("has no member {path:?}")]
-    NoMember { path: String },
+    NoMember {
+        /// Name of the member.
+        path: String,
+    },
 }
 
 /// What an archive may contain.

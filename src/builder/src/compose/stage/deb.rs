@@ -16,24 +16,62 @@ const MAX_CONTROL: u64 = 32 << 20;
 
 /// Why a package is refused.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum DebError {
+    /// It is not readable.
     #[error("cannot read")]
-    Read { source: std::io::Error },
+    Read {
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Its members are others, or in another order.
     #[error("expected member {expected}, found {found}")]
-    Member { expected: &'static str, found: String },
+    Member {
+        /// What it should have.
+        expected: &'static str,
+        /// What it has.
+        found: String,
+    },
+    /// It ends early.
     #[error("member {member} at byte {at} ends after the file's {len} bytes")]
-    Truncated { member: String, at: u64, len: u64 },
+    Truncated {
+        /// The member.
+        member: String,
+        /// Where the member begins.
+        at: u64,
+        /// Where the file ends.
+        len: u64,
+    },
+    /// It is of a form that dpkg does not read either.
     #[error("format version {found:?} is not 2.0")]
-    Version { found: String },
+    Version {
+        /// What it has.
+        found: String,
+    },
+    /// One of the two archives inside is refused.
     #[error("archive {member}")]
-    Archive { member: String, source: ArchiveError },
+    Archive {
+        /// The member.
+        member: String,
+        /// Why.
+        source: ArchiveError,
+    },
+    /// The control file, or a file beside it, is wrong.
     #[error("control file: {0}")]
     Control(ControlFault),
+    /// It is for other processors.
     #[error("is for {found}, the image is for {expected}")]
-    Arch { expected: String, found: String },
+    Arch {
+        /// What it should have.
+        expected: String,
+        /// What it has.
+        found: String,
+    },
+    /// It asks questions while it is installed.
     #[error("has a {name}, which only debconf could serve")]
-    Debconf { name: String },
+    Debconf {
+        /// The file that says so.
+        name: String,
+    },
 }
 
 /// A package, with the names that dpkg gives its files.

@@ -22,40 +22,149 @@ mod release;
 
 /// Why a repository, an index or a package is not believed.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum AptError {
+    /// Nobody who is trusted has signed it.
     #[error("InRelease is not signed as it must be")]
-    Signature { source: OpenPgpError },
+    Signature {
+        /// What the check of signatures says.
+        source: OpenPgpError,
+    },
+    /// It does not have its form.
     #[error("{file}: corrupt: {reason}")]
-    Corrupt { file: String, reason: String },
+    Corrupt {
+        /// The file of the repository.
+        file: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// It lacks a field.
     #[error("{file}: field {field} is missing")]
-    Missing { file: String, field: &'static str },
+    Missing {
+        /// The file of the repository.
+        file: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// It has a field twice.
     #[error("{file}: field {field} occurs twice")]
-    Duplicate { file: String, field: String },
+    Duplicate {
+        /// The file of the repository.
+        file: String,
+        /// The field.
+        field: String,
+    },
+    /// Its digests are of algorithms that are broken.
     #[error("{file}: no SHA256 or SHA512, and nothing weaker is accepted")]
-    Weak { file: String },
+    Weak {
+        /// The file of the repository.
+        file: String,
+    },
+    /// It is of another distribution.
     #[error("InRelease: is for suite {suite} and codename {codename}, not for {expected}")]
-    Suite { expected: String, suite: String, codename: String },
+    Suite {
+        /// The suite or codename that is asked for.
+        expected: String,
+        /// Its suite.
+        suite: String,
+        /// Its codename.
+        codename: String,
+    },
+    /// It is from the future: a clock is wrong.
     #[error("InRelease: its Date {date} is after the time of the check, {now}")]
-    Future { date: Timestamp, now: Timestamp },
+    Future {
+        /// Its date.
+        date: Timestamp,
+        /// The time of the check.
+        now: Timestamp,
+    },
+    /// A newer one was seen: this is a replay.
     #[error("InRelease: its Date {date} is older than {previous}, which was seen before")]
-    Older { date: Timestamp, previous: Timestamp },
+    Older {
+        /// Its date.
+        date: Timestamp,
+        /// Date of the newest one.
+        previous: Timestamp,
+    },
+    /// It has expired.
     #[error("InRelease: was valid until {until}, and now is {now}")]
-    Stale { until: Timestamp, now: Timestamp },
+    Stale {
+        /// When it did.
+        until: Timestamp,
+        /// The time of the check.
+        now: Timestamp,
+    },
+    /// It does not state when it expires, and is old.
     #[error("InRelease: its Date {date} is more than {days} days ago, and now is {now}")]
-    Aged { date: Timestamp, days: u16, now: Timestamp },
+    Aged {
+        /// Its date.
+        date: Timestamp,
+        /// How many days it may have.
+        days: u16,
+        /// The time of the check.
+        now: Timestamp,
+    },
+    /// It has no packages of that kind.
     #[error("InRelease: lists no Packages of component {component} for {arch}")]
-    NoIndex { component: String, arch: String },
+    NoIndex {
+        /// The component.
+        component: String,
+        /// The architecture.
+        arch: String,
+    },
+    /// It is not readable.
     #[error("{file}: cannot read")]
-    Read { file: String, source: std::io::Error },
+    Read {
+        /// The file of the repository.
+        file: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It has another length.
     #[error("{file}: {found} bytes, expected {expected}")]
-    Size { file: String, expected: u64, found: u64 },
+    Size {
+        /// The file of the repository.
+        file: String,
+        /// The length that InRelease states.
+        expected: u64,
+        /// The length that it has.
+        found: u64,
+    },
+    /// It has other bytes.
     #[error("{file}: digest {found}, expected {expected}")]
-    Digest { file: String, expected: Box<Digest>, found: Box<Digest> },
+    Digest {
+        /// The file of the repository.
+        file: String,
+        /// The digest that InRelease states.
+        expected: Box<Digest>,
+        /// The digest that it has.
+        found: Box<Digest>,
+    },
+    /// It would fill the memory.
     #[error("{file}: {what} of {len} bytes, more than the {limit} that are allowed")]
-    TooLarge { file: String, what: &'static str, len: u64, limit: u64 },
+    TooLarge {
+        /// The file of the repository.
+        file: String,
+        /// What is too long.
+        what: &'static str,
+        /// Its length in bytes.
+        len: u64,
+        /// The most that is taken.
+        limit: u64,
+    },
+    /// It does not list the package.
     #[error("{file}: no package {package}")]
-    NoPackage { file: String, package: String },
+    NoPackage {
+        /// The file of the repository.
+        file: String,
+        /// The package.
+        package: String,
+    },
+    /// It names a file elsewhere.
     #[error("{file}: path {path:?} leaves the repository")]
-    Path { file: String, path: String },
+    Path {
+        /// The file of the repository.
+        file: String,
+        /// The path that it states.
+        path: String,
+    },
 }

@@ -21,24 +21,58 @@ const END: &str = "-----BEGIN PGP SIGNATURE-----";
 
 /// Why a checksum file proves nothing.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ChecksumError {
+    /// It is longer than any list of checksums.
     #[error("{len} bytes, more than the {MAX_LEN} of a list of checksums")]
-    TooLarge { len: usize },
+    TooLarge {
+        /// Its length in bytes.
+        len: usize,
+    },
+    /// It is no text.
     #[error("byte {offset} is no text")]
-    Binary { offset: usize },
+    Binary {
+        /// Where the first other byte is.
+        offset: usize,
+    },
+    /// It has no line.
     #[error("is empty")]
     Empty,
+    /// A line has none of the known forms.
     #[error("line {line} is no checksum: {text:?}")]
-    Malformed { line: usize, text: String },
+    Malformed {
+        /// The line, counted from 1.
+        line: usize,
+        /// The line.
+        text: String,
+    },
+    /// No line names the file.
     #[error("does not name {name}")]
-    NotListed { name: String },
+    NotListed {
+        /// The file that a digest is wanted for.
+        name: String,
+    },
+    /// Its digests are of algorithms that are broken.
     #[error("has only {algorithms} for {name}: SHA-256 or SHA-512 is needed")]
-    Weak { name: String, algorithms: String },
+    Weak {
+        /// The file that a digest is wanted for.
+        name: String,
+        /// Those algorithms.
+        algorithms: String,
+    },
+    /// It has digests of other algorithms.
     #[error("has no {wanted} for {name}")]
-    Algorithm { name: String, wanted: Algorithm },
+    Algorithm {
+        /// The file that a digest is wanted for.
+        name: String,
+        /// The one that is asked for.
+        wanted: Algorithm,
+    },
+    /// Two lines say different things.
     #[error("has two different digests for {name}")]
-    Ambiguous { name: String },
+    Ambiguous {
+        /// The file that a digest is wanted for.
+        name: String,
+    },
 }
 
 /// An algorithm that a checksum may be of.

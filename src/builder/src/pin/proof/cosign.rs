@@ -41,20 +41,38 @@ pub struct DetachedPolicy<'a> {
 
 /// Why a signature is not believed.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum CosignError {
+    /// It is no signature in Base64.
     #[error("signature is corrupt: {reason}")]
-    Signature { reason: String },
+    Signature {
+        /// What its decoder says.
+        reason: String,
+    },
+    /// It is no certificate in PEM.
     #[error("certificate is corrupt: {reason}")]
-    Certificate { reason: String },
+    Certificate {
+        /// What its parser says.
+        reason: String,
+    },
+    /// The log's answer cannot be read.
     #[error("log entry cannot be used")]
-    Entry { source: RekorError },
+    Entry {
+        /// What is wrong with it.
+        source: RekorError,
+    },
+    /// The log speaks of something else.
     #[error("the log entry is of another signature or certificate")]
     OtherEntry,
+    /// Without a time nobody knows whether the certificate was valid.
     #[error("no log entry proves when the signature was made")]
     NoEntry,
+    /// The parts do not go together.
     #[error("log entry and signature make no bundle: {reason}")]
-    Bundle { reason: String },
+    Bundle {
+        /// What the library of sigstore says.
+        reason: String,
+    },
+    /// The signature is not believed.
     #[error(transparent)]
     Sigstore(#[from] SigstoreError),
 }

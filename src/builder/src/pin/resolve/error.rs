@@ -16,34 +16,95 @@ use crate::supply::store::StoreError;
 
 /// Why an entry was not resolved.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ResolveError {
+    /// It cannot be had.
     #[error(transparent)]
     Download(#[from] DownloadError),
+    /// The source has words that mean nothing for this target.
     #[error("{place}: {source}")]
-    Template { place: &'static str, source: Undefined },
+    Template {
+        /// The key of the source.
+        place: &'static str,
+        /// What is wrong with it.
+        source: Undefined,
+    },
+    /// The document does not say what it should.
     #[error("{url}: is no JSON document with {expected}")]
-    Document { url: String, expected: String },
+    Document {
+        /// Address of the document or file.
+        url: String,
+        /// What it should say.
+        expected: String,
+    },
+    /// What is published as version is none.
     #[error("{url}: {found:?} is no version")]
-    Version { url: String, found: String },
+    Version {
+        /// Address of the document or file.
+        url: String,
+        /// What is.
+        found: String,
+    },
+    /// The entry that gives the version has not been resolved.
     #[error("needs the version of {name}, which is not in the manifest")]
-    Needs { name: String },
+    Needs {
+        /// That entry.
+        name: String,
+    },
+    /// The list of checksums cannot be used.
     #[error("{url}: does not prove the artifact")]
-    Checksum { url: String, source: ChecksumError },
+    Checksum {
+        /// Address of the document or file.
+        url: String,
+        /// What is wrong with it.
+        source: ChecksumError,
+    },
+    /// The archive is not proven.
     #[error("{url}: not a trustworthy archive")]
-    Archive { url: String, source: Box<AptError> },
+    Archive {
+        /// Address of the document or file.
+        url: String,
+        /// What is wrong with it.
+        source: Box<AptError>,
+    },
+    /// The keys of an archive cannot be used.
     #[error("{file}: not a usable keyring")]
-    Keyring { file: String, source: KeyringError },
+    Keyring {
+        /// The keyring.
+        file: String,
+        /// What is wrong with it.
+        source: KeyringError,
+    },
+    /// The bundle is not believed.
     #[error("{url}: does not prove the artifact")]
-    Sigstore { url: String, source: Box<SigstoreError> },
+    Sigstore {
+        /// Address of the document or file.
+        url: String,
+        /// What is wrong with it.
+        source: Box<SigstoreError>,
+    },
+    /// The signature is not believed.
     #[error("{url}: does not prove the artifact")]
-    Cosign { url: String, source: Box<CosignError> },
+    Cosign {
+        /// Address of the document or file.
+        url: String,
+        /// What is wrong with it.
+        source: Box<CosignError>,
+    },
+    /// The file is another program.
     #[error("{url}: is not the program that was asked for")]
-    Program { url: String, source: ProgramError },
+    Program {
+        /// Address of the document or file.
+        url: String,
+        /// What is wrong with it.
+        source: ProgramError,
+    },
+    /// The registry does not give it.
     #[error(transparent)]
     Registry(#[from] RegistryError),
+    /// The trust anchor cannot be had.
     #[error(transparent)]
     Trust(#[from] AnchorError),
+    /// The base image does not say how it boots.
     #[error(transparent)]
     Boot(#[from] BootError),
 }

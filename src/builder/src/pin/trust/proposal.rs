@@ -9,12 +9,24 @@ use crate::atomic_file::{PublishError, write_file};
 
 /// Why a newer version cannot be shown or taken.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum ProposalError<E: std::error::Error + 'static> {
+    /// The one that is there is not readable.
     #[error("{path}: cannot read")]
-    Read { path: PathBuf, source: std::io::Error },
+    Read {
+        /// Its file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The new one cannot be had.
     #[error("{name}: cannot fetch")]
-    Fetch { name: String, source: E },
+    Fetch {
+        /// Name of the trust anchor.
+        name: String,
+        /// What went wrong.
+        source: E,
+    },
+    /// One of both cannot be used.
     #[error(transparent)]
     Trust(#[from] TrustError),
 }

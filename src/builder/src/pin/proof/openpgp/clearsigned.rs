@@ -21,20 +21,42 @@ const END: &str = "-----END PGP SIGNATURE-----";
 
 /// Why a message is not believed.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum OpenPgpError {
+    /// It is longer than any signed message.
     #[error("{found} bytes, more than the {MAX_LEN} a signed message may have")]
-    TooLarge { found: usize },
+    TooLarge {
+        /// Its length in bytes.
+        found: usize,
+    },
+    /// The lines around text and signatures are not in order.
     #[error("line {line}: {reason}")]
-    Framing { line: usize, reason: &'static str },
+    Framing {
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with them.
+        reason: &'static str,
+    },
+    /// It cannot be parsed.
     #[error("corrupt message")]
-    Corrupt { source: Box<dyn std::error::Error + Send + Sync> },
+    Corrupt {
+        /// What the library of OpenPGP says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It has another structure than one signed text.
     #[error("the verifier did not see a clearsigned message with one layer of signatures")]
     Structure,
+    /// A signature of a trusted key does not fit to the text.
     #[error("bad signature: {reason}")]
-    BadSignature { reason: String },
+    BadSignature {
+        /// Why the library refuses it.
+        reason: String,
+    },
+    /// No trusted key has signed it.
     #[error("no good signature of a trusted key: {}", if .found.is_empty() { "not signed".to_owned() } else { .found.join("; ") })]
-    Untrusted { found: Vec<String> },
+    Untrusted {
+        /// Why each signature does not count.
+        found: Vec<String>,
+    },
 }
 
 /// A text that trusted keys signed.

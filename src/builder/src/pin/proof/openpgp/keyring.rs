@@ -20,18 +20,43 @@ const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 
 /// Why a keyring cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "each message says what its variant means")]
 pub enum KeyringError {
+    /// It is not readable.
     #[error("{path}: cannot read the keyring")]
-    Read { path: PathBuf, source: std::io::Error },
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It holds no keys that can be used.
     #[error("{path}: not a usable keyring")]
-    Load { path: PathBuf, source: Box<KeyringError> },
+    Load {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<KeyringError>,
+    },
+    /// It is longer than any keyring.
     #[error("more than {MAX_LEN} bytes")]
     TooLarge,
+    /// A block of armor does not end.
     #[error("key block {block} has no end")]
-    Unterminated { block: usize },
+    Unterminated {
+        /// Which block of armor, counted from 1.
+        block: usize,
+    },
+    /// A certificate cannot be parsed.
     #[error("key block {block}, certificate {certificate}: corrupt or of an unknown kind")]
-    Certificate { block: usize, certificate: usize, source: Box<dyn std::error::Error + Send + Sync> },
+    Certificate {
+        /// Which block of armor, counted from 1.
+        block: usize,
+        /// Which certificate of the block, counted from 1.
+        certificate: usize,
+        /// What the library of OpenPGP says.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// There is no key in it.
     #[error("holds no public key")]
     Empty,
 }
