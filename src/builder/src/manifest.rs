@@ -3,91 +3,23 @@
 //! What enters is the text of `manifests/<kind>.<os-name>.<arch>.json`; what leaves is a [`Manifest`] whose digests
 //! are well formed. Unknown keys are errors, so that a misspelt one is not silently ignored.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::hint::Hint;
-use crate::spelling::of_path;
+pub use content::{ArtifactType, Boot, BootFile, ContainerImage, Content, Dependency, Os};
+pub use error::ManifestError;
 pub use proof::{Document, Form, Proof, Signed};
 
 mod form;
+mod error;
+mod content;
 mod proof;
 mod stub;
 
 /// Largest manifest that is read, in bytes: the largest known ones have 20 KB.
 const MAX_LEN: u64 = 4 << 20;
-
-/// Why a manifest cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ManifestError {
-    /// It is not readable.
-    #[error("{path}: cannot read the manifest")]
-    Read {
-        /// The manifest.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// It is longer than any manifest.
-    #[error("{path}: {len} bytes, more than the {MAX_LEN} a manifest may have")]
-    TooLarge {
-        /// The manifest.
-        path: PathBuf,
-        /// Its length in bytes.
-        len: u64,
-    },
-    /// It is no JSON, or not of that form.
-    #[error("{path}:{line}:{column}: not a valid manifest")]
-    Syntax {
-        /// The manifest.
-        path: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// The column, counted from 1.
-        column: usize,
-        /// What the JSON reader says.
-        source: serde_json::Error,
-    },
-    /// The name of the base image cannot be that of an artifact.
-    #[error("{path}: an artifact is called {OS_IMAGE}, as the base image is")]
-    Name {
-        /// The manifest.
-        path: PathBuf,
-    },
-    /// It is for another target.
-    #[error("{path}: is for {found}, not for {expected}")]
-    Mismatch {
-        /// The manifest.
-        path: PathBuf,
-        /// The target that is asked for.
-        expected: String,
-        /// The one that it states.
-        found: String,
-    },
-}
-
-impl Hint for ManifestError {
-    fn hint(&self) -> Option<String> {
-        let text = match self {
-            Self::Read { source, .. } if source.kind() == ErrorKind::IsADirectory => {
-                "name a manifest in it, such as node.debian-13.amd64.json"
-            }
-            Self::Read { path, source } => return of_path(path, source, "`vmbake update KIND` makes manifests"),
-            Self::Syntax { .. } => {
-                "`vmbake update` writes manifests: if this is one of them, undo what was changed at that place; else name \
-                 another file"
-            }
-            Self::Mismatch { .. } => "name the KIND, --os and --arch that the manifest is for",
-            _ => return None,
-        };
-        Some(text.to_owned())
-    }
-}
 
 /// Name of the base image among the entries.
 pub const OS_IMAGE: &str = "os.image";
@@ -123,168 +55,6 @@ pub struct Manifest {
 #[serde(deny_unknown_fields)]
 struct File {
     vmconfig: Content,
-}
-
-/// What a manifest says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Content {
-    /// Version of the image, `dev` until it is released.
-    pub version: String,
-    /// Kind of image: the name of its top layer.
-    pub kind: String,
-    /// The operating system that the image is based on.
-    pub os: Os,
-    /// Artifacts by name.
-    #[serde(default, deserialize_with = "stub::without_stub")]
-    pub dependencies: BTreeMap<String, Dependency>,
-    /// Container images for the runtime.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub images: Vec<ContainerImage>,
-    /// The documents that the proofs rest on, by their digests.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub evidence: BTreeMap<Digest, Document>,
-    /// The newest `Date` that was seen of each archive and suite: an older one is a replay.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub seen: BTreeMap<String, BTreeMap<String, Timestamp>>,
-}
-
-/// The operating system of an image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Os {
-    /// Name with release, such as `debian-13`.
-    pub name: String,
-    /// Architecture as Debian names it.
-    pub arch: String,
-    /// The base image, where the manifest pins one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<Dependency>,
-    /// How that image boots.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub boot: Option<Boot>,
-}
-
-/// What the first entry of the base image's boot menu starts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Boot {
-    /// Command line of the kernel.
-    pub cmdline: String,
-    /// The kernel.
-    pub kernel: BootFile,
-    /// The initial RAM disk.
-    pub initrd: BootFile,
-}
-
-/// A file of the base image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BootFile {
-    /// Number of its partition, from 1.
-    pub partition: u32,
-    /// Absolute path in that partition's file system.
-    pub path: String,
-    /// SHA-256 of its content.
-    pub digest: Digest,
-}
-
-/// A pinned container image.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ContainerImage {
-    /// Reference with its tag, such as `registry.k8s.io/pause:3.10`.
-    pub image: String,
-    /// Digest of the platform's manifest.
-    pub digest: Digest,
-    /// Length of that manifest in bytes, as in a descriptor of the OCI image specification.
-    pub size: u64,
-    /// `linux/<arch>`.
-    pub platform: String,
-    /// Digest of the index that lists the platform's manifest.
-    pub index: Digest,
-    /// How the index was proven.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proof: Option<Proof>,
-}
-
-/// How an artifact is packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ArtifactType {
-    /// A single program.
-    #[serde(rename = "binary")]
-    Binary,
-    /// A Debian package.
-    #[serde(rename = "deb")]
-    Deb,
-    /// A tar archive, compressed with gzip.
-    #[serde(rename = "tar.gz")]
-    TarGz,
-    /// A tar archive that is installed as it is, such as a container image.
-    #[serde(rename = "tar")]
-    Tar,
-    /// A disk image.
-    #[serde(rename = "qcow2")]
-    Qcow2,
-}
-
-impl ArtifactType {
-    /// As manifests write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Binary => "binary",
-            Self::Deb => "deb",
-            Self::TarGz => "tar.gz",
-            Self::Tar => "tar",
-            Self::Qcow2 => "qcow2",
-        }
-    }
-}
-
-/// One pinned artifact.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "form::Dependency")]
-pub struct Dependency {
-    /// Upstream version.
-    pub version: String,
-    /// Where it can be fetched.
-    pub url: String,
-    /// How it is packed.
-    #[serde(rename = "type")]
-    pub kind: ArtifactType,
-    /// Digest of the file.
-    pub digest: Digest,
-    /// Length of the file in bytes.
-    pub size: u64,
-    /// How the digest was proven.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proof: Option<Proof>,
-}
-
-impl Content {
-    /// What it is for.
-    pub fn target(&self) -> Target {
-        Target { kind: self.kind.clone(), os: self.os.name.clone(), arch: self.os.arch.clone() }
-    }
-
-    /// Every entry that has a proof of its own: the base image and the artifacts.
-    pub fn entries(&self) -> impl Iterator<Item = &Dependency> {
-        self.os.image.iter().chain(self.dependencies.values())
-    }
-
-    /// Drops documents that no proof rests on any more.
-    pub fn drop_unused_evidence(&mut self) {
-        let used: BTreeSet<Digest> =
-            self.entries().filter_map(|entry| entry.proof.as_ref()).flat_map(Proof::evidence).copied().collect();
-        self.evidence.retain(|digest, _| used.contains(digest));
-    }
-
-    /// The manifest as text: keys sorted, two spaces a level, one newline at the end.
-    pub fn to_text(&self) -> Result<String, serde_json::Error> {
-        // A value's objects are sorted, which those of the struct are not.
-        let value = serde_json::to_value(File { vmconfig: self.clone() })?;
-        Ok(serde_json::to_string_pretty(&value)? + "\n")
-    }
 }
 
 impl Manifest {

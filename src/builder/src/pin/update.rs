@@ -8,17 +8,15 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use crate::atomic_file::PublishError;
 use crate::digest::Digest;
 use crate::escape;
-use crate::hint::Hint;
 use crate::manifest::OS_IMAGE;
 use crate::manifest::Target;
 use crate::manifest::{ArtifactType, Content, Dependency, Manifest, ManifestError, Proof};
 use crate::parallel::for_each;
-use crate::pin::prove::{LOCAL, LinkError, Prover};
+use crate::pin::prove::{LOCAL, Prover};
 use crate::pin::resolve::{ResolveError, Resolved, Resolver};
-use crate::pin::sources::{Sources, SourcesError, VersionSource};
+use crate::pin::sources::{Sources, VersionSource};
 use crate::progress::{Progress, human_bytes};
 use jiff::Timestamp;
 
@@ -26,81 +24,14 @@ use open::{Entry, Open, path};
 use order::is_downgrade;
 
 pub use check::{Newer, newer};
+pub use error::UpdateError;
+
+use error::EntryError;
 
 mod check;
+mod error;
 mod open;
 mod order;
-
-/// Why manifests could not be brought up to date.
-#[derive(Debug, thiserror::Error)]
-pub enum UpdateError {
-    /// The sources cannot be used.
-    #[error(transparent)]
-    Sources(#[from] SourcesError),
-    /// A manifest that is there cannot be used.
-    #[error(transparent)]
-    Manifest(#[from] ManifestError),
-    /// No source has the name.
-    #[error("nothing is called {name} in the sources of {targets}")]
-    UnknownName {
-        /// The name that is asked for.
-        name: String,
-        /// The targets that were looked at.
-        targets: String,
-    },
-    /// Some entries were not resolved; each was told.
-    #[error("{failed} of {total} entries could not be resolved")]
-    Incomplete {
-        /// How many were not.
-        failed: usize,
-        /// How many there are.
-        total: usize,
-    },
-}
-
-impl Hint for UpdateError {
-    fn hint(&self) -> Option<String> {
-        let text = match self {
-            Self::Incomplete { .. } => {
-                "what was resolved is kept: run it again for the rest when the reasons above are gone. If a site cannot be \
-                 reached, https_proxy names a proxy, and --mirror PREFIX=URL asks another place. An entry that is deleted from \
-                 the manifest takes whatever upstream has"
-            }
-            Self::UnknownName { .. } => {
-                "`vmbake manifest show FILE` lists the entries of a manifest; the base image is os.image"
-            }
-            _ => return None,
-        };
-        Some(text.to_owned())
-    }
-}
-
-/// Why one entry was not resolved or not kept.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-enum EntryError {
-    Resolve(#[from] ResolveError),
-    Publish(#[from] PublishError),
-    Text(#[from] serde_json::Error),
-    Manifest(#[from] ManifestError),
-    #[error("{path}: cannot lock the directory of the manifest")]
-    Lock {
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    #[error("what was resolved cannot be proven again")]
-    Replay(#[from] LinkError),
-    #[error("upstream has {found}, which is older than the pinned {pinned}")]
-    GoesBack {
-        pinned: String,
-        found: String,
-    },
-    #[error("{path}: cannot read the base image")]
-    Image {
-        path: PathBuf,
-        source: std::io::Error,
-    },
-}
 
 /// What is to be updated.
 #[derive(Debug)]
@@ -190,7 +121,7 @@ fn resolve(
     {
         let found = resolver.version(place, source)?;
         if is_downgrade(source, &pinned, &found) {
-            return Err(EntryError::GoesBack { pinned, found });
+            return Err(EntryError::Downgrade { pinned, found });
         }
     }
     match entry {

@@ -1,0 +1,171 @@
+//! What a manifest says of an image, its base and its artifacts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{Document, File, Proof, Target};
+use crate::digest::Digest;
+
+/// What a manifest says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Content {
+    /// Version of the image, `dev` until it is released.
+    pub version: String,
+    /// Kind of image: the name of its top layer.
+    pub kind: String,
+    /// The operating system that the image is based on.
+    pub os: Os,
+    /// Artifacts by name.
+    #[serde(default, deserialize_with = "super::stub::without_stub")]
+    pub dependencies: BTreeMap<String, Dependency>,
+    /// Container images for the runtime.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ContainerImage>,
+    /// The documents that the proofs rest on, by their digests.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub evidence: BTreeMap<Digest, Document>,
+    /// The newest `Date` that was seen of each archive and suite: an older one is a replay.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seen: BTreeMap<String, BTreeMap<String, Timestamp>>,
+}
+
+/// The operating system of an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Os {
+    /// Name with release, such as `debian-13`.
+    pub name: String,
+    /// Architecture as Debian names it.
+    pub arch: String,
+    /// The base image, where the manifest pins one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<Dependency>,
+    /// How that image boots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<Boot>,
+}
+
+/// What the first entry of the base image's boot menu starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Boot {
+    /// Command line of the kernel.
+    pub cmdline: String,
+    /// The kernel.
+    pub kernel: BootFile,
+    /// The initial RAM disk.
+    pub initrd: BootFile,
+}
+
+/// A file of the base image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BootFile {
+    /// Number of its partition, from 1.
+    pub partition: u32,
+    /// Absolute path in that partition's file system.
+    pub path: String,
+    /// SHA-256 of its content.
+    pub digest: Digest,
+}
+
+/// A pinned container image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContainerImage {
+    /// Reference with its tag, such as `registry.k8s.io/pause:3.10`.
+    pub image: String,
+    /// Digest of the platform's manifest.
+    pub digest: Digest,
+    /// Length of that manifest in bytes, as in a descriptor of the OCI image specification.
+    pub size: u64,
+    /// `linux/<arch>`.
+    pub platform: String,
+    /// Digest of the index that lists the platform's manifest.
+    pub index: Digest,
+    /// How the index was proven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+}
+
+/// How an artifact is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ArtifactType {
+    /// A single program.
+    #[serde(rename = "binary")]
+    Binary,
+    /// A Debian package.
+    #[serde(rename = "deb")]
+    Deb,
+    /// A tar archive, compressed with gzip.
+    #[serde(rename = "tar.gz")]
+    TarGz,
+    /// A tar archive that is installed as it is, such as a container image.
+    #[serde(rename = "tar")]
+    Tar,
+    /// A disk image.
+    #[serde(rename = "qcow2")]
+    Qcow2,
+}
+
+impl ArtifactType {
+    /// As manifests write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Binary => "binary",
+            Self::Deb => "deb",
+            Self::TarGz => "tar.gz",
+            Self::Tar => "tar",
+            Self::Qcow2 => "qcow2",
+        }
+    }
+}
+
+/// One pinned artifact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "super::form::Dependency")]
+pub struct Dependency {
+    /// Upstream version.
+    pub version: String,
+    /// Where it can be fetched.
+    pub url: String,
+    /// How it is packed.
+    #[serde(rename = "type")]
+    pub kind: ArtifactType,
+    /// Digest of the file.
+    pub digest: Digest,
+    /// Length of the file in bytes.
+    pub size: u64,
+    /// How the digest was proven.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
+}
+
+impl Content {
+    /// What it is for.
+    pub fn target(&self) -> Target {
+        Target { kind: self.kind.clone(), os: self.os.name.clone(), arch: self.os.arch.clone() }
+    }
+
+    /// Every entry that has a proof of its own: the base image and the artifacts.
+    pub fn entries(&self) -> impl Iterator<Item = &Dependency> {
+        self.os.image.iter().chain(self.dependencies.values())
+    }
+
+    /// Drops documents that no proof rests on any more.
+    pub fn drop_unused_evidence(&mut self) {
+        let used: BTreeSet<Digest> =
+            self.entries().filter_map(|entry| entry.proof.as_ref()).flat_map(Proof::evidence).copied().collect();
+        self.evidence.retain(|digest, _| used.contains(digest));
+    }
+
+    /// The manifest as text: keys sorted, two spaces a level, one newline at the end.
+    pub fn to_text(&self) -> Result<String, serde_json::Error> {
+        // A value's objects are sorted, which those of the struct are not.
+        let value = serde_json::to_value(File { vmconfig: self.clone() })?;
+        Ok(serde_json::to_string_pretty(&value)? + "\n")
+    }
+}
