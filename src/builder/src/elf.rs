@@ -92,13 +92,36 @@ pub enum ElfError {
         limit: u64,
     },
     /// What the Go linker wrote about the program is damaged.
-    #[error("the build information of Go has {reason} at byte {offset}")]
+    #[error("the build information of Go has {fault} at byte {offset}")]
     Go {
         /// Where it begins.
         offset: u64,
         /// What is wrong with it.
-        reason: &'static str,
+        fault: GoFault,
     },
+}
+
+/// What is wrong with the build information of a Go program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GoFault {
+    /// Nothing says where it begins.
+    #[error("no magic number")]
+    Magic,
+    /// The linker wrote pointers in place of strings.
+    #[error("a form from before Go 1.18")]
+    Old,
+    /// It is not known which of both counts.
+    #[error("two main packages or modules")]
+    Twice,
+    /// It does not say which program it is.
+    #[error("no main package")]
+    NoPackage,
+    /// A string is longer than the section.
+    #[error("a string that does not end")]
+    Endless,
+    /// A string has other bytes.
+    #[error("a string that is no UTF-8")]
+    NotUtf8,
 }
 
 /// `EI_CLASS`: the size of addresses.

@@ -25,7 +25,7 @@ pub use accel::{Accel, AccelError};
 pub use firmware::{Firmware, FirmwareError};
 pub use guest::GuestError;
 pub use network::{Forward, Network, NetworkError, Protocol};
-pub use overlay::{OverlayError, Size};
+pub use overlay::{OverlayError, Size, SizeFault};
 pub use qemu::{QemuError, VirtualMachine};
 pub use scratch::ScratchError;
 pub use seed::{SeedError, SeedFiles};

@@ -10,7 +10,7 @@
 use vmbake_disk::source::{Map, Sources};
 
 use super::input::{Fields, Input};
-use super::{ElfError, header};
+use super::{ElfError, GoFault, header};
 
 const NAME: &[u8] = b".go.buildinfo";
 const MAGIC: &[u8] = b"\xff Go buildinf:";
@@ -118,10 +118,10 @@ impl Section {
 /// Parses the section, which starts at `offset` of the file.
 fn parse(offset: u64, section: &[u8]) -> Result<BuildInfo, ElfError> {
     let start = section.chunks(ALIGN).position(|chunk| chunk.starts_with(MAGIC));
-    let start = start.ok_or(ElfError::Go { offset, reason: "no magic number" })? * ALIGN;
+    let start = start.ok_or(ElfError::Go { offset, fault: GoFault::Magic })? * ALIGN;
     let flags = section.get(start + FLAGS).copied().unwrap_or_default();
     if flags & FLAG_INLINE == 0 {
-        return Err(ElfError::Go { offset, reason: "a form from before Go 1.18" });
+        return Err(ElfError::Go { offset, fault: GoFault::Old });
     }
     let mut strings = Strings { offset, section, at: start + STRINGS };
     let go = text(strings.next()?)?;
@@ -139,10 +139,10 @@ fn parse(offset: u64, section: &[u8]) -> Result<BuildInfo, ElfError> {
             _ => false,
         };
         if repeated {
-            return Err(ElfError::Go { offset: place, reason: "two main packages or modules" });
+            return Err(ElfError::Go { offset: place, fault: GoFault::Twice });
         }
     }
-    let package = package.ok_or(ElfError::Go { offset: place, reason: "no main package" })?;
+    let package = package.ok_or(ElfError::Go { offset: place, fault: GoFault::NoPackage })?;
     Ok(BuildInfo { go, package, module })
 }
 
@@ -158,7 +158,7 @@ impl<'a> Strings<'a> {
     /// The next string, and where it is in the file: its length, of at most five bytes, and its bytes.
     fn next(&mut self) -> Result<(u64, &'a [u8]), ElfError> {
         let offset = self.offset.saturating_add(self.at as u64);
-        self.take().map(|text| (offset, text)).ok_or(ElfError::Go { offset, reason: "a string that does not end" })
+        self.take().map(|text| (offset, text)).ok_or(ElfError::Go { offset, fault: GoFault::Endless })
     }
 
     fn take(&mut self) -> Option<&'a [u8]> {
@@ -179,6 +179,6 @@ impl<'a> Strings<'a> {
 }
 
 fn text((offset, bytes): (u64, &[u8])) -> Result<String, ElfError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| ElfError::Go { offset, reason: "a string that is no UTF-8" })?;
+    let text = std::str::from_utf8(bytes).map_err(|_| ElfError::Go { offset, fault: GoFault::NotUtf8 })?;
     Ok(text.to_owned())
 }

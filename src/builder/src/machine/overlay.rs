@@ -40,12 +40,12 @@ pub enum OverlayError {
         min: u64,
     },
     /// The size is none of a disk.
-    #[error("a disk of {size} bytes cannot be had: {reason}")]
+    #[error("a disk of {size} bytes cannot be had: {fault}")]
     Size {
         /// The size that is asked for.
         size: u64,
         /// Why not.
-        reason: &'static str,
+        fault: SizeFault,
     },
     /// --disk names the image, which would be changed.
     #[error("{path}: is the image itself, which stays as it is")]
@@ -123,6 +123,17 @@ pub enum OverlayError {
     /// There is no room for temporary files.
     #[error(transparent)]
     Scratch(#[from] ScratchError),
+}
+
+/// Why no disk has such a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SizeFault {
+    /// Disks are made of sectors.
+    #[error("it is not made of whole sectors of 512 bytes")]
+    Sectors,
+    /// The format of the file has no larger ones.
+    #[error("qcow2 ends at 2 PiB")]
+    Format,
 }
 
 impl OverlayError {
@@ -218,7 +229,7 @@ impl Overlay {
 
 /// How large the disk on top of an image is to be.
 fn wanted(guest: &Guest, size: Option<Size>) -> Result<u64, OverlayError> {
-    let refuse = |size, reason| Err(OverlayError::Size { size, reason });
+    let refuse = |size, fault| Err(OverlayError::Size { size, fault });
     let size = match size {
         None => guest.size,
         Some(Size::Bytes(size)) if size < guest.size => {
@@ -228,8 +239,8 @@ fn wanted(guest: &Guest, size: Option<Size>) -> Result<u64, OverlayError> {
         Some(Size::More(more)) => guest.size.saturating_add(more),
     };
     match size {
-        _ if !size.is_multiple_of(512) => refuse(size, "it is not made of whole sectors of 512 bytes"),
-        _ if size > header::MAX_SIZE => refuse(size, "qcow2 ends at 2 PiB"),
+        _ if !size.is_multiple_of(512) => refuse(size, SizeFault::Sectors),
+        _ if size > header::MAX_SIZE => refuse(size, SizeFault::Format),
         _ => Ok(size),
     }
 }

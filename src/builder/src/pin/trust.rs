@@ -38,13 +38,13 @@ pub enum TrustError {
         /// What the library of sigstore says.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The new one is not what the old one lets expect.
-    #[error("{name}: {reason}")]
+    /// It parses, and could not prove anything.
+    #[error("{name}: {fault}")]
     Refused {
         /// Name of the trust anchor.
         name: String,
         /// Why.
-        reason: String,
+        fault: RootFault,
     },
     /// Its name says of no kind that is known.
     #[error("{name}: neither a keyring (.asc) nor a trusted root (.json)")]
@@ -59,6 +59,23 @@ pub enum TrustError {
         name: String,
         /// How many addresses are given.
         found: usize,
+    },
+}
+
+/// Why a trusted root could not prove anything.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RootFault {
+    /// It is another document.
+    #[error("media type {found:?} is not {MEDIA_TYPE}")]
+    MediaType {
+        /// Its media type.
+        found: String,
+    },
+    /// It believes nobody of a kind that every proof needs.
+    #[error("names no {what}")]
+    Nobody {
+        /// The kind.
+        what: &'static str,
     },
 }
 
@@ -131,9 +148,9 @@ fn root(name: &str, bytes: &[u8]) -> Result<TrustedRoot, TrustError> {
     let error = |source| TrustError::Root { name: name.to_owned(), source };
     let text = std::str::from_utf8(bytes).map_err(|source| error(source.into()))?;
     let root = TrustedRoot::from_json(text).map_err(|source| error(source.into()))?;
-    let refused = |reason: String| TrustError::Refused { name: name.to_owned(), reason };
+    let refused = |fault| TrustError::Refused { name: name.to_owned(), fault };
     if !root.media_type.starts_with(MEDIA_TYPE) {
-        return Err(refused(format!("media type {:?} is not {MEDIA_TYPE}", root.media_type)));
+        return Err(refused(RootFault::MediaType { found: root.media_type }));
     }
     for (what, count) in [
         ("certificate authority", root.certificate_authorities.len()),
@@ -141,7 +158,7 @@ fn root(name: &str, bytes: &[u8]) -> Result<TrustedRoot, TrustError> {
         ("transparency log", root.tlogs.len()),
     ] {
         if count == 0 {
-            return Err(refused(format!("names no {what}")));
+            return Err(refused(RootFault::Nobody { what }));
         }
     }
     Ok(root)

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use jiff::Timestamp;
 use sequoia_openpgp::policy::StandardPolicy;
 
-pub use clearsigned::{Clearsigned, OpenPgpError};
+pub use clearsigned::{Clearsigned, FramingFault, OpenPgpError};
 pub use keyring::{Key, KeyState, Keyring, KeyringError};
 
 mod clearsigned;

@@ -29,12 +29,12 @@ pub enum OpenPgpError {
         found: usize,
     },
     /// The lines around text and signatures are not in order.
-    #[error("line {line}: {reason}")]
+    #[error("line {line}: {fault}")]
     Framing {
         /// The line, counted from 1.
         line: usize,
         /// What is wrong with them.
-        reason: &'static str,
+        fault: FramingFault,
     },
     /// It cannot be parsed.
     #[error("corrupt message")]
@@ -57,6 +57,32 @@ pub enum OpenPgpError {
         /// Why each signature does not count.
         found: Vec<String>,
     },
+}
+
+/// What is wrong with the lines around a signed text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FramingFault {
+    /// Programs end lines at different bytes.
+    #[error("NUL or carriage return")]
+    Binary,
+    /// Something stands before the message.
+    #[error("not the beginning of a clearsigned message")]
+    Begin,
+    /// Programs take other headers for text.
+    #[error("a header other than Hash")]
+    Header,
+    /// A line could be the end of the text.
+    #[error("unescaped dash in the signed text")]
+    Dash,
+    /// Something stands between the signatures and their end.
+    #[error("a second block among the signatures")]
+    SecondBlock,
+    /// Something stands behind the message.
+    #[error("text after the signature")]
+    After,
+    /// The message is cut off.
+    #[error("ends before its signature does")]
+    Truncated,
 }
 
 /// A text that trusted keys signed.
@@ -206,18 +232,14 @@ fn check_framing(message: &[u8]) -> Result<(), OpenPgpError> {
     }
     let mut part = Part::Begin;
     for (index, line) in message.split(|byte| *byte == b'\n').enumerate() {
-        let framing = |reason| OpenPgpError::Framing { line: index + 1, reason };
+        let framing = |fault| OpenPgpError::Framing { line: index + 1, fault };
         if line.iter().any(|byte| matches!(byte, 0 | b'\r')) {
-            return Err(framing("NUL or carriage return"));
+            return Err(framing(FramingFault::Binary));
         }
         part = part.next(line).map_err(framing)?;
     }
     let end = message.iter().filter(|byte| **byte == b'\n').count() + 1;
-    if part == Part::After {
-        Ok(())
-    } else {
-        Err(OpenPgpError::Framing { line: end, reason: "ends before its signature does" })
-    }
+    if part == Part::After { Ok(()) } else { Err(OpenPgpError::Framing { line: end, fault: FramingFault::Truncated }) }
 }
 
 /// Where in a message a line stands.
@@ -232,23 +254,21 @@ enum Part {
 
 impl Part {
     /// The part of the line after `line`.
-    fn next(self, line: &[u8]) -> Result<Self, &'static str> {
+    fn next(self, line: &[u8]) -> Result<Self, FramingFault> {
         let is = |text: &str| line == text.as_bytes();
         match self {
             Self::Begin if is(BEGIN) => Ok(Self::Headers),
-            Self::Begin => Err("not the beginning of a clearsigned message"),
+            Self::Begin => Err(FramingFault::Begin),
             Self::Headers if line.is_empty() => Ok(Self::Text),
             Self::Headers if is_hash_header(line) => Ok(self),
-            Self::Headers => Err("a header other than Hash"),
+            Self::Headers => Err(FramingFault::Header),
             Self::Text if is(SIGNATURE) => Ok(Self::Signature),
-            Self::Text if line.starts_with(b"-") && !line.starts_with(b"- ") => {
-                Err("unescaped dash in the signed text")
-            }
+            Self::Text if line.starts_with(b"-") && !line.starts_with(b"- ") => Err(FramingFault::Dash),
             Self::Signature if is(END) => Ok(Self::After),
-            Self::Signature if line.starts_with(b"-") => Err("a second block among the signatures"),
+            Self::Signature if line.starts_with(b"-") => Err(FramingFault::SecondBlock),
             Self::Text | Self::Signature => Ok(self),
             Self::After if line.is_empty() => Ok(self),
-            Self::After => Err("text after the signature"),
+            Self::After => Err(FramingFault::After),
         }
     }
 }
