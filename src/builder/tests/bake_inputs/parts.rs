@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use vmbake::bake::inputs::prepare;
 use vmbake::catalog::Catalog;
+use vmbake::compose::merge::{ContentFault, MergeError};
 use vmbake::compose::stage::Plan;
 use vmbake::digest::Digest;
 use vmbake::fetch::verify::{Verified, check};
@@ -59,6 +60,15 @@ pub fn bake_onto(base: Tree, parts: &[Part], keys: &str) -> Result<Tree, String>
 /// Bakes layers, each of which requires the one before it: name, more keys, parts.
 pub fn bake_layers(layers: &[(&str, &str, &[Part])]) -> Result<Tree, String> {
     run(base(), layers).map_err(|error| chain(error.as_ref()))
+}
+
+/// The file that stops a bake of the parts, and what is wrong with it.
+pub fn refused(base: Tree, parts: &[Part], keys: &str) -> (String, ContentFault) {
+    let error = run(base, &[("k", keys, parts)]).map(|_| ()).unwrap_err();
+    match *error.downcast::<MergeError>().unwrap() {
+        MergeError::Content { path, fault } => (path, fault),
+        other => panic!("{other}"),
+    }
 }
 
 fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Error>> {
