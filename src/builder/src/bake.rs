@@ -39,7 +39,7 @@ use crate::layer::Layers;
 use crate::manifest::Manifest;
 use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
-use crate::progress::{Progress, human_bytes};
+use crate::progress::{Event, PackageVersion, Progress};
 use crate::query::lint::lint;
 use crate::supply::http::Client;
 use crate::supply::store::Store;
@@ -140,7 +140,7 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     let manifest = Manifest::load(&request.manifest)?;
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
     let layers = Layers::load(&request.layers)?;
-    layers.overridden().iter().for_each(|one| progress.warning("override", &one.to_string()));
+    layers.overridden().iter().for_each(|one| progress.tell(Event::Override(one.clone())));
     let layers = layers.resolve(&request.kind, &request.os)?;
     let targets = request.targets(&manifest.name());
     let program = request.store.running_program().ok_or(BakeError::Program)?;
@@ -154,43 +154,43 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     let supply = request.supply();
     let fetched = fetch(&manifest, &supply, progress)?;
     let base = request.base(&manifest, &supply, progress)?;
-    let names = layers.iter().map(|layer| layer.schema.name.as_str()).collect::<Vec<_>>().join(", ");
+    let names = layers.iter().map(|layer| layer.schema.name.clone()).collect();
     let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
     let plan = Plan::new(layers, &manifest)?;
 
     // 3. Every input is proven, and decoded where no earlier bake has; then the layers are merged into one tree.
-    let verified = fetched.verdict.summary();
+    let verified = fetched.verdict.event();
     let Verified { artifacts, images, base } = check(fetched, base, &request.store, request.threads)?;
     let images = wants_images.then(|| lay_out(images)).transpose()?;
     if let Some(exposed) = base.copied() {
-        progress.step("copied", &format!("{}: {exposed}", base.path().display()));
+        progress.tell(Event::Copied { path: base.path().to_owned(), reason: exposed.to_string() });
     }
     // A wrong one is refused before it is decoded; its partitions are read again then.
     open_base(base.path(), base.image(), request)?;
     let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;
-    progress.step("verified", &verified);
+    progress.tell(verified);
     let inputs = request.inputs(&manifest, staged.layers(), program, base.digest);
     let (path, base_len) = (base.path, base.disk.len());
     let base = open_base(&path, base.disk, request)?;
     let notes = base.notes();
-    notes.iter().for_each(|note| progress.step("note", &format!("{}: {note}", path.display())));
+    notes.iter().for_each(|note| progress.tell(Event::Note { path: Some(path.clone()), note: note.clone() }));
     let (file_system, base_tree) = read_root(&path, &base)?;
     origin::check_base(&base_tree, staged.layers())?;
-    progress.step("read", &format!("{}: {} files", path.display(), base_tree.walk().count()));
-    progress.step("layers", &names);
+    progress.tell(Event::Read { path, files: base_tree.walk().count() });
+    progress.tell(Event::Layers { layers: names });
     let epoch = epoch(&base_tree, request.epoch);
     let ingredients = Ingredients::note(&manifest, &staged, &base_tree)?;
     let mut merged = merge(base_tree, staged, &manifest, epoch)?;
     if !merged.kept.is_empty() {
-        let kept = merged.kept.iter().map(|kept| format!("{} {}", kept.package, kept.version)).collect::<Vec<_>>();
-        progress.step("kept", &format!("{}: the base has them", kept.join(", ")));
+        let kept = merged.kept.iter().map(|kept| (kept.package.clone(), kept.version.clone()));
+        progress.tell(Event::Kept { packages: kept.map(|(name, version)| PackageVersion { name, version }).collect() });
     }
     let origins = origin::record(&ingredients, &mut merged, epoch)?;
     let tree = merged.tree;
     if let Some(finding) = lint(&tree).into_iter().find(|finding| !finding.ok) {
         return Err(BakeError::Unclean(Box::new(finding)));
     }
-    progress.step("merged", &format!("{} files", tree.walk().count()));
+    progress.tell(Event::Merged { files: tree.walk().count() });
 
     // 4. The tree becomes a file system, the file system a disk.
     let disk_len = request.size.unwrap_or(base_len);
@@ -204,7 +204,7 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     };
     let volume = ext4::author(&tree, &options)?;
     let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
-    progress.step("authored", &format!("{} of {}", human_bytes(disk.map().data_len()), human_bytes(disk_len)));
+    progress.tell(Event::Authored { bytes: disk.map().data_len(), disk_bytes: disk_len });
 
     let sidecars = [
         (Sidecar::Manifest, manifest.text().to_vec()),

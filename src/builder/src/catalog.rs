@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::{Serialize, Serializer};
+
 use crate::hint::Hint;
 
 /// The sorts of entries that roots have. `SORT/NAME` names one entry.
@@ -63,6 +65,12 @@ impl fmt::Display for Root {
             Self::BuiltIn => f.write_str("what is built in"),
             Self::Path(path) => write!(f, "{}", path.display()),
         }
+    }
+}
+
+impl Serialize for Root {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -134,7 +142,7 @@ impl Default for Catalog {
 }
 
 /// An entry that took the place of one of an earlier root.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Override {
     /// `SORT/NAME`.
     pub entry: String,
@@ -143,6 +151,7 @@ pub struct Override {
     /// The root whose entry counts.
     pub found: Root,
     /// What it demands less of a proof.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub weaker: Option<String>,
 }
 

@@ -21,7 +21,7 @@ use crate::pin::anchors::Anchors;
 use crate::pin::proof::program::{self, ProgramError};
 use crate::pin::prove::{LOCAL, Prover, Standing, Verdict};
 use crate::pin::sources::{Sources, Upstream};
-use crate::progress::{Progress, human_bytes};
+use crate::progress::{Event, Progress};
 use crate::supply::download::{Wanted, obtain};
 use crate::supply::http::Client;
 use crate::supply::registry;
@@ -110,20 +110,9 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
     let entries = entries.chain(content.images.iter().map(Entry::Image)).collect();
     let bar = progress.bar("fetching", content.dependencies.values().map(|dependency| dependency.size).sum());
     let results = for_each(entries, supply.threads, |entry| {
-        let (done, summary) = match entry {
-            Entry::Artifact(name, dependency) => {
-                let fetched = artifact(content, name, dependency, supply, &|bytes| bar.inc(bytes))?;
-                let summary = format!("{name} {}, {}", dependency.version, human_bytes(dependency.size));
-                (Done::Artifact(Box::new(fetched)), Some(summary))
-            }
-            Entry::Image(image) => {
-                let (standing, pulled) = images::pull(content, image, supply, &prover)?;
-                let summary = pulled.map(|pulled| format!("{}, {}", image.image, human_bytes(pulled)));
-                (Done::Image(Box::new(image.clone()), standing), summary)
-            }
-        };
-        if let Some(summary) = summary.filter(|_| supply.client.is_some()) {
-            bar.suspend(|| progress.step("fetched", &summary));
+        let (done, event) = bring(entry, content, supply, &prover, &|bytes| bar.inc(bytes))?;
+        if let Some(event) = event {
+            bar.suspend(|| progress.tell(event));
         }
         Ok(done)
     });
@@ -139,6 +128,29 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
         }
     }
     Ok(Fetched { artifacts, images, verdict })
+}
+
+/// Brings one entry, and says so if it may have been downloaded.
+fn bring(
+    entry: Entry<'_>,
+    content: &Content,
+    supply: &Supply<'_>,
+    prover: &Prover<'_>,
+    progress: &dyn Fn(u64),
+) -> Result<(Done, Option<Event>), FetchError> {
+    Ok(match entry {
+        Entry::Artifact(name, dependency) => {
+            let fetched = artifact(content, name, dependency, supply, progress)?;
+            let (name, version, bytes) = (name.to_owned(), Some(dependency.version.clone()), dependency.size);
+            let event = supply.client.map(|_| Event::Fetched { name, version, path: None, bytes });
+            (Done::Artifact(Box::new(fetched)), event)
+        }
+        Entry::Image(image) => {
+            let (standing, pulled) = images::pull(content, image, supply, prover)?;
+            let event = |bytes| Event::Fetched { name: image.image.clone(), version: None, path: None, bytes };
+            (Done::Image(Box::new(image.clone()), standing), pulled.map(event))
+        }
+    })
 }
 
 /// A base image that is there.

@@ -31,7 +31,7 @@ pub use scratch::ScratchError;
 pub use seed::{SeedError, SeedFiles};
 
 use crate::hint::Hint;
-use crate::progress::human_bytes;
+use crate::progress::{Event, Progress};
 use check::{Judge, Trial, TrialError};
 use guest::Guest;
 use overlay::Overlay;
@@ -104,8 +104,8 @@ pub enum MachineError {
     Trial(#[from] TrialError),
 }
 
-/// Prepares a machine; `say` hears what it is, in steps with a name.
-pub fn prepare(options: &Options, say: &dyn Fn(&str, &str)) -> Result<VirtualMachine, MachineError> {
+/// Prepares a machine, and tells what it is.
+pub fn prepare(options: &Options, progress: &Progress) -> Result<VirtualMachine, MachineError> {
     let guest = Guest::open(&options.image)?;
     let program = qemu::find(guest.arch)?;
     let firmware = options.firmware.unwrap_or(Firmware::usual(guest.arch));
@@ -125,16 +125,15 @@ pub fn prepare(options: &Options, say: &dyn Fn(&str, &str)) -> Result<VirtualMac
         None => Overlay::anonymous(&scratch, &guest, options.size)?,
     };
 
-    let memory = human_bytes(options.memory);
-    let size = human_bytes(disk.size);
-    say(
-        "machine",
-        &format!("{}, {firmware}, {} CPUs, {memory} of memory, disk of {size}", guest.arch.name(), options.cpus),
-    );
-    say("accel", &accel.to_string());
-    for forward in &options.forwards {
-        say("forward", &forward.to_string());
-    }
+    progress.tell(Event::Machine {
+        arch: guest.arch.name().to_owned(),
+        firmware: firmware.to_string(),
+        cpus: options.cpus.get(),
+        memory_bytes: options.memory,
+        disk_bytes: disk.size,
+    });
+    progress.tell(accel.event());
+    options.forwards.iter().for_each(|forward| progress.tell(forward.event()));
     let parts = qemu::Parts { guest, started, kernel, disk, seed, accel };
     Ok(VirtualMachine::assemble(program, parts, options, &scratch)?)
 }
@@ -155,15 +154,15 @@ impl Hint for MachineError {
     }
 }
 
-/// Runs a machine until it is judged, and ends it; `say` hears what becomes of the checks.
+/// Runs a machine until it is judged, and ends it; tells what becomes of the checks.
 pub fn judge(
     machine: VirtualMachine,
     options: &Options,
     judge: &Judge,
-    say: &dyn Fn(&str, &str),
+    progress: &Progress,
 ) -> Result<Trial, MachineError> {
     let (child, line) = machine.spawn()?;
-    Ok(check::watch(child, line, judge, options.disk.is_some(), say)?)
+    Ok(check::watch(child, line, judge, options.disk.is_some(), progress)?)
 }
 
 /// qemu's name of an architecture, as in the names of its programs.

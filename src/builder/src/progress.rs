@@ -1,26 +1,29 @@
-//! What the user sees while a bake runs: one line a step, and a bar while bytes are written if a terminal looks on.
+//! What the user sees while vmbake works: events as lines, and a bar while bytes come or go if a terminal looks on.
 //!
 //! Everything goes to stderr; stdout is for data.
 
-use std::fmt::Display;
 use std::io::Write as _;
 use std::sync::Mutex;
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::escape;
 use crate::parallel::locked;
 
-/// Reports the steps of a bake.
+pub use event::{Event, PackageVersion, ProofCount};
+
+mod event;
+mod text;
+
+/// Reports the steps of an operation.
 #[derive(Debug, Default)]
 pub struct Progress {
     quiet: bool,
     /// What is not said yet, while something else is reported.
-    held: Mutex<Option<Vec<String>>>,
+    held: Mutex<Option<Vec<Event>>>,
 }
 
 impl Progress {
-    /// Reports to stderr, or not at all when `quiet`.
+    /// Reports to stderr. When `quiet`, it says only warnings.
     pub fn new(quiet: bool) -> Self {
         Self { quiet, held: Mutex::default() }
     }
@@ -33,28 +36,18 @@ impl Progress {
     /// Says what was held back, and goes on at once from now on.
     pub fn release(&self) {
         let mut held = locked(&self.held);
-        held.take().into_iter().flatten().for_each(say);
+        held.take().into_iter().flatten().for_each(|event| tell(&event));
     }
 
-    /// Says what a finished step did.
-    pub fn step(&self, name: &str, detail: &str) {
-        if !self.quiet {
-            self.warning(name, detail);
+    /// Says what happened.
+    pub fn tell(&self, event: Event) {
+        if self.quiet && !event.is_warning() {
+            return;
         }
-    }
-
-    /// Says what must be said even when nothing else is.
-    pub fn warning(&self, name: &str, detail: &str) {
-        let line = format!("{name:>9}  {}", escape::line(detail));
         match &mut *locked(&self.held) {
-            Some(held) => held.push(line),
-            None => say(line),
+            Some(held) => held.push(event),
+            None => tell(&event),
         }
-    }
-
-    /// Says what failed, with the chain of causes, while other things go on.
-    pub fn failure(&self, name: &str, error: &(dyn std::error::Error + 'static)) {
-        say(format_args!("{:>9}  {}: {}", "failed", escape::line(name), escape::chain(error)));
     }
 
     /// A count of bytes whose total nobody knows; invisible unless stderr is a terminal.
@@ -81,9 +74,15 @@ impl Progress {
     }
 }
 
-/// Writes a line to stderr, as it is. If whoever read it has gone, the work goes on.
-pub fn say(line: impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+/// Says at once what happened. If whoever read stderr has gone, the work goes on.
+pub fn tell(event: &Event) {
+    let text = text::lines(event) + "\n";
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Says something beside an answer that people read, which has no control characters from outside.
+pub fn remark(text: &str) {
+    tell(&Event::Remark { text: text.to_owned() });
 }
 
 /// `1 file`, `2 files`.

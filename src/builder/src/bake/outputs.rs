@@ -16,7 +16,7 @@ use crate::incremental::previous_bake::{PreviousBake, Reusable, file_digest};
 use crate::incremental::published::{Published, PublishedFile, Sidecar};
 use crate::layer::Layer;
 use crate::manifest::Manifest;
-use crate::progress::{Progress, human_bytes};
+use crate::progress::{Event, Progress};
 
 /// What an earlier bake made that is still there.
 pub(super) struct Unchanged {
@@ -65,7 +65,7 @@ impl BakeRequest {
         let sidecars = published.sidecars.iter().filter_map(sidecar).collect();
         let image = |(format, image): (&Format, &PublishedFile)| {
             let (path, size) = (self.out.join(image_name(&name, *format)), image.size());
-            progress.step("unchanged", &format!("{}, {}", path.display(), human_bytes(size)));
+            progress.tell(Event::Unchanged { path: path.clone(), bytes: size });
             BakedFile { path, format: format.to_string(), size, checksum: image.checksum }
         };
         let outputs = published.images.iter().map(image).collect();
@@ -125,7 +125,7 @@ impl BakeRequest {
             let Some(pending) = pending.remove(format) else { continue };
             let file = pending.publish()?;
             let path = self.out.join(image_name(&name, *format));
-            progress.step("wrote", &format!("{}, {}", path.display(), human_bytes(*size)));
+            progress.tell(Event::Wrote { path: path.clone(), bytes: *size });
             let checksum = (*digest).into();
             images.insert(*format, PublishedFile::note(&path, &file, checksum));
             outputs.push(BakedFile { path, format: format.to_string(), size: *size, checksum });

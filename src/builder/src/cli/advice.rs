@@ -31,7 +31,7 @@ use crate::pin::proof::program::ProgramError;
 use crate::pin::prove::LinkError;
 use crate::pin::sources::SourcesError;
 use crate::pin::update::UpdateError;
-use crate::progress::say;
+use crate::progress::{self, Event};
 use crate::query::explain::ExplainError;
 use crate::supply::download::DownloadError;
 use crate::supply::http::HttpError;
@@ -91,15 +91,14 @@ fn more<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Hint + 'static)
 
 /// Prints an error to standard error: its message, a line for each cause, and a hint.
 pub fn tell(error: &(dyn Error + 'static)) {
-    say(format_args!("error: {}", message(error)));
+    let mut causes = Vec::new();
     let mut cause = error.source();
     while let Some(error) = cause {
-        say(format_args!("  caused by: {}", message(error)));
+        causes.push(message(error));
         cause = error.source();
     }
-    if let Some(hint) = hint(error) {
-        say(format_args!("hint: {}", escape::line(hint)));
-    }
+    let hint = hint(error).map(escape::line);
+    progress::tell(&Event::Error { message: message(error), causes, hint });
 }
 
 /// The first advice that any error of the chain has.

@@ -5,7 +5,7 @@ use super::{BakeArgs, Failure, Format, Outcome, files};
 use crate::bake::{BakeRequest, BakedFile, bake_all, source_date_epoch};
 use crate::escape;
 use crate::manifest::Target;
-use crate::progress::say;
+use crate::progress::{Event, Progress};
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     if args.base.is_some() && args.pinned.has_arches() {
@@ -19,12 +19,9 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     formats.dedup();
     let store = args.network.store()?;
     let store = if args.no_cache { store.without_caches() } else { store };
-    if let Some(exposed) = store.exposed().filter(|_| !args.json) {
-        say(format_args!(
-            "{:>9}  {}: nothing is taken from an earlier bake: {exposed}",
-            "note",
-            store.root().display()
-        ));
+    if let Some(exposed) = store.exposed() {
+        let (path, note) = (store.root().to_owned(), format!("nothing is taken from an earlier bake: {exposed}"));
+        Progress::new(args.json).tell(Event::Note { path: Some(path), note });
     }
     let epoch = source_date_epoch()?;
     let threads = match args.jobs {

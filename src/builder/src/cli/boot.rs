@@ -16,7 +16,7 @@ use crate::atomic_file::write_file;
 use crate::escape;
 use crate::machine::check::{self, Check, Checks, Judge, State, Trial};
 use crate::machine::{self, Accel, Firmware, Forward, MachineError, Network, Options, SeedFiles, Size};
-use crate::progress::{Progress, say};
+use crate::progress::{Event, Progress, tell};
 
 #[derive(Debug, Args)]
 #[command(after_help = examples::BOOT)]
@@ -116,10 +116,9 @@ pub(super) fn run(args: BootArgs) -> Result<Outcome, Failure> {
         qemu: args.qemu,
     };
     let progress = Progress::new(false);
-    let say = |name: &str, detail: &str| progress.step(name, detail);
-    let machine = machine::prepare(&options, &say)?;
+    let machine = machine::prepare(&options, &progress)?;
     let Some(judge) = &options.judge else { return Err(MachineError::from(machine.run()).into()) };
-    let trial = machine::judge(machine, &options, judge, &say)?;
+    let trial = machine::judge(machine, &options, judge, &progress)?;
     let image = options.image.display().to_string();
     if let Some(path) = &args.junit {
         write_file(path, check::junit(&image, &trial).as_bytes(), true)?;
@@ -131,8 +130,7 @@ pub(super) fn run(args: BootArgs) -> Result<Outcome, Failure> {
 /// What became of the checks goes to stdout, and to stderr what the console showed where they do not hold.
 fn print_trial(image: &str, trial: &Trial, as_json: bool) -> Result<Outcome, Failure> {
     if let Some(ended) = &trial.ended {
-        say(escape::lines(&trial.console).trim_end());
-        say(format_args!("{:>9}  {ended}", "failed"));
+        tell(&Event::GaveUp { reason: ended.clone(), console: trial.console.clone() });
     }
     if as_json {
         return print(&escape::json(&json!({

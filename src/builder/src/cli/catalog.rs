@@ -6,11 +6,10 @@ use clap::{Args, ValueEnum};
 
 use super::Failure;
 use crate::catalog::{Catalog, Override, SORTS};
-use crate::escape;
 use crate::layer::Layers;
 use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
-use crate::progress::say;
+use crate::progress::{self, Event};
 
 #[derive(Debug, Args)]
 pub(super) struct CatalogArgs {
@@ -106,5 +105,5 @@ impl TrustArgs {
 
 /// Says which entries took the place of others, whatever else is not said.
 fn tell(overridden: &[Override]) {
-    overridden.iter().for_each(|one| say(format_args!("{:>9}  {}", "override", escape::line(one.to_string()))));
+    overridden.iter().for_each(|one| progress::tell(&Event::Override(one.clone())));
 }

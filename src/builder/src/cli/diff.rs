@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, Outcome, examples, files};
-use crate::escape;
-use crate::progress::say;
+use crate::progress::{Event, remark, tell};
 use crate::query::diff::{DiffOptions, diff, diff_blocks};
 
 #[derive(Debug, Args)]
@@ -44,18 +43,18 @@ pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
     }
     let options = DiffOptions { partition: args.partition, times: args.times, threads };
     let found = diff(&args.from, &args.to, options)?;
-    found.notes.iter().for_each(|note| say(format_args!("note: {}", escape::line(note))));
+    found.notes.iter().for_each(|note| tell(&Event::Note { path: None, note: note.clone() }));
     if args.json { files::print_json(&found) } else { files::show(&found.to_string()) }?;
     if found.is_empty() {
         return Ok(Outcome::Clean);
     }
-    say(found.summary());
+    remark(&found.summary());
     Ok(Outcome::Findings)
 }
 
 fn blocks(args: &DiffArgs, threads: NonZeroUsize) -> Result<Outcome, Failure> {
     let found = diff_blocks(&args.from, &args.to, args.partition, threads)?;
-    found.notes.iter().for_each(|note| say(format_args!("note: {}", escape::line(note))));
+    found.notes.iter().for_each(|note| tell(&Event::Note { path: None, note: note.clone() }));
     if args.json { files::print_json(&found) } else { files::show(&found.to_string()) }?;
     Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }

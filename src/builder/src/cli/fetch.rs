@@ -9,9 +9,9 @@ use super::network::NetworkArgs;
 use super::pinned::{Pinned, PinnedArgs};
 use super::{Failure, Outcome, examples};
 use crate::fetch::{Supply, fetch, fetch_base};
-use crate::manifest::{Manifest, Target};
+use crate::manifest::{Manifest, OS_IMAGE, Target};
 use crate::pin::prove::LOCAL;
-use crate::progress::{Progress, human_bytes};
+use crate::progress::{Event, Progress};
 
 #[derive(Debug, Args)]
 #[command(after_help = examples::FETCH)]
@@ -45,11 +45,12 @@ pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
         let manifest = Manifest::load(&path)?;
         manifest.require(&path, &kind, &os, &arch)?;
         let fetched = fetch(&manifest, &supply, &progress)?;
-        progress.step("verified", &fetched.verdict.summary());
+        progress.tell(fetched.verdict.event());
         let image = manifest.content().os.image.as_ref();
         if let Some(image) = image.filter(|image| !args.without_base && !image.url.starts_with(LOCAL)) {
             let base = fetch_base(&manifest, &supply, &progress)?;
-            progress.step("fetched", &format!("{}, {}", base.path.display(), human_bytes(image.size)));
+            let (name, path) = (OS_IMAGE.to_owned(), Some(base.path));
+            progress.tell(Event::Fetched { name, version: Some(image.version.clone()), path, bytes: image.size });
         }
     }
     Ok(Outcome::Clean)

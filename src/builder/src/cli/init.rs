@@ -9,7 +9,7 @@ use super::{Failure, Outcome, examples};
 use crate::catalog::Catalog;
 use crate::escape;
 use crate::layer::{self, Layers};
-use crate::progress::say;
+use crate::progress::remark;
 
 #[derive(Debug, Args)]
 #[command(after_help = examples::INIT)]
@@ -31,14 +31,14 @@ pub(super) fn run(args: &InitArgs) -> Result<Outcome, Failure> {
     }
     let path = layer::init(layers, name, os)?;
     let more = if layers.as_os_str() == DIRECTORY { String::new() } else { format!(" --layers {}", layers.display()) };
-    say(format_args!("{:>9}  {}", "wrote", escape::line(path.display().to_string())));
+    remark(&format!("{:>9}  {}", "wrote", escape::line(path.display().to_string())));
     for (what, command) in [
         ("next", format!("edit {}, then:", path.display())),
         ("", format!("vmbake update {name}{}{more}", system(os))),
         ("", format!("vmbake bake {name}{}{more}", system(os))),
         ("", format!("vmbake boot dist/{name}.{os}.amd64.qcow2")),
     ] {
-        say(format_args!("{what:>9}  {}", escape::line(command)));
+        remark(&format!("{what:>9}  {}", escape::line(command)));
     }
     Ok(Outcome::Clean)
 }

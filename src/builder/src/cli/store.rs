@@ -11,7 +11,7 @@ use crate::digest::Digest;
 use crate::escape;
 use crate::incremental::record;
 use crate::manifest::Manifest;
-use crate::progress::{counted, human_bytes, say};
+use crate::progress::{counted, human_bytes, remark};
 use crate::supply::store::{Store, StoreError};
 
 #[derive(Debug, Args)]
@@ -85,7 +85,7 @@ fn verify(store: &Store, json: bool) -> Result<Outcome, Failure> {
                 .map_or_else(|| "no file that is named by its digest".to_owned(), |found| format!("holds {found}"));
             files::show(&(escape::line(format!("{}: {found}; removed", blob.path.display())) + "\n"))?;
         }
-        say(format_args!("{}, {} of them damaged", counted(count, "blob"), corrupt.len()));
+        remark(&format!("{}, {} of them damaged", counted(count, "blob"), corrupt.len()));
     }
     Ok(if corrupt.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }
@@ -107,7 +107,7 @@ fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> R
     }
     files::show(&garbage.files.iter().map(|path| name(path)).collect::<String>())?;
     let verb = if dry_run { "would be removed" } else { "removed" };
-    say(format_args!("{}, {} {verb}", counted(garbage.files.len() as u64, "file"), human_bytes(garbage.bytes)));
+    remark(&format!("{}, {} {verb}", counted(garbage.files.len() as u64, "file"), human_bytes(garbage.bytes)));
     Ok(Outcome::Clean)
 }
 

@@ -16,7 +16,7 @@ use crate::escape;
 use crate::pin::anchors::{AnchorError, Anchors};
 use crate::pin::sources::Sources;
 use crate::pin::trust::{Anchor, Proposal, renew_readme, table};
-use crate::progress::say;
+use crate::progress::remark;
 
 /// Largest document that is fetched: the known ones have less than 20 KB.
 const MAX_LEN: u64 = 4 << 20;
@@ -84,7 +84,7 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
     for (name, source) in &sources.schema().trust {
         let bytes = match anchors.read(name) {
             Err(AnchorError::Missing { .. }) => {
-                say(format_args!("{}: not here", escape::line(name)));
+                remark(&format!("{}: not here", escape::line(name)));
                 continue;
             }
             bytes => bytes?,
@@ -93,7 +93,7 @@ fn tables(sources: &Sources, anchors: &Anchors) -> Result<String, Failure> {
         texts.push(table(name, &source.urls, &items));
         for item in items {
             if let Some(fault) = &item.fault {
-                say(escape::line(format!("{name}: {fault}: {item}")));
+                remark(&escape::line(format!("{name}: {fault}: {item}")));
             }
         }
     }

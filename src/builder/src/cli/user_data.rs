@@ -15,7 +15,7 @@ use super::{Failure, Outcome, examples, files};
 use crate::escape;
 use crate::layer::Layer;
 use crate::layer::first_boot::compile;
-use crate::progress::say;
+use crate::progress::{Event, remark, tell};
 use crate::user_data::{Origin, Provider, Sizes, UserDataError, UserDataRequest, read_settings, render};
 
 #[derive(Debug, Subcommand)]
@@ -102,14 +102,14 @@ fn render_one(args: RenderArgs) -> Result<Outcome, Failure> {
     };
     let rendered = render(&request, &plan, &layers)?;
     for warning in &rendered.warnings {
-        say(format_args!("warning: {}", escape::line(warning)));
+        tell(&Event::Warning { warning: warning.to_string() });
     }
     if args.kind.json {
         rendered.check_size()?;
         let answer = Answer { user_data: &rendered.user_data, parts: &rendered.sizes, limit: rendered.sizes.limit };
         return files::print_json(&answer);
     }
-    say(rendered.sizes.to_string().trim_end());
+    remark(rendered.sizes.to_string().trim_end());
     rendered.check_size()?;
     files::print(&rendered.user_data)
 }

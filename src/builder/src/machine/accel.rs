@@ -1,6 +1,5 @@
 //! How the machine's processors are had: from the host's kernel, where that works, else by emulation.
 
-use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,7 +10,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use vmbake_disk::disk::Arch;
 
 use super::scratch::{Scratch, ScratchError};
-use crate::progress::say;
+use crate::progress::{Event, tell};
 
 const KVM: &str = "/dev/kvm";
 /// Seconds after which KVM is given up. Where it works, firmware needs a tenth of one.
@@ -63,9 +62,10 @@ pub struct Chosen {
     why: String,
 }
 
-impl fmt::Display for Chosen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", if self.kvm { "KVM" } else { "TCG (emulation)" }, self.why)
+impl Chosen {
+    /// What is told of it.
+    pub(super) fn event(&self) -> Event {
+        Event::Accel { kvm: self.kvm, reason: self.why.clone() }
     }
 }
 
@@ -135,7 +135,7 @@ fn without_core_dumps<T>(run: impl FnOnce() -> T) -> T {
     let lowered = setrlimit(Resource::Core, Rlimit { current: Some(0), ..before }).is_ok();
     let result = run();
     if lowered && setrlimit(Resource::Core, before).is_err() {
-        say("note: qemu will write no core dump");
+        tell(&Event::Note { path: None, note: "qemu will write no core dump".to_owned() });
     }
     result
 }
@@ -164,9 +164,10 @@ mod tests {
         let nowhere = Path::new("/nowhere/qemu");
         let foreign = if cfg!(target_arch = "x86_64") { Arch::Arm64 } else { Arch::Amd64 };
         let chosen = choose(Accel::Auto, foreign, nowhere).unwrap();
-        assert!(!chosen.kvm && chosen.to_string().starts_with("TCG (emulation): this host is "), "{chosen}");
+        assert!(!chosen.kvm && chosen.why.starts_with("this host is "), "{chosen:?}");
         let refused = choose(Accel::Kvm, foreign, nowhere).unwrap_err();
         assert!(refused.to_string().starts_with("no KVM: this host is "), "{refused}");
-        assert_eq!(choose(Accel::Tcg, foreign, nowhere).unwrap().to_string(), "TCG (emulation): as asked");
+        let asked = Event::Accel { kvm: false, reason: "as asked".to_owned() };
+        assert_eq!(choose(Accel::Tcg, foreign, nowhere).unwrap().event(), asked);
     }
 }

@@ -1,11 +1,12 @@
 //! What the machine can reach, and the ports of this host that lead into it.
 
-use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::str::FromStr;
 
 use clap::ValueEnum;
+
+use crate::progress::Event;
 
 /// What the machine can reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -80,6 +81,11 @@ impl Forward {
         bound.map_err(|source| NetworkError::Port { port: self.host, protocol: self.protocol.name(), source })
     }
 
+    /// What is told of it.
+    pub(super) fn event(&self) -> Event {
+        Event::Forward { protocol: self.protocol.name(), host: self.host, guest: self.guest }
+    }
+
     /// As an option of qemu's user network.
     pub(super) fn option(&self) -> String {
         format!("hostfwd={}:127.0.0.1:{}-:{}", self.protocol.name(), self.host, self.guest)
@@ -112,16 +118,6 @@ impl FromStr for Forward {
     }
 }
 
-impl fmt::Display for Forward {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "127.0.0.1:{} ({}) to port {}", self.host, self.protocol.name(), self.guest)?;
-        match (self.protocol, self.guest) {
-            (Protocol::Tcp, 22) => write!(f, ": ssh -p {} USER@127.0.0.1", self.host),
-            _ => Ok(()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +135,7 @@ mod tests {
         }
         let forward: Forward = "2222:22".parse().unwrap();
         assert_eq!(forward.option(), "hostfwd=tcp:127.0.0.1:2222-:22");
-        assert_eq!(forward.to_string(), "127.0.0.1:2222 (tcp) to port 22: ssh -p 2222 USER@127.0.0.1");
+        assert_eq!(forward.event(), Event::Forward { protocol: "tcp", host: 2222, guest: 22 });
     }
 
     #[test]

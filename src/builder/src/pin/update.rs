@@ -17,7 +17,7 @@ use crate::parallel::for_each;
 use crate::pin::prove::{LOCAL, Prover};
 use crate::pin::resolve::{ResolveError, Resolved, Resolver};
 use crate::pin::sources::{Sources, VersionSource};
-use crate::progress::{Progress, human_bytes};
+use crate::progress::{Event, Progress};
 use jiff::Timestamp;
 
 use open::{Entry, Open, path};
@@ -81,7 +81,7 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources)?;
     let prover = resolver.prover();
-    let (mut total, mut failed) = (0, 0);
+    let (mut total, mut failures) = (0, 0);
     // Entries that need the version of another one come after it, and are chosen when that is known.
     for second in [false, true] {
         let jobs = open.iter().flat_map(|open| request.jobs(open, resolver, &prover, second, progress));
@@ -89,20 +89,23 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
         total += jobs.len();
         let results = for_each(jobs, request.threads, |(open, entry)| {
             let result = resolve(resolver, &prover, open, entry);
-            let name = format!("{} {}", open.target.name(), entry.name());
-            resolver.received.suspend(|| match &result {
-                Ok(detail) => progress.step("pinned", &format!("{name} {detail}")),
-                Err(error) => progress.failure(&name, error),
-            });
-            result.is_ok()
+            let is_ok = result.is_ok();
+            let event = result.unwrap_or_else(|error| failed(open, entry, &error));
+            resolver.received.suspend(|| progress.tell(event));
+            is_ok
         });
-        failed += results.into_iter().filter(|ok| !ok).count();
+        failures += results.into_iter().filter(|ok| !ok).count();
     }
     resolver.received.finish_and_clear();
-    match failed {
+    match failures {
         0 => Ok(()),
         failed => Err(UpdateError::Incomplete { failed, total }),
     }
+}
+
+/// An entry that could not be resolved.
+fn failed(open: &Open<'_>, entry: Entry<'_>, error: &(dyn std::error::Error + 'static)) -> Event {
+    Event::Failed { manifest: open.target.name(), name: entry.name().to_owned(), reason: escape::chain(error) }
 }
 
 /// Resolves one entry and writes its manifest, if it can be proven again from what is kept; tells what is pinned now.
@@ -111,7 +114,12 @@ fn resolve(
     prover: &Prover<'_>,
     open: &Open<'_>,
     entry: Entry<'_>,
-) -> Result<String, EntryError> {
+) -> Result<Event, EntryError> {
+    let (manifest, name) = (open.target.name(), entry.name().to_owned());
+    let pinned = |found: &Dependency| {
+        let (version, digest, bytes) = (found.version.clone(), found.digest, found.size);
+        Event::Pinned { manifest: manifest.clone(), name: name.clone(), version, digest, bytes }
+    };
     let versions = open.versions();
     let place = open.place(&versions);
     if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
@@ -127,7 +135,7 @@ fn resolve(
     match entry {
         Entry::Dependency(source) => {
             let found = resolver.dependency(place, source)?;
-            let detail = format!("{}, {}", found.dependency.version, human_bytes(found.dependency.size));
+            let event = pinned(&found.dependency);
             let dates = match &source.upstream.version {
                 VersionSource::Apt { archive, .. } => resolver.dates(place, archive)?,
                 _ => Vec::new(),
@@ -140,7 +148,7 @@ fn resolve(
                 content.drop_unused_evidence();
                 Ok(())
             })?;
-            Ok(detail)
+            Ok(event)
         }
         Entry::OsImage => {
             let (found, boot) = match &resolver.image {
@@ -150,7 +158,7 @@ fn resolve(
                 ),
                 None => resolver.os_image(place)?,
             };
-            let detail = format!("{}, {}", found.dependency.version, human_bytes(found.dependency.size));
+            let event = pinned(&found.dependency);
             open.change(|content| {
                 content.os.boot = Some(boot);
                 content.evidence.extend(found.evidence);
@@ -159,18 +167,18 @@ fn resolve(
                 content.drop_unused_evidence();
                 Ok(())
             })?;
-            Ok(detail)
+            Ok(event)
         }
         Entry::Container(source) => {
             let image = resolver.container(place, source)?;
-            let detail = format!("{}, {}", image.image, image.digest);
+            let (reference, digest) = (image.image.clone(), image.digest);
             open.change(|content| {
                 content.images.retain(|old| source.tag_of(&old.image).is_none());
                 content.images.push(image);
                 content.images.sort_by(|a, b| a.image.cmp(&b.image));
                 Ok(())
             })?;
-            Ok(detail)
+            Ok(Event::PinnedImage { manifest, name, image: reference, digest })
         }
     }
 }
@@ -236,8 +244,8 @@ impl UpdateRequest {
     ) -> Vec<Job<'a>> {
         let is_proven = |entry: Entry<'_>| {
             open.is_proven(entry, prover).unwrap_or_else(|error| {
-                let name = format!("{} {}", open.target.name(), entry.name());
-                progress.step("renewing", &format!("{name}: what was pinned is not proven: {}", escape::chain(&error)));
+                let (manifest, name) = (open.target.name(), entry.name().to_owned());
+                progress.tell(Event::Renewing { manifest, name, reason: escape::chain(&error) });
                 false
             })
         };

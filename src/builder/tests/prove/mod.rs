@@ -25,10 +25,12 @@ fn what_the_evidence_says_is_proven() {
     let archive = Standing::Archive { archive: "Test".to_owned(), date: DATE.parse().unwrap() };
     assert_eq!(site.one(&site.manifest, "tool"), Ok(archive));
     assert_eq!(site.one(&site.manifest, "program"), Ok(Standing::Checksum));
-    assert_eq!(
-        site.all(&site.manifest).unwrap().summary(),
-        "2 artifacts: 1 by the Test archive of 2026-11-14, 1 by a checksum file of the site, which nobody has signed"
-    );
+    let proofs = json!([
+        {"count": 1, "by": "by the Test archive of 2026-11-14", "signed": true},
+        {"count": 1, "by": "by a checksum file of the site, which nobody has signed", "signed": false},
+    ]);
+    let expected = json!({"event": "verified", "artifacts": 2, "proofs": proofs});
+    assert_eq!(json!(site.all(&site.manifest).unwrap().event()), expected);
 }
 
 #[test]
@@ -144,7 +146,7 @@ fn a_base_that_the_user_has_is_named_by_the_user() {
     manifest["vmconfig"]["os"]["image"] = json!({"version": "local", "url": "local:own.qcow2", "type": "qcow2",
         "digest": Digest::of(b"base"), "size": 4, "proof": {"type": "local"}});
     site.store.insert(b"base").unwrap();
-    assert!(site.all(&manifest).unwrap().summary().ends_with("; the base image: a file of the user's"));
+    assert_eq!(json!(site.all(&manifest).unwrap().event())["base"], "a file of the user's");
     let said = site.base(&manifest).unwrap_err();
     assert!(said.contains("pins local:own.qcow2 as base image, a file that only the user has"), "{said}");
 }
@@ -158,7 +160,8 @@ fn what_no_source_knows_was_pinned_by_hand_and_is_called_so() {
     own.as_object_mut().unwrap().remove("proof");
     manifest["vmconfig"]["dependencies"]["own"] = own;
     assert_eq!(site.one(&manifest, "own"), Ok(Standing::ByHand));
-    assert!(site.all(&manifest).unwrap().summary().ends_with("1 pinned by hand"));
+    let by_hand = json!({"count": 1, "by": "pinned by hand", "signed": false});
+    assert_eq!(json!(site.all(&manifest).unwrap().event())["proofs"][2], by_hand);
     manifest["vmconfig"]["dependencies"]["own"]["proof"] =
         site.manifest["vmconfig"]["dependencies"]["tool"]["proof"].clone();
     assert!(site.one(&manifest, "own").unwrap_err().contains("no source says how that is proven"));

@@ -8,7 +8,7 @@ use super::super::{Failure, Outcome, examples};
 use super::sigstore::{Common, MAX_FILE};
 use super::{EvidenceError, read};
 use crate::pin::proof::cosign::{Detached, DetachedPolicy};
-use crate::progress::say;
+use crate::progress::{Event, tell};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples::VERIFY_COSIGN)]
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         .verify(&artifact, answer.as_deref(), &policy, &args.common.root()?)
         .map_err(|error| unproven(error.into()))?;
     if proven.signed.is_none() {
-        say("warning: nothing proves when this was signed");
+        tell(&Event::Warning { warning: "nothing proves when this was signed".to_owned() });
     }
     args.common.print(&proven)
 }

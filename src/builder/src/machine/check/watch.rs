@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::console::Console;
 use super::guest::{self, GuestReport};
 use super::{Check, CheckVerdict, Judge, Monitor, State, probe};
+use crate::progress::{self, Progress};
 
 /// Between two questions from outside.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -77,7 +78,7 @@ enum Event {
 
 struct Watch<'a> {
     judge: &'a Judge,
-    say: &'a dyn Fn(&str, &str),
+    progress: &'a Progress,
     start: Instant,
     verdicts: Vec<CheckVerdict>,
     console: Console,
@@ -93,14 +94,14 @@ pub fn watch(
     line: Line,
     judge: &Judge,
     kept: bool,
-    say: &dyn Fn(&str, &str),
+    progress: &Progress,
 ) -> Result<Trial, TrialError> {
     let lost = |source| TrialError::Lost { source };
     let result = (|| {
         let mut monitor = Monitor::new(line.monitor).map_err(lost)?;
         monitor.begin().map_err(|source| TrialError::NoMachine { source })?;
         let forwards = monitor.forwards().map_err(lost)?;
-        let mut watch = Watch::new(judge, say)?;
+        let mut watch = Watch::new(judge, progress)?;
         let events = listen(child.stdout.take(), line.port);
         let ended = watch.until_decided(&events, &mut monitor, &forwards)?;
         if kept && !watch.off {
@@ -141,7 +142,7 @@ fn listen(console: Option<ChildStdout>, port: UnixStream) -> Receiver<Event> {
 }
 
 impl<'a> Watch<'a> {
-    fn new(judge: &'a Judge, say: &'a dyn Fn(&str, &str)) -> Result<Self, TrialError> {
+    fn new(judge: &'a Judge, progress: &'a Progress) -> Result<Self, TrialError> {
         let verdict = |check: &Check| CheckVerdict {
             check: check.to_string(),
             state: State::Pending,
@@ -154,7 +155,7 @@ impl<'a> Watch<'a> {
         };
         let verdicts = judge.checks.iter().map(verdict).collect();
         let console = Console::default();
-        Ok(Self { judge, say, start: Instant::now(), verdicts, console, log, trouble: None, off: false })
+        Ok(Self { judge, progress, start: Instant::now(), verdicts, console, log, trouble: None, off: false })
     }
 
     /// Why the machine was given up; `None` if all holds.
@@ -203,7 +204,9 @@ impl<'a> Watch<'a> {
         match events.recv_timeout(patience) {
             Ok(Event::Console(bytes)) => self.shown(&bytes)?,
             // The boot itself is no check.
-            Ok(Event::Report(report)) if report.number == guest::BOOT => (self.say)("machine", &report.said),
+            Ok(Event::Report(report)) if report.number == guest::BOOT => {
+                self.progress.tell(progress::Event::Booted { said: report.said });
+            }
             Ok(Event::Report(report)) => self.report(report.number - 1, report.state, report.said),
             Ok(Event::Off) | Err(RecvTimeoutError::Disconnected) => self.off = true,
             Err(RecvTimeoutError::Timeout) => {}
@@ -244,9 +247,9 @@ impl<'a> Watch<'a> {
             verdict.seconds = seconds(self.start.elapsed());
         }
         if changed {
-            let first = verdict.said.lines().next().unwrap_or_default();
-            let colon = if first.is_empty() { "" } else { ": " };
-            (self.say)("check", &format!("{state:<4} {}{colon}{first}", verdict.check));
+            let said = verdict.said.lines().next().unwrap_or_default().to_owned();
+            let (check, state) = (verdict.check.clone(), state.to_string());
+            self.progress.tell(progress::Event::Check { check, state, said });
         }
     }
 
@@ -258,7 +261,7 @@ impl<'a> Watch<'a> {
             self.hear(events, PAUSE)?;
         }
         if !self.off {
-            (self.say)("machine", "does not shut down: its power is cut");
+            self.progress.tell(progress::Event::PowerCut);
         }
         Ok(())
     }

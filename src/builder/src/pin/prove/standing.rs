@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 use crate::manifest::OS_IMAGE;
-use crate::progress::counted;
+use crate::progress::{Event, ProofCount};
 
 /// Who answers for the digest of an entry, proven anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,19 +74,17 @@ impl Verdict {
         self.entries.push((name, standing));
     }
 
-    /// One line: `10 artifacts: 9 by the Debian archive of 2026-09-12, 1 pinned by hand`.
-    pub fn summary(&self) -> String {
+    /// What is told of it: how many artifacts and container images, and who answers for how many.
+    pub fn event(&self) -> Event {
         let mut groups: BTreeMap<(bool, String), usize> = BTreeMap::new();
         let (base, artifacts): (Vec<_>, Vec<_>) = self.entries.iter().partition(|(name, _)| name == OS_IMAGE);
         for (_, standing) in &artifacts {
             *groups.entry((!standing.is_signed(), standing.to_string())).or_default() += 1;
         }
-        let groups: Vec<String> = groups.iter().map(|((_, by), count)| format!("{count} {by}")).collect();
-        let mut text = counted(artifacts.len() as u64, "artifact");
-        if !groups.is_empty() {
-            text = format!("{text}: {}", groups.join(", "));
-        }
-        base.iter().fold(text, |text, (_, standing)| format!("{text}; the base image: {standing}"))
+        let proofs =
+            groups.into_iter().map(|((unsigned, by), count)| ProofCount { count, by, signed: !unsigned }).collect();
+        let base = base.first().map(|(_, standing)| standing.to_string());
+        Event::Verified { artifacts: artifacts.len(), proofs, base }
     }
 }
 
@@ -100,11 +98,13 @@ mod tests {
         let entries = [("a", Standing::ByHand), ("b", debian.clone()), ("c", debian), ("d", Standing::Checksum)];
         let mut entries = entries.map(|(name, standing)| (name.to_owned(), standing)).to_vec();
         entries.push((crate::manifest::OS_IMAGE.to_owned(), Standing::Local));
-        assert_eq!(
-            Verdict::new(entries).summary(),
-            "4 artifacts: 2 by the Debian archive of 2026-09-12, 1 by a checksum file of the site, which nobody has signed, \
-             1 pinned by hand; the base image: a file of the user's"
-        );
-        assert_eq!(Verdict::new(vec![("a".to_owned(), Standing::ByHand)]).summary(), "1 artifact: 1 pinned by hand");
+        let proven = |count, by: &str, signed| ProofCount { count, by: by.to_owned(), signed };
+        let proofs = vec![
+            proven(2, "by the Debian archive of 2026-09-12", true),
+            proven(1, "by a checksum file of the site, which nobody has signed", false),
+            proven(1, "pinned by hand", false),
+        ];
+        let base = Some("a file of the user's".to_owned());
+        assert_eq!(Verdict::new(entries).event(), Event::Verified { artifacts: 4, proofs, base });
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::open::{Entry, Open};
 use super::order::is_downgrade;
-use super::{Job, UpdateError, UpdateRequest};
+use super::{Job, UpdateError, UpdateRequest, failed};
 use crate::parallel::for_each;
 use crate::pin::resolve::{ResolveError, Resolver};
 use crate::progress::Progress;
@@ -32,7 +32,7 @@ pub fn newer(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progre
     let results = for_each(jobs, request.threads, |(open, entry)| {
         let result = newest(resolver, open, entry);
         if let Err(error) = &result {
-            progress.failure(&format!("{} {}", open.target.name(), entry.name()), error);
+            progress.tell(failed(open, entry, error));
         }
         result
     });
