@@ -3,7 +3,10 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+
+use crate::progress;
 
 pub mod advice;
 mod bake;
@@ -36,7 +39,7 @@ pub use size::parse_size;
 /// Turns a Debian cloud image and a pinned manifest into a golden disk image, without root.
 #[derive(Debug, Parser)]
 #[command(name = "vmbake", max_term_width = 100, after_help = examples::FRONT)]
-#[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
+#[command(arg_required_else_help = true, subcommand_negates_reqs = true)]
 pub struct Cli {
     /// Print the version
     #[arg(short = 'V', long, required = true)]
@@ -44,6 +47,9 @@ pub struct Cli {
     /// Print it as JSON, with the digests of the first-boot programs, on which the bytes of images depend
     #[arg(long)]
     json: bool,
+    /// Progress on stderr: auto (lines, and bars on a terminal), plain (lines) or json (an object a line)
+    #[arg(long, global = true, value_name = "STYLE", default_value = "auto", hide_possible_values = true)]
+    progress: progress::Style,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -212,7 +218,12 @@ pub enum Outcome {
 impl Cli {
     /// Runs the command that the arguments name.
     pub fn run(self) -> Result<Outcome, Failure> {
+        progress::choose(self.progress);
         let Some(command) = self.command else { return version::run(self.json) };
+        if self.version || self.json {
+            let text = "--version and --json are without a command here; the --json of a command comes after its name";
+            Self::command().error(ErrorKind::ArgumentConflict, text).exit();
+        }
         match command {
             Command::Init(args) => init::run(&args),
             Command::Update(args) => update::run(args),

@@ -1,18 +1,44 @@
-//! What the user sees while vmbake works: events as lines, and a bar while bytes come or go if a terminal looks on.
+//! What the user sees while vmbake works: events as lines or as JSON, and a bar while bytes come or go if a terminal looks on.
 //!
 //! Everything goes to stderr; stdout is for data.
 
 use std::io::Write as _;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
+use clap::ValueEnum;
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::escape;
 use crate::parallel::locked;
 
 pub use event::{Event, PackageVersion, ProofCount};
 
 mod event;
 mod text;
+
+/// What stderr looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Style {
+    /// Lines, and bars on a terminal
+    #[default]
+    Auto,
+    /// Lines only
+    Plain,
+    /// One JSON object a line
+    Json,
+}
+
+/// That of this process, which has one stderr: set before anything is said.
+static STYLE: OnceLock<Style> = OnceLock::new();
+
+/// Chooses what stderr looks like, once; later choices do not count.
+pub fn choose(style: Style) {
+    let _first = STYLE.set(style).is_ok();
+}
+
+fn style() -> Style {
+    STYLE.get().copied().unwrap_or_default()
+}
 
 /// Reports the steps of an operation.
 #[derive(Debug, Default)]
@@ -23,7 +49,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Reports to stderr. When `quiet`, it says only warnings.
+    /// Reports to stderr. When `quiet`, it says only warnings, but whoever reads JSON gets everything.
     pub fn new(quiet: bool) -> Self {
         Self { quiet, held: Mutex::default() }
     }
@@ -41,7 +67,7 @@ impl Progress {
 
     /// Says what happened.
     pub fn tell(&self, event: Event) {
-        if self.quiet && !event.is_warning() {
+        if self.quiet && style() != Style::Json && !event.is_warning() {
             return;
         }
         match &mut *locked(&self.held) {
@@ -69,14 +95,18 @@ impl Progress {
     }
 
     fn target(&self) -> ProgressDrawTarget {
-        let hidden = self.quiet || locked(&self.held).is_some();
+        let hidden = self.quiet || style() != Style::Auto || locked(&self.held).is_some();
         if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
     }
 }
 
 /// Says at once what happened. If whoever read stderr has gone, the work goes on.
 pub fn tell(event: &Event) {
-    let text = text::lines(event) + "\n";
+    let text = match style() {
+        Style::Auto | Style::Plain => text::lines(event) + "\n",
+        // All of it is text and numbers.
+        Style::Json => escape::json_line(event).unwrap_or_default(),
+    };
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use vmbake::catalog::Catalog;
 use vmbake::digest::Digest;
 use vmbake::fetch::images::ImagesError;
@@ -56,10 +57,10 @@ fn site() -> Site {
     serve(Duration::ZERO, files)
 }
 
-fn fetched(dir: &Path, site: &Site) -> Output {
+fn fetched(dir: &Path, site: &Site, more: &[&str]) -> Output {
     let mirrors = ["registry.example", "up.example"].map(|host| format!("--mirror=https://{host}/={}/", site.url));
     let mut command = Command::new(env!("CARGO_BIN_EXE_vmbake"));
-    command.args(["fetch", "k", "--os", "o", "--jobs", "1", "--store", "store"]).args(mirrors);
+    command.args(["fetch", "k", "--os", "o", "--jobs", "1", "--store", "store"]).args(mirrors).args(more);
     command.arg("--manifest").arg(manifest(dir));
     command.current_dir(dir).env("XDG_CONFIG_HOME", dir).env_remove("VMBAKE_MIRRORS").output().unwrap()
 }
@@ -85,7 +86,7 @@ fn store(dir: &Path) -> Store {
 #[test]
 fn an_image_is_fetched_proven_and_counted_among_the_artifacts() {
     let dir = tempfile::tempdir().unwrap();
-    let output = fetched(dir.path(), &site());
+    let output = fetched(dir.path(), &site(), &[]);
     let said = String::from_utf8(output.stderr).unwrap();
     let bytes = human_bytes(image().blobs().map(|blob| blob.size).sum());
     assert_eq!(
@@ -95,6 +96,20 @@ fn an_image_is_fetched_proven_and_counted_among_the_artifacts() {
              verified  2 artifacts: 2 pinned by hand\n"
         )
     );
+    let output = fetched(dir.path(), &site(), &["--progress", "json"]);
+    let told: Vec<Value> = output
+        .stderr
+        .split_inclusive(|byte| *byte == b'\n')
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    let bytes: u64 = image().blobs().map(|blob| blob.size).sum();
+    let proofs = json!([{"count": 2, "by": "pinned by hand", "signed": false}]);
+    let expected = [
+        json!({"event": "fetched", "name": "a", "version": "1", "bytes": 7}),
+        json!({"event": "fetched", "name": "registry.example/pause:3.10", "bytes": bytes}),
+        json!({"event": "verified", "artifacts": 2, "proofs": proofs}),
+    ];
+    assert_eq!(told, expected);
     let Verified { artifacts, images, .. } = checked(dir.path()).unwrap();
     assert_eq!((artifacts.len(), images.len()), (1, 1));
 }
@@ -104,7 +119,7 @@ fn an_image_that_is_not_complete_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let without = offline(dir.path());
     assert!(matches!(without, Err(FetchError::Missing { .. })), "{without:?}");
-    assert!(fetched(dir.path(), &site()).status.success());
+    assert!(fetched(dir.path(), &site(), &[]).status.success());
 
     let layer = store(dir.path()).path(&image().layers[0].0.digest);
     let mut damaged = fs::read(&layer).unwrap();

@@ -23,7 +23,7 @@ fn the_version_names_the_first_boot_programs_that_images_get() {
         assert_eq!(program["digest"], Digest::of(b"").of_stream(*bytes).unwrap().0.to_string(), "{arch}");
         assert_eq!(program["size"], bytes.len(), "{arch}");
     }
-    for wrong in [&["--json"][..], &["--version", "bake"], &[]] {
+    for wrong in [&["--json"][..], &["--version", "bake", "node"], &["--json", "bake", "node"], &[]] {
         assert_eq!(vmbake(wrong).status.code(), Some(2), "{wrong:?}");
     }
     if can_bake() {

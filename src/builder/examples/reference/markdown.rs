@@ -70,7 +70,7 @@ fn options(command: &Command) -> String {
 
 fn row(arg: &Arg) -> String {
     let mut meaning = escaped(&arg.get_help().map(ToString::to_string).unwrap_or_default());
-    if takes_value(arg) {
+    if takes_value(arg) && !arg.is_hide_possible_values_set() {
         meaning += &values(arg);
     }
     if takes_value(arg) && !arg.get_default_values().is_empty() {

@@ -62,7 +62,8 @@ Examples:
   vmbake bake node                                # on the base image that the manifest pins
   vmbake bake node --base debian-13-genericcloud-amd64.qcow2 --size 8G
   vmbake bake knc knd --arch amd64,arm64 --offline --out images --force
-  vmbake bake node --layers layers --format qcow2 # with layers of your own, too";
+  vmbake bake node --layers layers --format qcow2 # with layers of your own, too
+  vmbake bake node --json --progress json > baked.json   # for programs: the result, and on stderr each step as JSON";
 
 pub(super) const INIT: &str = "\
 Examples:

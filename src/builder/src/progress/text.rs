@@ -90,3 +90,217 @@ fn error(message: &str, causes: &[String], hint: Option<&str>) -> String {
     let hint = hint.iter().map(|hint| format!("\nhint: {hint}"));
     format!("error: {message}{}", causes.chain(hint).collect::<String>())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::PathBuf;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::catalog::{Override, Root};
+    use crate::digest::Digest;
+    use crate::progress::PackageVersion;
+
+    /// The page that lists the events.
+    const PAGE: &str = include_str!("../../../../docs/outputs.md");
+
+    /// Each event, as text and as JSON.
+    fn samples() -> Vec<(Event, &'static str, &'static str)> {
+        let text = str::to_owned;
+        let path = || PathBuf::from("d/x.raw");
+        let digest = Digest::of(b"");
+        let by = text("pinned by hand");
+        let found = || Root::Path("mine".into());
+        vec![
+            (
+                Event::Override(Override {
+                    entry: text("layers/vm"),
+                    known: Root::BuiltIn,
+                    found: found(),
+                    weaker: None,
+                }),
+                " override  layers/vm: mine counts instead of what is built in",
+                r#"{"event":"override","entry":"layers/vm","known":"what is built in","found":"mine"}"#,
+            ),
+            (
+                Event::Override(Override {
+                    entry: text("s/x"),
+                    known: found(),
+                    found: Root::BuiltIn,
+                    weaker: Some(text("w")),
+                }),
+                " override  s/x: what is built in counts instead of mine, which demands more: w",
+                r#"{"event":"override","entry":"s/x","known":"mine","found":"what is built in","weaker":"w"}"#,
+            ),
+            (
+                Event::Fetched { name: text("runc"), version: Some(text("1.1")), path: None, bytes: 2048 },
+                "  fetched  runc 1.1, 2.00 KiB",
+                r#"{"event":"fetched","name":"runc","version":"1.1","bytes":2048}"#,
+            ),
+            (
+                Event::Fetched { name: text("os.image"), version: Some(text("13")), path: Some(path()), bytes: 5 },
+                "  fetched  d/x.raw, 5 B",
+                r#"{"event":"fetched","name":"os.image","version":"13","path":"d/x.raw","bytes":5}"#,
+            ),
+            (
+                Event::Verified {
+                    artifacts: 1,
+                    proofs: vec![ProofCount { count: 1, by, signed: false }],
+                    base: Some(text("b")),
+                },
+                " verified  1 artifact: 1 pinned by hand; the base image: b",
+                r#"{"event":"verified","artifacts":1,"proofs":[{"count":1,"by":"pinned by hand","signed":false}],"base":"b"}"#,
+            ),
+            (
+                Event::Copied { path: path(), reason: text("r") },
+                "   copied  d/x.raw: r",
+                r#"{"event":"copied","path":"d/x.raw","reason":"r"}"#,
+            ),
+            (
+                Event::Read { path: path(), files: 3 },
+                "     read  d/x.raw: 3 files",
+                r#"{"event":"read","path":"d/x.raw","files":3}"#,
+            ),
+            (
+                Event::Layers { layers: vec![text("vm"), text("node")] },
+                "   layers  vm, node",
+                r#"{"event":"layers","layers":["vm","node"]}"#,
+            ),
+            (
+                Event::Kept { packages: vec![PackageVersion { name: text("p"), version: text("1") }] },
+                "     kept  p 1: the base has them",
+                r#"{"event":"kept","packages":[{"name":"p","version":"1"}]}"#,
+            ),
+            (Event::Merged { files: 4 }, "   merged  4 files", r#"{"event":"merged","files":4}"#),
+            (
+                Event::Authored { bytes: 1024, disk_bytes: 3 << 30 },
+                " authored  1.00 KiB of 3.00 GiB",
+                r#"{"event":"authored","bytes":1024,"disk_bytes":3221225472}"#,
+            ),
+            (
+                Event::Unchanged { path: path(), bytes: 1 },
+                "unchanged  d/x.raw, 1 B",
+                r#"{"event":"unchanged","path":"d/x.raw","bytes":1}"#,
+            ),
+            (
+                Event::Wrote { path: PathBuf::from("a\\b"), bytes: 1 },
+                "    wrote  a\\b, 1 B",
+                r#"{"event":"wrote","path":"a\\x5cb","bytes":1}"#,
+            ),
+            (
+                Event::Pinned { manifest: text("m"), name: text("n"), version: text("1"), digest, bytes: 1 },
+                "   pinned  m n 1, 1 B",
+                r#"{"event":"pinned","manifest":"m","name":"n","version":"1","digest":"D","bytes":1}"#,
+            ),
+            (
+                Event::PinnedImage { manifest: text("m"), name: text("r/p"), image: text("r/p:3"), digest },
+                "   pinned  m r/p r/p:3, D",
+                r#"{"event":"pinned-image","manifest":"m","name":"r/p","image":"r/p:3","digest":"D"}"#,
+            ),
+            (
+                Event::Renewing { manifest: text("m"), name: text("n"), reason: text("r") },
+                " renewing  m n: what was pinned is not proven: r",
+                r#"{"event":"renewing","manifest":"m","name":"n","reason":"r"}"#,
+            ),
+            (
+                Event::Failed { manifest: text("m"), name: text("n"), reason: text("a\nb") },
+                "   failed  m n: a\\x0ab",
+                r#"{"event":"failed","manifest":"m","name":"n","reason":"a\nb"}"#,
+            ),
+            (
+                Event::Machine {
+                    arch: text("amd64"),
+                    firmware: text("bios"),
+                    cpus: 2,
+                    memory_bytes: 1024,
+                    disk_bytes: 5,
+                },
+                "  machine  amd64, bios, 2 CPUs, 1.00 KiB of memory, disk of 5 B",
+                r#"{"event":"machine","arch":"amd64","firmware":"bios","cpus":2,"memory_bytes":1024,"disk_bytes":5}"#,
+            ),
+            (
+                Event::Accel { kvm: false, reason: text("as asked") },
+                "    accel  TCG (emulation): as asked",
+                r#"{"event":"accel","kvm":false,"reason":"as asked"}"#,
+            ),
+            (
+                Event::Forward { protocol: "tcp", host: 2222, guest: 22 },
+                "  forward  127.0.0.1:2222 (tcp) to port 22: ssh -p 2222 USER@127.0.0.1",
+                r#"{"event":"forward","protocol":"tcp","host":2222,"guest":22}"#,
+            ),
+            (
+                Event::Forward { protocol: "udp", host: 53, guest: 22 },
+                "  forward  127.0.0.1:53 (udp) to port 22",
+                r#"{"event":"forward","protocol":"udp","host":53,"guest":22}"#,
+            ),
+            (Event::Booted { said: text("running") }, "  machine  running", r#"{"event":"booted","said":"running"}"#),
+            (
+                Event::Check { check: text("tcp:22"), state: text("ok"), said: text("s") },
+                "    check  ok   tcp:22: s",
+                r#"{"event":"check","check":"tcp:22","state":"ok","said":"s"}"#,
+            ),
+            (Event::PowerCut, "  machine  does not shut down: its power is cut", r#"{"event":"power-cut"}"#),
+            (
+                Event::GaveUp { reason: text("r"), console: text("one\ntwo\n") },
+                "one\ntwo\n   failed  r",
+                r#"{"event":"gave-up","reason":"r","console":"one\ntwo\n"}"#,
+            ),
+            (
+                Event::Note { path: Some(path()), note: text("n") },
+                "     note  d/x.raw: n",
+                r#"{"event":"note","path":"d/x.raw","note":"n"}"#,
+            ),
+            (Event::Note { path: None, note: text("n") }, "note: n", r#"{"event":"note","note":"n"}"#),
+            (Event::Warning { warning: text("w") }, "warning: w", r#"{"event":"warning","warning":"w"}"#),
+            (Event::Remark { text: text("1 blob") }, "1 blob", r#"{"event":"remark","text":"1 blob"}"#),
+            (
+                Event::Error { message: text("m"), causes: vec![text("c"), text("d")], hint: Some(text("h")) },
+                "error: m\n  caused by: c\n  caused by: d\nhint: h",
+                r#"{"event":"error","message":"m","causes":["c","d"],"hint":"h"}"#,
+            ),
+        ]
+    }
+
+    /// All names of fields in a value.
+    fn names(value: &Value, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+                found.insert(name.clone());
+                names(value, found);
+            }),
+            Value::Array(values) => values.iter().for_each(|value| names(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn each_event_is_told_as_text_and_as_json() {
+        let digest = Digest::of(b"").to_string();
+        for (event, text, json) in samples() {
+            assert_eq!(lines(&event), text.replace('D', &digest));
+            assert_eq!(escape::json_line(&event).unwrap().trim_end(), json.replace('D', &digest));
+        }
+    }
+
+    #[test]
+    fn the_page_lists_each_event_with_its_fields() {
+        let (_, table) = PAGE.split_once("| event | told when | fields |\n|---|---|---|\n").unwrap();
+        let rows = table.lines().take_while(|line| line.starts_with('|'));
+        let listed: BTreeSet<(String, BTreeSet<String>)> = rows
+            .map(|row| {
+                let cells: Vec<&str> = row.split('|').collect();
+                let words = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+                (words(cells[1]).remove(0), words(cells[3]).into_iter().collect())
+            })
+            .collect();
+        let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (.., json) in samples() {
+            let Value::Object(mut fields) = serde_json::from_str(json).unwrap() else { panic!("{json}") };
+            let name = fields.remove("event").unwrap().as_str().unwrap().to_owned();
+            names(&Value::Object(fields), told.entry(name).or_default());
+        }
+        assert_eq!(listed, told.into_iter().collect());
+    }
+}

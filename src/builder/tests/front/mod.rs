@@ -9,3 +9,4 @@ mod completions;
 mod errors;
 mod read_only;
 mod snapshots;
+mod progress;
