@@ -3,7 +3,7 @@
 //! qemu itself accepts each connection and makes one of its own into the machine, so that only its state, or an answer, tells
 //! whether somebody listens.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -62,12 +62,7 @@ fn get(mut stream: &TcpStream, path: &str) -> io::Result<Option<u16>> {
     );
     stream.write_all(request.as_bytes())?;
     let mut line = Vec::new();
-    for byte in stream.take(MAX_LINE).bytes() {
-        match byte? {
-            b'\n' => break,
-            byte => line.push(byte),
-        }
-    }
+    BufReader::new(stream.take(MAX_LINE)).read_until(b'\n', &mut line)?;
     if line.is_empty() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
