@@ -63,11 +63,12 @@ update-manifests: builder ## Pin and prove what upstreams publish now, for every
 update-trust: builder ## Fetch the trust anchors again; asks before it replaces one
 	$(vmbake) trust update --trust trust
 
-check: firstboot deny ## rustfmt, clippy, unit tests, licences and sources of dependencies
+check: firstboot deny ## rustfmt, clippy, rustdoc, unit tests, licences and sources of dependencies
 	cargo fmt --all --check
 	@[ -n "$$RUSTC_WORKSPACE_WRAPPER" ] || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
 	@echo "cargo build, with clippy: must say nothing"
 	@said=$$(cargo build --quiet --release --workspace --all-targets --color always 2>&1) && [ -z "$$said" ] || { echo "$$said" >&2; exit 1; }
+	qemu-tests/checks/rustdoc.py
 	$(plain) cargo test --quiet --release --workspace --lib --bins
 
 deny: setup ## Ask cargo-deny about licences, duplicates and sources of the dependencies, offline

@@ -2,7 +2,7 @@
 //! them to the machine leaves, with the size of its parts.
 //!
 //! What holds: the settings are those that the compiled plan of the kind has, and have gone through what the machine itself does
-//! with them on its first boot, as far as that can be done without it ([`rehearsal`]). The document has the host name and files, and
+//! with them on its first boot, as far as that can be done without it (`rehearsal`). The document has the host name and files, and
 //! nothing else: no script and no download. It is ASCII, the same for the same input, and every reader of YAML 1.1 or 1.2 reads the
 //! same bytes out of it. The file with the settings is the last one: where it is, the others are. No message has a setting's value in
 //! it that the first-boot program would not show either.

@@ -3,7 +3,7 @@
 //!
 //! The disk is cut into chunks. Worker threads read each chunk that holds data once, hash the blocks of a raw file and compress
 //! the clusters of qcow2; the calling thread hands the chunks to the sink in the order of the disk. So the bytes of a
-//! file do not depend on the number of threads. At most [`MAX_IN_FLIGHT`] chunks are in memory, and those that are compressed first.
+//! file do not depend on the number of threads. At most `MAX_IN_FLIGHT` chunks are in memory, and those that are compressed first.
 //!
 //! What is known of [`Earlier`] files saves work and changes no byte: clusters whose bytes have a known id are taken
 //! over as they were compressed, and a file whose digest is known is not hashed. Where nothing but qcow2 is written and little of it is
@@ -181,7 +181,7 @@ pub fn write(
     write_to(disk, Files::begin(disk, outputs, |_| None, None)?, threads, progress)
 }
 
-/// Writes the same bytes as [`write`] with less work, as far as something is known of them from `earlier` disks.
+/// Writes the same bytes as [`write()`] with less work, as far as something is known of them from `earlier` disks.
 pub fn write_again(
     disk: &Disk,
     outputs: &[Output<'_>],
