@@ -11,6 +11,7 @@ mod text;
 mod position;
 mod document;
 mod rules;
+mod findings;
 mod check;
 mod references;
 pub mod first_boot;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::check::{Findings, Found};
+use super::findings::{Findings, Found};
 use super::position::child;
 use super::{Layer, Ownership, Requirement, Schema, rules};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::check::Found;
+use super::findings::Found;
 use super::position::{Places, position};
 use super::{Fault, Layer, LayerError};
 use crate::atomic_file::write_file;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::check::Found;
 use super::document::Document;
+use super::findings::Found;
 use super::read::{self, DESCRIPTION, LayerFolder};
 use super::released::Released;
 use super::settings::{self, Setting};

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::check::Findings;
+use super::findings::Findings;
 use super::position::child;
 use super::text::Scalar;
 use super::{Schema, rules};

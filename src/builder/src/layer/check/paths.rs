@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Findings, Found};
+use crate::layer::findings::{Findings, Found};
 use crate::layer::position::child;
 use crate::layer::{Install, Layer, Schema, rules};
 

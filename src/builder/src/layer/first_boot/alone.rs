@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Diagnostic, PlanFault, Surroundings};
-use crate::layer::check::Found;
+use crate::layer::findings::Found;
 use crate::layer::{Install, Layer, rules};
 
 /// Where systemd looks for units that layers bring.
