@@ -5,6 +5,7 @@
 //! `SSL_CERT_FILE`. [`Retry`] says for everybody when a request is made again: after a growing pause, or after what `Retry-After`
 //! (RFC 9110, section 10.2.3) asks for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ureq::Agent;
@@ -173,7 +174,11 @@ impl Client {
 
     /// A client that asks other things of servers.
     pub fn with_limits(mirrors: Mirrors, limits: Limits) -> Self {
-        let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+        let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let tls = TlsConfig::builder()
+            .unversioned_rustls_crypto_provider(crypto)
+            .root_certs(RootCerts::PlatformVerifier)
+            .build();
         let agent = Agent::config_builder()
             .tls_config(tls)
             .http_status_as_error(false)
