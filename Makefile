@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder base manifest bake reference update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder tools base manifest bake reference update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -40,12 +40,19 @@ setup: ## Install the missing Debian packages and Rust targets
 firstboot: setup ## Build the static first-boot program for both architectures
 	@qemu-tests/firstboot.sh
 
-# Examples have the features that tests have: every crate is compiled once for both.
+# What a bake runs, and no more. The example brings the features that tests have: no crate is compiled once more for those.
+compile := cargo build --quiet --release -p vmbake --bin vmbake --example base-image
 builder: firstboot ## Build vmbake
+	$(compile)
+
+tools: firstboot ## Build vmbake, and the programs that only tests and documents need
 	cargo build --quiet --release --workspace --bins --examples
 
-base: builder ## Build a Debian base image, unless BASE names one
-	@umask 022 && mkdir -p target && { test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh --arch $(ARCH); } > $(base)
+# The root file system of a base waits for the archive and the disk more than for a processor: it is made beside the compiler.
+base: firstboot ## Build vmbake and a Debian base image, unless BASE names one
+	@umask 022 && mkdir -p target && { test -n "$(BASE)" || test -e "$$(cat $(base) 2>/dev/null)" || qemu-tests/base/build.sh --root-only --arch $(ARCH); } & root=$$!; \
+	$(compile); compiled=$$?; wait $$root && test $$compiled = 0 && umask 022 && \
+	{ test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh --arch $(ARCH); } > $(base)
 
 manifest: base ## Pin and prove the artifacts of KIND, on that base image
 	$(vmbake) update $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --trust trust --manifests $(dir $(manifest)) --store $(store) --image "$$(cat $(base))"
@@ -54,7 +61,7 @@ bake: manifest ## Set up what is missing and bake KIND into OUT
 	$(vmbake) fetch $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --manifest $(manifest) --store $(store)
 	$(vmbake) bake $(KIND) --os $(OS) --arch $(ARCH) $(anchored) --manifest $(manifest) --store $(store) --base "$$(cat $(base))" --out $(OUT) --offline --force
 
-reference: builder ## Write docs/cli.md, and the man pages into target/man, from what --help prints
+reference: tools ## Write docs/cli.md, and the man pages into target/man, from what --help prints
 	target/release/examples/reference docs/cli.md target/man
 
 update-manifests: builder ## Pin and prove what upstreams publish now, for every kind, system and architecture
@@ -121,7 +128,7 @@ bases-quick: bake ## Those bases that take seconds to make
 mounts: builder ## Compare what the kernel sees in a base that it filled and in the image baked from it
 	qemu-tests/checks/mounts.sh $(vmbake)
 
-volumes: builder ## Read the test volumes of e2fsprogs, ext2 to ext4, and compare with debugfs; takes some minutes
+volumes: tools ## Read the test volumes of e2fsprogs, ext2 to ext4, and compare with debugfs; takes some minutes
 	qemu-tests/checks/volumes.py target/release/examples/tree
 
 kinds: base builder ## Bake knd and knc for both architectures, and compare them with nodes that the real tools install
@@ -156,10 +163,10 @@ qemu-test-mutations: bake kinds-images ## Make faults in machines and images: ea
 fuzz: setup ## Fuzz every parser of what is not ours, SECONDS for each
 	qemu-tests/fuzz.sh $(SECONDS)
 
-fuzz-compare: builder ## Damage qcow2, ext4 and tar, SECONDS each, and compare what vmbake reads with what qemu-img, debugfs and GNU tar do
+fuzz-compare: tools ## Damage qcow2, ext4 and tar, SECONDS each, and compare what vmbake reads with what qemu-img, debugfs and GNU tar do
 	qemu-tests/fuzz-compare.py $(SECONDS)
 
-fuzz-smoke: builder ## Both, 20 seconds for each
+fuzz-smoke: tools ## Both, 20 seconds for each
 	qemu-tests/fuzz.sh 20
 	qemu-tests/fuzz-compare.py 20
 

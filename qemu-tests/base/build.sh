@@ -1,6 +1,7 @@
 #!/bin/bash
-# build.sh [--arch ARCH] [--also PACKAGE]... [--kernel-filled]: builds a Debian 13 cloud image (amd64 or arm64, default amd64) from the
+# build.sh [--arch ARCH] [--also PACKAGE]... [--kernel-filled] [--root-only]: builds a Debian 13 cloud image (amd64 or arm64, default amd64) from the
 # Debian archive and prints its path. The disk is that of the official genericcloud image: BIOS and UEFI, arm64 UEFI alone.
+# --root-only makes the root file system, for which vmbake is not needed yet, and prints nothing: the next run goes on from there.
 # --also adds a package, or all packages of a pattern of apt, to those of `packages`.
 #
 # As an ordinary user the root file system is written by vmbake's own author. --kernel-filled (root only) has trixie's
@@ -10,13 +11,14 @@
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
 here=$(dirname "$(realpath "$0")")
-variant=own arch=amd64 also=()
+variant=own arch=amd64 also=() root_only=
 while [ $# -gt 0 ]; do
     case $1 in
         --arch) arch=${2:?--arch amd64 or arm64}; shift ;;
         --also) also+=("${2:?--also PACKAGE}"); shift ;;
         --kernel-filled) variant=kernel ;;
-        *) echo "usage: build.sh [--arch ARCH] [--also PACKAGE]... [--kernel-filled]" >&2; exit 2 ;;
+        --root-only) root_only=yes ;;
+        *) echo "usage: build.sh [--arch ARCH] [--also PACKAGE]... [--kernel-filled] [--root-only]" >&2; exit 2 ;;
     esac
     shift
 done
@@ -55,6 +57,8 @@ if [ ! -e "$result/rootfs.tar" ]; then
     mv "$result/boot.new" "$result/boot"
     mv "$work/rootfs.tar" "$result/rootfs.tar"
 fi
+[ -z "$root_only" ] || exit 0
+
 # 3. A disk with everything but the root file system.
 image=$result/$variant.qcow2
 if [ ! -e "$image" ]; then
@@ -78,8 +82,8 @@ if [ ! -e "$image" ]; then
 
     # 4. The root file system itself.
     if [ "$variant" = own ]; then
-        # With all examples of the workspace: as in the tests, so that every crate is compiled once for both.
-        (cd "$here/../.." && cargo build --quiet --release --workspace --bins --examples >&2)
+        # As `make builder` does.
+        (cd "$here/../.." && cargo build --quiet --release -p vmbake --bin vmbake --example base-image >&2)
         "$here/../../target/release/examples/base-image" \
             "$work/disk.raw" "$result/rootfs.tar" "$root_uuid" "$work/image.qcow2" >&2
     else
