@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -63,6 +63,17 @@ bake: manifest ## Set up what is missing and bake KIND into OUT
 
 reference: tools ## Write docs/cli.md, and the man pages into target/man, from what --help prints
 	target/release/examples/reference docs/cli.md target/man
+
+# Beside target/dist, which is cargo's folder of the profile of that name, and OUT, where images go.
+packages := target/packages
+dist: tools ## Write static programs and Debian packages of vmbake for amd64 and arm64, with digests, into target/packages
+	qemu-tests/dist/build.sh $(packages)
+
+dist-test: dist base ## Run them in bare roots of Debian 12 and 13; other architectures by qemu-user
+	qemu-tests/checks/dist.sh $(packages) $(vmbake) "$$(cat $(amd64))"
+
+dist-repro: dist ## Build them once more in another folder, and compare every byte
+	qemu-tests/checks/dist-repro.sh $(packages)
 
 update-manifests: builder ## Pin and prove what upstreams publish now, for every kind, system and architecture
 	$(vmbake) update $(anchored) --trust trust
