@@ -221,6 +221,11 @@ impl Tree {
         &self.inodes[id.0 as usize]
     }
 
+    /// A number that no other inode of this tree has.
+    pub fn number(&self, id: InodeId) -> u64 {
+        id.0.into()
+    }
+
     /// The inode of that name, to change its metadata. Entries of directories change by `insert`, `link`, `remove`.
     pub fn meta_mut(&mut self, id: InodeId) -> &mut Metadata {
         &mut self.inodes[id.0 as usize].meta

@@ -2,6 +2,7 @@
 
 use super::path::{components, parent_of, show};
 use super::{Inode, InodeId, Kind, Metadata, OriginId, ROOT, Tree, TreeError};
+use crate::source::Map;
 
 /// Longest file name of Linux (`NAME_MAX`), in bytes.
 const NAME_MAX: usize = 255;
@@ -87,6 +88,45 @@ impl Tree {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Gives a regular file another content, under all of its names; its metadata stays.
+    pub fn set_content(&mut self, id: InodeId, content: Map) -> Result<(), TreeError> {
+        match &mut self.inodes[id.0 as usize].kind {
+            Kind::File(map) => *map = content,
+            other => return Err(TreeError::NotFile { path: String::new(), found: other.name() }),
+        }
+        Ok(())
+    }
+
+    /// Gives what `from` names the name `to` instead; last names are not followed. What stood at `to` is replaced; only an empty directory
+    /// gives its place to a directory, and nothing else does.
+    pub fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), TreeError> {
+        let missing = |path: &[u8]| TreeError::NotFound { path: show(path) };
+        let (from_dir, from_name) = self.locate(from)?.ok_or_else(|| missing(from))?;
+        let (to_dir, to_name) = self.locate(to)?.ok_or_else(|| missing(to))?;
+        check_name(to_name)?;
+        let id = self.entry(from_dir, from_name).ok_or_else(|| missing(from))?;
+        let moved = &self.inode(id).kind;
+        let occupied = |found: &Kind| TreeError::Occupied { path: show(to), found: found.name(), wanted: moved.name() };
+        let (real, target) = (self.real_path(from, false)?, self.real_path(parent_of(to), true)?);
+        if let (Kind::Directory(_), Some((real, _)), Some((target, _))) = (moved, real, target)
+            && (target == real || target.starts_with(&[&real[..], b"/"].concat()))
+        {
+            return Err(occupied(moved));
+        }
+        match self.entry(to_dir, to_name) {
+            Some(same) if same == id => return Ok(()),
+            Some(old) => match (moved, &self.inode(old).kind) {
+                (Kind::Directory(_), Kind::Directory(entries)) if entries.is_empty() => {}
+                (Kind::Directory(_), found) | (_, found @ Kind::Directory(_)) => return Err(occupied(found)),
+                _ => {}
+            },
+            None => {}
+        }
+        self.entries_mut(to_dir, to_name)?.insert(to_name.to_vec(), id);
+        self.entries_mut(from_dir, from_name)?.remove(from_name);
+        Ok(())
     }
 
     fn entries_mut(

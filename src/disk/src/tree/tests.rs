@@ -62,3 +62,48 @@ fn walk_is_sorted_and_removal_takes_the_subtree() {
     assert!(!tree.remove(b"/usr/lib").unwrap());
     assert_eq!(paths(&tree), ["", "/loop", "/up", "/usr"]);
 }
+
+#[test]
+fn renaming_moves_a_name_and_what_is_below_it() {
+    let mut tree = sample();
+    let placed = tree.place(b"/usr/lib/x/f", file()).unwrap();
+    tree.rename(b"/lib/x/f", b"/up/g").unwrap();
+    assert_eq!((tree.lookup(b"/usr/lib/g"), tree.lookup(b"/usr/lib/x/f")), (Some(placed), None));
+    tree.rename(b"/usr/lib", b"/moved").unwrap();
+    assert_eq!(tree.lookup(b"/moved/g"), Some(placed));
+    tree.rename(b"/lib", b"/link").unwrap();
+    assert!(matches!(tree.inode(tree.lookup(b"/link").unwrap()).kind, Kind::Symlink(_)), "a last link is not followed");
+    tree.rename(b"/moved/g", b"/link").unwrap();
+    assert_eq!(tree.lookup(b"/link"), Some(placed), "what stood there is replaced");
+    tree.rename(b"/link", b"/link").unwrap();
+    assert_eq!(tree.lookup(b"/link"), Some(placed));
+}
+
+#[test]
+fn renaming_never_loses_a_directory() {
+    let mut tree = sample();
+    tree.place(b"/f", file()).unwrap();
+    for (from, to) in
+        [("/usr", "/usr/lib/x/y"), ("/usr", "/usr/y"), ("/usr/lib/x", "/usr"), ("/f", "/usr"), ("/usr", "/f")]
+    {
+        let refused = tree.rename(from.as_bytes(), to.as_bytes());
+        assert!(matches!(refused, Err(TreeError::Occupied { .. })), "{from} {to}: {refused:?}");
+    }
+    assert!(matches!(tree.rename(b"/none", b"/g"), Err(TreeError::NotFound { .. })));
+    assert!(matches!(tree.rename(b"/f", b"/none/g"), Err(TreeError::NotFound { .. })));
+    assert!(matches!(tree.rename(b"/f", b"/usr/.."), Err(TreeError::InvalidName { .. })));
+    tree.rename(b"/usr/lib/x", b"/y").unwrap();
+    tree.rename(b"/usr", b"/y").unwrap();
+    assert!(tree.lookup(b"/y/lib").is_some(), "an empty directory gives its place");
+}
+
+#[test]
+fn a_new_content_is_seen_under_all_names() {
+    let mut tree = sample();
+    let id = tree.place(b"/f", file()).unwrap();
+    tree.link(ROOT, b"g", id).unwrap();
+    tree.set_content(id, Map::hole(7)).unwrap();
+    assert_eq!(tree.read(b"/g", 10).unwrap(), [0; 7]);
+    assert!(matches!(tree.set_content(ROOT, Map::hole(1)), Err(TreeError::NotFile { .. })));
+    assert_ne!(tree.number(id), tree.number(ROOT));
+}
