@@ -1,0 +1,89 @@
+//! Builtins of the shell: those that need its state.
+
+mod control;
+mod variables;
+mod options;
+mod lookup;
+mod directory;
+mod read;
+mod getopts;
+mod print;
+pub(crate) mod test;
+
+use crate::eval::Run;
+use crate::shell::Shell;
+
+pub(crate) use directory::normalize;
+pub(crate) use options::letters as flag_letters;
+pub(crate) use print::{Escapes, echo_program, unescape};
+
+/// A builtin: its operands, and whether its failure is tested.
+pub(crate) type Builtin = fn(&mut Shell<'_>, &[Vec<u8>], bool) -> Run<u8>;
+
+/// Special builtins: their assignments stay, and their errors end the shell.
+pub(crate) fn special(name: &[u8]) -> Option<Builtin> {
+    Some(match name {
+        b":" => |_, _, _| Ok(0),
+        b"." => control::dot,
+        b"break" => control::leave,
+        b"continue" => control::leave_round,
+        b"eval" => control::eval,
+        b"exec" => control::exec,
+        b"exit" => control::exit,
+        b"return" => control::leave_function,
+        b"trap" => control::trap,
+        b"export" => variables::export,
+        b"readonly" => variables::readonly,
+        b"local" => variables::local,
+        b"shift" => variables::shift,
+        b"unset" => variables::unset,
+        b"set" => options::set,
+        b"times" => |shell, _, _| Err(shell.fatal(crate::ErrorKind::Clock { what: "times".to_owned() })),
+        _ => return None,
+    })
+}
+
+/// The others.
+pub(crate) fn regular(name: &[u8]) -> Option<Builtin> {
+    Some(match name {
+        b"true" => |_, _, _| Ok(0),
+        b"false" => |_, _, _| Ok(1),
+        b"echo" => print::echo,
+        b"printf" => print::printf,
+        b"test" => test::test,
+        b"[" => test::bracket,
+        b"read" => read::read,
+        b"getopts" => getopts::getopts,
+        b"cd" => directory::cd,
+        b"pwd" => directory::pwd,
+        b"umask" => directory::umask,
+        b"command" => lookup::command,
+        b"type" => lookup::type_of,
+        b"hash" => |_, _, _| Ok(0),
+        b"kill" | b"ulimit" | b"wait" | b"jobs" | b"fg" | b"bg" => {
+            |shell, _, _| Err(shell.fatal(crate::ErrorKind::Machine { what: "processes and their limits".to_owned() }))
+        }
+        b"alias" | b"unalias" => |shell, _, _| shell.unsupported(b"an alias"),
+        _ => return None,
+    })
+}
+
+/// How many words `command` and its options are, if it runs a command.
+pub(crate) fn command_prefix(words: &[Vec<u8>]) -> usize {
+    if words.first().is_none_or(|name| name != b"command") {
+        return 0;
+    }
+    let mut at = 1;
+    while let Some(word) = words.get(at) {
+        match &word[..] {
+            b"-p" => at += 1,
+            b"--" => {
+                at += 1;
+                break;
+            }
+            option if option.starts_with(b"-") => return 0,
+            _ => break,
+        }
+    }
+    if at < words.len() { at } else { 0 }
+}

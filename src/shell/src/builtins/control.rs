@@ -1,0 +1,155 @@
+//! Builtins that change what runs next.
+
+use std::rc::Rc;
+
+use crate::error::show;
+use crate::eval::{Run, Stop};
+use crate::shell::{PATH, Shell};
+
+/// A status or count among the operands.
+fn number(shell: &mut Shell<'_>, text: &[u8]) -> Run<u32> {
+    match crate::accounts::number(text) {
+        Some(number) => Ok(number),
+        None => Err(shell.shell_error(&[b"Illegal number: ", text].concat())),
+    }
+}
+
+fn status(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    match args.first() {
+        None => Ok(shell.state.status),
+        Some(text) => Ok(number(shell, text)?.to_le_bytes()[0]),
+    }
+}
+
+/// `exit`
+pub(super) fn exit(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    shell.state.status = status(shell, args)?;
+    Err(Stop::Exit)
+}
+
+/// `return`
+pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    shell.state.status = status(shell, args)?;
+    Err(Stop::Return)
+}
+
+/// How many loops `break` and `continue` mean: no more than there are.
+fn loops(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u32> {
+    let count = match args.first() {
+        None => 1,
+        Some(text) => number(shell, text)?,
+    };
+    if count == 0 {
+        return Err(shell.shell_error(b"Illegal number: 0"));
+    }
+    Ok(count.min(shell.state.loops))
+}
+
+/// `break`
+pub(super) fn leave(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    let count = loops(shell, args)?;
+    if count == 0 { Ok(0) } else { Err(Stop::Break(count)) }
+}
+
+/// `continue`
+pub(super) fn leave_round(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    let count = loops(shell, args)?;
+    if count == 0 { Ok(0) } else { Err(Stop::Continue(count)) }
+}
+
+/// `eval`
+pub(super) fn eval(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> Run<u8> {
+    shell.budget.enter_call().map_err(|kind| shell.fatal(kind))?;
+    let result = shell.eval_text(&args.join(&b' '), tested);
+    shell.budget.calls -= 1;
+    result
+}
+
+/// `exec`: its redirections stay; a command takes the place of the shell.
+pub(super) fn exec(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    if args.is_empty() {
+        return Ok(0);
+    }
+    shell.state.status = shell.program(args)?;
+    Rc::make_mut(&mut shell.state.traps).clear();
+    Err(Stop::Exit)
+}
+
+/// `trap`: no signal ever comes, so only the action of the end is run.
+pub(super) fn trap(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    let args = if args.first().is_some_and(|arg| arg == b"--") { &args[1..] } else { args };
+    let Some((first, rest)) = args.split_first() else { return shell.unsupported(b"trap without operands") };
+    let resets = rest.is_empty() || crate::accounts::number(first).is_some();
+    let (action, conditions) = if resets { (None, args) } else { (Some(first), rest) };
+    for condition in conditions {
+        let Some(name) = condition_name(condition) else {
+            shell.complain(&[b"trap: ", &condition[..], b": bad trap"].concat())?;
+            return Ok(1);
+        };
+        let traps = Rc::make_mut(&mut shell.state.traps);
+        match action.filter(|action| action != &b"-") {
+            Some(action) => traps.insert(name.to_vec(), action.clone()),
+            None => traps.remove(name),
+        };
+    }
+    Ok(0)
+}
+
+/// The name of a signal, or of the end.
+fn condition_name(text: &[u8]) -> Option<&'static [u8]> {
+    const NAMES: [(&[u8], &[u8]); 12] = [
+        (b"0", b"EXIT"),
+        (b"1", b"HUP"),
+        (b"2", b"INT"),
+        (b"3", b"QUIT"),
+        (b"6", b"ABRT"),
+        (b"9", b"KILL"),
+        (b"10", b"USR1"),
+        (b"12", b"USR2"),
+        (b"13", b"PIPE"),
+        (b"14", b"ALRM"),
+        (b"15", b"TERM"),
+        (b"17", b"CHLD"),
+    ];
+    NAMES.iter().find(|(number, name)| text == *number || text.eq_ignore_ascii_case(name)).map(|(_, name)| *name)
+}
+
+/// `.`: the caller may know the file; else it is read from the tree.
+pub(super) fn dot(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    let args = if args.first().is_some_and(|arg| arg == b"--") { &args[1..] } else { args };
+    let Some(file) = args.first() else { return Ok(0) };
+    let found = if file.contains(&b'/') {
+        Some(shell.path(file))
+    } else {
+        let path = shell.state.get(b"PATH").unwrap_or(PATH);
+        let mut places = path.split(|byte| *byte == b':').map(|dir| [dir, b"/", file].concat());
+        places.find(|path| shell.exists(path))
+    };
+    if let Some(path) = &found
+        && let Some(status) = shell.ask_caller(path, &args[1..], true)?
+    {
+        return Ok(status);
+    }
+    let content = match &found {
+        Some(path) => shell.read_file(path)?.ok(),
+        None => None,
+    };
+    let Some(content) = content else {
+        return Err(shell.shell_error(&[b".: cannot open ", &file[..], b": No such file"].concat()));
+    };
+    shell.budget.enter_call().map_err(|kind| shell.fatal(kind))?;
+    let name = show(file).into();
+    let (script, line) = (std::mem::replace(&mut shell.state.script, name), shell.state.line);
+    shell.state.status = 0;
+    let loops = std::mem::take(&mut shell.state.loops);
+    let result = shell.eval_source(&content);
+    if let Err(Stop::Fatal(error)) = result {
+        return Err(Stop::Fatal(error));
+    }
+    (shell.state.script, shell.state.line, shell.state.loops) = (script, line, loops);
+    shell.budget.calls -= 1;
+    match result {
+        Err(Stop::Return) => Ok(shell.state.status),
+        other => other,
+    }
+}

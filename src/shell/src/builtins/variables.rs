@@ -1,0 +1,115 @@
+//! Builtins that change variables and parameters.
+
+use std::rc::Rc;
+
+use crate::eval::Run;
+use crate::shell::Shell;
+use crate::syntax::words::is_name;
+
+/// `name` or `name=value`, divided; another name is an error of the shell.
+fn divide(shell: &mut Shell<'_>, arg: &[u8]) -> Run<(Vec<u8>, Option<Vec<u8>>)> {
+    let at = arg.iter().position(|byte| *byte == b'=');
+    let (name, value) = at.map_or((arg, None), |at| (&arg[..at], Some(arg[at + 1..].to_vec())));
+    if !is_name(name) {
+        return Err(shell.shell_error(&[name, b": bad variable name"].concat()));
+    }
+    Ok((name.to_vec(), value))
+}
+
+fn operands<'a>(shell: &Shell<'_>, args: &'a [Vec<u8>]) -> Run<&'a [Vec<u8>]> {
+    match args.first().map(Vec::as_slice) {
+        Some(b"--") => Ok(&args[1..]),
+        Some(option) if option.starts_with(b"-") => shell.unsupported(option),
+        None => shell.unsupported(b"a list of variables"),
+        _ => Ok(args),
+    }
+}
+
+/// `export`
+pub(super) fn export(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    for arg in operands(shell, args)? {
+        let (name, value) = divide(shell, arg)?;
+        match value {
+            Some(value) => shell.change(&name, Some(value), true)?,
+            None => Rc::make_mut(&mut shell.state.variables).entry(name).or_default().exported = true,
+        }
+    }
+    Ok(0)
+}
+
+/// `readonly`
+pub(super) fn readonly(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    for arg in operands(shell, args)? {
+        let (name, value) = divide(shell, arg)?;
+        if let Some(value) = value {
+            shell.change(&name, Some(value), false)?;
+        }
+        Rc::make_mut(&mut shell.state.variables).entry(name).or_default().readonly = true;
+    }
+    Ok(0)
+}
+
+/// `local`: the variable keeps its value until it is set, as below dash; bash unsets it.
+pub(super) fn local(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    if shell.state.functions_running == 0 {
+        return Err(shell.shell_error(b"local: not in a function"));
+    }
+    for arg in args {
+        if arg == b"-" || (arg.starts_with(b"-") && shell.state.bash) {
+            return shell.unsupported(arg);
+        }
+        let (name, value) = divide(shell, arg)?;
+        let old = shell.state.variables.get(&name).cloned();
+        let own = shell.state.locals.last_mut();
+        if let Some(locals) = own.filter(|locals| locals.iter().all(|(found, _)| *found != name)) {
+            locals.push((name.clone(), old));
+        }
+        match value {
+            Some(value) => shell.set(&name, &value)?,
+            None if shell.state.bash => shell.change(&name, None, false)?,
+            None => {}
+        }
+    }
+    Ok(0)
+}
+
+/// `shift`
+pub(super) fn shift(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    let count = match args.first() {
+        None => 1,
+        Some(text) => match crate::accounts::number(text) {
+            Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
+            None => return Err(shell.shell_error(&[b"Illegal number: ", &text[..]].concat())),
+        },
+    };
+    if count > shell.state.params.len() {
+        return Err(shell.shell_error(b"shift: can't shift that many"));
+    }
+    shell.spend(shell.state.params.len() * 8)?;
+    Rc::make_mut(&mut shell.state.params).drain(..count);
+    shell.state.getopts = Default::default();
+    Ok(0)
+}
+
+/// `unset`
+pub(super) fn unset(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    let mut functions = false;
+    for (at, arg) in args.iter().enumerate() {
+        match &arg[..] {
+            b"-v" if at == 0 => {}
+            b"-f" if at == 0 => functions = true,
+            name if functions => {
+                Rc::make_mut(&mut shell.state.functions).remove(name);
+            }
+            option if option.starts_with(b"-") => return shell.unsupported(option),
+            name => {
+                let (name, _) = divide(shell, name)?;
+                if shell.state.variables.get(&name).is_some_and(|found| found.readonly) {
+                    return Err(shell.shell_error(&[&name[..], b": is read only"].concat()));
+                }
+                Rc::make_mut(&mut shell.state.variables).remove(&name);
+            }
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,239 @@
+//! `mkdir`, `touch`, `ln` and `mktemp`.
+
+use super::options::{Accepted, parse};
+use super::{cannot, complain, modes};
+use crate::eval::Run;
+use crate::files::{Errno, Follow};
+use crate::shell::Shell;
+
+pub(super) fn mkdir(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] = &[("parents", b'p'), ("mode=", b'm'), ("verbose", b'v')];
+    // -Z labels for SELinux, which an image has not.
+    let options = parse(shell, args, &Accepted { letters: b"pm:vZ", long, strict: false })?;
+    let umask = shell.state.umask;
+    let mode = match options.value(b'm') {
+        None => 0o777 & !umask,
+        Some(text) => match modes::parse(text, 0o777, false, umask) {
+            Some(mode) => mode,
+            None => return complain(shell, "mkdir", &[b"invalid mode '", text, b"'"].concat()),
+        },
+    };
+    let mut status = 0;
+    for operand in &options.operands {
+        let path = shell.path(operand);
+        shell.note(&path, b"");
+        let made = if operand.is_empty() {
+            Err(Errno::Enoent)
+        } else if options.has(b'p') {
+            parents(shell, &path, mode)
+        } else {
+            shell.files.create_dir(&path, mode)
+        };
+        match made {
+            Ok(()) if options.has(b'v') => {
+                shell.out(&[b"mkdir: created directory '", &operand[..], b"'\n"].concat())?
+            }
+            Ok(()) => {}
+            Err(error) => status = cannot(shell, "mkdir", "create directory", operand, error)?,
+        }
+    }
+    Ok(status)
+}
+
+/// Makes a directory and those above it that are missing, these with the mode that the umask leaves.
+pub(super) fn parents(shell: &mut Shell<'_>, path: &[u8], mode: u16) -> Result<(), Errno> {
+    let between = (0o777 & !shell.state.umask) | 0o300;
+    let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+    let mut current = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        current.push(b'/');
+        current.extend_from_slice(name);
+        match shell.files.lookup(&current, Follow::Yes) {
+            Ok(node) if node.is_dir() => {}
+            Ok(_) if at + 1 == names.len() => return Err(Errno::Eexist),
+            Ok(_) => return Err(Errno::Enotdir),
+            Err(Errno::Enoent) => {
+                shell.files.create_dir(&current, if at + 1 == names.len() { mode } else { between })?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn touch(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] = &[("no-create", b'c'), ("reference=", b'r')];
+    let options = parse(shell, args, &Accepted { letters: b"acmfr:h", long, strict: false })?;
+    let time = match options.value(b'r') {
+        None => None,
+        Some(reference) => match shell.stat(reference, Follow::Yes) {
+            Ok(node) => Some(node.mtime),
+            Err(error) => {
+                let message = [b"failed to get attributes of '", reference, b"': ", error.text().as_bytes()].concat();
+                return complain(shell, "touch", &message);
+            }
+        },
+    };
+    let mut status = 0;
+    for operand in &options.operands {
+        let path = shell.path(operand);
+        let done = match shell.stat(operand, Follow::Yes) {
+            Ok(_) => {
+                let real = super::real_path(shell, &path).filter(|_| !options.has(b'h')).unwrap_or(path);
+                if real == b"/dev/null" { Ok(()) } else { shell.files.set_mtime(&real, time) }
+            }
+            Err(Errno::Enoent) if options.has(b'c') => Ok(()),
+            Err(Errno::Enoent) if operand.is_empty() => Err(Errno::Enoent),
+            Err(Errno::Enoent) => shell.write_path(operand, Vec::new())?,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            status = cannot(shell, "touch", "touch", operand, error)?;
+        }
+    }
+    Ok(status)
+}
+
+pub(super) fn ln(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] = &[
+        ("symbolic", b's'),
+        ("force", b'f'),
+        ("no-dereference", b'n'),
+        ("no-target-directory", b'T'),
+        ("verbose", b'v'),
+        ("target-directory=", b't'),
+        ("relative", b'r'),
+    ];
+    let options = parse(shell, args, &Accepted { letters: b"sfnTvt:r", long, strict: false })?;
+    let mut operands = options.operands.clone();
+    let target = match options.value(b't') {
+        Some(dir) => Some(dir.to_vec()),
+        None if operands.len() == 1 => Some(b".".to_vec()),
+        None => operands.pop(),
+    };
+    let Some(target) = target.filter(|_| !operands.is_empty()) else {
+        return complain(shell, "ln", b"missing file operand");
+    };
+    let is_link = shell.stat(&target, Follow::No).is_ok_and(|node| node.is_symlink());
+    let directory = shell.stat(&target, Follow::Yes).is_ok_and(|node| node.is_dir())
+        && !options.has(b'T')
+        && !(options.has(b'n') && is_link);
+    if operands.len() > 1 && !directory {
+        return complain(shell, "ln", &[b"target '", &target[..], b"': Not a directory"].concat());
+    }
+    let mut status = 0;
+    for source in &operands {
+        let place =
+            if directory { [&target[..], b"/", super::paths::last_name(source)].concat() } else { target.clone() };
+        let text = if options.has(b'r') { relative(shell, source, &place) } else { source.clone() };
+        let path = shell.path(&place);
+        shell.note(&path, &text);
+        if options.has(b'f') {
+            if shell.stat(&place, Follow::No).is_ok_and(|node| node.is_dir()) {
+                status = complain(shell, "ln", &[&place[..], b": cannot overwrite directory"].concat())?;
+                continue;
+            }
+            let _ = shell.files.remove(&path);
+        }
+        let made = if options.has(b's') {
+            shell.files.symlink(&text, &path)
+        } else {
+            let from = shell.path(source);
+            shell.files.hard_link(&from, &path)
+        };
+        match made {
+            Ok(()) if options.has(b'v') => {
+                let arrow: &[u8] = if options.has(b's') { b"' -> '" } else { b"' => '" };
+                shell.out(&[b"'", &place[..], arrow, &text, b"'\n"].concat())?;
+            }
+            Ok(()) => {}
+            Err(error) => {
+                let kind = if options.has(b's') { "symbolic" } else { "hard" };
+                let message =
+                    [b"failed to create ", kind.as_bytes(), b" link '", &place, b"': ", error.text().as_bytes()]
+                        .concat();
+                status = complain(shell, "ln", &message)?;
+            }
+        }
+    }
+    Ok(status)
+}
+
+/// The target of a link at `place` that leads to `source`, counted from the link's directory.
+fn relative(shell: &Shell<'_>, source: &[u8], place: &[u8]) -> Vec<u8> {
+    let full = |path: &[u8]| {
+        let path = shell.path(path);
+        let (dir, name) = path.split_at(path.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
+        let dir = if dir.is_empty() { b"/" } else { dir };
+        let dir = super::real_path(shell, dir).unwrap_or(dir.to_vec());
+        crate::builtins::normalize(&[&dir[..], name].concat())
+    };
+    let to = super::paths::missing_path(shell, source).unwrap_or_else(|| full(source));
+    let from = full(place);
+    let to: Vec<&[u8]> = to.split(|byte| *byte == b'/').skip(1).collect();
+    let from: Vec<&[u8]> = from.split(|byte| *byte == b'/').skip(1).collect();
+    let dirs = from.len().saturating_sub(1);
+    let common = to.iter().zip(&from[..dirs]).take_while(|(to, from)| to == from).count();
+    let mut names = vec![&b".."[..]; dirs - common];
+    names.extend(&to[common..]);
+    names.join(&b'/')
+}
+
+/// The name is not random: it must be gone at the end, and so nobody can tell.
+pub(super) fn mktemp(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] =
+        &[("directory", b'd'), ("quiet", b'q'), ("dry-run", b'u'), ("suffix=", b's'), ("tmpdir=", b'p')];
+    let args: Vec<Vec<u8>> =
+        args.iter().map(|arg| if arg == b"--tmpdir" { b"--tmpdir=".to_vec() } else { arg.clone() }).collect();
+    let options = parse(shell, &args, &Accepted { letters: b"dqutp:", long, strict: false })?;
+    if options.has(b'u') {
+        return shell.unsupported(b"-u");
+    }
+    let template = options.operands.first().cloned();
+    let temporary = shell.state.get(b"TMPDIR").filter(|dir| !dir.is_empty()).unwrap_or(b"/tmp").to_vec();
+    let dir = match options.value(b'p') {
+        Some(b"") => Some(temporary),
+        Some(dir) => Some(dir.to_vec()),
+        None if template.is_none() || options.has(b't') => Some(temporary),
+        None => None,
+    };
+    let mut template = template.unwrap_or_else(|| b"tmp.XXXXXXXXXX".to_vec());
+    if let Some(dir) = dir {
+        template = [&dir[..], b"/", &template].concat();
+    }
+    let suffix = options.value(b's').unwrap_or_default().to_vec();
+    let end = template.iter().rposition(|byte| *byte == b'X').map_or(0, |at| at + 1);
+    let length = template[..end].iter().rev().take_while(|byte| **byte == b'X').count();
+    if length < 3 {
+        return complain(shell, "mktemp", &[b"too few X's in template '", &template[..], b"'"].concat());
+    }
+    for number in shell.temporaries.len().. {
+        shell.step()?;
+        let digits = format!("{number:0>length$}");
+        let name = [&template[..end - length], digits.as_bytes(), &template[end..], &suffix].concat();
+        let path = shell.path(&name);
+        if digits.len() > length || shell.files.lookup(&path, Follow::No).is_ok() {
+            continue;
+        }
+        let made = if options.has(b'd') {
+            shell.files.create_dir(&path, 0o700)
+        } else {
+            shell.files.write(&path, Vec::new(), 0o600)
+        };
+        return match made {
+            Ok(()) => {
+                shell.temporaries.insert(path);
+                shell.out(&[&name[..], b"\n"].concat())?;
+                Ok(0)
+            }
+            Err(error) => {
+                let kind: &[u8] = if options.has(b'd') { b"directory" } else { b"file" };
+                let message =
+                    [b"failed to create ", kind, b" via template '", &template, b"': ", error.text().as_bytes()]
+                        .concat();
+                complain(shell, "mktemp", &message)
+            }
+        };
+    }
+    Ok(1)
+}

@@ -1,0 +1,175 @@
+//! `basename`, `dirname`, `readlink` and `realpath`.
+
+use super::options::{Accepted, parse};
+use crate::eval::Run;
+use crate::files::Follow;
+use crate::shell::Shell;
+
+/// As MAXSYMLINKS of Linux.
+const MAX_LINKS: usize = 40;
+
+/// What of a path must exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exists {
+    All,
+    AllButLast,
+    Nothing,
+}
+
+/// A path without links, `.` and `..`; all of it must exist.
+pub(crate) fn real_path(shell: &Shell<'_>, path: &[u8]) -> Option<Vec<u8>> {
+    canonical(shell, path, Exists::All)
+}
+
+/// A path without links, `.` and `..`; nothing of it need exist.
+pub(super) fn missing_path(shell: &Shell<'_>, path: &[u8]) -> Option<Vec<u8>> {
+    canonical(shell, path, Exists::Nothing)
+}
+
+fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> {
+    if path.is_empty() {
+        return None;
+    }
+    let absolute = shell.path(path);
+    let mut todo: Vec<Vec<u8>> = names(&absolute);
+    let mut done: Vec<Vec<u8>> = Vec::new();
+    let mut links = 0;
+    while let Some(name) = todo.pop() {
+        if name == b".." {
+            done.pop();
+            continue;
+        }
+        done.push(name);
+        let current = [b"/", &done.join(&b'/')[..]].concat();
+        match shell.files.lookup(&current, Follow::No) {
+            Ok(node) if node.is_symlink() => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return None;
+                }
+                let target = shell.files.read_link(&current).ok()?;
+                if target.starts_with(b"/") {
+                    done.clear();
+                } else {
+                    done.pop();
+                }
+                todo.extend(names(&target));
+            }
+            Ok(node) if !node.is_dir() && !todo.is_empty() && exists != Exists::Nothing => return None,
+            Ok(_) => {}
+            Err(_) if exists == Exists::Nothing => {}
+            Err(_) if exists == Exists::AllButLast && todo.is_empty() => {}
+            Err(_) => return None,
+        }
+    }
+    Some([b"/", &done.join(&b'/')[..]].concat())
+}
+
+/// The names of a path, the last one first.
+fn names(path: &[u8]) -> Vec<Vec<u8>> {
+    path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")).rev().map(<[u8]>::to_vec).collect()
+}
+
+pub(super) fn readlink(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] = &[
+        ("canonicalize", b'f'),
+        ("canonicalize-existing", b'e'),
+        ("canonicalize-missing", b'm'),
+        ("no-newline", b'n'),
+        ("quiet", b'q'),
+        ("silent", b'q'),
+    ];
+    let options = parse(shell, args, &Accepted { letters: b"femnqsv", long, strict: false })?;
+    let mode = mode(&options);
+    let mut status = 0;
+    for operand in &options.operands {
+        let found = match mode {
+            Some(exists) => canonical(shell, operand, exists),
+            None => shell.files.read_link(&shell.path(operand)).ok().filter(|_| !operand.is_empty()),
+        };
+        match found {
+            Some(mut path) => {
+                if !options.has(b'n') {
+                    path.push(b'\n');
+                }
+                shell.out(&path)?;
+            }
+            None => status = 1,
+        }
+    }
+    Ok(if options.operands.is_empty() { 1 } else { status })
+}
+
+fn mode(options: &super::options::Options) -> Option<Exists> {
+    options.iter().rev().find_map(|(letter, _)| match letter {
+        b'f' => Some(Exists::AllButLast),
+        b'e' => Some(Exists::All),
+        b'm' => Some(Exists::Nothing),
+        _ => None,
+    })
+}
+
+pub(super) fn realpath(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] = &[("canonicalize-existing", b'e'), ("canonicalize-missing", b'm'), ("quiet", b'q')];
+    let options = parse(shell, args, &Accepted { letters: b"emq", long, strict: false })?;
+    let mode = mode(&options).unwrap_or(Exists::AllButLast);
+    let mut status = 0;
+    for operand in &options.operands {
+        match canonical(shell, operand, mode) {
+            Some(path) => shell.out(&[&path[..], b"\n"].concat())?,
+            None => {
+                status = 1;
+                if !options.has(b'q') {
+                    let message = [&operand[..], b": No such file or directory"].concat();
+                    super::complain(shell, "realpath", &message)?;
+                }
+            }
+        }
+    }
+    Ok(status)
+}
+
+/// A path without slashes at its end, and the part before its last name.
+fn divide(path: &[u8]) -> (&[u8], &[u8]) {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(path.len().min(1), |at| at + 1);
+    let path = &path[..end];
+    let start = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+    if path == b"/" { (b"/", b"/") } else { (&path[..start], &path[start..]) }
+}
+
+/// The last name of a path.
+pub(super) fn last_name(path: &[u8]) -> &[u8] {
+    divide(path).1
+}
+
+pub(super) fn basename(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] = &[("multiple", b'a'), ("suffix=", b's')];
+    let options = parse(shell, args, &Accepted { letters: b"as:", long, strict: true })?;
+    let many = options.has(b'a') || options.has(b's');
+    let (operands, suffix) = match &options.operands[..] {
+        operands if many => (operands, options.value(b's').unwrap_or_default().to_vec()),
+        [path] => (std::slice::from_ref(path), Vec::new()),
+        [path, suffix] => (std::slice::from_ref(path), suffix.clone()),
+        _ => return super::complain(shell, "basename", b"wrong number of operands"),
+    };
+    for path in operands {
+        let name = last_name(path);
+        let short = name.strip_suffix(&suffix[..]).filter(|short| !short.is_empty()).unwrap_or(name);
+        shell.out(&[short, b"\n"].concat())?;
+    }
+    Ok(0)
+}
+
+pub(super) fn dirname(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let options = parse(shell, args, &Accepted { letters: b"", long: &[], strict: false })?;
+    if options.operands.is_empty() {
+        return super::complain(shell, "dirname", b"missing operand");
+    }
+    for path in &options.operands {
+        let (dir, _) = divide(path);
+        let end = dir.iter().rposition(|byte| *byte != b'/').map_or(dir.len().min(1), |at| at + 1);
+        let dir = if dir.is_empty() { b"." } else { &dir[..end] };
+        shell.out(&[dir, b"\n"].concat())?;
+    }
+    Ok(0)
+}

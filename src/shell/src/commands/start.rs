@@ -1,0 +1,187 @@
+//! Programs that run others: `env`, `sh`, `xargs`; and `which`, which only looks for them.
+
+use super::complain;
+use super::count;
+use super::options::{Accepted, parse};
+use crate::eval::{Interpreter, Run};
+use crate::shell::Shell;
+
+pub(super) fn which(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let options = parse(shell, args, &Accepted { letters: b"as", long: &[], strict: true })?;
+    if options.has(b'a') {
+        return shell.unsupported(b"-a");
+    }
+    let mut status = u8::from(options.operands.is_empty());
+    for name in &options.operands {
+        match shell.find_program(name) {
+            Some(path) if options.has(b's') => drop(path),
+            Some(path) => shell.out(&[&path[..], b"\n"].concat())?,
+            None => status = 1,
+        }
+    }
+    Ok(status)
+}
+
+/// `env [-i] [-u name] [name=value]… command`
+pub(super) fn env(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let options = parse(shell, args, &Accepted { letters: b"iu:", long: &[("unset=", b'u')], strict: true })?;
+    if options.has(b'i') {
+        return shell.unsupported(b"-i");
+    }
+    let mut operands = &options.operands[..];
+    let names: Vec<Vec<u8>> = options.iter().map(|(_, name)| name.to_vec()).collect();
+    let mut values = Vec::new();
+    while let Some((first, rest)) = operands.split_first()
+        && let Some(at) = first.iter().position(|byte| *byte == b'=')
+    {
+        values.push((first[..at].to_vec(), first[at + 1..].to_vec()));
+        operands = rest;
+    }
+    if operands.is_empty() {
+        return shell.unsupported(b"a list of variables");
+    }
+    let argv = operands.to_vec();
+    shell.subshell(|shell| {
+        for name in names {
+            shell.change(&name, None, false)?;
+        }
+        for (name, value) in values {
+            shell.change(&name, Some(value), true)?;
+        }
+        let status = shell.invoke(&argv)?;
+        shell.state.status = status;
+        Ok(status)
+    })
+}
+
+/// `sh -c text`, `sh file`
+pub(super) fn sh(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let mut interpreter = Interpreter::default();
+    let (mut at, mut text) = (0, false);
+    while let Some(letters) = args.get(at).and_then(|arg| arg.strip_prefix(b"-")).filter(|letters| !letters.is_empty())
+    {
+        for letter in letters {
+            match letter {
+                b'e' => interpreter.errexit = true,
+                b'u' => interpreter.nounset = true,
+                b'c' => text = true,
+                other => return shell.unsupported(&[b'-', *other]),
+            }
+        }
+        at += 1;
+    }
+    let Some(first) = args.get(at) else {
+        let source = shell.read_all(0)?;
+        return shell.run_script(b"sh", &source, &[], interpreter);
+    };
+    let rest = &args[at + 1..];
+    if text {
+        let name = rest.first().map_or(&b"sh"[..], Vec::as_slice);
+        return shell.run_script(name, first, rest.get(1..).unwrap_or_default(), interpreter);
+    }
+    match shell.read_file(first)? {
+        Ok(source) => shell.run_script(first, &source, rest, interpreter),
+        Err(_) => {
+            complain(shell, "sh", &[b"0: cannot open ", &first[..], b": No such file"].concat())?;
+            Ok(2)
+        }
+    }
+}
+
+/// `xargs` without a limit of the length of a command.
+pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] = &[("null", b'0'), ("no-run-if-empty", b'r'), ("max-args=", b'n'), ("delimiter=", b'd')];
+    let options = parse(shell, args, &Accepted { letters: b"0rn:d:I:", long, strict: true })?;
+    let input = shell.read_all(0)?;
+    let delimiter = match options.value(b'd') {
+        None if options.has(b'0') => Some(0),
+        None => None,
+        Some(text) => match crate::builtins::unescape(text, crate::builtins::Escapes::Format).0[..] {
+            [byte] => Some(byte),
+            _ => return shell.unsupported(text),
+        },
+    };
+    let replaced = options.value(b'I').map(<[u8]>::to_vec);
+    let items = match (delimiter, &replaced) {
+        (Some(delimiter), _) => {
+            let text = input.strip_suffix(&[delimiter]).unwrap_or(&input);
+            let items: Vec<Vec<u8>> = text.split(|byte| *byte == delimiter).map(<[u8]>::to_vec).collect();
+            if input.is_empty() { Vec::new() } else { items }
+        }
+        (None, Some(_)) => {
+            super::split_lines(&input).map(|line| line.trim_ascii().to_vec()).filter(|line| !line.is_empty()).collect()
+        }
+        (None, None) => words(shell, &input)?,
+    };
+    let command = if options.operands.is_empty() { vec![b"echo".to_vec()] } else { options.operands.clone() };
+    let size = options.value(b'n').map(|text| count(shell, text)).transpose()?.unwrap_or(usize::MAX);
+    let mut calls: Vec<Vec<Vec<u8>>> = Vec::new();
+    match &replaced {
+        Some(mark) => {
+            for item in &items {
+                calls.push(command.iter().map(|word| replace(word, mark, item)).collect());
+            }
+        }
+        None => {
+            let groups = items.chunks(size.clamp(1, items.len().max(1)));
+            calls.extend(groups.map(|group| [&command[..], group].concat()));
+            if items.is_empty() && !options.has(b'r') {
+                calls.push(command);
+            }
+        }
+    }
+    let input = shell.descriptor(0);
+    shell.set_descriptor(0, Some(crate::descriptors::Handle::Null));
+    let mut status = 0;
+    for argv in calls {
+        match shell.invoke(&argv)? {
+            0 => {}
+            found @ (126 | 127) => {
+                status = found;
+                break;
+            }
+            _ => status = 123,
+        }
+    }
+    shell.set_descriptor(0, input);
+    Ok(status)
+}
+
+/// A word with each mark in it replaced.
+fn replace(word: &[u8], mark: &[u8], item: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = word;
+    while let Some(at) = rest.windows(mark.len().max(1)).position(|window| window == mark) {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(item);
+        rest = &rest[at + mark.len()..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// Items between blanks and newlines, with quotes and backslashes.
+fn words(shell: &Shell<'_>, input: &[u8]) -> Run<Vec<Vec<u8>>> {
+    let mut items = Vec::new();
+    let mut item: Option<Vec<u8>> = None;
+    let mut bytes = input.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b' ' | b'\t' | b'\n' => items.extend(item.take()),
+            b'\\' => item.get_or_insert_default().extend(bytes.next()),
+            quote @ (b'"' | b'\'') => {
+                let item = item.get_or_insert_default();
+                loop {
+                    match bytes.next() {
+                        Some(byte) if byte == quote => break,
+                        Some(b'\n') | None => return shell.unsupported(b"a quote that is not closed"),
+                        Some(byte) => item.push(*byte),
+                    }
+                }
+            }
+            byte => item.get_or_insert_default().push(*byte),
+        }
+    }
+    items.extend(item);
+    Ok(items)
+}

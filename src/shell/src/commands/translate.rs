@@ -1,0 +1,103 @@
+//! `tr`.
+
+use super::options::{Accepted, parse};
+use crate::eval::Run;
+use crate::pattern::in_class;
+use crate::shell::Shell;
+
+/// The bytes of a set in their order.
+fn set(shell: &Shell<'_>, text: &[u8]) -> Run<Vec<u8>> {
+    let mut bytes: Vec<u8> = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        if text[at..].starts_with(b"[:") {
+            let rest = &text[at + 2..];
+            if let Some(len) = rest.windows(2).position(|window| window == b":]") {
+                let class = &rest[..len];
+                if in_class(class, 0).is_none() {
+                    return shell.unsupported(class);
+                }
+                bytes.extend((0..=u8::MAX).filter(|byte| in_class(class, *byte) == Some(true)));
+                at += len + 4;
+                continue;
+            }
+        }
+        if text[at..].starts_with(b"[=") || (text[at] == b'[' && text.get(at + 2) == Some(&b'*')) {
+            return shell.unsupported(text);
+        }
+        let (low, next) = member(text, at);
+        at = next;
+        let mut high = low;
+        if text.get(at) == Some(&b'-') && at + 1 < text.len() {
+            (high, at) = member(text, at + 1);
+            if high < low {
+                return shell.unsupported(text);
+            }
+        }
+        bytes.extend(low..=high);
+    }
+    Ok(bytes)
+}
+
+/// A byte, perhaps escaped, and the place behind it.
+fn member(text: &[u8], at: usize) -> (u8, usize) {
+    if text[at] != b'\\' || at + 1 == text.len() {
+        return (text[at], at + 1);
+    }
+    let escaped = text[at + 1];
+    let plain = match escaped {
+        b'n' => b'\n',
+        b't' => b'\t',
+        b'r' => b'\r',
+        b'a' => 7,
+        b'b' => 8,
+        b'f' => 12,
+        b'v' => 11,
+        b'0'..=b'7' => {
+            let digits: Vec<u8> =
+                text[at + 1..].iter().copied().take(3).take_while(|digit| (b'0'..=b'7').contains(digit)).collect();
+            let value = digits.iter().fold(0_u32, |value, digit| value * 8 + u32::from(digit - b'0'));
+            return (value.to_le_bytes()[0], at + 1 + digits.len());
+        }
+        other => other,
+    };
+    (plain, at + 2)
+}
+
+pub(super) fn tr(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] = &[("delete", b'd'), ("squeeze-repeats", b's'), ("complement", b'c')];
+    let options = parse(shell, args, &Accepted { letters: b"dscC", long, strict: true })?;
+    let (deletes, squeezes) = (options.has(b'd'), options.has(b's'));
+    let Some(first) = options.operands.first() else { return shell.unsupported(b"tr without a set") };
+    let mut from = set(shell, first)?;
+    if options.has(b'c') || options.has(b'C') {
+        from = (0..=u8::MAX).filter(|byte| !from.contains(byte)).collect();
+    }
+    let second = match options.operands.get(1) {
+        Some(text) => Some(set(shell, text)?),
+        None => None,
+    };
+    let replaces = !deletes && second.is_some();
+    if options.operands.len() > 2 || (!deletes && !squeezes && !replaces) || (deletes && second.is_some() != squeezes) {
+        return shell.unsupported(b"this number of sets");
+    }
+    let mut table: Vec<Option<u8>> = (0..=u8::MAX).map(Some).collect();
+    if deletes {
+        from.iter().for_each(|byte| table[usize::from(*byte)] = None);
+    } else if let Some(to) = &second {
+        let Some(last) = to.last() else { return shell.unsupported(b"an empty set") };
+        for (at, byte) in from.iter().enumerate() {
+            table[usize::from(*byte)] = Some(*to.get(at).unwrap_or(last));
+        }
+    }
+    let squeezed = if squeezes { second.unwrap_or(from) } else { Vec::new() };
+    let input = shell.read_all(0)?;
+    let mut out: Vec<u8> = Vec::with_capacity(input.len());
+    for byte in input.iter().filter_map(|byte| table[usize::from(*byte)]) {
+        if out.last() != Some(&byte) || !squeezed.contains(&byte) {
+            out.push(byte);
+        }
+    }
+    shell.out(&out)?;
+    Ok(0)
+}

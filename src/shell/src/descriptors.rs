@@ -1,0 +1,163 @@
+//! File descriptors: what commands read from and write to.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::eval::{Run, Stop};
+use crate::files::{Errno, Follow};
+use crate::shell::Shell;
+
+/// An open file description, shared by its descriptors.
+#[derive(Clone)]
+pub(crate) enum Handle {
+    /// Reads nothing, keeps nothing.
+    Null,
+    Input(Rc<RefCell<Input>>),
+    /// Collected, for the caller, for a pipe or for a substitution.
+    Output(Rc<RefCell<Vec<u8>>>),
+    /// A file of the tree, open for writing.
+    File(Rc<RefCell<OpenFile>>),
+}
+
+/// What is left to read. A file is read when the first byte is asked for.
+pub(crate) struct Input {
+    path: Option<Vec<u8>>,
+    data: Rc<Vec<u8>>,
+    at: usize,
+}
+
+/// A file that is open for writing.
+pub(crate) struct OpenFile {
+    path: Vec<u8>,
+    id: u64,
+    at: usize,
+    append: bool,
+}
+
+impl Handle {
+    pub(crate) fn bytes(data: Vec<u8>) -> Self {
+        Self::Input(Rc::new(RefCell::new(Input { path: None, data: Rc::new(data), at: 0 })))
+    }
+
+    pub(crate) fn input_file(path: Vec<u8>) -> Self {
+        Self::Input(Rc::new(RefCell::new(Input { path: Some(path), data: Rc::default(), at: 0 })))
+    }
+
+    pub(crate) fn output_file(path: Vec<u8>, id: u64, append: bool) -> Self {
+        Self::File(Rc::new(RefCell::new(OpenFile { path, id, at: 0, append })))
+    }
+
+    pub(crate) fn output() -> (Self, Rc<RefCell<Vec<u8>>>) {
+        let collected = Rc::new(RefCell::new(Vec::new()));
+        (Self::Output(collected.clone()), collected)
+    }
+}
+
+impl Shell<'_> {
+    pub(crate) fn descriptor(&self, fd: u32) -> Option<Handle> {
+        self.state.descriptors.get(&fd).cloned()
+    }
+
+    pub(crate) fn set_descriptor(&mut self, fd: u32, handle: Option<Handle>) {
+        let descriptors = Rc::make_mut(&mut self.state.descriptors);
+        match handle {
+            Some(handle) => descriptors.insert(fd, handle),
+            None => descriptors.remove(&fd),
+        };
+    }
+
+    /// Writes to standard output.
+    pub(crate) fn out(&mut self, bytes: &[u8]) -> Run<()> {
+        self.write_to(1, bytes)
+    }
+
+    /// Writes to standard error.
+    pub(crate) fn err(&mut self, bytes: &[u8]) -> Run<()> {
+        self.write_to(2, bytes)
+    }
+
+    pub(crate) fn write_to(&mut self, fd: u32, bytes: &[u8]) -> Run<()> {
+        match self.descriptor(fd) {
+            // A closed descriptor: what is written is lost, with an error of the program that is only its own.
+            None | Some(Handle::Null | Handle::Input(_)) => Ok(()),
+            Some(Handle::Output(collected)) => {
+                let len = collected.borrow().len().saturating_add(bytes.len());
+                self.spend_size(len, bytes.len())?;
+                collected.borrow_mut().extend_from_slice(bytes);
+                Ok(())
+            }
+            Some(Handle::File(file)) => self.write_file(&file, bytes),
+        }
+    }
+
+    fn write_file(&mut self, file: &Rc<RefCell<OpenFile>>, bytes: &[u8]) -> Run<()> {
+        let (path, id, at, append) = {
+            let file = file.borrow();
+            (file.path.clone(), file.id, file.at, file.append)
+        };
+        // One that is gone keeps its descriptors, but nobody sees what is written.
+        match self.files.lookup(&path, Follow::Yes) {
+            Ok(node) if node.id == id => {}
+            _ => return Ok(()),
+        }
+        let limit = self.budget.limits.size_bytes;
+        let mut content = self.files.read(&path, limit).map_err(|error| self.too_large(&path, error))?;
+        let at = if append { content.len() } else { at };
+        if content.len() < at {
+            content.resize(at, 0);
+        }
+        let end = at.saturating_add(bytes.len());
+        let kept = content.split_off(at.min(content.len()));
+        content.extend_from_slice(bytes);
+        content.extend(kept.iter().skip(bytes.len()));
+        self.spend_size(content.len(), content.len())?;
+        self.note(&path, &content);
+        self.files.write(&path, content, 0o666).map_err(|error| self.too_large(&path, error))?;
+        file.borrow_mut().at = end;
+        Ok(())
+    }
+
+    fn too_large(&self, path: &[u8], error: Errno) -> Stop {
+        let what = format!("{}: {error}", crate::error::show(path));
+        self.fatal(crate::ErrorKind::Unsupported { what })
+    }
+
+    /// All that is left on standard input.
+    pub(crate) fn read_all(&mut self, fd: u32) -> Run<Vec<u8>> {
+        let Some(Handle::Input(input)) = self.descriptor(fd) else { return Ok(Vec::new()) };
+        let (data, at) = self.loaded(&input)?;
+        input.borrow_mut().at = data.len();
+        self.spend(data.len() - at)?;
+        Ok(data[at..].to_vec())
+    }
+
+    /// What is left on standard input, which stays there.
+    pub(crate) fn peek_input(&mut self) -> Run<Vec<u8>> {
+        let Some(Handle::Input(input)) = self.descriptor(0) else { return Ok(Vec::new()) };
+        let (data, at) = self.loaded(&input)?;
+        self.spend(data.len() - at)?;
+        Ok(data[at..].to_vec())
+    }
+
+    /// The next byte of standard input.
+    pub(crate) fn read_byte(&mut self, fd: u32) -> Run<Option<u8>> {
+        let Some(Handle::Input(input)) = self.descriptor(fd) else { return Ok(None) };
+        let (data, at) = self.loaded(&input)?;
+        let byte = data.get(at).copied();
+        input.borrow_mut().at = (at + 1).min(data.len());
+        self.spend(1)?;
+        Ok(byte)
+    }
+
+    fn loaded(&mut self, input: &Rc<RefCell<Input>>) -> Run<(Rc<Vec<u8>>, usize)> {
+        let path = input.borrow_mut().path.take();
+        if let Some(path) = path {
+            let limit = self.budget.limits.size_bytes;
+            let data = self.files.read(&path, limit).map_err(|error| self.too_large(&path, error))?;
+            self.spend(data.len())?;
+            input.borrow_mut().data = Rc::new(data);
+        }
+        let input = input.borrow();
+        Ok((input.data.clone(), input.at.min(input.data.len())))
+    }
+}

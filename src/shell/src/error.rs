@@ -1,0 +1,95 @@
+//! Why a run was given up. What a script itself does wrong is no error of this kind: it writes to standard error and has a status, as below
+//! dash. An error here means that the effect of the script is not known.
+
+/// A run that was given up, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{script}:{line}: {}{kind}", shown_prefix(.command))]
+pub struct ShellError {
+    /// The script, by the name that the caller gave it, or the path of a file that it sources.
+    pub script: String,
+    /// The line of the command, counted from 1.
+    pub line: u32,
+    /// The command with its expanded arguments; empty where none had begun.
+    pub command: Vec<String>,
+    /// Why.
+    pub kind: ErrorKind,
+}
+
+/// Why a run was given up.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ErrorKind {
+    /// A program of the tree that neither the interpreter nor its caller knows.
+    #[error("the command is not known")]
+    UnknownCommand,
+    /// A known command with an option, operand or operator that is not known.
+    #[error("{what} is not supported")]
+    Unsupported {
+        /// The option or operand.
+        what: String,
+    },
+    /// Syntax of another shell, or syntax that no shell takes.
+    #[error("syntax error: {reason}")]
+    Syntax {
+        /// What was found, and what was expected.
+        reason: String,
+    },
+    /// The result would depend on a random number or on a process id.
+    #[error("the result is random: {what}")]
+    Random {
+        /// What is random.
+        what: String,
+    },
+    /// The result would depend on the time.
+    #[error("the result depends on the time: {what}")]
+    Clock {
+        /// What depends on it.
+        what: String,
+    },
+    /// The result would depend on the machine that runs it: its kernel, processes, devices or network.
+    #[error("the result depends on the running machine: {what}")]
+    Machine {
+        /// What depends on it.
+        what: String,
+    },
+    /// The caller leaves the command to the first boot.
+    #[error("is left to the first boot: {reason}")]
+    Deferred {
+        /// Why.
+        reason: String,
+    },
+    /// The caller refuses the command.
+    #[error("is refused: {reason}")]
+    Refused {
+        /// Why.
+        reason: String,
+    },
+    /// A bound of [`Limits`](crate::Limits) was reached.
+    #[error("more than {limit} {what}")]
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+        /// The bound.
+        limit: u64,
+    },
+}
+
+/// Bytes for messages: with `\xNN` for what is no UTF-8, control characters escaped, and shortened.
+pub(crate) fn show(bytes: &[u8]) -> String {
+    const LONGEST: usize = 200;
+    let mut text = String::new();
+    for chunk in bytes[..bytes.len().min(LONGEST)].utf8_chunks() {
+        chunk.valid().chars().for_each(|letter| match letter {
+            letter if letter.is_control() => text.extend(letter.escape_default()),
+            letter => text.push(letter),
+        });
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    if bytes.len() > LONGEST {
+        text.push('…');
+    }
+    text
+}
+
+fn shown_prefix(command: &[String]) -> String {
+    if command.is_empty() { String::new() } else { format!("{}: ", command.join(" ")) }
+}

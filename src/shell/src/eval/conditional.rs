@@ -1,0 +1,50 @@
+//! `[[ … ]]` of bash.
+
+use super::Run;
+use crate::builtins::test::{binary, unary};
+use crate::shell::Shell;
+use crate::syntax::Condition;
+
+impl Shell<'_> {
+    pub(super) fn condition(&mut self, condition: &Condition) -> Run<bool> {
+        self.step()?;
+        match condition {
+            Condition::Not(inner) => Ok(!self.condition(inner)?),
+            Condition::All(parts) => {
+                for part in parts {
+                    if !self.condition(part)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Condition::Any(parts) => {
+                for part in parts {
+                    if self.condition(part)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Condition::Word(word) => Ok(!self.one(word)?.is_empty()),
+            Condition::Unary(operator, word) => {
+                let operand = self.one(word)?;
+                unary(self, operator, &operand)
+            }
+            Condition::Binary(left, operator, right) => {
+                let subject = self.one(left)?;
+                match &operator[..] {
+                    b"=" | b"==" | b"!=" => {
+                        let pattern = self.pattern(&right.parts)?;
+                        Ok(pattern.matches(&subject) == (operator != b"!="))
+                    }
+                    b"=~" | b"" => self.unsupported(&[b"[[ ... ", &operator[..]].concat()),
+                    _ => {
+                        let right = self.one(right)?;
+                        binary(self, &subject, operator, &right)
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Programs: those of the caller, those that the interpreter knows, and scripts of the tree.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::{Run, Stop};
+use crate::commands;
+use crate::descriptors::Handle;
+use crate::error::{ErrorKind, show};
+use crate::files::{Errno, Follow};
+use crate::host::{Call, Outcome};
+use crate::shell::{PATH, Seen, Shell};
+use crate::state::{Flags, Variable};
+
+/// Where the programs stand that the interpreter knows.
+const KNOWN_DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
+
+impl Shell<'_> {
+    /// Runs what is no function and no builtin.
+    pub(crate) fn program(&mut self, argv: &[Vec<u8>]) -> Run<u8> {
+        let Some((name, args)) = argv.split_first() else { return Ok(0) };
+        if let Some(status) = self.ask_caller(name, args, false)? {
+            return Ok(status);
+        }
+        let known = known(name).map(|known| known(self, args)).or_else(|| self.builtin_program(name, args));
+        match known {
+            Some(Err(Stop::Error)) => return Ok(2),
+            Some(done) => return done,
+            None => {}
+        }
+        let Some(path) = self.find_program(name) else {
+            if name.contains(&b'/') && self.exists(name) {
+                self.complain(&[name, &b": Permission denied"[..]].concat())?;
+                return Ok(126);
+            }
+            self.complain(&[name, &b": not found"[..]].concat())?;
+            return Ok(127);
+        };
+        self.tree_script(&path, args)
+    }
+
+    /// Runs a command as a program that starts programs would: functions and builtins of the shell are not seen.
+    pub(crate) fn invoke(&mut self, argv: &[Vec<u8>]) -> Run<u8> {
+        self.step()?;
+        let outer = std::mem::replace(&mut self.command, Rc::new(argv.to_vec()));
+        let status = self.program(argv)?;
+        self.command = outer;
+        Ok(status)
+    }
+
+    /// Builtins that are programs too; `echo` is another one there.
+    fn builtin_program(&mut self, name: &[u8], args: &[Vec<u8>]) -> Option<Run<u8>> {
+        match base_name(name)? {
+            b"echo" => Some(crate::builtins::echo_program(self, args)),
+            name @ (b"printf" | b"test" | b"[" | b"true" | b"false" | b"pwd") => {
+                crate::builtins::regular(name).map(|builtin| builtin(self, args, true))
+            }
+            _ => None,
+        }
+    }
+
+    /// The path of a program of the tree: an executable file.
+    pub(crate) fn find_program(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let executable =
+            |path: &[u8]| self.stat(path, Follow::Yes).is_ok_and(|node| node.is_file() && node.mode & 0o111 != 0);
+        if name.contains(&b'/') {
+            return executable(name).then(|| name.to_vec());
+        }
+        let path = self.state.get(b"PATH").unwrap_or(PATH);
+        path.split(|byte| *byte == b':').map(|dir| [dir, b"/", name].concat()).find(|path| executable(path))
+    }
+
+    /// Asks the caller to run a command, or with `source` to be a file that a script sources.
+    pub(crate) fn ask_caller(&mut self, name: &[u8], args: &[Vec<u8>], source: bool) -> Run<Option<u8>> {
+        let input = match self.descriptor(0) {
+            Some(Handle::Input(_)) => self.peek_input()?,
+            _ => Vec::new(),
+        };
+        let (mut stdout, mut stderr, mut taken) = (Vec::new(), Vec::new(), false);
+        let mut seen = Seen { state: &self.state, changes: Vec::new() };
+        let outcome = {
+            let mut stdin = || {
+                taken = true;
+                input.clone()
+            };
+            let mut call = Call {
+                name,
+                args,
+                variables: &mut seen,
+                files: &mut *self.files,
+                stdin: &mut stdin,
+                stdout: &mut stdout,
+                stderr: &mut stderr,
+                cwd: &self.state.cwd,
+                script: &self.state.script,
+                line: self.state.line,
+            };
+            if source { self.commands.source(&mut call) } else { self.commands.run(&mut call) }
+        };
+        let changes = seen.changes;
+        if taken {
+            self.read_all(0)?;
+        }
+        self.out(&stdout)?;
+        self.err(&stderr)?;
+        for (name, value) in changes {
+            self.set(&name, &value)?;
+        }
+        match outcome {
+            None => Ok(None),
+            Some(Outcome::Status(status)) => Ok(Some(status)),
+            Some(Outcome::Deferred(reason)) => Err(self.fatal(ErrorKind::Deferred { reason })),
+            Some(Outcome::Refused(reason)) => Err(self.fatal(ErrorKind::Refused { reason })),
+            Some(Outcome::Unsupported(what)) => Err(self.fatal(ErrorKind::Unsupported { what })),
+        }
+    }
+
+    /// Runs a program of the tree that is a script of a shell.
+    fn tree_script(&mut self, path: &[u8], args: &[Vec<u8>]) -> Run<u8> {
+        let content = match self.read_file(path)? {
+            Ok(content) => content,
+            Err(error) => return self.cannot_run(path, error),
+        };
+        match Interpreter::of(&content) {
+            Some(interpreter) => self.run_script(path, &content, args, interpreter),
+            None => Err(self.fatal(ErrorKind::UnknownCommand)),
+        }
+    }
+
+    fn cannot_run(&mut self, path: &[u8], error: Errno) -> Run<u8> {
+        self.complain(&[path, b": ", error.text().as_bytes()].concat())?;
+        Ok(126)
+    }
+
+    /// Runs a script in a shell of its own, which knows the exported variables only.
+    pub(crate) fn run_script(&mut self, name: &[u8], source: &[u8], args: &[Vec<u8>], by: Interpreter) -> Run<u8> {
+        self.budget.enter_call().map_err(|kind| self.fatal(kind))?;
+        let outer = self.command.clone();
+        let status = self.subshell(|shell| {
+            let exported: BTreeMap<Vec<u8>, Variable> = shell
+                .state
+                .variables
+                .iter()
+                .filter(|(_, found)| found.exported)
+                .map(|(name, found)| (name.clone(), Variable { readonly: false, ..found.clone() }))
+                .collect();
+            shell.state.variables = Rc::new(exported);
+            shell.state.functions = Rc::default();
+            shell.state.zero = Rc::new(name.to_vec());
+            shell.state.params = Rc::new(args.to_vec());
+            shell.state.flags = Flags { errexit: by.errexit, nounset: by.nounset, ..Flags::default() };
+            (shell.state.loops, shell.state.functions_running) = (0, 0);
+            shell.state.script = show(name).into();
+            shell.state.bash = by.bash;
+            shell.state.status = 0;
+            shell.eval_source(source)
+        })?;
+        self.command = outer;
+        self.budget.calls -= 1;
+        Ok(status)
+    }
+}
+
+/// The function for a program that the interpreter knows.
+fn known(name: &[u8]) -> Option<commands::Utility> {
+    commands::find(base_name(name)?)
+}
+
+/// The name of a program that stands where programs of a system do.
+fn base_name(name: &[u8]) -> Option<&[u8]> {
+    match name.iter().rposition(|byte| *byte == b'/') {
+        Some(at) if KNOWN_DIRECTORIES.contains(&&name[..at]) => Some(&name[at + 1..]),
+        Some(_) => None,
+        None => Some(name),
+    }
+}
+
+/// The shell that the first line of a script names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Interpreter {
+    pub(crate) bash: bool,
+    pub(crate) errexit: bool,
+    pub(crate) nounset: bool,
+}
+
+impl Interpreter {
+    /// `None` for other interpreters than a shell.
+    pub(crate) fn of(content: &[u8]) -> Option<Self> {
+        let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let mut program = words.next()?;
+        if matches!(program, b"/usr/bin/env" | b"/bin/env") {
+            program = words.next()?;
+        }
+        let name = program.rsplit(|byte| *byte == b'/').next()?;
+        let mut found = Self { bash: name == b"bash", ..Self::default() };
+        if !matches!(name, b"sh" | b"dash" | b"bash") {
+            return None;
+        }
+        for option in words {
+            let letters = option.strip_prefix(b"-")?;
+            for letter in letters {
+                match letter {
+                    b'e' => found.errexit = true,
+                    b'u' => found.nounset = true,
+                    _ => return None,
+                }
+            }
+        }
+        Some(found)
+    }
+}

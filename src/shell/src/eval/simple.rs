@@ -1,0 +1,154 @@
+//! Simple commands: words, redirections and assignments, in the order of dash.
+
+use std::rc::Rc;
+
+use super::{Run, Stop};
+use crate::builtins::{self, Builtin};
+use crate::run::Event;
+use crate::shell::Shell;
+use crate::state::Variable;
+use crate::syntax::{Node, Simple, Word};
+
+/// What a name stands for.
+enum Found {
+    Nothing,
+    Function(Rc<Node>),
+    Special(Builtin),
+    Regular(Builtin),
+    Program,
+}
+
+impl Shell<'_> {
+    pub(super) fn simple(&mut self, simple: &Simple, tested: bool) -> Run<u8> {
+        self.step()?;
+        self.state.line = simple.line;
+        self.state.substituted = 0;
+        let words = self.command_words(&simple.words)?;
+        self.state.line = simple.line;
+        // `command` takes functions away, and from special builtins that they end the shell.
+        let prefix = builtins::command_prefix(&words);
+        let argv = Rc::new(words[prefix..].to_vec());
+        let found = self.find(&argv, prefix > 0);
+        let outer = std::mem::replace(&mut self.command, argv.clone());
+        let saved = self.state.descriptors.clone();
+        let result = self.redirected_simple(simple, &found, &argv, tested);
+        let keeps = matches!(&found, Found::Special(_)) && argv.first().is_some_and(|name| name == b"exec");
+        if !(keeps && result.is_ok()) {
+            self.restore(&saved, &simple.redirects);
+        }
+        self.command = outer;
+        let status = result?;
+        if let Some(trace) = &mut self.trace
+            && !argv.is_empty()
+        {
+            trace.push(Event { script: self.state.script.clone(), line: simple.line, words: argv.to_vec(), status });
+        }
+        Ok(status)
+    }
+
+    fn redirected_simple(&mut self, simple: &Simple, found: &Found, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
+        if !self.redirect(&simple.redirects)? {
+            self.state.status = 2;
+            return if matches!(found, Found::Special(_)) { Err(Stop::Error) } else { Ok(2) };
+        }
+        let lasting = matches!(found, Found::Nothing | Found::Special(_));
+        let mut replaced: Vec<(Vec<u8>, Option<Variable>)> = Vec::new();
+        for (name, word) in &simple.assignments {
+            let value = self.value(word)?;
+            if !lasting {
+                replaced.push((name.clone(), self.state.variables.get(name).cloned()));
+            }
+            self.trace_words(&[[name, &b"="[..], &value].concat()], simple)?;
+            self.change(name, Some(value), !lasting)?;
+        }
+        if !argv.is_empty() {
+            self.trace_words(argv, simple)?;
+        }
+        let result = match found {
+            Found::Nothing => Ok(self.state.substituted),
+            Found::Function(body) => self.call(body, &argv[1..], tested),
+            Found::Special(builtin) => builtin(self, &argv[1..], tested),
+            Found::Regular(builtin) => match builtin(self, &argv[1..], tested) {
+                Err(Stop::Error) => Ok(2),
+                other => other,
+            },
+            Found::Program => self.program(argv),
+        };
+        for (name, old) in replaced.into_iter().rev() {
+            self.put_back(name, old);
+        }
+        result
+    }
+
+    pub(crate) fn put_back(&mut self, name: Vec<u8>, old: Option<Variable>) {
+        let variables = Rc::make_mut(&mut self.state.variables);
+        match old {
+            Some(old) => variables.insert(name, old),
+            None => variables.remove(&name),
+        };
+    }
+
+    /// The fields of a command's words. Operands of `export` and its like that look as assignments are not split.
+    fn command_words(&mut self, words: &[Word]) -> Run<Vec<Vec<u8>>> {
+        let Some(first) = words.first() else { return Ok(Vec::new()) };
+        let assigns = matches!(first.literal(), Some(b"export" | b"readonly" | b"local" | b"declare" | b"typeset"));
+        if !assigns {
+            return self.fields(words);
+        }
+        let mut fields = self.fields(&words[..1])?;
+        for word in &words[1..] {
+            match crate::syntax::assignment(word) {
+                Some((name, value)) => {
+                    let value = self.value(&value)?;
+                    fields.push([&name[..], b"=", &value].concat());
+                }
+                None => self.word_fields(word, &mut fields)?,
+            }
+        }
+        Ok(fields)
+    }
+
+    fn find(&self, argv: &[Vec<u8>], by_command: bool) -> Found {
+        let Some(name) = argv.first() else { return Found::Nothing };
+        if let Some(builtin) = builtins::special(name) {
+            return if by_command { Found::Regular(builtin) } else { Found::Special(builtin) };
+        }
+        match self.state.functions.get(name).filter(|_| !by_command) {
+            Some(body) => Found::Function(body.clone()),
+            None => builtins::regular(name).map_or(Found::Program, Found::Regular),
+        }
+    }
+
+    /// Calls a function of the script.
+    fn call(&mut self, body: &Rc<Node>, args: &[Vec<u8>], tested: bool) -> Run<u8> {
+        self.budget.enter_call().map_err(|kind| self.fatal(kind))?;
+        let params = std::mem::replace(&mut self.state.params, Rc::new(args.to_vec()));
+        let loops = std::mem::take(&mut self.state.loops);
+        let getopts = std::mem::take(&mut self.state.getopts);
+        self.state.locals.push(Vec::new());
+        self.state.functions_running += 1;
+        let levels = self.budget.levels;
+        let result = self.eval(body, tested);
+        self.budget.levels = levels;
+        self.state.functions_running -= 1;
+        for (name, old) in self.state.locals.pop().into_iter().flatten().rev() {
+            self.put_back(name, old);
+        }
+        (self.state.params, self.state.loops, self.state.getopts) = (params, loops, getopts);
+        self.budget.calls -= 1;
+        match result {
+            Err(Stop::Return) => Ok(self.state.status),
+            other => other,
+        }
+    }
+
+    /// What `set -x` tells.
+    fn trace_words(&mut self, words: &[Vec<u8>], simple: &Simple) -> Run<()> {
+        if !self.state.flags.xtrace {
+            return Ok(());
+        }
+        self.state.line = simple.line;
+        let line = [&b"+ "[..], &words.join(&b' '), b"\n"].concat();
+        self.err(&line)
+    }
+}

@@ -1,0 +1,248 @@
+//! Words become fields: expansions, field splitting, pathnames, quote removal (POSIX XCU 2.6).
+
+mod parameter;
+mod arithmetic;
+mod fields;
+mod pathname;
+
+use std::rc::Rc;
+
+use crate::descriptors::Handle;
+use crate::error::ErrorKind;
+use crate::eval::Run;
+use crate::pattern::Pattern;
+use crate::shell::Shell;
+use crate::syntax::{Node, Part, Word};
+
+/// A byte of an expanded word with what it came from, or a mark between bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unit(u16);
+
+impl Unit {
+    const QUOTED: u16 = 0x100;
+    const SPLIT: u16 = 0x200;
+    /// Ends a field: between the parameters of `$@`.
+    pub(crate) const BREAK: Self = Self(0x400);
+    /// Begins a field that may stay empty: quotes with nothing in them.
+    pub(crate) const EMPTY: Self = Self(0x800);
+
+    pub(crate) fn byte(self) -> Option<u8> {
+        if self.0 & (Self::BREAK.0 | Self::EMPTY.0) != 0 { None } else { Some(self.0.to_be_bytes()[1]) }
+    }
+
+    pub(crate) fn is_quoted(self) -> bool {
+        self.0 & Self::QUOTED != 0
+    }
+
+    pub(crate) fn is_split(self) -> bool {
+        self.0 & Self::SPLIT != 0
+    }
+}
+
+/// How bytes of a part are marked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mode {
+    /// In double quotes, or where those rules hold.
+    quoted: bool,
+    /// Part of an expansion without quotes: literal bytes are split too.
+    expansion: bool,
+    /// Fields are wanted: otherwise `$@` is joined.
+    fields: bool,
+}
+
+impl Mode {
+    const WORD: Self = Self { quoted: false, expansion: false, fields: true };
+    const ONE: Self = Self { quoted: false, expansion: false, fields: false };
+    const QUOTED: Self = Self { quoted: true, expansion: false, fields: false };
+
+    /// The mark of what an expansion gives.
+    fn value_mark(self) -> u16 {
+        if self.quoted { Unit::QUOTED } else { Unit::SPLIT }
+    }
+
+    fn literal_mark(self) -> u16 {
+        match self {
+            Self { quoted: true, .. } => Unit::QUOTED,
+            Self { expansion: true, .. } => Unit::SPLIT,
+            _ => 0,
+        }
+    }
+}
+
+/// Units of an expansion so far.
+pub(crate) type Units = Vec<Unit>;
+
+fn push(out: &mut Units, bytes: &[u8], mark: u16) {
+    out.extend(bytes.iter().map(|byte| Unit(u16::from(*byte) | mark)));
+}
+
+/// The bytes of units, without marks.
+pub(crate) fn bytes(units: &[Unit]) -> Vec<u8> {
+    units.iter().filter_map(|unit| unit.byte()).collect()
+}
+
+impl Shell<'_> {
+    /// All fields of words.
+    pub(crate) fn fields(&mut self, words: &[Word]) -> Run<Vec<Vec<u8>>> {
+        let mut fields = Vec::new();
+        for word in words {
+            self.word_fields(word, &mut fields)?;
+        }
+        Ok(fields)
+    }
+
+    /// The fields of one word.
+    pub(crate) fn word_fields(&mut self, word: &Word, fields: &mut Vec<Vec<u8>>) -> Run<()> {
+        let units = self.units(&word.parts, Mode::WORD, Tilde::Start)?;
+        for field in self.split(&units) {
+            self.pathnames(&field, fields)?;
+        }
+        let limit = self.budget.limits.fields;
+        if fields.len() > limit {
+            return Err(self.fatal(ErrorKind::Limit { what: "fields", limit: limit as u64 }));
+        }
+        self.spend(units.len())
+    }
+
+    /// A word as one field, without splitting: assignments, redirections, `case`.
+    pub(crate) fn one(&mut self, word: &Word) -> Run<Vec<u8>> {
+        Ok(bytes(&self.units(&word.parts, Mode::ONE, Tilde::Start)?))
+    }
+
+    /// The value of an assignment.
+    pub(crate) fn value(&mut self, word: &Word) -> Run<Vec<u8>> {
+        Ok(bytes(&self.units(&word.parts, Mode::ONE, Tilde::Assignment)?))
+    }
+
+    /// A word as a pattern.
+    pub(crate) fn pattern(&mut self, parts: &[Part]) -> Run<Pattern> {
+        Ok(Pattern::new(&self.units(parts, Mode::ONE, Tilde::Start)?))
+    }
+
+    /// The text of a here-document.
+    pub(crate) fn document(&mut self, parts: &[Part]) -> Run<Vec<u8>> {
+        Ok(bytes(&self.units(parts, Mode::QUOTED, Tilde::None)?))
+    }
+
+    /// The units that parts expand to.
+    fn units(&mut self, parts: &[Part], mode: Mode, tilde: Tilde) -> Run<Units> {
+        let mut out = Vec::new();
+        self.parts(parts, mode, tilde, &mut out)?;
+        Ok(out)
+    }
+
+    fn parts(&mut self, parts: &[Part], mode: Mode, tilde: Tilde, out: &mut Units) -> Run<()> {
+        for (at, part) in parts.iter().enumerate() {
+            let before = out.len();
+            match part {
+                Part::Literal(bytes) if tilde != Tilde::None && !mode.quoted && bytes.contains(&b'~') => {
+                    self.tilde(bytes, at == 0, at + 1 == parts.len(), tilde, mode, out);
+                }
+                Part::Literal(bytes) => push(out, bytes, mode.literal_mark()),
+                Part::Quoted(bytes) => {
+                    if bytes.is_empty() {
+                        out.push(Unit::EMPTY);
+                    }
+                    push(out, bytes, Unit::QUOTED);
+                }
+                Part::DoubleQuoted(inner) => self.double_quoted(inner, mode, out)?,
+                Part::Parameter(parameter) => self.parameter(parameter, mode, out)?,
+                Part::Command(node) => {
+                    let text = self.substitute(node)?;
+                    push(out, &text, mode.value_mark());
+                }
+                Part::Arithmetic(inner) => {
+                    let text = bytes(&self.units(inner, Mode::QUOTED, Tilde::None)?);
+                    let value = self.arithmetic(&text)?.to_string();
+                    push(out, value.as_bytes(), mode.value_mark());
+                }
+            }
+            self.spend_size(out.len(), out.len() - before)?;
+        }
+        Ok(())
+    }
+
+    /// `"…"`: an empty field, if there is nothing in it; but `"$@"` without parameters is no field.
+    fn double_quoted(&mut self, inner: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
+        let before = out.len();
+        self.parts(inner, Mode { quoted: true, ..mode }, Tilde::None, out)?;
+        let only_at = |part: &Part| matches!(part, Part::Parameter(found) if found.name == b"@");
+        if out.len() == before
+            && !(mode.fields && matches!(inner, [only] if only_at(only)) && self.state.params.is_empty())
+        {
+            out.push(Unit::EMPTY);
+        }
+        Ok(())
+    }
+
+    /// `$(…)`: what a subshell writes, without newlines at its end.
+    pub(crate) fn substitute(&mut self, node: &Rc<Node>) -> Run<Vec<u8>> {
+        let (handle, collected) = Handle::output();
+        let line = self.state.line;
+        let status = self.subshell(|shell| {
+            shell.set_descriptor(1, Some(handle));
+            shell.eval(node, false)
+        })?;
+        self.state.substituted = status;
+        self.state.line = line;
+        let mut text = collected.take();
+        text.retain(|byte| *byte != 0);
+        while text.last() == Some(&b'\n') {
+            text.pop();
+        }
+        Ok(text)
+    }
+
+    /// Literal bytes with a tilde in them: at their start, and in assignments behind colons.
+    fn tilde(&mut self, literal: &[u8], first: bool, last: bool, tilde: Tilde, mode: Mode, out: &mut Units) {
+        let mark = mode.literal_mark();
+        let mut start = first;
+        let mut rest = literal;
+        while !rest.is_empty() {
+            let len = rest
+                .iter()
+                .position(|byte| *byte == b':' && tilde == Tilde::Assignment)
+                .map_or(rest.len(), |at| at + 1);
+            let piece = &rest[..len];
+            rest = &rest[len..];
+            let end = piece.iter().position(|byte| matches!(byte, b'/' | b':')).unwrap_or(piece.len());
+            let home = match piece.strip_prefix(b"~") {
+                Some(_) if start && (end < piece.len() || last) => self.home(&piece[1..end]),
+                _ => None,
+            };
+            match home {
+                Some(home) => {
+                    push(out, &home, Unit::QUOTED);
+                    push(out, &piece[end..], mark);
+                }
+                None => push(out, piece, mark),
+            }
+            start = true;
+        }
+    }
+
+    fn home(&self, user: &[u8]) -> Option<Vec<u8>> {
+        if user.is_empty() {
+            return self.state.get(b"HOME").map(<[u8]>::to_vec);
+        }
+        crate::accounts::user_field(&*self.files, user, 5)
+    }
+}
+
+/// Where a tilde stands for a home directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tilde {
+    None,
+    Start,
+    Assignment,
+}
+
+/// A decimal number of a format, 0 where there is none.
+pub(crate) fn number(digits: &[u8]) -> i64 {
+    digits.iter().fold(0, |value: i64, digit| value.saturating_mul(10).saturating_add((digit - b'0').into()))
+}
+
+/// The pattern of a text without quotes: what programs take.
+pub(crate) fn literal_pattern(text: &[u8]) -> Pattern {
+    Pattern::new(&text.iter().map(|byte| Unit(u16::from(*byte))).collect::<Vec<_>>())
+}

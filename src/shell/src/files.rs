@@ -1,0 +1,174 @@
+//! The file tree that scripts run over, as the interpreter sees it. Paths are absolute; symbolic links are followed inside of the tree, as
+//! chroot(2) has it.
+
+use std::fmt;
+
+/// Why an operation on the tree failed, by the names of errno(3); texts are those of strerror(3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Errno {
+    /// Nothing is there.
+    Enoent,
+    /// A path leads through what is no directory.
+    Enotdir,
+    /// A directory stands where a file is needed.
+    Eisdir,
+    /// Something is there already.
+    Eexist,
+    /// A directory has entries.
+    Enotempty,
+    /// Too many symbolic links.
+    Eloop,
+    /// No file can have that name, or not that operation.
+    Einval,
+    /// A name is too long.
+    Enametoolong,
+    /// The tree does not allow it.
+    Eperm,
+    /// A file is larger than the caller reads into memory.
+    Efbig,
+    /// A content cannot be read.
+    Eio,
+    /// No such device.
+    Enxio,
+}
+
+impl Errno {
+    /// The text of strerror(3).
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Enoent => "No such file or directory",
+            Self::Enotdir => "Not a directory",
+            Self::Eisdir => "Is a directory",
+            Self::Eexist => "File exists",
+            Self::Enotempty => "Directory not empty",
+            Self::Eloop => "Too many levels of symbolic links",
+            Self::Einval => "Invalid argument",
+            Self::Enametoolong => "File name too long",
+            Self::Eperm => "Operation not permitted",
+            Self::Efbig => "File too large",
+            Self::Eio => "Input/output error",
+            Self::Enxio => "No such device or address",
+        }
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.text())
+    }
+}
+
+impl std::error::Error for Errno {}
+
+/// Whether a symbolic link at the end of a path is followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Follow {
+    /// As stat(2).
+    Yes,
+    /// As lstat(2).
+    No,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeKind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A symbolic link.
+    Symlink,
+    /// A character device.
+    CharDevice,
+    /// A block device.
+    BlockDevice,
+    /// A named pipe.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+}
+
+/// What stat(2) says of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// The same for all names of one inode, and for no other; it may be given again after the inode is gone.
+    pub id: u64,
+    /// What it is.
+    pub kind: NodeKind,
+    /// Permission bits, set-id and sticky bits.
+    pub mode: u16,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Length of a regular file or of a link's target in bytes; 0 for others.
+    pub size: u64,
+    /// Last change of the content: seconds since 1970 and nanoseconds.
+    pub mtime: (i64, u32),
+}
+
+impl Node {
+    /// Whether it is a directory.
+    pub fn is_dir(&self) -> bool {
+        self.kind == NodeKind::Directory
+    }
+
+    /// Whether it is a regular file.
+    pub fn is_file(&self) -> bool {
+        self.kind == NodeKind::File
+    }
+
+    /// Whether it is a symbolic link.
+    pub fn is_symlink(&self) -> bool {
+        self.kind == NodeKind::Symlink
+    }
+}
+
+/// A file tree. New nodes belong to root and have the time of the image; permissions are not asked, since scripts run as root.
+pub trait Files {
+    /// stat(2) or lstat(2).
+    fn lookup(&self, path: &[u8], follow: Follow) -> Result<Node, Errno>;
+
+    /// The whole content of a regular file of at most `limit` bytes; links are followed.
+    fn read(&self, path: &[u8], limit: usize) -> Result<Vec<u8>, Errno>;
+
+    /// Gives a regular file this content, as `open(O_CREAT | O_TRUNC)` and write(2) do: links are followed, one that dangles included, an
+    /// existing inode keeps its names, owner and mode, and a new one gets `mode`.
+    fn write(&mut self, path: &[u8], content: Vec<u8>, mode: u16) -> Result<(), Errno>;
+
+    /// Gives the regular file `to` the content of `from`, as [`Files::write`]. A tree whose contents are references need not read it.
+    fn copy(&mut self, from: &[u8], to: &[u8], mode: u16, limit: usize) -> Result<(), Errno> {
+        let content = self.read(from, limit)?;
+        self.write(to, content, mode)
+    }
+
+    /// The names in a directory, without `.` and `..`, sorted by bytes.
+    fn list(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, Errno>;
+
+    /// The target of a symbolic link.
+    fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Errno>;
+
+    /// mkdir(2).
+    fn create_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno>;
+
+    /// symlink(2).
+    fn symlink(&mut self, target: &[u8], path: &[u8]) -> Result<(), Errno>;
+
+    /// link(2), which does not follow `from`.
+    fn hard_link(&mut self, from: &[u8], path: &[u8]) -> Result<(), Errno>;
+
+    /// unlink(2), and rmdir(2) for a directory.
+    fn remove(&mut self, path: &[u8]) -> Result<(), Errno>;
+
+    /// rename(2).
+    fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Errno>;
+
+    /// chmod(2): links are followed.
+    fn set_mode(&mut self, path: &[u8], mode: u16) -> Result<(), Errno>;
+
+    /// chown(2) or lchown(2). The caller clears set-id bits, as Linux does.
+    fn set_owner(&mut self, path: &[u8], uid: u32, gid: u32, follow: Follow) -> Result<(), Errno>;
+
+    /// utimensat(2) on what the path names, a link itself included; `None` is the time of the image.
+    fn set_mtime(&mut self, path: &[u8], mtime: Option<(i64, u32)>) -> Result<(), Errno>;
+}

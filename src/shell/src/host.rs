@@ -1,0 +1,103 @@
+//! The seam: what the interpreter asks its caller for. The caller knows Debian's commands, the accounts and the machine.
+
+use std::collections::BTreeMap;
+
+use crate::files::Files;
+
+/// How a command of the caller ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It ran, and this is its exit status.
+    Status(u8),
+    /// It can only run on the machine; the script is given up here.
+    Deferred(String),
+    /// It must not run; the script is given up here.
+    Refused(String),
+    /// It is known, but not with these arguments; what is not known is named.
+    Unsupported(String),
+}
+
+/// One call of a command that the interpreter has no own function for.
+pub struct Call<'a> {
+    /// The command as the script names it, perhaps with its path.
+    pub name: &'a [u8],
+    /// Its arguments, expanded.
+    pub args: &'a [Vec<u8>],
+    /// The variables of the shell. A command that dash would run as a program sees the exported ones only, and changes none; those that are
+    /// shell functions really, like debconf's `db_get`, may see and set all.
+    pub variables: &'a mut dyn Variables,
+    /// The file tree.
+    pub files: &'a mut dyn Files,
+    /// What the command reads, if it reads: taking it consumes it.
+    pub stdin: &'a mut dyn FnMut() -> Vec<u8>,
+    /// What the command writes.
+    pub stdout: &'a mut Vec<u8>,
+    /// What it writes to standard error.
+    pub stderr: &'a mut Vec<u8>,
+    /// The working directory: an absolute path, as pwd prints it.
+    pub cwd: &'a [u8],
+    /// The script.
+    pub script: &'a str,
+    /// The line of the call.
+    pub line: u32,
+}
+
+impl Call<'_> {
+    /// The last component of the name.
+    pub fn base_name(&self) -> &[u8] {
+        self.name.rsplit(|byte| *byte == b'/').next().unwrap_or(self.name)
+    }
+
+    /// An absolute path for an operand.
+    pub fn path(&self, operand: &[u8]) -> Vec<u8> {
+        if operand.starts_with(b"/") { operand.to_vec() } else { [self.cwd, b"/", operand].concat() }
+    }
+}
+
+/// Variables of a shell.
+pub trait Variables {
+    /// The value of a variable, unless it is unset.
+    fn get(&self, name: &[u8]) -> Option<Vec<u8>>;
+    /// Sets a variable.
+    fn set(&mut self, name: &[u8], value: &[u8]);
+    /// The exported variables: the environment of programs.
+    fn exported(&self) -> BTreeMap<Vec<u8>, Vec<u8>>;
+}
+
+/// What the caller knows.
+pub trait Commands {
+    /// Runs a command, or says with `None` that it does not know it. Asked before the interpreter's own commands and before scripts of the
+    /// tree, but after functions of the script and the shell's builtins.
+    fn run(&mut self, call: &mut Call<'_>) -> Option<Outcome>;
+
+    /// Runs what `. FILE` would, `call.name` being the file's absolute path, or says with `None` that the file is to be read from the tree.
+    fn source(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        let _ = call;
+        None
+    }
+
+    /// The id of a user.
+    fn user_id(&self, files: &dyn Files, name: &[u8]) -> Option<u32> {
+        crate::accounts::id(files, crate::accounts::PASSWD, name)
+    }
+
+    /// The id of a group.
+    fn group_id(&self, files: &dyn Files, name: &[u8]) -> Option<u32> {
+        crate::accounts::id(files, crate::accounts::GROUP, name)
+    }
+
+    /// The name of a user.
+    fn user_name(&self, files: &dyn Files, id: u32) -> Option<Vec<u8>> {
+        crate::accounts::name(files, crate::accounts::PASSWD, id)
+    }
+
+    /// The name of a group.
+    fn group_name(&self, files: &dyn Files, id: u32) -> Option<Vec<u8>> {
+        crate::accounts::name(files, crate::accounts::GROUP, id)
+    }
+
+    /// What `uname -m` prints, as `x86_64`; `None` where a script must not ask.
+    fn machine(&self) -> Option<&'static str> {
+        None
+    }
+}

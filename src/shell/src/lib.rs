@@ -1,0 +1,58 @@
+//! A POSIX shell that runs maintainer scripts over a file tree: what enters is a script with its arguments and a tree, what leaves is the
+//! changed tree, the exit status and the output, as dash would leave them.
+//!
+//! No process is started. The interpreter has no access to the files, the clock, the network or the random numbers of the machine that it
+//! runs on: all that it sees are [`Files`] and [`Commands`], which its caller gives it. What it does not know it does not guess: an unknown
+//! command or option ends the run with a [`ShellError`] that names the line, also where the script would ignore a failure.
+//!
+//! A script is parsed line by line (`syntax`), as dash reads it; words are expanded (`expand`) to fields; `eval` runs commands:
+//! functions of the script, the shell's own (`builtins`), those of the caller, those on the tree (`commands`), and scripts of the tree.
+//! Scripts are hostile: [`Limits`] bounds what a run may use.
+//!
+//! ```
+//! use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
+//! use vmbake_shell::{Call, Commands, Files, Host, Outcome, Script, Settings, TreeFiles, run};
+//!
+//! struct Known;
+//!
+//! impl Commands for Known {
+//!     fn run(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+//!         (call.name == b"deb-systemd-helper").then_some(Outcome::Status(0))
+//!     }
+//! }
+//!
+//! let mut tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
+//! let origin = tree.first_origin();
+//! let mut files = TreeFiles::new(&mut tree, Timestamp::default(), origin);
+//! let source = b"#!/bin/sh\nset -e\nif [ \"$1\" = configure ]; then mkdir -p /var/lib/a; deb-systemd-helper enable a; fi\n";
+//! let script = Script { name: "a.postinst", source, args: &[b"configure".to_vec()] };
+//! let mut host = Host { files: &mut files, commands: &mut Known };
+//! let finished = run(&script, &mut host, &Settings::default())?;
+//! assert_eq!(finished.status, 0);
+//! assert!(files.list(b"/var/lib")?.contains(&b"a".to_vec()));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod limits;
+mod files;
+mod tree;
+mod accounts;
+mod host;
+mod syntax;
+mod pattern;
+mod state;
+mod shell;
+mod descriptors;
+mod expand;
+mod eval;
+mod builtins;
+mod commands;
+mod run;
+
+pub use error::{ErrorKind, ShellError};
+pub use files::{Errno, Files, Follow, Node, NodeKind};
+pub use host::{Call, Commands, Outcome, Variables};
+pub use limits::Limits;
+pub use run::{Event, Finished, Host, Script, Settings, parses, run};
+pub use tree::TreeFiles;

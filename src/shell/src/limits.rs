@@ -1,0 +1,97 @@
+//! Bounds of a run, and the account of what was used of them: a script that loops stops by them, whatever it does.
+
+use crate::error::ErrorKind;
+
+/// Bounds of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Commands that are run, loops' rounds included.
+    pub steps: u64,
+    /// Bytes that expansions, patterns and commands go through, all together.
+    pub work_bytes: u64,
+    /// Functions, sourced files and scripts that call each other.
+    pub calls: u32,
+    /// Longest script, file, value or output.
+    pub size_bytes: usize,
+    /// All variables together.
+    pub variables_bytes: usize,
+    /// Fields of one command.
+    pub fields: usize,
+}
+
+impl Default for Limits {
+    /// A real maintainer script runs some hundred commands and goes through some hundred kilobytes.
+    fn default() -> Self {
+        Self {
+            steps: 1_000_000,
+            work_bytes: 256 << 20,
+            calls: 200,
+            size_bytes: 16 << 20,
+            variables_bytes: 4 << 20,
+            fields: 100_000,
+        }
+    }
+}
+
+/// Nested commands at most, those of functions that call each other included. Each takes stack; a test runs so many in a thread with
+/// the 2 MiB that threads have.
+pub(crate) const MAX_LEVELS: u32 = 600;
+
+/// What is left of the bounds.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    pub(crate) limits: Limits,
+    pub(crate) steps: u64,
+    work: u64,
+    pub(crate) levels: u32,
+    pub(crate) calls: u32,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, steps: 0, work: 0, levels: 0, calls: 0 }
+    }
+
+    /// One more command.
+    pub(crate) fn step(&mut self) -> Result<(), ErrorKind> {
+        self.steps += 1;
+        if self.steps > self.limits.steps {
+            return Err(ErrorKind::Limit { what: "steps", limit: self.limits.steps });
+        }
+        Ok(())
+    }
+
+    /// So many bytes more that something goes through.
+    pub(crate) fn work(&mut self, bytes: usize) -> Result<(), ErrorKind> {
+        self.work = self.work.saturating_add(bytes as u64);
+        if self.work > self.limits.work_bytes {
+            return Err(ErrorKind::Limit { what: "bytes of work", limit: self.limits.work_bytes });
+        }
+        Ok(())
+    }
+
+    /// A value, file or output of that length.
+    pub(crate) fn size(&mut self, bytes: usize) -> Result<(), ErrorKind> {
+        if bytes > self.limits.size_bytes {
+            let limit = self.limits.size_bytes as u64;
+            return Err(ErrorKind::Limit { what: "bytes of one value, file or output", limit });
+        }
+        self.work(bytes)
+    }
+
+    pub(crate) fn enter_level(&mut self) -> Result<(), ErrorKind> {
+        self.levels += 1;
+        if self.levels > MAX_LEVELS {
+            return Err(ErrorKind::Limit { what: "nested commands", limit: MAX_LEVELS.into() });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn enter_call(&mut self) -> Result<(), ErrorKind> {
+        self.calls += 1;
+        if self.calls > self.limits.calls {
+            return Err(ErrorKind::Limit { what: "nested calls", limit: self.limits.calls.into() });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! Running one script.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::descriptors::Handle;
+use crate::error::{ErrorKind, ShellError, show};
+use crate::eval::{Interpreter, Stop};
+use crate::files::Files;
+use crate::host::Commands;
+use crate::limits::Limits;
+use crate::shell::Shell;
+use crate::state::{Flags, Getopts, State, Variable};
+use crate::syntax::reader::Reader;
+use crate::syntax::{Parser, SyntaxError};
+
+/// A script and its arguments.
+#[derive(Debug, Clone, Copy)]
+pub struct Script<'a> {
+    /// Its name in messages, and `$0`.
+    pub name: &'a str,
+    /// Its bytes.
+    pub source: &'a [u8],
+    /// `$1` and what follows.
+    pub args: &'a [Vec<u8>],
+}
+
+/// What a script runs on.
+pub struct Host<'a> {
+    /// The file tree.
+    pub files: &'a mut dyn Files,
+    /// The commands and accounts of the caller.
+    pub commands: &'a mut dyn Commands,
+}
+
+/// How a script runs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Its bounds.
+    pub limits: Limits,
+    /// The environment.
+    pub environment: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The working directory, an absolute path.
+    pub directory: Vec<u8>,
+    /// The mask of new files' modes.
+    pub umask: u16,
+    /// Whether commands are recorded.
+    pub trace: bool,
+}
+
+impl Default for Settings {
+    /// In the root directory, with the search path of dpkg and a mask of 022.
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            environment: BTreeMap::from([(b"PATH".to_vec(), crate::shell::PATH.to_vec())]),
+            directory: b"/".to_vec(),
+            umask: 0o022,
+            trace: false,
+        }
+    }
+}
+
+/// A command that ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The script or sourced file.
+    pub script: Rc<str>,
+    /// Its line.
+    pub line: u32,
+    /// The command and its arguments, expanded.
+    pub words: Vec<Vec<u8>>,
+    /// Its exit status.
+    pub status: u8,
+}
+
+/// What a script left, besides its changes to the tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Its exit status.
+    pub status: u8,
+    /// What it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// What it wrote to standard error.
+    pub stderr: Vec<u8>,
+    /// The commands that ran, in the order in which they ended, if they were recorded.
+    pub trace: Vec<Event>,
+    /// Commands and rounds of loops.
+    pub steps: u64,
+}
+
+/// Runs a script. The status is one that dash would exit with; an error means that what the script would do is not known, and that the
+/// tree may have a part of its changes.
+pub fn run(script: &Script<'_>, host: &mut Host<'_>, settings: &Settings) -> Result<Finished, Box<ShellError>> {
+    let (out, stdout) = Handle::output();
+    let (err, stderr) = Handle::output();
+    let interpreter = interpreter(script)?;
+    let start = state(script, settings, interpreter);
+    let mut shell = Shell::new(&mut *host.files, &mut *host.commands, start, settings.limits, settings.trace);
+    shell.open_standard(out, err);
+    let result = shell.eval_source(script.source);
+    let status = shell.finish(result).map_err(|stop| match stop {
+        Stop::Fatal(error) => error,
+        _ => unexpected(script),
+    })?;
+    if let Some(path) = shell.left_behind() {
+        shell.command = Rc::default();
+        let what = format!("{} is left behind, a temporary file or one with a process id", show(&path));
+        let stop = shell.fatal(ErrorKind::Random { what });
+        return Err(if let Stop::Fatal(error) = stop { error } else { unexpected(script) });
+    }
+    let (trace, steps) = (shell.trace.take().unwrap_or_default(), shell.budget.steps);
+    Ok(Finished { status, stdout: stdout.take(), stderr: stderr.take(), trace, steps })
+}
+
+/// Whether all of a script can be parsed; the error has the line.
+pub fn parses(script: &Script<'_>) -> Result<(), Box<ShellError>> {
+    let interpreter = interpreter(script)?;
+    let mut reader = Reader::new(script.source, 1, 0, interpreter.bash);
+    loop {
+        let (line, reason) = match Parser::new(&mut reader).line() {
+            Ok(None) => return Ok(()),
+            Ok(Some(_)) => continue,
+            Err(SyntaxError::Unexpected { line, reason }) => (line, reason),
+            Err(SyntaxError::TooDeep { line }) => (line, "nested too deeply".to_owned()),
+        };
+        return Err(Box::new(error(script, line, ErrorKind::Syntax { reason })));
+    }
+}
+
+fn interpreter(script: &Script<'_>) -> Result<Interpreter, Box<ShellError>> {
+    if !script.source.starts_with(b"#!") {
+        return Ok(Interpreter::default());
+    }
+    Interpreter::of(script.source).ok_or_else(|| {
+        let line = script.source.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        Box::new(error(script, 1, ErrorKind::Unsupported { what: format!("the interpreter {}", show(line)) }))
+    })
+}
+
+fn error(script: &Script<'_>, line: u32, kind: ErrorKind) -> ShellError {
+    ShellError { script: script.name.to_owned(), line, command: Vec::new(), kind }
+}
+
+/// Only a fatal error passes the end of a shell.
+fn unexpected(script: &Script<'_>) -> Box<ShellError> {
+    Box::new(error(script, 0, ErrorKind::Unsupported { what: "this end of a script".to_owned() }))
+}
+
+fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> State {
+    let variable = |value: &Vec<u8>| Variable { value: Some(Rc::new(value.clone())), exported: true, readonly: false };
+    let environment = settings.environment.iter().map(|(name, value)| (name.clone(), variable(value)));
+    let mut variables: BTreeMap<Vec<u8>, Variable> = environment.collect();
+    for (name, value) in
+        [(&b"IFS"[..], &b" \t\n"[..]), (b"OPTIND", b"1"), (b"PS4", b"+ "), (b"PWD", &settings.directory)]
+    {
+        let own = Variable { value: Some(Rc::new(value.to_vec())), ..Variable::default() };
+        variables.entry(name.to_vec()).or_insert(own);
+    }
+    State {
+        variables_bytes: variables
+            .iter()
+            .map(|(name, found)| name.len() + found.value.as_ref().map_or(0, |value| value.len()))
+            .sum(),
+        variables: Rc::new(variables),
+        functions: Rc::default(),
+        zero: Rc::new(script.name.as_bytes().to_vec()),
+        params: Rc::new(script.args.to_vec()),
+        flags: Flags { errexit: interpreter.errexit, nounset: interpreter.nounset, ..Flags::default() },
+        status: 0,
+        substituted: 0,
+        descriptors: Rc::default(),
+        cwd: Rc::new(settings.directory.clone()),
+        umask: settings.umask,
+        traps: Rc::default(),
+        loops: 0,
+        functions_running: 0,
+        getopts: Getopts::default(),
+        locals: Vec::new(),
+        script: script.name.into(),
+        line: 1,
+        bash: interpreter.bash,
+    }
+}

@@ -1,0 +1,267 @@
+//! The interpreter: a state, the tree, and the account of what was used.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use crate::descriptors::Handle;
+use crate::error::{ErrorKind, ShellError, show};
+use crate::eval::{Run, Stop};
+use crate::files::{Errno, Files, Follow, Node, NodeKind};
+use crate::host::{Commands, Variables};
+use crate::limits::{Budget, Limits};
+use crate::run::Event;
+use crate::state::{State, Variable};
+
+/// What `$$` expands to: larger than any process id of Linux, so that it is found again in names and contents.
+pub(crate) const PID: &[u8] = b"4194305";
+
+/// Where commands are looked for when a script does not say.
+pub(crate) const PATH: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// The interpreter.
+pub(crate) struct Shell<'h> {
+    pub(crate) files: &'h mut dyn Files,
+    pub(crate) commands: &'h mut dyn Commands,
+    pub(crate) state: State,
+    pub(crate) budget: Budget,
+    pub(crate) trace: Option<Vec<Event>>,
+    /// The running command, for errors.
+    pub(crate) command: Rc<Vec<Vec<u8>>>,
+    /// Names that mktemp gave: none may be left.
+    pub(crate) temporaries: BTreeSet<Vec<u8>>,
+    /// Files whose name or content had [`PID`]: none may be left.
+    numbered: BTreeSet<Vec<u8>>,
+}
+
+impl<'h> Shell<'h> {
+    pub(crate) fn new(
+        files: &'h mut dyn Files,
+        commands: &'h mut dyn Commands,
+        state: State,
+        limits: Limits,
+        trace: bool,
+    ) -> Self {
+        Self {
+            files,
+            commands,
+            state,
+            budget: Budget::new(limits),
+            trace: trace.then(Vec::new),
+            command: Rc::default(),
+            temporaries: BTreeSet::new(),
+            numbered: BTreeSet::new(),
+        }
+    }
+}
+
+impl Shell<'_> {
+    /// A run that is given up here.
+    pub(crate) fn fatal(&self, kind: ErrorKind) -> Stop {
+        let command = self.command.iter().map(|word| show(word)).collect();
+        let (script, line) = (self.state.script.to_string(), self.state.line);
+        Stop::Fatal(Box::new(ShellError { script, line, command, kind }))
+    }
+
+    /// An option, operand or operator that is not known.
+    pub(crate) fn unsupported<T>(&self, what: &[u8]) -> Run<T> {
+        Err(self.fatal(ErrorKind::Unsupported { what: show(what) }))
+    }
+
+    /// An error of the shell itself: it ends, with status 2.
+    pub(crate) fn shell_error(&mut self, message: &[u8]) -> Stop {
+        match self.complain(message) {
+            Ok(()) => {
+                self.state.status = 2;
+                Stop::Error
+            }
+            Err(stop) => stop,
+        }
+    }
+
+    /// Writes a message as dash does: the script, the line, the text.
+    pub(crate) fn complain(&mut self, message: &[u8]) -> Run<()> {
+        let line = self.state.line.to_string();
+        let zero = self.state.zero.clone();
+        self.err(&[&zero, &b": "[..], line.as_bytes(), b": ", message, b"\n"].concat())
+    }
+
+    pub(crate) fn step(&mut self) -> Run<()> {
+        self.budget.step().map_err(|kind| self.fatal(kind))
+    }
+
+    pub(crate) fn spend(&mut self, bytes: usize) -> Run<()> {
+        self.budget.work(bytes).map_err(|kind| self.fatal(kind))
+    }
+
+    /// A value of `len` bytes, of which `new` have not been counted.
+    pub(crate) fn spend_size(&mut self, len: usize, new: usize) -> Run<()> {
+        if len > self.budget.limits.size_bytes {
+            return self.budget.size(len).map_err(|kind| self.fatal(kind));
+        }
+        self.spend(new)
+    }
+
+    /// An absolute path for an operand.
+    pub(crate) fn path(&self, operand: &[u8]) -> Vec<u8> {
+        if operand.starts_with(b"/") { operand.to_vec() } else { [&self.state.cwd[..], b"/", operand].concat() }
+    }
+
+    /// What stat(2) would say of an operand; an empty one names nothing.
+    pub(crate) fn stat(&self, operand: &[u8], follow: Follow) -> Result<Node, Errno> {
+        if operand.is_empty() || operand.contains(&0) {
+            return Err(Errno::Enoent);
+        }
+        let path = self.path(operand);
+        if matches!(&path[..], b"/dev/null") {
+            return Ok(Node {
+                id: u64::MAX,
+                kind: NodeKind::CharDevice,
+                mode: 0o666,
+                uid: 0,
+                gid: 0,
+                size: 0,
+                mtime: (0, 0),
+            });
+        }
+        self.files.lookup(&path, follow)
+    }
+
+    pub(crate) fn exists(&self, operand: &[u8]) -> bool {
+        self.stat(operand, Follow::Yes).is_ok()
+    }
+
+    /// The content of a file.
+    pub(crate) fn read_file(&mut self, operand: &[u8]) -> Run<Result<Vec<u8>, Errno>> {
+        if operand.is_empty() {
+            return Ok(Err(Errno::Enoent));
+        }
+        let path = self.path(operand);
+        if path == b"/dev/null" {
+            return Ok(Ok(Vec::new()));
+        }
+        if path == b"/dev/stdin" {
+            return self.read_all(0).map(Ok);
+        }
+        self.ask_machine(&path)?;
+        match self.files.read(&path, self.budget.limits.size_bytes) {
+            Ok(content) => {
+                self.spend(content.len())?;
+                Ok(Ok(content))
+            }
+            Err(Errno::Efbig) => {
+                self.budget.size(usize::MAX).map(|()| Err(Errno::Efbig)).map_err(|kind| self.fatal(kind))
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// Writes a file of the tree.
+    pub(crate) fn write_path(&mut self, operand: &[u8], content: Vec<u8>) -> Run<Result<(), Errno>> {
+        self.spend_size(content.len(), content.len())?;
+        let path = self.path(operand);
+        if path == b"/dev/null" {
+            return Ok(Ok(()));
+        }
+        self.ask_machine(&path)?;
+        self.note(&path, &content);
+        let mode = 0o666 & !self.state.umask;
+        Ok(self.files.write(&path, content, mode))
+    }
+
+    /// Refuses what the kernel and devices of a machine say.
+    pub(crate) fn ask_machine(&self, path: &[u8]) -> Run<()> {
+        if matches!(path, b"/dev/random" | b"/dev/urandom") {
+            return Err(self.fatal(ErrorKind::Random { what: show(path) }));
+        }
+        if [&b"/proc/"[..], b"/sys/", b"/dev/"].iter().any(|root| path.starts_with(root)) {
+            return Err(self.fatal(ErrorKind::Machine { what: show(path) }));
+        }
+        Ok(())
+    }
+
+    /// Remembers a path that must be gone at the end.
+    pub(crate) fn note(&mut self, path: &[u8], content: &[u8]) {
+        let has = |bytes: &[u8]| bytes.windows(PID.len()).any(|window| window == PID);
+        if has(path) || has(content) {
+            self.numbered.insert(path.to_vec());
+        }
+    }
+
+    /// The path that is left behind although its name or content is not known before a real run.
+    pub(crate) fn left_behind(&self) -> Option<Vec<u8>> {
+        let has = |bytes: &[u8]| bytes.windows(PID.len()).any(|window| window == PID);
+        let numbered = |path: &Vec<u8>| {
+            let Ok(node) = self.files.lookup(path, Follow::No) else { return false };
+            let content = || self.files.read(path, self.budget.limits.size_bytes).unwrap_or_default();
+            has(path) || (node.is_file() && has(&content()))
+        };
+        let temporary = self.temporaries.iter().find(|path| self.files.lookup(path, Follow::No).is_ok());
+        temporary.or_else(|| self.numbered.iter().find(|path| numbered(path))).cloned()
+    }
+
+    /// Sets a variable; one that is read-only is an error of the shell.
+    pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) -> Run<()> {
+        self.change(name, Some(value.to_vec()), false)
+    }
+
+    /// Sets or unsets a variable, and perhaps exports it.
+    pub(crate) fn change(&mut self, name: &[u8], value: Option<Vec<u8>>, export: bool) -> Run<()> {
+        if self.state.variables.get(name).is_some_and(|variable| variable.readonly) {
+            return Err(self.shell_error(&[name, b": is read only"].concat()));
+        }
+        let len = value.as_ref().map_or(0, Vec::len);
+        self.spend_size(len, len)?;
+        let old = self.state.variables.get(name).and_then(|old| old.value.as_ref()).map_or(0, |old| old.len());
+        let bytes = self.state.variables_bytes.saturating_sub(old).saturating_add(len + name.len());
+        if bytes > self.budget.limits.variables_bytes {
+            let limit = self.budget.limits.variables_bytes as u64;
+            return Err(self.fatal(ErrorKind::Limit { what: "bytes of variables", limit }));
+        }
+        self.own_variables()?;
+        self.state.variables_bytes = bytes;
+        let allexport = self.state.flags.allexport;
+        let variable: &mut Variable = Rc::make_mut(&mut self.state.variables).entry(name.to_vec()).or_default();
+        variable.value = value.map(Rc::new);
+        variable.exported |= export || allexport;
+        if name == b"OPTIND" {
+            self.state.getopts = Default::default();
+        }
+        Ok(())
+    }
+
+    /// Counts the copy that a subshell makes of its variables when it changes one.
+    fn own_variables(&mut self) -> Run<()> {
+        if Rc::strong_count(&self.state.variables) > 1 {
+            self.spend(self.state.variables.len() * 64)?;
+        }
+        Ok(())
+    }
+
+    /// Standard input, output and error of a fresh shell.
+    pub(crate) fn open_standard(&mut self, out: Handle, err: Handle) {
+        self.set_descriptor(0, Some(Handle::Null));
+        self.set_descriptor(1, Some(out));
+        self.set_descriptor(2, Some(err));
+    }
+}
+
+/// The variables as the caller's commands see them.
+pub(crate) struct Seen<'s> {
+    pub(crate) state: &'s State,
+    pub(crate) changes: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Variables for Seen<'_> {
+    fn get(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let changed = self.changes.iter().rev().find(|(changed, _)| changed == name);
+        changed.map(|(_, value)| value.clone()).or_else(|| self.state.get(name).map(<[u8]>::to_vec))
+    }
+
+    fn set(&mut self, name: &[u8], value: &[u8]) {
+        self.changes.push((name.to_vec(), value.to_vec()));
+    }
+
+    fn exported(&self) -> std::collections::BTreeMap<Vec<u8>, Vec<u8>> {
+        self.state.exported()
+    }
+}

@@ -1,0 +1,321 @@
+//! Lists, pipelines and simple commands.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use super::here_document::Pending;
+use super::reader::{Op, Reader, Token};
+use super::words::is_name;
+use super::{Node, Part, Redirect, Simple, SyntaxError, Target, Word};
+
+/// Words that end a list.
+const CLOSING: [&[u8]; 8] = [b"then", b"else", b"elif", b"fi", b"do", b"done", b"esac", b"}"];
+
+/// Parses commands from where its reader stands.
+pub(crate) struct Parser<'p, 's> {
+    pub(super) reader: &'p mut Reader<'s>,
+    peeked: Option<Token>,
+    pending: Vec<Pending>,
+}
+
+impl<'p, 's> Parser<'p, 's> {
+    pub(crate) fn new(reader: &'p mut Reader<'s>) -> Self {
+        Self { reader, peeked: None, pending: Vec::new() }
+    }
+
+    /// The commands of the next line, as dash takes them from a script: one that comes after `exit` may be anything. `None` at the end.
+    pub(crate) fn line(&mut self) -> Result<Option<Node>, SyntaxError> {
+        match self.peek()? {
+            Token::End => Ok(None),
+            Token::Newline => {
+                self.next()?;
+                Ok(Some(Node::Sequence(Vec::new())))
+            }
+            _ => {
+                let node = self.list(true)?;
+                match self.next()? {
+                    Token::Newline => Ok(Some(node)),
+                    Token::End => self.rest(node).map(Some),
+                    token => Err(self.found(&token)),
+                }
+            }
+        }
+    }
+
+    /// Here-documents that the end of the file cuts off are empty.
+    fn rest(&mut self, node: Node) -> Result<Node, SyntaxError> {
+        self.documents()?;
+        Ok(node)
+    }
+
+    /// All commands of a source: `eval`, backquotes.
+    pub(crate) fn whole(source: &[u8], line: u32, depth: u32, bash: bool) -> Result<Node, SyntaxError> {
+        let mut reader = Reader::new(source, line, depth, bash);
+        let mut parser = Parser::new(&mut reader);
+        let mut nodes = Vec::new();
+        while let Some(node) = parser.line()? {
+            nodes.push(node);
+        }
+        Ok(Node::Sequence(nodes))
+    }
+
+    /// The commands of `$(…)`, whose parenthesis is taken.
+    pub(super) fn substitution(reader: &mut Reader<'s>) -> Result<Node, SyntaxError> {
+        let mut parser = Parser::new(reader);
+        parser.newlines()?;
+        let node =
+            if parser.peek()? == &Token::Op(Op::Close) { Node::Sequence(Vec::new()) } else { parser.list(false)? };
+        parser.expect(Op::Close)?;
+        if parser.pending.is_empty() {
+            return Ok(node);
+        }
+        Err(parser.reader.unexpected("a here-document that begins after the “)” of its substitution"))
+    }
+
+    pub(super) fn peek(&mut self) -> Result<&Token, SyntaxError> {
+        let token = match self.peeked.take() {
+            Some(token) => token,
+            None => {
+                let token = self.reader.token()?;
+                if token == Token::Newline {
+                    self.documents()?;
+                }
+                token
+            }
+        };
+        Ok(self.peeked.insert(token))
+    }
+
+    pub(super) fn next(&mut self) -> Result<Token, SyntaxError> {
+        self.peek()?;
+        Ok(self.peeked.take().unwrap_or(Token::End))
+    }
+
+    fn documents(&mut self) -> Result<(), SyntaxError> {
+        for pending in std::mem::take(&mut self.pending) {
+            pending.fill(self.reader)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn newlines(&mut self) -> Result<(), SyntaxError> {
+        while self.peek()? == &Token::Newline {
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn found(&self, token: &Token) -> SyntaxError {
+        self.reader.unexpected(format!("{} unexpected", token.shown()))
+    }
+
+    pub(super) fn expect(&mut self, op: Op) -> Result<(), SyntaxError> {
+        let token = self.next()?;
+        if token == Token::Op(op) {
+            return Ok(());
+        }
+        Err(self.reader.unexpected(format!("{} unexpected (expecting {})", token.shown(), Token::Op(op).shown())))
+    }
+
+    pub(super) fn expect_word(&mut self, word: &[u8]) -> Result<(), SyntaxError> {
+        let token = self.next()?;
+        if token.is(word) {
+            return Ok(());
+        }
+        let expected = String::from_utf8_lossy(word);
+        Err(self.reader.unexpected(format!("{} unexpected (expecting “{expected}”)", token.shown())))
+    }
+
+    fn at_end(&mut self) -> Result<bool, SyntaxError> {
+        let token = self.peek()?;
+        Ok(match token {
+            Token::End | Token::Op(Op::Close | Op::SemiSemi) => true,
+            token => CLOSING.iter().any(|word| token.is(word)),
+        })
+    }
+
+    /// Commands up to what ends a list; `one_line` stops before a newline.
+    pub(super) fn list(&mut self, one_line: bool) -> Result<Node, SyntaxError> {
+        if !one_line {
+            self.newlines()?;
+        }
+        let mut nodes = Vec::new();
+        loop {
+            let node = self.and_or()?;
+            let token = self.peek()?.clone();
+            match token {
+                Token::Op(Op::Amp) => nodes.push(Node::Background(Box::new(node))),
+                _ => nodes.push(node),
+            }
+            match token {
+                Token::Op(Op::Amp | Op::Semi) => {
+                    self.next()?;
+                }
+                Token::Newline if !one_line => {}
+                _ => break,
+            }
+            if one_line && self.peek()? == &Token::Newline {
+                break;
+            }
+            if !one_line {
+                self.newlines()?;
+            }
+            if self.at_end()? {
+                break;
+            }
+        }
+        if nodes.len() == 1 {
+            return nodes.pop().ok_or_else(|| self.reader.unexpected("nothing"));
+        }
+        Ok(Node::Sequence(nodes))
+    }
+
+    fn and_or(&mut self) -> Result<Node, SyntaxError> {
+        let first = self.pipeline()?;
+        let mut rest = Vec::new();
+        loop {
+            let on_success = match self.peek()? {
+                Token::Op(Op::And) => true,
+                Token::Op(Op::Or) => false,
+                _ => break,
+            };
+            self.next()?;
+            self.newlines()?;
+            rest.push((on_success, self.pipeline()?));
+        }
+        Ok(if rest.is_empty() { first } else { Node::AndOr(Box::new(first), rest) })
+    }
+
+    fn pipeline(&mut self) -> Result<Node, SyntaxError> {
+        let negated = self.peek()?.is(b"!");
+        if negated {
+            self.next()?;
+        }
+        let mut stages = vec![self.command()?];
+        while self.peek()? == &Token::Op(Op::Pipe) {
+            self.next()?;
+            self.newlines()?;
+            stages.push(self.command()?);
+        }
+        let node = match stages.pop() {
+            Some(only) if stages.is_empty() => only,
+            last => {
+                stages.extend(last);
+                Node::Pipe(stages)
+            }
+        };
+        Ok(if negated { Node::Not(Box::new(node)) } else { node })
+    }
+
+    /// A compound or simple command with its redirections.
+    pub(super) fn command(&mut self) -> Result<Node, SyntaxError> {
+        let line = self.reader.line;
+        let Some(node) = self.compound()? else { return self.simple() };
+        let mut redirects = Vec::new();
+        while let Some(redirect) = self.redirect()? {
+            redirects.push(redirect);
+        }
+        Ok(if redirects.is_empty() { node } else { Node::Redirected(Box::new(node), redirects, line) })
+    }
+
+    fn simple(&mut self) -> Result<Node, SyntaxError> {
+        let mut simple = Simple { line: self.reader.line, ..Simple::default() };
+        loop {
+            if let Some(redirect) = self.redirect()? {
+                simple.redirects.push(redirect);
+                continue;
+            }
+            match self.peek()? {
+                Token::Word(_) => {
+                    let Token::Word(word) = self.next()? else { break };
+                    match assignment(&word).filter(|_| simple.words.is_empty()) {
+                        Some(assignment) => simple.assignments.push(assignment),
+                        None => simple.words.push(word),
+                    }
+                }
+                Token::Op(Op::Open) => return self.function(simple),
+                _ => break,
+            }
+        }
+        if simple.words.is_empty() && simple.assignments.is_empty() && simple.redirects.is_empty() {
+            let token = self.peek()?.clone();
+            return Err(self.found(&token));
+        }
+        Ok(Node::Simple(Box::new(simple)))
+    }
+
+    /// `name()` and its body.
+    fn function(&mut self, simple: Simple) -> Result<Node, SyntaxError> {
+        let unexpected = |parser: &Self| parser.reader.unexpected("“(” unexpected");
+        let ([word], [], []) = (&simple.words[..], &simple.assignments[..], &simple.redirects[..]) else {
+            return Err(unexpected(self));
+        };
+        let Some(name) = word.literal().filter(|name| is_name(name)).map(<[u8]>::to_vec) else {
+            return Err(unexpected(self));
+        };
+        self.next()?;
+        self.expect(Op::Close)?;
+        self.function_body(name)
+    }
+
+    /// A redirection, if one is next.
+    fn redirect(&mut self) -> Result<Option<Redirect>, SyntaxError> {
+        let fd = match self.peek()? {
+            Token::IoNumber(number) => Some(*number),
+            Token::Op(
+                Op::Less
+                | Op::Great
+                | Op::DoubleGreat
+                | Op::HereDocument
+                | Op::HereDocumentTabs
+                | Op::LessAnd
+                | Op::GreatAnd
+                | Op::LessGreat
+                | Op::Clobber,
+            ) => None,
+            _ => return Ok(None),
+        };
+        if fd.is_some() {
+            self.next()?;
+        }
+        let token = self.next()?;
+        let Token::Op(op) = token else { return Err(self.found(&token)) };
+        let word = match self.next()? {
+            Token::Word(word) => word,
+            token => return Err(self.found(&token)),
+        };
+        let input = matches!(op, Op::Less | Op::HereDocument | Op::HereDocumentTabs | Op::LessAnd | Op::LessGreat);
+        let fd = fd.unwrap_or(u32::from(!input));
+        let target = match op {
+            Op::Less => Target::Read(word),
+            Op::Great | Op::Clobber => Target::Write(word, op == Op::Clobber),
+            Op::DoubleGreat => Target::Append(word),
+            Op::LessGreat => Target::ReadWrite(word),
+            Op::HereDocument | Op::HereDocumentTabs => {
+                let text = Rc::new(OnceCell::new());
+                self.pending.push(Pending::new(text.clone(), &word, op == Op::HereDocumentTabs));
+                Target::HereDocument(text)
+            }
+            _ => Target::Duplicate(word),
+        };
+        Ok(Some(Redirect { fd, target }))
+    }
+}
+
+/// `name=value` without quotes in the name, divided.
+pub(crate) fn assignment(word: &Word) -> Option<(Vec<u8>, Word)> {
+    let Some(Part::Literal(bytes)) = word.parts.first() else { return None };
+    let at = bytes.iter().position(|byte| *byte == b'=')?;
+    let name = bytes[..at].to_vec();
+    if !is_name(&name) {
+        return None;
+    }
+    let mut parts = word.parts.clone();
+    match bytes.get(at + 1..).filter(|rest| !rest.is_empty()) {
+        Some(rest) => parts[0] = Part::Literal(rest.to_vec()),
+        None => {
+            parts.remove(0);
+        }
+    }
+    Some((name, Word { parts }))
+}

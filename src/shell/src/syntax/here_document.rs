@@ -1,0 +1,77 @@
+//! Here-documents: their text begins after the line that announces them.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use super::reader::Reader;
+use super::words::End;
+use super::{Part, SyntaxError, Word};
+
+/// A here-document whose text was not reached yet.
+#[derive(Debug)]
+pub(super) struct Pending {
+    /// Where the text goes.
+    text: Rc<OnceCell<Vec<Part>>>,
+    delimiter: Vec<u8>,
+    expands: bool,
+    tabs: bool,
+}
+
+impl Pending {
+    /// One that ends at `word`; with `tabs`, leading tabs are dropped.
+    pub(super) fn new(text: Rc<OnceCell<Vec<Part>>>, word: &Word, tabs: bool) -> Self {
+        let mut delimiter = Vec::new();
+        let mut expands = true;
+        for part in &word.parts {
+            match part {
+                Part::Literal(bytes) => delimiter.extend(bytes),
+                Part::Quoted(bytes) => {
+                    delimiter.extend(bytes);
+                    expands = false;
+                }
+                Part::DoubleQuoted(inner) => {
+                    expands = false;
+                    inner.iter().for_each(|part| {
+                        if let Part::Literal(bytes) | Part::Quoted(bytes) = part {
+                            delimiter.extend(bytes);
+                        }
+                    });
+                }
+                _ => {}
+            }
+        }
+        Self { text, delimiter, expands, tabs }
+    }
+
+    /// Reads the text from the next line on, and puts it where it goes.
+    pub(super) fn fill(&self, reader: &mut Reader<'_>) -> Result<(), SyntaxError> {
+        let parts = self.read(reader)?;
+        self.text.set(parts).map_err(|_| reader.unexpected("a here-document that was read twice"))
+    }
+
+    fn read(&self, reader: &mut Reader<'_>) -> Result<Vec<Part>, SyntaxError> {
+        let line = reader.line;
+        let mut text = Vec::new();
+        let mut continued = false;
+        while reader.raw().is_some() {
+            let rest = &reader.source[reader.at..];
+            let len = rest.iter().position(|byte| *byte == b'\n').map_or(rest.len(), |at| at + 1);
+            let (taken, mut found) = (&rest[..len], &rest[..len]);
+            reader.at += len;
+            reader.line += u32::from(taken.ends_with(b"\n"));
+            while self.tabs && !continued && found.starts_with(b"\t") {
+                found = &found[1..];
+            }
+            if !continued && found.strip_suffix(b"\n").unwrap_or(found) == self.delimiter {
+                break;
+            }
+            text.extend_from_slice(found);
+            let backslashes = text.iter().rev().skip(1).take_while(|byte| **byte == b'\\').count();
+            continued = self.expands && text.ends_with(b"\n") && backslashes % 2 == 1;
+        }
+        if !self.expands {
+            return Ok(vec![Part::Quoted(text)]);
+        }
+        Reader::new(&text, line, reader.depth, reader.bash).quoted(End::Text)
+    }
+}

@@ -1,0 +1,305 @@
+//! Words: quotes and expansions, divided as dash divides them.
+
+use std::rc::Rc;
+
+use super::reader::Reader;
+use super::{Operation, Parameter, Parser, Part, SyntaxError, Word};
+
+/// Where text with the rules of double quotes ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// At `"`.
+    Quote,
+    /// At the `}` of an expansion; in a here-document a `"` outside of an expansion stands for itself.
+    Brace { here_document: bool },
+    /// At `))`.
+    Arithmetic,
+    /// Where the text ends: a here-document.
+    Text,
+}
+
+/// Whether a byte may stand in a name, at its beginning or later.
+pub(crate) fn is_name_byte(byte: u8, first: bool) -> bool {
+    byte == b'_' || byte.is_ascii_alphabetic() || (!first && byte.is_ascii_digit())
+}
+
+/// Whether these bytes are the name of a variable.
+pub(crate) fn is_name(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().enumerate().all(|(at, byte)| is_name_byte(*byte, at == 0))
+}
+
+fn push_literal(parts: &mut Vec<Part>, byte: u8) {
+    match parts.last_mut() {
+        Some(Part::Literal(bytes)) => bytes.push(byte),
+        _ => parts.push(Part::Literal(vec![byte])),
+    }
+}
+
+impl Reader<'_> {
+    /// A word at the place of a token.
+    pub(super) fn word(&mut self) -> Result<Word, SyntaxError> {
+        Ok(Word { parts: self.plain(false)? })
+    }
+
+    /// Text outside of double quotes: a word, or what stands in `${x#…}` up to the brace, which is taken.
+    fn plain(&mut self, braced: bool) -> Result<Vec<Part>, SyntaxError> {
+        let mut parts = Vec::new();
+        loop {
+            let Some(byte) = self.peek() else {
+                if braced {
+                    return Err(self.unexpected("missing “}”"));
+                }
+                return Ok(parts);
+            };
+            match byte {
+                b'}' if braced => {
+                    self.take();
+                    return Ok(parts);
+                }
+                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')' if !braced => return Ok(parts),
+                b'\\' => {
+                    self.take_raw();
+                    parts.push(match self.take_raw() {
+                        Some(byte) => Part::Quoted(vec![byte]),
+                        None => Part::Literal(vec![b'\\']),
+                    });
+                }
+                b'\'' => {
+                    self.take_raw();
+                    parts.push(Part::Quoted(self.single_quoted()?));
+                }
+                b'"' => {
+                    self.take_raw();
+                    let inner = self.deeper(|reader| reader.quoted(End::Quote))?;
+                    parts.push(Part::DoubleQuoted(inner));
+                }
+                b'$' => self.dollar(&mut parts, None)?,
+                b'`' => parts.push(self.backquoted(false)?),
+                byte => {
+                    self.take_raw();
+                    push_literal(&mut parts, byte);
+                }
+            }
+        }
+    }
+
+    fn single_quoted(&mut self) -> Result<Vec<u8>, SyntaxError> {
+        let mut bytes = Vec::new();
+        loop {
+            match self.take_raw() {
+                Some(b'\'') => return Ok(bytes),
+                Some(byte) => bytes.push(byte),
+                None => return Err(self.unexpected("unterminated quoted string")),
+            }
+        }
+    }
+
+    /// Text with the rules of double quotes, up to its end, which is taken.
+    pub(super) fn quoted(&mut self, end: End) -> Result<Vec<Part>, SyntaxError> {
+        let mut parts = Vec::new();
+        let mut inner_quotes = false;
+        let mut parentheses = 0_u32;
+        loop {
+            let Some(byte) = self.peek() else {
+                return match end {
+                    End::Text => Ok(parts),
+                    End::Quote => Err(self.unexpected("unterminated quoted string")),
+                    End::Brace { .. } => Err(self.unexpected("missing “}”")),
+                    End::Arithmetic => Err(self.unexpected("missing “))”")),
+                };
+            };
+            match (byte, end) {
+                (b'"', End::Quote) | (b'}', End::Brace { .. }) if !inner_quotes => {
+                    self.take_raw();
+                    return Ok(parts);
+                }
+                (b'"', End::Brace { .. }) => {
+                    self.take_raw();
+                    inner_quotes = !inner_quotes;
+                }
+                (b')', End::Arithmetic) if parentheses == 0 => {
+                    self.take_raw();
+                    if self.take_if(b')') {
+                        return Ok(parts);
+                    }
+                    return Err(self.unexpected("missing “))”"));
+                }
+                (b'(' | b')', End::Arithmetic) => {
+                    self.take_raw();
+                    parentheses = if byte == b'(' { parentheses.saturating_add(1) } else { parentheses - 1 };
+                    push_literal(&mut parts, byte);
+                }
+                (b'\\', _) => self.escaped(end, &mut parts),
+                (b'$', _) => self.dollar(&mut parts, Some(end))?,
+                (b'`', _) => parts.push(self.backquoted(end == End::Quote)?),
+                _ => {
+                    self.take_raw();
+                    push_literal(&mut parts, byte);
+                }
+            }
+        }
+    }
+
+    /// A backslash where the rules of double quotes hold.
+    fn escaped(&mut self, end: End, parts: &mut Vec<Part>) {
+        self.take_raw();
+        match self.raw() {
+            Some(byte @ (b'$' | b'`' | b'\\')) => {
+                self.take_raw();
+                parts.push(Part::Quoted(vec![byte]));
+            }
+            Some(b'"') if end != End::Text => {
+                self.take_raw();
+                parts.push(Part::Quoted(vec![b'"']));
+            }
+            Some(b'}') if matches!(end, End::Brace { .. }) => {
+                self.take_raw();
+                parts.push(Part::Quoted(vec![b'}']));
+            }
+            _ => push_literal(parts, b'\\'),
+        }
+    }
+
+    /// What begins with a dollar sign; `quoted` says whether the rules of double quotes hold around it.
+    fn dollar(&mut self, parts: &mut Vec<Part>, quoted: Option<End>) -> Result<(), SyntaxError> {
+        self.take_raw();
+        let line = self.line;
+        match self.peek() {
+            Some(b'(') => {
+                self.take();
+                if self.take_if(b'(') {
+                    let inner = self.deeper(|reader| reader.quoted(End::Arithmetic))?;
+                    parts.push(Part::Arithmetic(inner));
+                } else {
+                    let node = self.deeper(Parser::substitution)?;
+                    parts.push(Part::Command(Rc::new(node)));
+                }
+            }
+            Some(b'{') => {
+                self.take();
+                let parameter = self.deeper(|reader| reader.braced(quoted, line))?;
+                parts.push(Part::Parameter(Box::new(parameter)));
+            }
+            Some(byte) if is_name_byte(byte, true) => {
+                let name = self.name();
+                parts.push(Part::Parameter(Box::new(Parameter { name, operation: Operation::Value, line })));
+            }
+            Some(byte @ (b'0'..=b'9' | b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!')) => {
+                self.take();
+                let name = vec![byte];
+                parts.push(Part::Parameter(Box::new(Parameter { name, operation: Operation::Value, line })));
+            }
+            _ => push_literal(parts, b'$'),
+        }
+        Ok(())
+    }
+
+    fn name(&mut self) -> Vec<u8> {
+        let mut name = Vec::new();
+        while let Some(byte) = self.peek().filter(|byte| is_name_byte(*byte, name.is_empty())) {
+            self.take();
+            name.push(byte);
+        }
+        name
+    }
+
+    /// The name of a parameter in braces.
+    fn parameter_name(&mut self) -> Vec<u8> {
+        match self.peek() {
+            Some(byte) if is_name_byte(byte, true) => self.name(),
+            Some(b'0'..=b'9') => {
+                let mut name = Vec::new();
+                while let Some(byte @ b'0'..=b'9') = self.peek() {
+                    self.take();
+                    name.push(byte);
+                }
+                name
+            }
+            Some(byte @ (b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!')) => {
+                self.take();
+                vec![byte]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What follows `${`.
+    fn braced(&mut self, quoted: Option<End>, line: u32) -> Result<Parameter, SyntaxError> {
+        if self.peek() == Some(b'#') {
+            let (start, start_line) = (self.at, self.line);
+            self.take();
+            let name = self.parameter_name();
+            if !name.is_empty() && self.take_if(b'}') {
+                return Ok(Parameter { name, operation: Operation::Length, line });
+            }
+            (self.at, self.line) = (start, start_line);
+        }
+        let name = self.parameter_name();
+        if self.take_if(b'}') {
+            let operation = if name.is_empty() { Operation::Bad } else { Operation::Value };
+            return Ok(Parameter { name, operation, line });
+        }
+        let colon = self.take_if(b':');
+        let operator = self.peek();
+        let operation = match operator {
+            Some(byte @ (b'-' | b'=' | b'?' | b'+')) if !name.is_empty() => {
+                self.take();
+                let word = self.operand(quoted)?;
+                match byte {
+                    b'-' => Operation::Default(colon, word),
+                    b'=' => Operation::Assign(colon, word),
+                    b'?' => Operation::Error(colon, word),
+                    _ => Operation::Alternative(colon, word),
+                }
+            }
+            Some(byte @ (b'%' | b'#')) if !colon && !name.is_empty() => {
+                self.take();
+                let longest = self.take_if(byte);
+                Operation::Trim { suffix: byte == b'%', longest, pattern: self.plain(true)? }
+            }
+            _ => {
+                self.operand(quoted)?;
+                Operation::Bad
+            }
+        };
+        Ok(Parameter { name, operation, line })
+    }
+
+    /// The word behind an operator, up to the brace, which is taken.
+    fn operand(&mut self, quoted: Option<End>) -> Result<Vec<Part>, SyntaxError> {
+        match quoted {
+            None => self.plain(true),
+            Some(end) => {
+                let here_document = matches!(end, End::Text | End::Brace { here_document: true });
+                self.quoted(End::Brace { here_document })
+            }
+        }
+    }
+
+    /// A command between backquotes.
+    fn backquoted(&mut self, quoted: bool) -> Result<Part, SyntaxError> {
+        self.take_raw();
+        let line = self.line;
+        let mut inner = Vec::new();
+        loop {
+            match self.take() {
+                Some(b'`') => break,
+                Some(b'\\') => match self.raw() {
+                    Some(byte @ (b'\\' | b'$' | b'`')) => {
+                        self.take_raw();
+                        inner.push(byte);
+                    }
+                    Some(b'"') if quoted => {
+                        self.take_raw();
+                        inner.push(b'"');
+                    }
+                    _ => inner.push(b'\\'),
+                },
+                Some(byte) => inner.push(byte),
+                None => return Err(self.unexpected("unterminated “`”")),
+            }
+        }
+        let node = self.deeper(|reader| Parser::whole(&inner, line, reader.depth, reader.bash))?;
+        Ok(Part::Command(Rc::new(node)))
+    }
+}

@@ -1,0 +1,269 @@
+//! [`Files`] over a [`Tree`] of `vmbake-disk`.
+
+use std::sync::Arc;
+
+use vmbake_disk::source::Map;
+use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, OriginId, Timestamp, Tree, TreeError, components};
+
+use crate::files::{Errno, Files, Follow, Node, NodeKind};
+
+/// Dangling links that lead to each other, followed where a file is written.
+const MAX_LINKS: usize = 40;
+
+/// A tree, and what new nodes of it get.
+pub struct TreeFiles<'t> {
+    tree: &'t mut Tree,
+    epoch: Timestamp,
+    origin: OriginId,
+}
+
+impl<'t> TreeFiles<'t> {
+    /// New and changed nodes come from `origin`, and have the time `epoch`.
+    pub fn new(tree: &'t mut Tree, epoch: Timestamp, origin: OriginId) -> Self {
+        Self { tree, epoch, origin }
+    }
+
+    fn find(&self, path: &[u8], follow: Follow) -> Result<InodeId, Errno> {
+        let found = self.tree.real_path(path, follow == Follow::Yes).map_err(errno)?;
+        let (_, id) = found.ok_or(Errno::Enoent)?;
+        if path.ends_with(b"/") && follow == Follow::No {
+            return self.find(strip(path), Follow::Yes);
+        }
+        let directory = matches!(self.tree.inode(id).kind, Kind::Directory(_));
+        let as_directory = path.ends_with(b"/") || path.ends_with(b"/.");
+        if as_directory && !directory { Err(Errno::Enotdir) } else { Ok(id) }
+    }
+
+    /// The place of a new name: nothing may be there, and its directory must be.
+    fn vacant(&self, path: &[u8]) -> Result<(), Errno> {
+        match self.find(strip(path), Follow::No) {
+            Ok(_) => Err(Errno::Eexist),
+            Err(Errno::Enoent) => self.parent(path),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The directory of a name must be there.
+    fn parent(&self, path: &[u8]) -> Result<(), Errno> {
+        match self.tree.locate(path).map_err(errno)? {
+            Some((dir, _)) if matches!(self.tree.inode(dir).kind, Kind::Directory(_)) => Ok(()),
+            Some(_) => Err(Errno::Enotdir),
+            None => Err(Errno::Enoent),
+        }
+    }
+
+    fn place(&mut self, path: &[u8], mode: u16, kind: Kind) -> Result<(), Errno> {
+        let inode = Inode { meta: Metadata::root(mode, self.epoch), kind, origin: self.origin };
+        self.tree.place(strip(path), inode).map(|_| self.touch_parent(path)).map_err(errno)
+    }
+
+    /// A directory whose entries change has a new time.
+    fn touch_parent(&mut self, path: &[u8]) {
+        if let Ok(Some((dir, _))) = self.tree.locate(strip(path)) {
+            self.tree.meta_mut(dir).mtime = self.epoch;
+        }
+    }
+
+    fn changed(&mut self, id: InodeId) {
+        self.tree.set_origin(id, self.origin);
+    }
+
+    fn set_map(&mut self, path: &[u8], map: Map, mode: u16) -> Result<(), Errno> {
+        if path.ends_with(b"/") {
+            return Err(Errno::Eisdir);
+        }
+        let mut path = path.to_vec();
+        for _ in 0..MAX_LINKS {
+            match self.find(&path, Follow::Yes) {
+                Ok(id) => {
+                    if matches!(self.tree.inode(id).kind, Kind::Directory(_)) {
+                        return Err(Errno::Eisdir);
+                    }
+                    self.tree.set_content(id, map).map_err(|_| Errno::Enxio)?;
+                    self.tree.meta_mut(id).mtime = self.epoch;
+                    self.changed(id);
+                    return Ok(());
+                }
+                Err(Errno::Enoent) => match self.read_link(&path) {
+                    Ok(target) => path = beside(&path, &target),
+                    Err(_) => {
+                        self.parent(&path)?;
+                        return self.place(&path, mode, Kind::File(map));
+                    }
+                },
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Errno::Eloop)
+    }
+}
+
+impl Files for TreeFiles<'_> {
+    fn lookup(&self, path: &[u8], follow: Follow) -> Result<Node, Errno> {
+        let id = self.find(path, follow)?;
+        let Inode { meta, kind, .. } = self.tree.inode(id);
+        let (kind, size) = match kind {
+            Kind::Directory(_) => (NodeKind::Directory, 0),
+            Kind::File(map) => (NodeKind::File, map.len()),
+            Kind::Symlink(target) => (NodeKind::Symlink, target.len() as u64),
+            Kind::CharDevice { .. } => (NodeKind::CharDevice, 0),
+            Kind::BlockDevice { .. } => (NodeKind::BlockDevice, 0),
+            Kind::Fifo => (NodeKind::Fifo, 0),
+            Kind::Socket => (NodeKind::Socket, 0),
+        };
+        let id = self.tree.number(id);
+        let mtime = (meta.mtime.secs, meta.mtime.nanos);
+        Ok(Node { id, kind, mode: meta.mode, uid: meta.uid, gid: meta.gid, size, mtime })
+    }
+
+    fn read(&self, path: &[u8], limit: usize) -> Result<Vec<u8>, Errno> {
+        let node = self.lookup(path, Follow::Yes)?;
+        match node.kind {
+            NodeKind::File => self.tree.read(path, limit as u64).map_err(errno),
+            NodeKind::Directory => Err(Errno::Eisdir),
+            _ => Err(Errno::Enxio),
+        }
+    }
+
+    fn write(&mut self, path: &[u8], content: Vec<u8>, mode: u16) -> Result<(), Errno> {
+        let len = content.len() as u64;
+        let source = self.tree.sources_mut().add(Arc::new(content));
+        self.set_map(path, Map::whole(source, 0, len), mode)
+    }
+
+    fn copy(&mut self, from: &[u8], to: &[u8], mode: u16, _limit: usize) -> Result<(), Errno> {
+        let id = self.find(from, Follow::Yes)?;
+        let Kind::File(map) = &self.tree.inode(id).kind else { return Err(Errno::Eisdir) };
+        let map = map.clone();
+        self.set_map(to, map, mode)
+    }
+
+    fn list(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+        let id = self.find(path, Follow::Yes)?;
+        match &self.tree.inode(id).kind {
+            Kind::Directory(entries) => Ok(entries.keys().cloned().collect()),
+            _ => Err(Errno::Enotdir),
+        }
+    }
+
+    fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        let id = self.find(path, Follow::No)?;
+        match &self.tree.inode(id).kind {
+            Kind::Symlink(target) => Ok(target.clone()),
+            _ => Err(Errno::Einval),
+        }
+    }
+
+    fn create_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {
+        self.vacant(path)?;
+        self.place(path, mode, Kind::directory())
+    }
+
+    fn symlink(&mut self, target: &[u8], path: &[u8]) -> Result<(), Errno> {
+        if target.is_empty() {
+            return Err(Errno::Enoent);
+        }
+        self.vacant(path)?;
+        self.place(path, 0o777, Kind::Symlink(target.to_vec()))
+    }
+
+    fn hard_link(&mut self, from: &[u8], path: &[u8]) -> Result<(), Errno> {
+        let id = self.find(from, Follow::No)?;
+        self.vacant(path)?;
+        if matches!(self.tree.inode(id).kind, Kind::Directory(_)) {
+            return Err(Errno::Eperm);
+        }
+        let (dir, name) = self.tree.locate(path).map_err(errno)?.ok_or(Errno::Enoent)?;
+        self.tree.link(dir, name, id).map_err(errno)?;
+        self.touch_parent(path);
+        Ok(())
+    }
+
+    fn remove(&mut self, path: &[u8]) -> Result<(), Errno> {
+        let id = self.find(path, Follow::No)?;
+        if matches!(components(path).next_back(), None | Some(b"..")) || path.ends_with(b"/.") {
+            return Err(Errno::Einval);
+        }
+        if matches!(&self.tree.inode(id).kind, Kind::Directory(entries) if !entries.is_empty()) {
+            return Err(Errno::Enotempty);
+        }
+        self.touch_parent(path);
+        self.tree.remove(strip(path)).map(|_| ()).map_err(errno)
+    }
+
+    fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Errno> {
+        let id = self.find(from, Follow::No)?;
+        let moved = self.lookup(from, Follow::No)?;
+        match self.lookup(strip(to), Follow::No) {
+            Ok(old) if moved.is_dir() && !old.is_dir() => return Err(Errno::Enotdir),
+            Ok(old) if !moved.is_dir() && old.is_dir() => return Err(Errno::Eisdir),
+            Ok(old) if old.is_dir() && old.id != moved.id && !self.list(to)?.is_empty() => {
+                return Err(Errno::Enotempty);
+            }
+            Ok(_) => {}
+            Err(Errno::Enoent) if to.ends_with(b"/") && !moved.is_dir() => return Err(Errno::Enotdir),
+            Err(Errno::Enoent) => self.parent(to)?,
+            Err(error) => return Err(error),
+        }
+        self.touch_parent(from);
+        self.touch_parent(to);
+        self.changed(id);
+        // What is left to refuse is a directory that would move below itself.
+        self.tree.rename(strip(from), strip(to)).map_err(|_| Errno::Einval)
+    }
+
+    fn set_mode(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {
+        let id = self.find(path, Follow::Yes)?;
+        if self.tree.inode(id).meta.mode != mode {
+            self.tree.meta_mut(id).mode = mode;
+            self.changed(id);
+        }
+        Ok(())
+    }
+
+    fn set_owner(&mut self, path: &[u8], uid: u32, gid: u32, follow: Follow) -> Result<(), Errno> {
+        let id = self.find(path, follow)?;
+        let meta = &self.tree.inode(id).meta;
+        if (meta.uid, meta.gid) != (uid, gid) {
+            let meta = self.tree.meta_mut(id);
+            (meta.uid, meta.gid) = (uid, gid);
+            self.changed(id);
+        }
+        Ok(())
+    }
+
+    fn set_mtime(&mut self, path: &[u8], mtime: Option<(i64, u32)>) -> Result<(), Errno> {
+        let id = self.find(path, Follow::No)?;
+        self.tree.meta_mut(id).mtime = mtime.map_or(self.epoch, |(secs, nanos)| Timestamp { secs, nanos });
+        Ok(())
+    }
+}
+
+/// A path without slashes at its end.
+fn strip(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(path.len().min(1), |at| at + 1);
+    &path[..end]
+}
+
+/// Where a link at `path` leads.
+fn beside(path: &[u8], target: &[u8]) -> Vec<u8> {
+    if target.starts_with(b"/") {
+        return target.to_vec();
+    }
+    let dir = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+    [&path[..dir], target].concat()
+}
+
+fn errno(error: TreeError) -> Errno {
+    match error {
+        TreeError::NotFound { .. } => Errno::Enoent,
+        TreeError::NotDirectory { .. } => Errno::Enotdir,
+        TreeError::SymlinkLoop { .. } => Errno::Eloop,
+        TreeError::Occupied { .. } => Errno::Eexist,
+        TreeError::NotFile { .. } => Errno::Enxio,
+        TreeError::TooLarge { .. } => Errno::Efbig,
+        TreeError::Read { .. } => Errno::Eio,
+        TreeError::InvalidName { name, .. } if name.len() > 255 => Errno::Enametoolong,
+        TreeError::InvalidName { .. } => Errno::Einval,
+    }
+}

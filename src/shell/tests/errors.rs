@@ -1,0 +1,162 @@
+//! What is not known is an error with its place, wherever it stands; what is not reached is none.
+
+use vmbake_shell::{ErrorKind, Files, Limits, Script, ShellError, TreeFiles, parses};
+
+use crate::host::{self, Nothing};
+
+fn error(source: &str) -> ShellError {
+    let mut tree = host::tree("/work");
+    let origin = tree.first_origin();
+    let mut files = TreeFiles::new(&mut tree, Default::default(), origin);
+    for (name, content) in [("unknown", &b"\x7fELF"[..]), ("perlish", b"#!/usr/bin/perl\n")] {
+        files.write(format!("/usr/bin/{name}").as_bytes(), content.to_vec(), 0o755).unwrap();
+    }
+    match host::interpret(source, "/work", &mut tree, &mut Nothing, Limits::default()) {
+        Err(error) => *error,
+        Ok(finished) => panic!("{source}: {finished:?}"),
+    }
+}
+
+#[test]
+fn unknown_commands_stop_the_run_wherever_they_stand() {
+    for source in [
+        "unknown",
+        "unknown || true",
+        "if unknown; then :; fi",
+        "unknown 2>/dev/null >&2 || :",
+        "! unknown",
+        "x=$(unknown) || :",
+        "echo a | unknown | cat",
+        "(unknown) || :",
+        "find . -exec unknown {} \\;",
+        "echo a | xargs unknown",
+        "trap unknown EXIT",
+        "eval unknown || :",
+        "exec unknown",
+        "command unknown",
+        "env unknown",
+        "/usr/bin/unknown",
+        "perlish",
+        "sh -c unknown",
+    ] {
+        assert_eq!(error(source).kind, ErrorKind::UnknownCommand, "{source}");
+    }
+}
+
+#[test]
+fn errors_name_script_line_and_arguments() {
+    let found = error("x='a b'\nif false; then\n  :\nelse\n  unknown -x \"$x\" >/dev/null || true\nfi\n");
+    assert_eq!((found.script.as_str(), found.line), ("/work.script", 5));
+    assert_eq!(found.command, ["unknown", "-x", "a b"]);
+    assert_eq!(found.to_string(), "/work.script:5: unknown -x a b: the command is not known");
+    let found = error("echo 'echo a\n\ngrep --frob' > f; . ./f");
+    assert_eq!((found.script.as_str(), found.line), ("./f", 3));
+    assert_eq!(found.kind, ErrorKind::Unsupported { what: "--frob".to_owned() });
+}
+
+#[test]
+fn what_is_not_reached_is_no_error() {
+    let source = "if false; then unknown; fi\nfalse && unknown\ntrue || unknown\ncase a in b) unknown;; esac\nf() { unknown; }\nexit 0\n( ; bad syntax\n";
+    let mut tree = host::tree("/work");
+    let finished = host::interpret(source, "/work", &mut tree, &mut Nothing, Limits::default()).unwrap();
+    assert_eq!(finished.status, 0);
+    let script = Script { name: "s", source: source.as_bytes(), args: &[] };
+    assert!(matches!(parses(&script), Err(found) if found.line == 7));
+}
+
+#[test]
+fn what_no_run_can_know_is_refused() {
+    let machine = |source: &str| matches!(error(source).kind, ErrorKind::Machine { .. });
+    let random = |source: &str| matches!(error(source).kind, ErrorKind::Random { .. });
+    let clock = |source: &str| matches!(error(source).kind, ErrorKind::Clock { .. });
+    assert!(machine("uname -r"));
+    assert!(machine("cat /proc/cpuinfo"));
+    assert!(machine("read x < /sys/kernel/x"));
+    assert!(machine("kill 1"));
+    assert!(random("head -c 4 /dev/urandom"));
+    assert!(random("t=$(mktemp)"));
+    assert!(random("d=$(mktemp -d); touch $d/x"));
+    assert!(random("echo a > f.$$"));
+    assert!(random("echo $$ > f"));
+    assert!(random("#!/bin/bash\necho $RANDOM"));
+    assert!(clock("date"));
+    assert!(clock("x=$(date +%s) || true"));
+}
+
+#[test]
+fn options_and_syntax_that_are_not_known_are_refused() {
+    for source in [
+        "awk '{ x = 1; print x }' f",
+        "awk 'BEGIN { print 1 }'",
+        "awk '$1 > 5 { print }' f",
+        "cat -A f",
+        "ln -s /etc l; rm -rf l/",
+        "grep -P a f",
+        "grep -r a .",
+        "echo a | sed 's/\\(a\\)\\1/b/'",
+        "echo a | sed 's/a/b/w f'",
+        "echo a | sed 'l'",
+        "echo a | grep '[[.a.]]'",
+        "cp --frob a b",
+        "cp -K mode",
+        "find . -mtime +3",
+        "find . -frob",
+        "sort -V f",
+        "cut -z f",
+        "stat f",
+        "stat -c %i f; touch f; stat -c %i f",
+        "ls -l",
+        "ln --frob a b",
+        "echo a &",
+        "set",
+        "set -o pipefail",
+        "trap",
+        "export -p",
+        "printf %f 1",
+        "alias a=b",
+        "umask u=rwx",
+        "tr a 'b*'x y",
+        "mktemp -u",
+        "env",
+        "head -n x",
+        "echo ${@#a}",
+        "exec 3<>f",
+        "cmp a b c",
+        "readlink --frob a",
+        "chmod --frob 1 f",
+        "xargs -P 2 < /dev/null",
+        "id",
+        "wc -L f",
+        "uniq -i f",
+        "touch -d yesterday f",
+    ] {
+        let found = error(&format!("touch f\n{source}")).kind;
+        assert!(matches!(found, ErrorKind::Unsupported { .. }), "{source}: {found:?}");
+    }
+    for source in [
+        "if true; then fi",
+        "echo $(",
+        "case a in",
+        "a=(1 2)",
+        "for i in a; { echo; }",
+        "echo 'a",
+        "{ echo a; ",
+        ";;",
+        "a b() { :; }",
+        "echo $((1+2)",
+    ] {
+        let found = error(source).kind;
+        assert!(matches!(found, ErrorKind::Syntax { .. }), "{source}: {found:?}");
+    }
+    assert!(matches!(error("#!/usr/bin/perl\nprint 1").kind, ErrorKind::Unsupported { .. }));
+}
+
+#[test]
+fn bash_scripts_have_conditionals() {
+    let source = "#!/bin/bash\nfunction f { echo \"f$1\"; }\nf 1\n[[ a == a* && ! -e /nope || x ]] && echo y\n[[ a < b ]] && echo z\n[[ $1 == \"o*\" ]] || echo n\necho -e 'a\\tb' 'c\\d'\n";
+    let mut tree = host::tree("/work");
+    let finished = host::interpret(source, "/work", &mut tree, &mut Nothing, Limits::default()).unwrap();
+    assert_eq!(finished.stdout.escape_ascii().to_string(), "f1\\ny\\nz\\nn\\na\\tb c\\\\d\\n");
+    let plain = host::interpret("[[ a = a ]]", "/work", &mut tree, &mut Nothing, Limits::default()).unwrap();
+    assert_eq!(plain.status, 127, "no such command in sh");
+}

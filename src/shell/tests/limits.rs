@@ -1,0 +1,110 @@
+//! A script that loops, recurses or writes without an end stops with an error, soon and in the stack that a thread has.
+
+use std::time::{Duration, Instant};
+
+use vmbake_shell::{ErrorKind, Limits};
+
+use crate::host::{self, Nothing};
+
+fn limit(source: &str) -> &'static str {
+    let mut tree = host::tree("/work");
+    let begin = Instant::now();
+    let kind = host::interpret(source, "/work", &mut tree, &mut Nothing, Limits::default()).unwrap_err().kind;
+    // Minutes on no machine; seconds on a busy one.
+    assert!(begin.elapsed() < Duration::from_secs(120), "{source}");
+    match kind {
+        ErrorKind::Limit { what, .. } => what,
+        other => panic!("{source}: {other:?}"),
+    }
+}
+
+#[test]
+fn endless_scripts_stop() {
+    for (source, what) in [
+        ("while :; do :; done", "steps"),
+        ("until false; do continue; done", "steps"),
+        ("f() { f; }; f", "nested calls"),
+        ("f() { if true; then (f); fi; }; f", "nested commands"),
+        ("f() { x=$(f); }; f", "nested calls"),
+        ("eval 'eval \"eval : \"'; x='eval \"$x\"'; eval \"$x\"", "nested calls"),
+        ("echo '. ./f' > f; . ./f", "nested calls"),
+        ("printf '#!/bin/sh\\n./s\\n' > s; chmod 755 s; ./s", "nested calls"),
+        ("x=aaaaaaaa; while :; do x=$x$x; done", "bytes of variables"),
+        (
+            "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done",
+            "bytes of one value, file or output",
+        ),
+        ("x=$(seq 1 200000); for i in $x; do :; done", "fields"),
+        ("printf '%999999999s' a > /dev/null", "bytes of one value, file or output"),
+        ("i=0; while :; do i=$((i+1)); eval \"v$i=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"; done", "bytes of variables"),
+        ("echo a > f; while :; do cat f f > g; cat g g > f; done", "bytes of one value, file or output"),
+        ("trap 'while :; do :; done' EXIT", "steps"),
+        ("seq 1 99999999999", "steps"),
+        ("echo aa | sed ':a;s/a/a/;ta'", "steps"),
+    ] {
+        let found = limit(source);
+        let calls = |what: &str| matches!(what, "nested calls" | "nested commands");
+        assert!(found == what || found == "bytes of work" || (calls(found) && calls(what)), "{source}: {found}");
+    }
+}
+
+#[test]
+fn deep_syntax_is_refused() {
+    for source in [
+        format!("{} a {}", "{ ".repeat(20_000), "; }".repeat(20_000)),
+        "( ".repeat(20_000),
+        "$(".repeat(20_000),
+        "${a:-".repeat(20_000),
+        "\"$(".repeat(20_000),
+        "$((".repeat(20_000),
+        "if ".repeat(20_000),
+        "f() ".repeat(20_000) + "{ :; }",
+        "`\\`".repeat(20_000),
+        format!("[ {} a ]", "! ".repeat(20_000)),
+        format!("[ a -a {} a ]", "( ".repeat(20_000).replace('(', "\\(")),
+        format!("echo $(({}1))", "-".repeat(20_000)),
+        format!("echo $((1{}))", "?1:1".repeat(20_000)),
+        format!("find . {} -true", "! ".repeat(20_000)),
+        format!("expr {} 1", "\\( ".repeat(20_000)),
+        format!("grep '{}' /etc/passwd", "\\(".repeat(20_000)),
+    ] {
+        let mut tree = host::tree("/work");
+        let result = host::interpret(&source, "/work", &mut tree, &mut Nothing, Limits::default());
+        let error = result.expect_err(&source[..20]);
+        assert!(
+            matches!(error.kind, ErrorKind::Limit { .. } | ErrorKind::Syntax { .. } | ErrorKind::Unsupported { .. }),
+            "{:?}: {error:?}",
+            &source[..20]
+        );
+    }
+}
+
+#[test]
+fn nested_calls_of_nested_commands_fit_the_stack_of_a_thread() {
+    let (begin, end) = ("if :; then case a in a) for i in 1; do { ( ", " ) }; done;; esac; fi");
+    let source = format!("f() {{ {} f {}; }}; f", begin.repeat(6), end.repeat(6));
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
+        let mut tree = host::tree("/work");
+        host::interpret(&source, "/work", &mut tree, &mut Nothing, Limits::default()).map(|finished| finished.status)
+    });
+    let result = thread.unwrap().join().unwrap();
+    let error = result.unwrap_err();
+    assert!(matches!(error.kind, ErrorKind::Limit { .. }), "{error:?}");
+}
+
+#[test]
+fn patterns_and_expressions_take_bounded_time() {
+    let a = "a".repeat(5_000);
+    for source in [
+        format!("case {a} in {}b) ;; esac", "*a".repeat(200)),
+        format!("x={a}; echo ${{x##{}b}}", "*a".repeat(200)),
+        format!("echo {a} | grep -E '{}b'", "(a*)*".repeat(20)),
+        format!("echo {a} | sed -E 's/(a|aa)+(a|aa)+b/x/g'"),
+        format!("echo {a} | grep -oE '(a|b)*c'"),
+    ] {
+        let mut tree = host::tree("/work");
+        let begin = Instant::now();
+        let _ = host::interpret(&source, "/work", &mut tree, &mut Nothing, Limits::default());
+        assert!(begin.elapsed() < Duration::from_secs(60), "{}", &source[source.len() - 60..]);
+    }
+}

@@ -1,0 +1,11 @@
+//! Judged by the real dash and the programs of the machine.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests fail by panicking")]
+
+#[path = "../../disk/tests/skip.rs"]
+mod skip;
+mod host;
+mod snippets;
+mod errors;
+mod limits;
+mod property;
+mod seam;

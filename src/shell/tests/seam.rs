@@ -1,0 +1,126 @@
+//! What the caller's commands see and can do.
+
+use vmbake_shell::{Call, Commands, Errno, ErrorKind, Files, Follow, Limits, Outcome, TreeFiles};
+
+use crate::host;
+
+/// A caller with a small debconf, a command that makes files, and some that end the run.
+#[derive(Default)]
+struct Caller {
+    log: Vec<String>,
+    debconf: bool,
+}
+
+impl Commands for Caller {
+    fn run(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        let words: Vec<String> = call.args.iter().map(|arg| String::from_utf8_lossy(arg).into_owned()).collect();
+        let name = String::from_utf8_lossy(call.base_name()).into_owned();
+        match name.as_str() {
+            "db_get" if self.debconf => {
+                call.variables.set(b"RET", format!("value of {}", words[0]).as_bytes());
+                Some(Outcome::Status(0))
+            }
+            "adduser" => {
+                self.log.push(format!("{}:{} {name} {}", call.script, call.line, words.join(" ")));
+                let path = call.path(b"home");
+                call.files.create_dir(&path, 0o700).unwrap();
+                call.stdout.extend_from_slice(b"added\n");
+                call.stderr.extend_from_slice(b"warning\n");
+                Some(Outcome::Status(3))
+            }
+            "upper" => {
+                let text = (call.stdin)();
+                call.stdout.extend(text.to_ascii_uppercase());
+                Some(Outcome::Status(0))
+            }
+            "environment" => {
+                let names: Vec<_> = call.variables.exported().into_keys().collect();
+                call.stdout.extend(names.join(&b' '));
+                Some(Outcome::Status(0))
+            }
+            "ssh-keygen" => Some(Outcome::Deferred("keys are made at the first boot".to_owned())),
+            "reboot" => Some(Outcome::Refused("an image has no machine".to_owned())),
+            "dpkg" => Some(Outcome::Unsupported(words.join(" "))),
+            _ => None,
+        }
+    }
+
+    fn source(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        self.debconf = call.name == b"/usr/share/debconf/confmodule";
+        self.debconf.then_some(Outcome::Status(0))
+    }
+
+    fn user_id(&self, _files: &dyn Files, name: &[u8]) -> Option<u32> {
+        (name == b"redis").then_some(107)
+    }
+}
+
+fn run(source: &str, caller: &mut Caller) -> Result<String, ErrorKind> {
+    let mut tree = host::tree("/work");
+    let finished =
+        host::interpret(source, "/work", &mut tree, caller, Limits::default()).map_err(|error| error.kind)?;
+    Ok(format!("{}{}", String::from_utf8(finished.stdout).unwrap(), finished.status))
+}
+
+#[test]
+fn commands_of_the_caller_run_with_files_and_streams() {
+    let mut caller = Caller::default();
+    let source = "set -e\n/usr/sbin/adduser --system a || echo \"s$?\"\n[ -d home ] && echo dir\nprintf 'a\\nb\\n' | { read x; upper; }\nenvironment";
+    assert_eq!(run(source, &mut caller).unwrap(), "added\ns3\ndir\nB\nHOME PATH0");
+    assert_eq!(caller.log, ["/work.script:2 adduser --system a"]);
+}
+
+#[test]
+fn sourced_files_are_asked_for_first() {
+    let source = "if true; then\n. /usr/share/debconf/confmodule\nfi\ndb_get x/y\necho \"$RET\"";
+    assert_eq!(run(source, &mut Caller::default()).unwrap(), "value of x/y\n0");
+    assert_eq!(run(". /nope/confmodule || :", &mut Caller::default()).unwrap(), "2", "dash ends there");
+}
+
+#[test]
+fn functions_of_the_script_come_first_and_the_caller_before_programs() {
+    let source = "adduser() { echo mine; }\nadduser\ncommand adduser >/dev/null || echo theirs";
+    assert_eq!(run(source, &mut Caller::default()).unwrap(), "mine\ntheirs\n0");
+}
+
+#[test]
+fn the_caller_can_end_a_run() {
+    let mut caller = Caller::default();
+    assert_eq!(
+        run("ssh-keygen -A || true", &mut caller),
+        Err(ErrorKind::Deferred { reason: "keys are made at the first boot".to_owned() })
+    );
+    assert!(matches!(run("if reboot; then :; fi", &mut caller), Err(ErrorKind::Refused { .. })));
+    assert_eq!(run("x=$(dpkg --frob)", &mut caller), Err(ErrorKind::Unsupported { what: "--frob".to_owned() }));
+}
+
+#[test]
+fn names_of_accounts_are_those_of_the_caller() {
+    let mut tree = host::tree("/work");
+    let source = "touch f g; chown redis f; chown 5:6 g; chown nobody f 2>/dev/null || echo no; stat -c %u f; stat -c %u:%g g; chmod 4755 f; chown 0 f; stat -c %a f; install -o redis -m 600 f h; stat -c %u h; chgrp 9 h; stat -c %g h; id -u redis";
+    let finished = host::interpret(source, "/work", &mut tree, &mut Caller::default(), Limits::default()).unwrap();
+    assert_eq!(String::from_utf8(finished.stdout).unwrap(), "no\n107\n5:6\n755\n107\n9\n107\n");
+}
+
+#[test]
+fn accounts_of_the_tree_are_known() {
+    let source = "touch f; chown www-data:adm f; stat -c '%U %G %u:%g' f; chown www-data: f; stat -c %g f; id -u www-data; id -g www-data; id -gn www-data; id -Gn www-data; id www-data; id -u; whoami; find . -user www-data; find . -nouser";
+    let mut tree = host::tree("/work");
+    let finished = host::interpret(source, "/work", &mut tree, &mut host::Nothing, Limits::default()).unwrap();
+    let expected = "www-data adm 33:4\n33\n33\n33\nwww-data\nwww-data adm\nuid=33(www-data) gid=33(www-data) groups=33(www-data),4(adm)\n0\nroot\n./f\n";
+    assert_eq!(String::from_utf8(finished.stdout).unwrap(), expected);
+}
+
+#[test]
+fn nothing_outside_of_the_tree_is_reached() {
+    let mut tree = host::tree("/work");
+    let source = "cd /../..; pwd; ls /..; mkdir -p ../../../x; ln -s ../../../../etc/passwd l; cat l | head -n 1; [ -e /root ] || echo none; echo a > ../../y; ls /y";
+    let finished = host::interpret(source, "/work", &mut tree, &mut host::Nothing, Limits::default()).unwrap();
+    let stdout = String::from_utf8(finished.stdout).unwrap();
+    assert!(stdout.contains("root:x:0:0") && stdout.ends_with("none\n/y\n"), "{stdout}");
+    let origin = tree.first_origin();
+    let files = TreeFiles::new(&mut tree, Default::default(), origin);
+    assert_eq!(files.lookup(b"/x/../x", Follow::No).map(|node| node.is_dir()), Ok(true));
+    assert_eq!(files.read(b"/x", 10), Err(Errno::Eisdir));
+    assert_eq!(Errno::Enotempty.to_string(), "Directory not empty");
+}
