@@ -36,6 +36,7 @@ qcow2 disk 1048576
 gpt disk 131072
 fat disk 2300000
 ext4 disk 524288
+shell shell 4096
 END
 }
 
@@ -111,6 +112,14 @@ END
     printf 'if dpkg --compare-versions "$2" lt "1.2~" && [ -n "$(a "b")" ]; then # c\n\ta\nelse\n\texit 0\nfi\n' >"$seeds/scripts/branches"
 }
 
+# Snippets that dash judges, and a script of debhelper.
+shells() {
+    local snippet
+    csplit -s -z -n 3 -f "$seeds/shell/snippet" <(cat src/shell/tests/snippets/*.txt) '/^=== /' '{*}'
+    for snippet in "$seeds"/shell/snippet*; do sed -i 1d "$snippet"; done
+    cp "$seeds/scripts/debhelper" "$seeds/shell/debhelper"
+}
+
 disks() {
     # Volumes with few inodes, so that mutations meet one.
     local volume=0 options
@@ -144,6 +153,7 @@ programs() {
 while read -r target _; do mkdir -p "$seeds/$target"; done < <(targets)
 archives
 texts
+shells
 disks
 programs
 # One target, its crate, its longest input.
