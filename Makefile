@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg scripts upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -126,6 +126,9 @@ docs: bake ## Check every link of the documents, and run the commands in them
 
 dpkg: bake ## Compare the baked packages with what the real dpkg installs
 	qemu-tests/checks/dpkg.sh "$$(dirname "$$(cat $(amd64))")/rootfs.tar" $(manifest) $(OUT)/$(name).raw $(store)
+
+scripts: base tools ## Run the scripts of 500 packages by dash in a chroot and by src/shell, and compare what they do
+	qemu-tests/checks/scripts.py target/release/examples/trace "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
 
 upgrade: base ## Compare upgrades of real packages of the base, to those of sid, with what the real dpkg makes of them
 	qemu-tests/checks/upgrade.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
