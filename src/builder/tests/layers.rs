@@ -163,7 +163,7 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""hostname": ¦"a..b""#, "\"a..b\" is no host name"),
     (r#""timezone": ¦"../../etc/shadow""#, "\"../../etc/shadow\" is no time zone"),
     (r#""timezone": ¦"Europe//Berlin""#, "\"Europe//Berlin\" is no time zone"),
-    (r#""timezone": "UTC", "symlinks": {"/etc/localtime": "x"}"#, "\"/etc/localtime\" is in the layer twice"),
+    (r#"¦"timezone": "UTC", "symlinks": {"/etc/localtime": "x"}"#, "\"/etc/localtime\" is in the layer twice"),
     (r#""locale": ¦"../C""#, "\"../C\" is no locale"),
     (r#""keyboard": {"layout": ¦""}"#, "\"\" is no layout of a keyboard"),
     (r#""keyboard": {"layout": "de", "options": ¦"$(x)"}"#, "\"$(x)\" is no options of a keyboard"),
