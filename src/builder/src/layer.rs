@@ -79,6 +79,12 @@ pub enum LayerError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// A new layer is called as one that is built in.
+    #[error("{name}: a layer of this name is built in")]
+    BuiltIn {
+        /// The name.
+        name: String,
+    },
     /// A folder for a new layer cannot be made.
     #[error("{path}: cannot make the folder")]
     Create {
@@ -133,6 +139,7 @@ impl Hint for LayerError {
                 [] => "`vmbake layer list` says what each is for; --layers DIR names others",
                 near => return Some(did_you_mean(near)),
             },
+            Self::BuiltIn { .. } => "choose another name; `vmbake layer list` lists those that are taken",
             Self::Unsupported { .. } => "--os takes one that it supports",
             _ => return None,
         };

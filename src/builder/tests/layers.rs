@@ -175,7 +175,10 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""files": {"/file": {¦"content": "a"}}"#, "\"/file\" is in the layer twice"),
     (r#""files": {"/x": {"content": "a", "mode": ¦"4755"}}"#, "mode 4755 has set-uid"),
     (r#""units": {"files": {¦"x": ""}}"#, "unit \"x\" does not end with .service"),
-    (r#""units": {"files": {"x.service": "[Service]"}, "enable": [¦"x.service"]}"#, "has no [Install] section"),
+    (
+        r#""units": {"files": {"x.service": "[Service]"}, "enable": [¦"x.service"]}"#,
+        "unit \"x.service\" has no [Install] section",
+    ),
     (r#"¦"unknown": 1"#, "unknown field `unknown`"),
     (r#""requires": ["ok",¦]"#, "trailing comma"),
 ];

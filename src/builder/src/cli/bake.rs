@@ -12,7 +12,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         return Err("--base is of one architecture: choose it with --arch".into());
     }
     let sources = args.network.sources(&args.catalog)?;
-    let pinned = args.pinned.each(&sources)?;
+    let pinned = args.pinned.each(&sources, &args.layers.catalog(&args.catalog))?;
     let client = if args.offline { None } else { Some(args.network.client(&sources)?) };
     let mut formats = args.format;
     formats.sort_unstable();

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 
-use super::catalog::{CatalogArgs, TrustArgs};
+use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::pinned::{Pinned, PinnedArgs};
 use super::{Failure, Outcome, examples};
@@ -29,12 +29,14 @@ pub(super) struct FetchArgs {
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
+    layers: LayersArgs,
+    #[command(flatten)]
     catalog: CatalogArgs,
 }
 
 pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
     let sources = args.network.sources(&args.catalog)?;
-    let pinned = args.pinned.each(&sources)?;
+    let pinned = args.pinned.each(&sources, &args.layers.catalog(&args.catalog))?;
     let (store, client) = (args.network.store()?, args.network.client(&sources)?);
     let anchors = args.trust.load(&args.catalog)?;
     let _shared = store.share_if_writable()?;

@@ -8,7 +8,7 @@ use super::catalog::DIRECTORY;
 use super::{Failure, Outcome, examples};
 use crate::catalog::Catalog;
 use crate::escape;
-use crate::layer::{self, Layers};
+use crate::layer::{self, LayerError, Layers};
 use crate::progress::remark;
 
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(super) struct InitArgs {
 pub(super) fn run(args: &InitArgs) -> Result<Outcome, Failure> {
     let InitArgs { name, os, layers } = args;
     if Layers::load(&Catalog::new(true, []))?.iter().any(|layer| layer.schema.name == *name) {
-        return Err(format!("{name}: a layer of this name is built in; choose another name").into());
+        return Err(LayerError::BuiltIn { name: name.clone() }.into());
     }
     let path = layer::init(layers, name, os)?;
     let more = if layers.as_os_str() == DIRECTORY { String::new() } else { format!(" --layers {}", layers.display()) };

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, target};
+use crate::catalog::Catalog;
+use crate::layer::Layers;
 use crate::manifest::Target;
 use crate::pin::sources::Sources;
 
@@ -41,7 +43,7 @@ impl PinnedArgs {
     }
 
     /// Each image once: by architecture, as given, then by kind, as given. Its manifest is there.
-    pub(super) fn each(self, sources: &Sources) -> Result<Vec<Pinned>, Failure> {
+    pub(super) fn each(self, sources: &Sources, layers: &Catalog) -> Result<Vec<Pinned>, Failure> {
         let mut all: Vec<Pinned> = Vec::new();
         for arch in &self.arch {
             for kind in &self.kinds {
@@ -61,7 +63,8 @@ impl PinnedArgs {
             if let Err(ErrorKind::NotFound | ErrorKind::NotADirectory) =
                 manifest.metadata().map_err(|error| error.kind())
             {
-                return Err(target::missing(manifest, target.clone(), sources).into());
+                let layers = Layers::load(layers)?;
+                return Err(target::missing(manifest, target.clone(), sources, &layers).into());
             }
         }
         Ok(all)

@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 use vmbake_disk::image::quoted;
 
 use crate::hint::Hint;
+use crate::layer::Layers;
 use crate::manifest::Target;
 use crate::pin::sources::Sources;
 use crate::spelling::{did_you_mean, near};
+
+/// The architecture that a bake takes where nobody chose one.
+pub(super) const ARCH: &str = "amd64";
 
 /// Why there is nothing to work on.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +30,7 @@ impl Hint for TargetError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Unknown { name, known, .. } => match &near(name, known.iter().map(String::as_str))[..] {
-                [] => "--sources FILE names sources that have others".to_owned(),
+                [] => "--sources FILE names sources that have others; a kind may also be a layer of your own: `vmbake init NAME`".to_owned(),
                 near => did_you_mean(near),
             },
             Self::Unmade { .. } => {
@@ -91,14 +95,54 @@ pub(super) fn choose(
     }
 }
 
+/// As [`choose`], but a kind that no source lists may be any layer. Without a choice, that is for the operating systems that both the
+/// layer and the sources have, and for the architecture that a bake takes.
+pub(super) fn choose_with_layers(
+    sources: &Sources,
+    layers: &Layers,
+    kinds: &[String],
+    systems: &[String],
+    arches: &[String],
+) -> Result<Vec<Target>, TargetError> {
+    let listed = sources.targets();
+    let (known, own): (Vec<_>, Vec<_>) =
+        kinds.iter().cloned().partition(|kind| listed.iter().any(|target| target.kind == *kind));
+    let of_layer = |kind: &String| layers.iter().find(|layer| layer.schema.name == *kind);
+    let mut chosen = match known.is_empty() && !kinds.is_empty() && own.iter().all(|kind| of_layer(kind).is_some()) {
+        true => Vec::new(),
+        false => {
+            let unknown = own.iter().filter(|kind| of_layer(kind).is_none());
+            choose(sources, &[known, unknown.cloned().collect()].concat(), systems, arches)?
+        }
+    };
+    for layer in own.iter().filter_map(of_layer) {
+        let kind = &layer.schema.name;
+        let os = layer.schema.os.iter().filter(|os| systems.is_empty() || systems.contains(os));
+        let before = chosen.len();
+        for (os, system) in os.filter_map(|os| Some((os, sources.schema().systems.get(os)?))) {
+            let is_wanted = |arch: &&String| if arches.is_empty() { *arch == ARCH } else { arches.contains(arch) };
+            let target = |arch: &String| Target { kind: kind.clone(), os: os.clone(), arch: arch.clone() };
+            chosen.extend(system.arches.iter().filter(is_wanted).map(target));
+        }
+        if chosen.len() == before {
+            let wanted = [std::slice::from_ref(kind), systems, arches].map(|names| names.join(","));
+            let wanted = wanted.into_iter().filter(|names| !names.is_empty()).collect::<Vec<_>>().join(" ");
+            let os = layer.schema.os.iter().filter_map(|os| Some((os, sources.schema().systems.get(os)?)));
+            let known = os.flat_map(|(os, system)| system.arches.iter().map(move |arch| format!("{kind}.{os}.{arch}")));
+            return Err(TargetError::Unmade { wanted, known: known.collect() });
+        }
+    }
+    Ok(chosen)
+}
+
 /// Why there is no manifest at `path`: the target is unknown, or nobody has made it yet.
-pub(super) fn missing(path: &Path, target: Target, sources: &Sources) -> TargetError {
+pub(super) fn missing(path: &Path, target: Target, sources: &Sources, layers: &Layers) -> TargetError {
     let folder = path.parent().unwrap_or(path);
     if folder.metadata().is_ok_and(|found| !found.is_dir()) {
         return TargetError::NotFolder { path: folder.to_owned() };
     }
     let [kind, os, arch] = [&target.kind, &target.os, &target.arch].map(std::slice::from_ref);
-    match choose(sources, kind, os, arch) {
+    match choose_with_layers(sources, layers, kind, os, arch) {
         Ok(_) => TargetError::Missing { path: path.to_owned(), target },
         Err(error) => error,
     }

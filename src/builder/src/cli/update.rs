@@ -8,7 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::catalog::{CatalogArgs, TrustArgs};
+use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::target::{self, TargetError};
 use super::{Failure, Outcome, examples, files};
@@ -21,13 +21,13 @@ use crate::progress::Progress;
 #[derive(Debug, Args)]
 #[command(after_help = examples::UPDATE)]
 pub(super) struct UpdateArgs {
-    /// Kinds [default: all that the sources know for the systems and architectures]
+    /// Kinds: names of layers [default: all that the sources list for the systems and architectures]
     #[arg(value_name = "KIND")]
     kinds: Vec<String>,
     /// Operating systems [default: all]
     #[arg(long, value_delimiter = ',')]
     os: Vec<String>,
-    /// Architectures, as Debian names them [default: all]
+    /// Architectures, as Debian names them [default: all that the sources list for the kind; of a layer of your own amd64]
     #[arg(long, value_delimiter = ',')]
     arch: Vec<String>,
     /// Resolve this entry again, and no other; may be repeated; the base image is os.image
@@ -59,12 +59,15 @@ pub(super) struct UpdateArgs {
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
+    layers: LayersArgs,
+    #[command(flatten)]
     catalog: CatalogArgs,
 }
 
 pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     let sources = args.network.sources(&args.catalog)?;
-    let targets = target::choose(&sources, &args.kinds, &args.os, &args.arch)?;
+    let layers = args.layers.load(&args.catalog)?;
+    let targets = target::choose_with_layers(&sources, &layers, &args.kinds, &args.os, &args.arch)?;
     check_folder(&args.manifests, args.check)?;
     if args.image.is_some() && targets.iter().any(|target| target.arch != targets[0].arch) {
         return Err("--image is of one architecture: choose it with --arch".into());
@@ -79,7 +82,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         sources: &sources,
         anchors: &anchors,
         now: Timestamp::now(),
-        seen: seen(&sources, &args.manifests)?,
+        seen: seen(&sources, &args.manifests, &targets)?,
         image: args.image,
         partition: args.partition,
         cache: Cache::default(),

@@ -114,9 +114,9 @@ impl Sources {
         &self.schema
     }
 
-    /// The system of a target, if images of that kind are made of it.
+    /// The system of a target, whose kind may be one that only a layer makes.
     pub fn system(&self, target: &Target) -> Result<&System, SourcesError> {
-        let makes = |system: &&System| system.kinds.contains(&target.kind) && system.arches.contains(&target.arch);
+        let makes = |system: &&System| system.arches.contains(&target.arch);
         self.schema.systems.get(&target.os).filter(makes).ok_or_else(|| SourcesError::Unknown {
             kind: target.kind.clone(),
             os: target.os.clone(),
@@ -125,7 +125,7 @@ impl Sources {
         })
     }
 
-    /// Everything that manifests can be made for.
+    /// Everything that they list manifests for.
     pub fn targets(&self) -> Vec<Target> {
         self.targets.clone()
     }
@@ -274,7 +274,8 @@ mod tests {
         assert_eq!(names(target("a", "amd64")), ["x"]);
         assert_eq!(names(target("b", "amd64")), ["x"]);
         assert_eq!(names(target("b", "arm64")), ["x", "y"]);
-        assert!(matches!(sources.system(&target("c", "amd64")), Err(SourcesError::Unknown { .. })));
+        assert!(sources.system(&target("c", "amd64")).is_ok() && !sources.targets().contains(&target("c", "amd64")));
+        assert!(matches!(sources.system(&target("a", "riscv64")), Err(SourcesError::Unknown { .. })));
     }
 
     #[test]

@@ -51,14 +51,20 @@ pub struct UpdateRequest {
 type Job<'a> = (&'a Open<'a>, Entry<'a>);
 
 /// The newest `Date` of each archive and suite that the manifests of a directory have seen.
-pub fn seen(sources: &Sources, folder: &Path) -> Result<BTreeMap<(String, String), Timestamp>, ManifestError> {
+pub fn seen(
+    sources: &Sources,
+    folder: &Path,
+    targets: &[Target],
+) -> Result<BTreeMap<(String, String), Timestamp>, ManifestError> {
     let mut seen = BTreeMap::new();
     let mut add = |archive: &String, suite: &String, date: Timestamp| {
         let newest = seen.entry((archive.clone(), suite.clone())).or_insert(date);
         *newest = date.max(*newest);
     };
-    for target in sources.targets() {
-        let path = path(folder, &target);
+    let listed = sources.targets();
+    let all: BTreeSet<&Target> = listed.iter().chain(targets).collect();
+    for target in all {
+        let path = path(folder, target);
         if path.symlink_metadata().is_err() {
             continue;
         }
