@@ -25,9 +25,9 @@ fn repository() -> &'static Path {
 fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
-    fs::create_dir_all(path("layers/vm")).unwrap();
+    fs::create_dir_all(path("mine/vm")).unwrap();
     let layer = r#"{"name": "vm", "version": "1", "description": "d", "os": ["debian-13"]}"#;
-    fs::write(path("layers/vm/layer.json"), layer).unwrap();
+    fs::write(path("mine/vm/layer.json"), layer).unwrap();
     fs::write(path("sources.json"), r#"{"trust": {"fluentbit.asc": {"urls": ["https://e.example/key"]}}}"#).unwrap();
     fs::create_dir(path("trust")).unwrap();
     fs::copy(repository().join("trust/debian-archive.asc"), path("trust/fluentbit.asc")).unwrap();
@@ -38,7 +38,7 @@ fn folder() -> tempfile::TempDir {
 /// An option that names a root, and why it is refused.
 type Conflict = (&'static str, &'static str);
 
-const LAYERS: Conflict = ("--layers=layers", "layers/vm: layers differs from what is built in");
+const LAYERS: Conflict = ("--layers=mine", "layers/vm: mine differs from what is built in");
 const SOURCES: Conflict = ("--sources=sources.json", "trust/fluentbit.asc: sources.json differs from what is built in");
 const TRUST: Conflict = ("--trust=trust", "trust/fluentbit.asc: trust differs from what is built in");
 
@@ -50,7 +50,7 @@ fn every_command_looks_up_alike() {
     let commands: [(&[&str], &[Conflict]); 9] = [
         (&["layer", "list"], &[LAYERS]),
         (&["user-data", "keys", "--kind=node"], &[LAYERS]),
-        (&["update", "node", "--only=none"], &[SOURCES, TRUST]),
+        (&["update", "node", "--only=none"], &[LAYERS, SOURCES, TRUST]),
         // What comes after the look-up fails without a network: the manifest is of another kind.
         (&["fetch", "other", "--manifest=m.json"], &[SOURCES, TRUST]),
         (&["bake", "node", "--offline", "--manifest=m.json", "--base=m.json"], &[LAYERS, SOURCES, TRUST]),
