@@ -32,6 +32,7 @@ pub mod oci;
 pub mod ownership;
 pub mod parallel;
 pub mod progress;
+pub mod relation;
 mod spelling;
 
 #[cfg(test)]
