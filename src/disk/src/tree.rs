@@ -4,6 +4,7 @@
 //! their entries sorted by name, so a walk never depends on the order in which the tree was filled.
 
 mod path;
+mod checkpoint;
 mod edit;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 pub use path::{Walk, components};
 
 use crate::source::{Map, MapReader, Sources};
+use checkpoint::Checkpoint;
 
 /// Most symbolic links that one look-up follows, as `MAXSYMLINKS` of Linux.
 pub(crate) const MAX_SYMLINKS: usize = 40;
@@ -207,13 +209,14 @@ pub struct Tree {
     inodes: Vec<Inode>,
     origins: Vec<Origin>,
     sources: Sources,
+    checkpoint: Option<Checkpoint>,
 }
 
 impl Tree {
     /// A tree that is only a root directory.
     pub fn new(root: Metadata, origin: Origin) -> Self {
         let root = Inode { meta: root, kind: Kind::directory(), origin: OriginId(0) };
-        Self { inodes: vec![root], origins: vec![origin], sources: Sources::default() }
+        Self { inodes: vec![root], origins: vec![origin], sources: Sources::default(), checkpoint: None }
     }
 
     /// The inode of that name. Panics on an id of another tree, which is a programming error.
@@ -228,12 +231,12 @@ impl Tree {
 
     /// The inode of that name, to change its metadata. Entries of directories change by `insert`, `link`, `remove`.
     pub fn meta_mut(&mut self, id: InodeId) -> &mut Metadata {
-        &mut self.inodes[id.0 as usize].meta
+        &mut self.inode_mut(id).meta
     }
 
     /// Says that the inode of that name comes from another place than before.
     pub fn set_origin(&mut self, id: InodeId, origin: OriginId) {
-        self.inodes[id.0 as usize].origin = origin;
+        self.inode_mut(id).origin = origin;
     }
 
     /// Records where nodes come from.

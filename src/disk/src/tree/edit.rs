@@ -18,7 +18,7 @@ impl Tree {
             let (old, new) = (&self.inode(id).kind, &inode.kind);
             match (old, new) {
                 (Kind::Directory(_), Kind::Directory(_)) => {
-                    let node = &mut self.inodes[id.0 as usize];
+                    let node = self.inode_mut(id);
                     (node.meta, node.origin) = (inode.meta, inode.origin);
                     return Ok(id);
                 }
@@ -40,7 +40,7 @@ impl Tree {
         match found {
             Some((dir, name)) => self.insert(dir, name, inode).map_err(|error| at(path, error)),
             None if components(path).next().is_none() && matches!(inode.kind, Kind::Directory(_)) => {
-                let root = &mut self.inodes[0];
+                let root = self.inode_mut(ROOT);
                 (root.meta, root.origin) = (inode.meta, inode.origin);
                 Ok(ROOT)
             }
@@ -92,7 +92,7 @@ impl Tree {
 
     /// Gives a regular file another content, under all of its names; its metadata stays.
     pub fn set_content(&mut self, id: InodeId, content: Map) -> Result<(), TreeError> {
-        match &mut self.inodes[id.0 as usize].kind {
+        match &mut self.inode_mut(id).kind {
             Kind::File(map) => *map = content,
             other => return Err(TreeError::NotFile { path: String::new(), found: other.name() }),
         }
@@ -134,7 +134,7 @@ impl Tree {
         dir: InodeId,
         name: &[u8],
     ) -> Result<&mut std::collections::BTreeMap<Vec<u8>, InodeId>, TreeError> {
-        match &mut self.inodes[dir.0 as usize].kind {
+        match &mut self.inode_mut(dir).kind {
             Kind::Directory(entries) => Ok(entries),
             other => Err(TreeError::NotDirectory { path: show(name), found: other.name() }),
         }
