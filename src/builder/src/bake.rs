@@ -25,7 +25,7 @@ use vmbake_disk::tree::{Origin, Timestamp, Tree};
 use crate::atomic_file::Pending;
 use crate::bake::inputs::prepare;
 use crate::catalog::Catalog;
-use crate::compose::merge::merge;
+use crate::compose::merge::{DeferredPackage, merge};
 use crate::compose::origin::{self, Ingredients};
 use crate::compose::stage::Plan;
 use crate::digest::Digest;
@@ -184,6 +184,9 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     if !merged.kept.is_empty() {
         let kept = merged.kept.iter().map(|kept| (kept.package.clone(), kept.version.clone()));
         progress.tell(Event::Kept { packages: kept.map(|(name, version)| PackageVersion { name, version }).collect() });
+    }
+    for DeferredPackage { package, reason } in merged.deferred.iter().cloned() {
+        progress.tell(Event::Deferred { package, reason });
     }
     let origins = origin::record(&ingredients, &mut merged, epoch)?;
     let tree = merged.tree;

@@ -5,18 +5,18 @@
 mod accounts;
 mod advice;
 mod alternatives;
+mod audited;
 mod conffiles;
-mod debhelper;
+mod database;
 mod deferred;
 mod dpkg;
-mod effects;
 mod error;
 mod expand;
 mod fault;
 mod first_boot;
 mod ldcache;
-mod lex;
 mod locales;
+mod maintainer;
 mod overrides;
 mod owners;
 mod pattern;
@@ -25,9 +25,8 @@ mod placed;
 mod present;
 mod programs;
 mod relations;
-mod scripts;
-mod situation;
 mod status;
+mod sysusers;
 mod triggers;
 mod units;
 mod upgrade;
@@ -37,6 +36,7 @@ pub use fault::{
     AlternativeFault, ConffileFault, ContentFault, DatabaseFault, LibraryFault, ListedFault, TriggerFault, UnitFault,
     WordFault,
 };
+pub use maintainer::ScriptFault;
 pub use present::SatisfiedPackage;
 pub use programs::check as check_programs;
 
@@ -48,7 +48,7 @@ use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 
 use crate::compose::stage::{FIRSTBOOT, Member, Staged, StagedArtifact, StagedContent};
 use crate::fetch::images::Layout;
-use crate::layer::{AuditedScript, Layer, LayerFile, default_mode};
+use crate::layer::{Layer, LayerFile, default_mode};
 use crate::manifest::Manifest;
 pub(crate) use pattern::{FILES_BELOW, matches};
 use place::Target;
@@ -65,6 +65,17 @@ pub struct Merged {
     pub tree: Tree,
     /// Packages of the manifest that the base has, in the order of the layers.
     pub kept: Vec<SatisfiedPackage>,
+    /// Packages that are configured on the first boot, in the order in which they were installed.
+    pub deferred: Vec<DeferredPackage>,
+}
+
+/// A package that is not configured here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeferredPackage {
+    /// Its name.
+    pub package: String,
+    /// Why it waits.
+    pub reason: String,
 }
 
 /// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
@@ -72,27 +83,37 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     let Staged { layers, mut artifacts, images } = staged;
     let arch = &manifest.content().os.arch;
     let mut target = Target::new(base, epoch);
-    let mut packages = dpkg::Database::read(&target)?;
+    let mut packages = database::Database::read(&target, arch)?;
     let kept = packages.satisfied(&mut artifacts, &layers)?;
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
+    let mut deferred = Vec::new();
     for (index, layer) in layers.iter().enumerate() {
         let own = || Origin { layer: layer.schema.name.clone(), ..Origin::default() };
         target.enter(own());
         target.enter_layer(&layer.schema, expand::multiarch("setuid", arch).unwrap_or_default());
         accounts::create(&mut target, &layer.schema)?;
-        let mut mine: Vec<_> =
-            artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index)).collect();
+        let mine = artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index));
         // Packages first, so that archives and files meet the directories and links that packages bring.
-        mine.sort_by_key(|artifact| match artifact.content {
-            StagedContent::Deb(_) => 0,
-            StagedContent::Members(_) => 1,
-            StagedContent::File { .. } => 2,
-        });
-        for artifact in mine {
+        let is_deb = |artifact: &StagedArtifact| matches!(artifact.content, StagedContent::Deb(_));
+        let (debs, mut others): (Vec<_>, Vec<_>) = mine.partition(is_deb);
+        others.sort_by_key(|artifact| matches!(artifact.content, StagedContent::File { .. }));
+        let origin = |artifact: &StagedArtifact| {
             let (name, digest) = (Some(artifact.name.clone()), Some(artifact.digest.clone()));
-            target.enter(Origin { artifact: name, digest, ..own() });
-            install(&mut target, &mut packages, artifact, &audited)?;
+            Origin { artifact: name, digest, ..own() }
+        };
+        let mut unpacked = Vec::new();
+        for artifact in debs {
+            target.enter(origin(&artifact));
+            let source = target.tree.sources_mut().add(artifact.source);
+            if let StagedContent::Deb(deb) = &artifact.content {
+                unpacked.push(packages.unpack(&mut target, deb, source, &audited)?);
+            }
+        }
+        deferred.extend(packages.configure(&mut target, unpacked, &audited)?);
+        for artifact in others {
+            target.enter(origin(&artifact));
+            install(&mut target, artifact)?;
         }
         target.enter(own());
         apply(&mut target, layer, manifest)?;
@@ -104,20 +125,16 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     first_boot::write(&mut target, &layers, manifest.content())?;
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch)?;
-    Ok(Merged { tree: target.tree, kept })
+    Ok(Merged { tree: target.tree, kept, deferred })
 }
 
-fn install(
-    target: &mut Target,
-    packages: &mut dpkg::Database,
-    artifact: StagedArtifact,
-    audited: &[AuditedScript],
-) -> Result<(), MergeError> {
+fn install(target: &mut Target, artifact: StagedArtifact) -> Result<(), MergeError> {
     let source = target.tree.sources_mut().add(artifact.source);
     match &artifact.content {
         StagedContent::File { path, mode, len } => target.artifact_file(path, *mode, source, *len),
         StagedContent::Members(entries) => target.entries(entries, source, true),
-        StagedContent::Deb(deb) => packages.install(target, deb, source, audited),
+        // Packages are unpacked before, all together.
+        StagedContent::Deb(_) => Ok(()),
     }
 }
 
@@ -132,7 +149,7 @@ pub fn ldconfig(tree: Tree, arch: &str, epoch: Timestamp) -> Result<Tree, MergeE
 /// Reads a maintainer script in every way in which dpkg runs one. For fuzzers, which know no packages.
 #[doc(hidden)]
 pub fn judge_script(script: &[u8]) {
-    scripts::judge(script);
+    maintainer::judge(script);
 }
 
 /// A tree of nothing but the members of one archive, whose contents are ranges of `source`.

@@ -65,6 +65,13 @@ pub enum Event {
         /// Names and versions.
         packages: Vec<PackageVersion>,
     },
+    /// A package is configured on the first boot.
+    Deferred {
+        /// Its name.
+        package: String,
+        /// Why.
+        reason: String,
+    },
     /// The layers are one tree.
     Merged {
         /// Paths in it.

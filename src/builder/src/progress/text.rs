@@ -24,6 +24,9 @@ pub(super) fn lines(event: &Event) -> String {
             let packages = packages.iter().map(|package| format!("{} {}", package.name, package.version));
             ("kept", format!("{}: the base has them", packages.collect::<Vec<_>>().join(", ")))
         }
+        Event::Deferred { package, reason } => {
+            ("deferred", format!("{package} is configured on the first boot: {reason}"))
+        }
         Event::Merged { files } => ("merged", format!("{files} files")),
         Event::Authored { bytes, disk_bytes } => {
             ("authored", format!("{} of {}", human_bytes(*bytes), human_bytes(*disk_bytes)))
@@ -172,6 +175,11 @@ mod tests {
                 Event::Kept { packages: vec![PackageVersion { name: text("p"), version: text("1") }] },
                 "     kept  p 1: the base has them",
                 r#"{"event":"kept","packages":[{"name":"p","version":"1"}]}"#,
+            ),
+            (
+                Event::Deferred { package: text("p"), reason: text("why") },
+                " deferred  p is configured on the first boot: why",
+                r#"{"event":"deferred","package":"p","reason":"why"}"#,
             ),
             (Event::Merged { files: 4 }, "   merged  4 files", r#"{"event":"merged","files":4}"#),
             (

@@ -17,16 +17,18 @@ fn of_merge(error: &MergeError) -> Option<String> {
     match error {
         MergeError::Script { package, script, sha256, upgrade, .. } => {
             let upgrade = if *upgrade { ", \"upgrade\": true" } else { "" };
+            let (defer, does) = match *script {
+                "postinst" => (", \"defer\": true", "leaves it to the first boot"),
+                _ => ("", "leaves it out"),
+            };
             Some(format!(
-                "read the script; if its effect can be said as data, add to `scripts` of the layer that installs {package}: \
-                 {{\"package\": \"{package}\", \"script\": \"{script}\", \"sha256\": \"{sha256}\"{upgrade}}}"
+                "add to `scripts` of the layer that installs {package}: {{\"package\": \"{package}\", \"script\": \"{script}\", \
+                 \"sha256\": \"{sha256}\"{upgrade}{defer}}}, which {does}; layers/README.md says what else an entry can tell"
             ))
         }
-        MergeError::Trigger { trigger, interested, sha256, .. } => Some(format!(
-            "read the postinst of {interested} in the base; if its effect can be said as data, or may wait for the first \
-             boot (\"defer\": true), add to `scripts` of the layer: {{\"package\": \"{interested}\", \"script\": \
-             \"postinst\", \"sha256\": \"{sha256}\", \"triggers\": [\"{trigger}\"]}}"
-        )),
+        MergeError::TriggerCycle { .. } => Some(
+            "answer for one of their triggers in `scripts` of the layer, with the digest of its postinst".to_owned(),
+        ),
         MergeError::Overwrites { package, owner, .. } => Some(format!(
             "dpkg refuses it too: only a version of {package} that replaces {owner}, or a base without {owner}, will do"
         )),

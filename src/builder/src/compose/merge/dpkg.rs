@@ -1,60 +1,58 @@
-//! Installing a package as dpkg would (deb-postinst(5), dpkg(1)), new or in the place of an older version: its files where
-//! the base lets them be, its conffiles, its entry in the status file, its files below `info`, its triggers, and what its
-//! scripts would do.
+//! Installing packages as dpkg does (dpkg(1), Debian Policy 6.6), new or in the place of older versions. All packages of a layer are
+//! unpacked: their files where the base lets them be, their conffiles, their entries in the status file, their files below `info`. Then each
+//! is configured, and at the end those that others have set off process their triggers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use vmbake_disk::source::SourceId;
-use vmbake_disk::tree::Kind;
+use vmbake_disk::tree::{Kind, Origin};
 
-use super::effects::Effects;
-use super::overrides::Overrides;
-use super::owners::{Claim, INFO, Owners};
+use super::database::Database;
+use super::maintainer::{self, Call, Ran, ScriptFault};
+use super::owners::{Claim, INFO};
 use super::place::Target;
 use super::placed::Placed;
-use super::status::{State, Status};
 use super::upgrade::{Left, Old};
-use super::{ListedFault, MergeError, SatisfiedPackage, conffiles, deferred, present, relations, scripts, triggers};
-use crate::compose::stage::{Deb, Member, MemberKind, StagedArtifact};
-use crate::layer::{AuditedScript, Layer};
+use super::{DeferredPackage, ListedFault, MAX_TEXT, MergeError, audited, conffiles, present, triggers};
+use crate::compose::stage::{Control, Deb, Member, MemberKind};
+use crate::layer::AuditedScript;
+use crate::relation;
 
-/// dpkg's knowledge of the tree, and what the installed packages leave to do.
-#[derive(Debug, Default)]
-pub(super) struct Database {
-    owners: Owners,
-    overrides: Overrides,
-    status: Status,
-    deferred: bool,
+/// How often scripts may set off each other.
+const MAX_ROUNDS: u32 = 20;
+
+/// A package whose files are there, and which is not configured yet.
+pub(super) struct Unpacked {
+    package: String,
+    stem: String,
+    arch: String,
+    /// The version that was configured before, or nothing.
+    before: String,
+    /// Its `postinst`, if it has one.
+    postinst: Option<Vec<u8>>,
+    origin: Origin,
 }
 
 impl Database {
-    /// Reads what the base has.
-    pub(super) fn read(target: &Target) -> Result<Self, MergeError> {
-        let (owners, overrides) = (Owners::read(target)?, Overrides::read(target)?);
-        Ok(Self { owners, overrides, status: Status::read(target)?, ..Self::default() })
-    }
-
-    /// Takes out what the base has already, and fails where the rest does not fit to it.
-    pub(super) fn satisfied(
-        &self,
-        artifacts: &mut Vec<StagedArtifact>,
-        layers: &[Layer],
-    ) -> Result<Vec<SatisfiedPackage>, MergeError> {
-        let kept = present::satisfied(&self.status, artifacts, layers)?;
-        relations::check(&self.status, artifacts)?;
-        Ok(kept)
-    }
-
-    /// Installs `deb`, whose data archive is `source`.
-    pub(super) fn install(
+    /// Unpacks `deb`, whose data archive is `source`.
+    pub(super) fn unpack(
         &mut self,
         target: &mut Target,
         deb: &Deb,
         source: SourceId,
         audited: &[AuditedScript],
-    ) -> Result<(), MergeError> {
+    ) -> Result<Unpacked, MergeError> {
         let old = present::replaced(&self.status, deb).map(|control| Old::read(target, control)).transpose()?;
-        let mut effects = scripts::effects(deb, old.as_ref(), audited)?;
+        let before = old.as_ref().map_or("", |old| old.version.as_str()).to_owned();
+        if let Some(old) = &old {
+            self.old_script(target, old, deb, "prerm", audited)?;
+        }
+        let args: &[&str] = if old.is_some() { &["upgrade", &before, deb.version()] } else { &["install"] };
+        let stem = deb.info_stem();
+        if let Some(source) = deb.info.get("preinst") {
+            let call = Call { package: deb.name(), stem: &stem, arch: deb.arch(), script: "preinst", source, args };
+            self.script(target, &call, audited)?;
+        }
         if let Some(old) = &old {
             self.owners.forget(&old.stem);
         }
@@ -64,48 +62,189 @@ impl Database {
         let entries: Vec<Member> =
             placed.iter().filter(|placed| !placed.kept).map(|placed| placed.entry.clone()).collect();
         let left = match &old {
-            Some(old) => self.replace(target, old, &placed, &entries, source)?,
+            Some(old) => {
+                old.make_way(target, &placed)?;
+                target.entries(&entries, source, false)?;
+                self.old_script(target, old, deb, "postrm", audited)?;
+                self.leave(target, old, &placed)?
+            }
             None => target.entries(&entries, source, false).map(|()| Left::default())?,
         };
         let mut list: Vec<String> = placed.iter().map(|placed| placed.listed.clone()).collect();
         list.extend(left.obsolete.iter().map(|(path, _)| path.clone()));
         for path in &list {
-            self.owners.add(&target.tree, &deb.info_stem(), path.as_bytes());
+            self.owners.add(&target.tree, &stem, path.as_bytes());
         }
-        let state = if effects.defer { State::Unpacked } else { State::Installed };
         write_info(target, deb, &list, &placed, &digests)?;
         let conffiles = conffiles::field(deb, &digests, &left.obsolete);
-        self.status.add(target, deb, state, conffiles, old.as_ref().map(|old| &old.control))?;
+        self.status.add(deb, conffiles, old.as_ref().map(|old| &old.control))?;
         let mut touched = left.touched;
         touched.extend(entries.into_iter().map(|entry| entry.path));
-        self.set_off(target, deb, &touched, audited, &mut effects)?;
+        triggers::activate(target, self, deb, &touched)?;
         triggers::record(target, deb)?;
-        if effects.defer {
-            self.defer(target)?;
-        }
-        scripts::apply(target, deb.name(), &effects)
+        Ok(Unpacked {
+            package: deb.name().to_owned(),
+            stem,
+            arch: deb.arch().to_owned(),
+            before,
+            postinst: deb.info.get("postinst").cloned(),
+            origin: target.origin().clone(),
+        })
     }
 
-    /// Places the files of a newer version, and removes what the old one alone has.
-    fn replace(
-        &self,
+    /// Runs a script of the version that is replaced.
+    fn old_script(
+        &mut self,
         target: &mut Target,
         old: &Old,
-        placed: &[Placed],
-        entries: &[Member],
-        source: SourceId,
-    ) -> Result<Left, MergeError> {
-        old.make_way(target, placed)?;
-        target.entries(entries, source, false)?;
+        deb: &Deb,
+        script: &'static str,
+        audited: &[AuditedScript],
+    ) -> Result<(), MergeError> {
+        let Some(source) = old.scripts.get(script) else { return Ok(()) };
+        let arch = old.control.get("Architecture").unwrap_or_default();
+        let args = ["upgrade", deb.version()];
+        let call = Call { package: deb.name(), stem: &old.stem, arch, script, source, args: &args };
+        self.script(target, &call, audited).map(|_| ())
+    }
+
+    /// Does what a script does: what a layer says of it, or what the script says itself. Gives the reason why it waits, if it does.
+    fn script(
+        &mut self,
+        target: &mut Target,
+        call: &Call<'_>,
+        audited: &[AuditedScript],
+    ) -> Result<Option<String>, MergeError> {
+        match audited::find(audited, call.package, call.script, call.source, call.is_upgrade()) {
+            Some(entry) if entry.defer && call.script != "postinst" => Err(call.error(ScriptFault::NotPostinst)),
+            Some(entry) if entry.defer => Ok(Some(format!("layer {} says so", target.origin().layer))),
+            Some(entry) => audited::apply(target, entry).map(|()| None),
+            None => match maintainer::run(target, self, call)? {
+                Ran::Done => Ok(None),
+                Ran::Waits(reason) => Ok(Some(reason)),
+            },
+        }
+    }
+
+    /// Configures packages in their order, and processes what triggers they have set off. Gives those that wait for the first boot.
+    pub(super) fn configure(
+        &mut self,
+        target: &mut Target,
+        unpacked: Vec<Unpacked>,
+        audited: &[AuditedScript],
+    ) -> Result<Vec<DeferredPackage>, MergeError> {
+        let mut waiting = Vec::new();
+        for package in unpacked {
+            target.enter(package.origin.clone());
+            let reason = match self.needs_waiting(&package) {
+                Some(needed) => Some(format!("it needs {needed}, which waits")),
+                None => self.postinst(target, &package, audited)?,
+            };
+            match reason {
+                None => self.status.configured(&package.stem)?,
+                Some(reason) => {
+                    self.defer(target)?;
+                    self.waiting.insert(package.stem.clone());
+                    waiting.push(DeferredPackage { package: package.package, reason });
+                }
+            }
+        }
+        waiting.extend(self.process_triggers(target, audited)?);
+        self.status.write(target)?;
+        Ok(waiting)
+    }
+
+    fn postinst(
+        &mut self,
+        target: &mut Target,
+        package: &Unpacked,
+        audited: &[AuditedScript],
+    ) -> Result<Option<String>, MergeError> {
+        let Some(source) = &package.postinst else { return Ok(None) };
+        let args = ["configure", &package.before];
+        let Unpacked { package, stem, arch, .. } = package;
+        self.script(target, &Call { package, stem, arch, script: "postinst", source, args: &args }, audited)
+    }
+
+    /// A package that this one depends on and that waits for the first boot, unless another one serves.
+    fn needs_waiting(&self, package: &Unpacked) -> Option<String> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let control = self.status.package(&package.stem)?;
+        let groups = ["Pre-Depends", "Depends"].map(|field| control.get(field).and_then(relation::groups));
+        let is_waiting = |stem: &String| stem != &package.stem && self.waiting.contains(stem);
+        groups.into_iter().flatten().flatten().find_map(|group| {
+            let named = |control: &Control| group.iter().any(|relation| provides(control, &relation.name));
+            let found: Vec<String> = self.status.unpacked().filter(|found| named(found)).map(stem).collect();
+            found.iter().all(is_waiting).then(|| found.first().cloned()).flatten()
+        })
+    }
+
+    /// Runs the scripts of packages that others have set off.
+    fn process_triggers(
+        &mut self,
+        target: &mut Target,
+        audited: &[AuditedScript],
+    ) -> Result<Vec<DeferredPackage>, MergeError> {
+        let mut waiting = Vec::new();
+        // A script may set off others.
+        for _ in 0..MAX_ROUNDS {
+            let pending = std::mem::take(&mut self.pending);
+            if pending.is_empty() {
+                return Ok(waiting);
+            }
+            for (stem, names) in pending {
+                waiting.extend(self.triggered(target, &stem, &names, audited)?);
+            }
+        }
+        let stems = self.pending.keys().cloned().collect::<Vec<_>>().join(", ");
+        Err(MergeError::TriggerCycle { packages: stems })
+    }
+
+    fn triggered(
+        &mut self,
+        target: &mut Target,
+        stem: &str,
+        names: &BTreeSet<String>,
+        audited: &[AuditedScript],
+    ) -> Result<Option<DeferredPackage>, MergeError> {
+        let Some(control) = self.status.package(stem) else { return Ok(None) };
+        let field = |name: &str| control.get(name).unwrap_or_default().to_owned();
+        let (package, arch) = (field("Package"), field("Architecture"));
+        let path = format!("{INFO}/{stem}.postinst");
+        let Ok(source) = target.tree.read(path.as_bytes(), MAX_TEXT) else { return Ok(None) };
+        let mut left = Vec::new();
+        let mut reason = None;
+        for name in names {
+            match triggers::answer(audited, &package, name, &source) {
+                Some(entry) if entry.defer => {
+                    self.status.pend(stem, name)?;
+                    reason = Some(format!("layer {} says so", target.origin().layer));
+                }
+                Some(entry) => audited::apply(target, entry)?,
+                None => left.push(name.as_str()),
+            }
+        }
+        if !left.is_empty() {
+            let args = ["triggered", &left.join(" ")];
+            let call = Call { package: &package, stem, arch: &arch, script: "postinst", source: &source, args: &args };
+            if let Ran::Waits(why) = maintainer::run(target, self, &call)? {
+                left.iter().try_for_each(|name| self.status.pend(stem, name))?;
+                reason = Some(why);
+            }
+        }
+        let Some(reason) = reason else { return Ok(None) };
+        self.defer(target)?;
+        Ok(Some(DeferredPackage { package, reason }))
+    }
+
+    /// Removes what the version that is replaced alone has.
+    fn leave(&self, target: &mut Target, old: &Old, placed: &[Placed]) -> Result<Left, MergeError> {
         let left = old.remove(target, placed, &self.owners, &self.overrides)?;
         old.forget(target)?;
         triggers::forget(target, old)?;
         Ok(left)
-    }
-
-    /// Brings what configures packages on the first boot, once.
-    fn defer(&mut self, target: &mut Target) -> Result<(), MergeError> {
-        if std::mem::replace(&mut self.deferred, true) { Ok(()) } else { deferred::apply(target) }
     }
 
     /// Where the files of a package go: past diversions, with the owners and modes that are set for them, and without
@@ -155,30 +294,26 @@ impl Database {
         let path = self.overrides.diversion(deb.name(), listed).map_or(listed, |found| found.to.as_str());
         path.trim_start_matches('/').as_bytes().to_vec()
     }
-
-    fn set_off(
-        &mut self,
-        target: &mut Target,
-        deb: &Deb,
-        touched: &[Vec<u8>],
-        audited: &[AuditedScript],
-        effects: &mut Effects,
-    ) -> Result<(), MergeError> {
-        for set_off in triggers::activate(target, &self.status, deb, touched, audited)? {
-            if set_off.entry.defer {
-                self.defer(target)?;
-                self.status.pend(target, &set_off.stem, &set_off.trigger)?;
-            } else {
-                effects.extend(set_off.entry);
-            }
-        }
-        Ok(())
-    }
 }
 
 /// A path as dpkg lists it: the package's own root is `/.`.
 fn listed(path: &[u8]) -> String {
     if path.is_empty() { "/.".to_owned() } else { format!("/{}", String::from_utf8_lossy(path)) }
+}
+
+/// Whether a package has that name, or provides it.
+fn provides(control: &Control, name: &str) -> bool {
+    let provided = control.get("Provides").and_then(relation::groups).unwrap_or_default();
+    control.get("Package") == Some(name) || provided.iter().flatten().any(|relation| relation.name == name)
+}
+
+/// The stem of a package's files below `info`.
+fn stem(control: &Control) -> String {
+    let field = |name| control.get(name).unwrap_or_default();
+    match control.get("Multi-Arch") {
+        Some("same") => format!("{}:{}", field("Package"), field("Architecture")),
+        _ => field("Package").to_owned(),
+    }
 }
 
 fn write_info(

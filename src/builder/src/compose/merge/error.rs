@@ -3,6 +3,7 @@
 use vmbake_disk::tree::TreeError;
 
 use super::fault::{ContentFault, UnitFault};
+use super::maintainer::ScriptFault;
 use crate::elf::ElfError;
 use crate::escape;
 use crate::layer::first_boot::PlanFault;
@@ -90,17 +91,11 @@ pub enum MergeError {
         /// The package that has it.
         owner: String,
     },
-    /// A trigger is set off whose work nobody has described.
-    #[error("{package}: sets off the trigger {trigger}, and nobody runs what {interested} does about it")]
-    Trigger {
-        /// Name of the package.
-        package: String,
-        /// Name of the trigger.
-        trigger: String,
-        /// The package that does the work.
-        interested: String,
-        /// Digest of the script that does it.
-        sha256: String,
+    /// Packages set off each other's triggers without end.
+    #[error("{packages}: set off each other's triggers without end")]
+    TriggerCycle {
+        /// Their names.
+        packages: String,
     },
     /// A script needs an account that is not there.
     #[error("{package}: its scripts need the {what} {name}, which no layer makes")]
@@ -166,10 +161,7 @@ pub enum MergeError {
         found: String,
     },
     /// A maintainer script does what is not understood.
-    #[error(
-        "{package}: its {script} (sha256 {sha256}) does{} what vmbake does not know: {reason}\n--- {script}\n{text}\n---",
-        if *.upgrade { " in an upgrade" } else { "" }
-    )]
+    #[error("{package}: its {script} (sha256 {sha256}): {fault}")]
     Script {
         /// Name of the package.
         package: String,
@@ -177,12 +169,10 @@ pub enum MergeError {
         script: &'static str,
         /// Its digest.
         sha256: String,
-        /// Whether only an upgrade does.
+        /// Whether an upgrade runs it.
         upgrade: bool,
-        /// What is not understood.
-        reason: String,
-        /// The script.
-        text: String,
+        /// What is wrong.
+        fault: Box<ScriptFault>,
     },
     /// A file of the base, of a package or of a layer is wrong.
     #[error("{path}: {fault}")]

@@ -13,7 +13,7 @@ const DIVERSIONS: &str = "/var/lib/dpkg/diversions";
 const OVERRIDES: &str = "/var/lib/dpkg/statoverride";
 
 /// One diversion.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Diversion {
     /// Where a file of any other package goes.
     pub(super) to: String,
@@ -22,7 +22,7 @@ pub(super) struct Diversion {
 }
 
 /// Both kinds, by absolute path as packages list it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Overrides {
     diversions: BTreeMap<String, Diversion>,
     stats: BTreeMap<String, (String, String, u16)>,

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use vmbake_disk::source::{Map, SourceId};
 use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
 
+use vmbake_shell::TreeFiles;
+
 use super::pattern::{FILES_BELOW, matches};
 use super::{ContentFault, MAX_TEXT, MergeError};
 use crate::compose::stage::{Member, MemberKind};
@@ -35,6 +37,11 @@ impl Target {
     /// From now on, nodes come from `origin`.
     pub(super) fn enter(&mut self, origin: Origin) {
         self.origin = self.tree.add_origin(origin);
+    }
+
+    /// The tree as scripts see it: what they change comes from the current origin.
+    pub(super) fn files(&mut self) -> TreeFiles<'_> {
+        TreeFiles::new(&mut self.tree, self.epoch, self.origin)
     }
 
     pub(super) fn origin(&self) -> &Origin {

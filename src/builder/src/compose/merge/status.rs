@@ -41,18 +41,12 @@ const FIELDS: [&str; 28] = [
     "Triggers-Awaited",
 ];
 
-/// How far the installation of a package went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Installed,
-    /// Its files are there, its postinst has still to run.
-    Unpacked,
-}
-
 /// The packages of a status file, by name and architecture, in the file's text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Status {
     stanzas: BTreeMap<(String, String), (Control, String)>,
+    /// Whether the file does not say all of it yet.
+    changed: bool,
 }
 
 impl Status {
@@ -67,7 +61,7 @@ impl Status {
             }
             stanzas.insert(key, (control, text.trim_end().to_owned()));
         }
-        Ok(Self { stanzas })
+        Ok(Self { stanzas, changed: false })
     }
 
     /// The control fields of every package whose programs can be used.
@@ -102,18 +96,10 @@ impl Status {
         found.find(|((_, found), _)| arch.is_none_or(|arch| arch == found)).map(|(_, (control, _))| control)
     }
 
-    /// Adds a package in the place of `old`, and writes the file.
-    pub(super) fn add(
-        &mut self,
-        target: &mut Target,
-        deb: &Deb,
-        state: State,
-        conffiles: String,
-        old: Option<&Control>,
-    ) -> Result<(), MergeError> {
+    /// Adds a package in the place of `old`: its files are there, its postinst has still to run.
+    pub(super) fn add(&mut self, deb: &Deb, conffiles: String, old: Option<&Control>) -> Result<(), MergeError> {
         let mut fields: Vec<(String, String)> = deb.control.fields().to_vec();
-        let word = if state == State::Installed { "installed" } else { "unpacked" };
-        fields.push(("Status".to_owned(), format!("install ok {word}")));
+        fields.push(("Status".to_owned(), "install ok unpacked".to_owned()));
         if !conffiles.is_empty() {
             fields.push(("Conffiles".to_owned(), conffiles));
         }
@@ -126,16 +112,23 @@ impl Status {
                 }
             }
             self.stanzas.remove(&key(old));
-            if state == State::Unpacked {
-                // What its postinst gets to know.
-                fields.push(("Config-Version".to_owned(), old.get("Version").unwrap_or_default().to_owned()));
-            }
+            // What its postinst gets to know.
+            fields.push(("Config-Version".to_owned(), old.get("Version").unwrap_or_default().to_owned()));
         }
-        self.write(target, fields)
+        self.set(fields)
+    }
+
+    /// The postinst of a package has run.
+    pub(super) fn configured(&mut self, stem: &str) -> Result<(), MergeError> {
+        let Some(control) = self.package(stem) else { return Ok(()) };
+        let mut fields = control.fields().to_vec();
+        fields.retain(|(name, _)| name != "Config-Version");
+        set_state(&mut fields, "installed");
+        self.set(fields)
     }
 
     /// Leaves a trigger to a package of the base: dpkg runs its postinst when it configures what is pending.
-    pub(super) fn pend(&mut self, target: &mut Target, stem: &str, trigger: &str) -> Result<(), MergeError> {
+    pub(super) fn pend(&mut self, stem: &str, trigger: &str) -> Result<(), MergeError> {
         let Some(control) = self.package(stem) else { return Ok(()) };
         let mut fields = control.fields().to_vec();
         let pending = fields.iter().position(|(name, _)| name == "Triggers-Pending");
@@ -144,15 +137,11 @@ impl Status {
             words = format!("{words} {trigger}").trim().to_owned();
         }
         fields.push(("Triggers-Pending".to_owned(), words));
-        for (name, value) in &mut fields {
-            if name == "Status" {
-                *value = "install ok triggers-pending".to_owned();
-            }
-        }
-        self.write(target, fields)
+        set_state(&mut fields, "triggers-pending");
+        self.set(fields)
     }
 
-    fn write(&mut self, target: &mut Target, mut fields: Vec<(String, String)>) -> Result<(), MergeError> {
+    fn set(&mut self, mut fields: Vec<(String, String)>) -> Result<(), MergeError> {
         let rank =
             |name: &str| FIELDS.iter().position(|field| field.eq_ignore_ascii_case(name)).unwrap_or(FIELDS.len());
         fields.sort_by_key(|(name, _)| rank(name));
@@ -163,10 +152,27 @@ impl Status {
         let text = fields.iter().map(line).collect::<Vec<_>>().join("\n");
         let control = Control::parse(&text).map_err(|fault| damaged(DatabaseFault::Control(fault)))?;
         self.stanzas.insert(key(&control), (control, text));
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Writes the file, and keeps what it said as dpkg does, if there is something new.
+    pub(super) fn write(&mut self, target: &mut Target) -> Result<(), MergeError> {
+        if !std::mem::take(&mut self.changed) {
+            return Ok(());
+        }
         let old = target.text_or_empty(STATUS)?;
         target.set_text(STATUS_OLD, &old)?;
         let text: String = self.stanzas.values().map(|(_, text)| format!("{text}\n\n")).collect();
         target.set_text(STATUS, &text)
+    }
+}
+
+fn set_state(fields: &mut [(String, String)], state: &str) {
+    for (name, value) in fields {
+        if name == "Status" {
+            *value = format!("install ok {state}");
+        }
     }
 }
 

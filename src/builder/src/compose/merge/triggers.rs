@@ -1,18 +1,18 @@
 //! Triggers (deb-triggers(5)): what packages are interested in, and what the files and the `triggers` control file of a
 //! new package set off.
 //!
-//! Interests are recorded as dpkg does. Nobody can run the postinst of an interested package here: a trigger is known to
-//! change nothing offline, is carried out by the builder, is answered for by a layer, or stops the bake.
+//! Interests are recorded as dpkg does. What is set off is processed when all packages of a layer are configured, but for what is known to
+//! change nothing on a system that does not run.
 
 use std::collections::BTreeSet;
 
 use vmbake_disk::tree::components;
 
-use super::owners::INFO;
+use super::database::Database;
 use super::place::Target;
-use super::status::{Status, state};
+use super::status::state;
 use super::upgrade::Old;
-use super::{ContentFault, MAX_TEXT, MergeError, TriggerFault};
+use super::{ContentFault, MergeError, TriggerFault};
 use crate::compose::stage::Deb;
 use crate::digest::Digest;
 use crate::layer::AuditedScript;
@@ -41,15 +41,6 @@ const HARMLESS: [(&str, &str); 11] = [
     // man-db.timer makes the index of manual pages.
     ("man-db", "/usr/share/man"),
 ];
-
-/// A trigger that a layer answers for.
-pub(super) struct SetOff<'a> {
-    /// What it says that the interested package does.
-    pub(super) entry: &'a AuditedScript,
-    /// Stem of that package's files below `info`.
-    pub(super) stem: String,
-    pub(super) trigger: String,
-}
 
 /// A line of a `triggers` control file.
 struct Directive<'a> {
@@ -99,71 +90,77 @@ fn others(text: &str, line: &str) -> String {
     text.lines().filter(|found| !same(found)).map(|found| format!("{found}\n")).collect()
 }
 
-/// What a package sets off, by the paths that it places and by name, and what layers say about it.
-pub(super) fn activate<'a>(
+/// Notes what a package sets off, by the paths that it places and by name.
+pub(super) fn activate(
     target: &Target,
-    status: &Status,
+    database: &mut Database,
     deb: &Deb,
     paths: &[Vec<u8>],
-    audited: &'a [AuditedScript],
-) -> Result<Vec<SetOff<'a>>, MergeError> {
+) -> Result<(), MergeError> {
     let text = control_file(deb)?;
-    let mut set_off = BTreeSet::new();
-    let files = target.text_or_empty(&format!("{TRIGGERS}/File"))?;
-    let files: Vec<(&str, &str)> = files.lines().filter_map(|line| line.split_once(' ')).collect();
     let named = directives(deb.name(), &text)?;
     let named: Vec<&str> = named.iter().filter(|directive| !directive.interest).map(|found| found.name).collect();
     let by_path = named.iter().filter(|name| name.starts_with('/')).map(|name| name.as_bytes());
+    let files = target.text_or_empty(&format!("{TRIGGERS}/File"))?;
+    let files: Vec<(&str, &str)> = files.lines().filter_map(|line| line.split_once(' ')).collect();
+    let mut set_off = BTreeSet::new();
     for path in paths.iter().map(Vec::as_slice).chain(by_path) {
         set_off.extend(files.iter().filter(|(trigger, _)| is_below(path, trigger.as_bytes())).copied());
     }
-    let mut explicit = Vec::new();
+    for (trigger, line) in set_off {
+        note(database, &deb.info_stem(), trigger, line);
+    }
     for name in named.iter().filter(|name| !name.starts_with('/')) {
-        explicit.push((*name, target.text_or_empty(&format!("{TRIGGERS}/{name}"))?));
+        activate_name(target, database, &deb.info_stem(), name)?;
     }
-    set_off.extend(explicit.iter().flat_map(|(name, text)| text.lines().map(|line| (*name, line))));
-
-    let mut answered = Vec::new();
-    for (trigger, interested) in set_off {
-        let interested = interested.split('/').next().unwrap_or_default();
-        // A package that is not configured yet is not set off: configuring it does what there is to do.
-        let ready = |found| matches!(state(found), "installed" | "triggers-pending" | "triggers-awaited");
-        let there = status.package(interested).is_some_and(ready);
-        if interested != deb.info_stem() && there {
-            answered.extend(decide(target, deb, trigger, interested, audited)?);
-        }
-    }
-    Ok(answered)
+    Ok(())
 }
 
-fn decide<'a>(
-    target: &Target,
-    deb: &Deb,
-    trigger: &str,
-    interested: &str,
-    audited: &'a [AuditedScript],
-) -> Result<Option<SetOff<'a>>, MergeError> {
-    let package = interested.split(':').next().unwrap_or_default();
-    if HARMLESS.contains(&(package, trigger)) {
-        return Ok(None);
-    }
-    let script = target.tree.read(format!("{INFO}/{interested}.postinst").as_bytes(), MAX_TEXT);
-    let sha256 = script.map(|bytes| Digest::of(&bytes).hex()).unwrap_or_default();
-    let answers = |entry: &&AuditedScript| {
-        entry.package == package
-            && entry.script == "postinst"
-            && entry.sha256 == sha256
-            && entry.triggers.iter().any(|name| name == trigger)
+/// Notes what the package with that stem sets off by a name or by the path of a file, as dpkg-trigger(1).
+pub(super) fn activate_name(target: &Target, database: &mut Database, by: &str, name: &str) -> Result<(), MergeError> {
+    let (file, of_name) = match name.starts_with('/') {
+        true => (format!("{TRIGGERS}/File"), None),
+        false => (format!("{TRIGGERS}/{name}"), Some(name)),
     };
-    match audited.iter().find(answers) {
-        Some(entry) => Ok(Some(SetOff { entry, stem: interested.to_owned(), trigger: trigger.to_owned() })),
-        None => Err(MergeError::Trigger {
-            package: deb.name().to_owned(),
-            trigger: trigger.to_owned(),
-            interested: package.to_owned(),
-            sha256,
-        }),
+    for line in target.text_or_empty(&file)?.lines() {
+        match of_name {
+            Some(name) => note(database, by, name, line),
+            None => match line.split_once(' ') {
+                Some((trigger, line)) if is_below(name.as_bytes(), trigger.as_bytes()) => {
+                    note(database, by, trigger, line);
+                }
+                _ => {}
+            },
+        }
     }
+    Ok(())
+}
+
+/// Notes that a trigger is set off for the package that a line of interests names.
+fn note(database: &mut Database, by: &str, trigger: &str, line: &str) {
+    let stem = line.split('/').next().unwrap_or_default();
+    // A package that is not configured yet is not set off: configuring it does what there is to do.
+    let ready = |found| matches!(state(found), "installed" | "triggers-pending" | "triggers-awaited");
+    let package = stem.split(':').next().unwrap_or_default();
+    if stem != by && database.status.package(stem).is_some_and(ready) && !HARMLESS.contains(&(package, trigger)) {
+        database.pending.entry(stem.to_owned()).or_default().insert(trigger.to_owned());
+    }
+}
+
+/// What a layer says about the script of a package that a trigger is for.
+pub(super) fn answer<'a>(
+    audited: &'a [AuditedScript],
+    package: &str,
+    trigger: &str,
+    postinst: &[u8],
+) -> Option<&'a AuditedScript> {
+    let answers = |entry: &&AuditedScript| {
+        entry.package == package && entry.script == "postinst" && entry.triggers.iter().any(|name| name == trigger)
+    };
+    let mut found = audited.iter().filter(answers).peekable();
+    found.peek()?;
+    let sha256 = Digest::of(postinst).hex();
+    found.find(|entry| entry.sha256 == sha256)
 }
 
 /// Whether `path`, absolute or not, is `dir` or below it.

@@ -9,6 +9,7 @@ use crate::layer::Schema;
 
 const ETC: &str = "/etc/systemd/system";
 const UNIT_DIRS: [&str; 3] = [ETC, "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
+const MASKED: &str = "/var/lib/systemd/deb-systemd-helper-masked";
 const HELPER: &str = "/var/lib/systemd/deb-systemd-helper-enabled";
 
 /// Does what a layer says about units.
@@ -53,6 +54,16 @@ pub(super) fn helper_enable(target: &mut Target, unit: &str) -> Result<(), Merge
 pub(super) fn helper_record(target: &mut Target, unit: &str) -> Result<(), MergeError> {
     let paths: String = links(target, unit)?.into_iter().map(|link| link.path + "\n").collect();
     target.set_text(&format!("{HELPER}/{unit}.dsh-also"), &paths)
+}
+
+/// Takes back that a removed package has masked a unit; what an administrator has masked stays so.
+pub(super) fn helper_unmask(target: &mut Target, unit: &str) -> Result<(), MergeError> {
+    let record = format!("{MASKED}/{unit}");
+    if target.tree.resolve(record.as_bytes()).is_err() {
+        return Ok(());
+    }
+    target.remove(&record)?;
+    target.remove(&format!("{ETC}/{unit}"))
 }
 
 /// Whether a package has left a record of what enabling the unit links.

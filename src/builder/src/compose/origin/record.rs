@@ -83,6 +83,9 @@ pub struct Record {
     /// anything of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kept: BTreeMap<String, KeptOrigin>,
+    /// Packages that are configured on the first boot, with the reason why, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub deferred: BTreeMap<String, String>,
     /// What the layers brought or changed, by [`crate::escape::path`]; everything else is the base's.
     pub paths: BTreeMap<String, PathOrigin>,
     /// What the base had and the image has not, with the layer that removes it where one says so. Of a removed
@@ -155,6 +158,7 @@ impl Record {
             layers: BTreeMap::new(),
             artifacts: BTreeMap::new(),
             kept: BTreeMap::new(),
+            deferred: BTreeMap::new(),
             paths: BTreeMap::new(),
             removed: BTreeMap::new(),
         }

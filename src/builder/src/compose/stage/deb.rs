@@ -104,6 +104,11 @@ impl Deb {
         &self.version
     }
 
+    /// Architecture of the package: the image's, or `all`.
+    pub fn arch(&self) -> &str {
+        &self.arch
+    }
+
     /// Stem of its files below `/var/lib/dpkg/info`: with the architecture where several may be installed.
     pub fn info_stem(&self) -> String {
         match self.control.get("Multi-Arch") {

@@ -70,7 +70,12 @@ impl Target {
     }
 
     /// Fails when an artifact brings a file with privileges that the layer does not list.
-    pub(super) fn check_privileges(&self, path: &[u8], meta: &Metadata, kind: &Kind) -> Result<(), MergeError> {
+    pub(in crate::compose::merge) fn check_privileges(
+        &self,
+        path: &[u8],
+        meta: &Metadata,
+        kind: &Kind,
+    ) -> Result<(), MergeError> {
         let Some(artifact) = self.origin().artifact.clone() else { return Ok(()) };
         let path = format!("/{}", show(path).trim_start_matches('/'));
         if let Some(name) = meta.xattrs.keys().find(|name| *name != CAPABILITY && !name.starts_with(b"user.")) {

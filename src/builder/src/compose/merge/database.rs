@@ -1,0 +1,58 @@
+//! What dpkg knows about the tree: the packages, the files of each, and what is said about files of others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::overrides::Overrides;
+use super::owners::Owners;
+use super::place::Target;
+use super::status::Status;
+use super::{MergeError, SatisfiedPackage, deferred, present, relations};
+use crate::compose::stage::StagedArtifact;
+use crate::layer::Layer;
+
+/// dpkg's knowledge of the tree, and what the installed packages leave to do.
+#[derive(Debug)]
+pub(super) struct Database {
+    /// The image's architecture, by Debian's name.
+    pub(super) arch: String,
+    pub(super) owners: Owners,
+    pub(super) overrides: Overrides,
+    pub(super) status: Status,
+    /// Triggers that are set off, by the stem of the package that is interested in them.
+    pub(super) pending: BTreeMap<String, BTreeSet<String>>,
+    /// Packages that are configured on the first boot.
+    pub(super) waiting: BTreeSet<String>,
+    /// Whether the image has what configures packages on the first boot.
+    deferred: bool,
+}
+
+impl Database {
+    /// Reads what the base has.
+    pub(super) fn read(target: &Target, arch: &str) -> Result<Self, MergeError> {
+        Ok(Self {
+            arch: arch.to_owned(),
+            owners: Owners::read(target)?,
+            overrides: Overrides::read(target)?,
+            status: Status::read(target)?,
+            pending: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            deferred: false,
+        })
+    }
+
+    /// Takes out what the base has already, and fails where the rest does not fit to it.
+    pub(super) fn satisfied(
+        &self,
+        artifacts: &mut Vec<StagedArtifact>,
+        layers: &[Layer],
+    ) -> Result<Vec<SatisfiedPackage>, MergeError> {
+        let kept = present::satisfied(&self.status, artifacts, layers)?;
+        relations::check(&self.status, artifacts)?;
+        Ok(kept)
+    }
+
+    /// Brings what configures packages on the first boot, once.
+    pub(super) fn defer(&mut self, target: &mut Target) -> Result<(), MergeError> {
+        if std::mem::replace(&mut self.deferred, true) { Ok(()) } else { deferred::apply(target) }
+    }
+}

@@ -1,0 +1,178 @@
+//! Maintainer scripts (Debian Policy 6): what dpkg would run is interpreted over the tree. Nothing runs on the host.
+//!
+//! A script is read by `vmbake_shell`; what it asks for of Debian are [`commands`], functions on the tree and on dpkg's database
+//! ([`system`]). What only the machine can do (keys, random numbers, the clock, running services) makes a script wait for the first boot:
+//! all that it did until there is taken back.
+
+mod commands;
+mod fault;
+mod files;
+mod system;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use vmbake_shell::{ErrorKind, Host, Script, Settings};
+
+pub use fault::ScriptFault;
+
+use super::MergeError;
+use super::database::Database;
+use super::place::Target;
+use crate::digest::Digest;
+use files::TargetFiles;
+use system::System;
+
+/// A script, and how dpkg calls it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Call<'a> {
+    /// Name of the package.
+    pub(super) package: &'a str,
+    /// Stem of its files below `info`.
+    pub(super) stem: &'a str,
+    /// Its architecture.
+    pub(super) arch: &'a str,
+    /// `preinst`, `postinst`, `prerm` or `postrm`.
+    pub(super) script: &'static str,
+    /// Its bytes.
+    pub(super) source: &'a [u8],
+    /// Its arguments, such as `configure` and the version that was configured last.
+    pub(super) args: &'a [&'a str],
+}
+
+/// How a script ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    /// What it does is done.
+    Done,
+    /// It can only run on the machine, for this reason; nothing is done.
+    Waits(String),
+}
+
+impl Call<'_> {
+    /// The error about this script.
+    pub(super) fn error(&self, fault: ScriptFault) -> MergeError {
+        MergeError::Script {
+            package: self.package.to_owned(),
+            script: self.script,
+            sha256: Digest::of(self.source).hex(),
+            upgrade: self.is_upgrade(),
+            fault: Box::new(fault),
+        }
+    }
+
+    /// Whether another version was there before.
+    pub(super) fn is_upgrade(&self) -> bool {
+        self.args.get(1).is_some_and(|version| self.args.first() != Some(&"triggered") && !version.is_empty())
+    }
+
+    fn settings(&self) -> Settings {
+        let set: [(&str, &str); 11] = [
+            ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+            ("HOME", "/root"),
+            ("LC_ALL", "C.UTF-8"),
+            ("DEBIAN_FRONTEND", "noninteractive"),
+            ("DPKG_ADMINDIR", "/var/lib/dpkg"),
+            ("DPKG_ROOT", ""),
+            ("DPKG_MAINTSCRIPT_PACKAGE", self.package),
+            ("DPKG_MAINTSCRIPT_PACKAGE_REFCOUNT", "1"),
+            ("DPKG_MAINTSCRIPT_ARCH", self.arch),
+            ("DPKG_MAINTSCRIPT_NAME", self.script),
+            ("DPKG_MAINTSCRIPT_DEBUG", "0"),
+        ];
+        let environment: BTreeMap<Vec<u8>, Vec<u8>> = set.map(|(name, value)| (name.into(), value.into())).into();
+        Settings { environment, ..Settings::default() }
+    }
+}
+
+/// Runs a script as dpkg would. Only a `postinst` can wait; for another script that is an error.
+pub(super) fn run(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
+    let (overrides, pending) = (database.overrides.clone(), database.pending.clone());
+    target.tree.begin();
+    let ran = interpret(target, database, call);
+    match ran {
+        Ok(Ran::Done) => target.tree.commit(),
+        Ok(Ran::Waits(_)) | Err(_) => {
+            target.tree.rollback();
+            (database.overrides, database.pending) = (overrides, pending);
+        }
+    }
+    match ran {
+        Ok(Ran::Waits(reason)) if call.script != "postinst" => Err(call.error(ScriptFault::CannotWait { reason })),
+        ran => ran,
+    }
+}
+
+fn interpret(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
+    if let Some(interpreter) = other_language(call.source) {
+        return Ok(Ran::Waits(format!("it is a script for {interpreter}")));
+    }
+    let name = format!("{}.{}", call.package, call.script);
+    let args: Vec<Vec<u8>> = call.args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
+    let script = Script { name: &name, source: call.source, args: &args };
+    let target = RefCell::new(target);
+    let files_fault = RefCell::new(None);
+    let mut files = TargetFiles::new(&target, &files_fault);
+    let mut system = System::new(&target, database, call);
+    let finished = vmbake_shell::run(&script, &mut Host { files: &mut files, commands: &mut system }, &call.settings());
+    if let Some(error) = system.fault.take().or(files_fault.take()) {
+        return Err(error);
+    }
+    match finished {
+        Ok(finished) if finished.status == 0 => Ok(Ran::Done),
+        Ok(finished) => {
+            let stderr = crate::escape::lines(&String::from_utf8_lossy(&finished.stderr));
+            Err(call.error(ScriptFault::Failed { status: finished.status, stderr: stderr.trim_end().to_owned() }))
+        }
+        Err(error) => match error.kind {
+            ErrorKind::Deferred { .. }
+            | ErrorKind::Random { .. }
+            | ErrorKind::Clock { .. }
+            | ErrorKind::Machine { .. } => Ok(Ran::Waits(error.to_string())),
+            _ => {
+                let text = line(call.source, &name, &error);
+                Err(call.error(ScriptFault::Unknown { error, text }))
+            }
+        },
+    }
+}
+
+/// The line that an error is about, where it is one of the script itself.
+fn line(source: &[u8], name: &str, error: &vmbake_shell::ShellError) -> String {
+    let number = usize::try_from(error.line).unwrap_or_default();
+    let mut lines = source.split(|byte| *byte == b'\n');
+    let found = lines.nth(number.saturating_sub(1)).filter(|_| number > 0 && error.script == name);
+    crate::escape::lines(String::from_utf8_lossy(found.unwrap_or_default()).trim())
+}
+
+/// The interpreter of a script that is none of a shell.
+fn other_language(source: &[u8]) -> Option<String> {
+    let line = source.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    let mut words = line.split_whitespace();
+    let mut program = words.next()?.rsplit('/').next()?;
+    if program == "env" {
+        program = words.find(|word| !word.starts_with('-')).unwrap_or(program);
+    }
+    let other = ["perl", "python", "ruby", "php", "lua", "guile", "tclsh"];
+    other.iter().any(|name| program.starts_with(name)).then(|| program.to_owned())
+}
+
+/// Runs a script in every way in which dpkg runs one, over a tree with nothing in it. For fuzzers, which know no packages.
+pub(super) fn judge(source: &[u8]) {
+    use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
+
+    for (script, args) in [
+        ("preinst", &["install"][..]),
+        ("prerm", &["upgrade", "2.0-1"]),
+        ("postinst", &["configure", ""]),
+        ("postinst", &["configure", "1.0-1"]),
+        ("postinst", &["triggered", "/usr/share/x y"]),
+    ] {
+        let tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
+        let mut target = Target::new(tree, Timestamp::default());
+        let Ok(mut database) = Database::read(&target, "amd64") else { return };
+        let call = Call { package: "x", stem: "x", arch: "amd64", script, source, args };
+        let _ = run(&mut target, &mut database, &call);
+    }
+}

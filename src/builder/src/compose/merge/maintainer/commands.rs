@@ -1,0 +1,49 @@
+//! The commands of Debian that maintainer scripts call, by name. Each does on the tree what the real one does on a system that does not
+//! run, or says that it cannot. What only talks to a running system does nothing; what needs the machine makes the script wait.
+
+mod alternatives;
+mod idle;
+mod services;
+mod tmpfiles;
+
+use vmbake_shell::{Call, Outcome};
+
+use super::system::{Command, Done, System};
+
+/// Where the programs stand that are known here.
+const DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
+
+/// The command that a script calls, by its name or its path.
+pub(super) fn find(call: &Call<'_>) -> Option<Command> {
+    let name = call.base_name();
+    let dir = call.name.strip_suffix(name)?.strip_suffix(b"/");
+    if dir.is_some_and(|dir| !DIRECTORIES.contains(&dir)) {
+        return None;
+    }
+    let name = std::str::from_utf8(name).ok()?;
+    alternatives::find(name)
+        .or_else(|| services::find(name))
+        .or_else(|| tmpfiles::find(name))
+        .or_else(|| idle::find(name))
+}
+
+/// What sourcing a file means that is not simply read.
+pub(super) fn find_sourced(_call: &Call<'_>) -> Option<Command> {
+    None
+}
+
+/// The arguments as text; what is no UTF-8 is no name of anything that is known here.
+fn words(call: &Call<'_>) -> Option<Vec<String>> {
+    call.args.iter().map(|word| String::from_utf8(word.clone()).ok()).collect()
+}
+
+/// Says that a command is not known with its arguments.
+fn unsupported(call: &Call<'_>) -> Done {
+    let args: Vec<_> = call.args.iter().map(|word| String::from_utf8_lossy(word)).collect();
+    Ok(Outcome::Unsupported(format!("{:?}", args.join(" "))))
+}
+
+/// The command ended with that status.
+fn status(status: u8) -> Done {
+    Ok(Outcome::Status(status))
+}

@@ -1,0 +1,26 @@
+//! Commands that change nothing on a system that does not run, and those that only the machine can run.
+
+use vmbake_shell::{Call, Outcome};
+
+use super::{Command, Done, System, status};
+
+pub(super) fn find(name: &str) -> Option<Command> {
+    Some(match name {
+        // Its cache is written for the finished tree.
+        "ldconfig" => nothing,
+        // The index of manual pages is made by man-db.timer.
+        "mandb" => nothing,
+        "ssh-keygen" | "openssl" | "gpg" | "hostname" | "make-ssl-cert" | "update-initramfs" | "update-grub"
+        | "uuidgen" | "mcookie" => machine,
+        _ => return None,
+    })
+}
+
+fn nothing(_system: &mut System<'_, '_>, _call: &mut Call<'_>) -> Done {
+    status(0)
+}
+
+/// What it makes is random, or depends on the machine.
+fn machine(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    Ok(Outcome::Deferred(format!("{} has to run on the machine", String::from_utf8_lossy(call.base_name()))))
+}
