@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{Account, Install, Layer, Schema, rules, settings};
+use super::{Account, AuditedScript, Install, Layer, Schema, rules, settings};
 
 /// The greatest id that may be given: above are `nobody`, and the two that mean no id at all.
 const MAX_ID: u32 = 65_533;
@@ -91,6 +91,7 @@ fn scripts(found: &mut Findings, schema: &Schema) {
         };
         found.value(format!("{pointer}/script"), unknown);
         found.value(format!("{pointer}/sha256"), rules::sha256(&script.sha256));
+        found.value(format!("{pointer}/skip"), skipped(script));
         found.list(&format!("{pointer}/users"), &script.users, rules::account);
         found.list(&format!("{pointer}/groups"), &script.groups, rules::account);
         found.keys(&format!("{pointer}/directories"), script.directories.keys(), rules::path);
@@ -112,6 +113,20 @@ fn scripts(found: &mut Findings, schema: &Schema) {
                 found.value(format!("{pointer}/1"), rules::path(path));
             }
         }
+    }
+}
+
+/// A script that is skipped for a reason has no effects.
+fn skipped(script: &AuditedScript) -> Option<String> {
+    let reason = script.skip.as_deref()?;
+    let acts = script.defer
+        || !script.units.enable.is_empty()
+        || !script.alternatives.is_empty()
+        || !(script.directories.is_empty() && script.files.is_empty() && script.symlinks.is_empty());
+    match reason.trim() {
+        "" => Some("the reason is empty".to_owned()),
+        _ if acts => Some("a script that is skipped has no effects".to_owned()),
+        _ => None,
     }
 }
 

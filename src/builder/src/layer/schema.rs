@@ -49,7 +49,7 @@ pub struct Schema {
     /// Artifacts of the type `deb` that may take the place of an older version in the base.
     #[serde(default)]
     pub upgrade: Vec<String>,
-    /// Maintainer scripts that somebody read, and what they do.
+    /// Maintainer scripts that do not run, and what is done in their place.
     #[serde(default)]
     pub scripts: Vec<AuditedScript>,
     /// Groups by name, with their ids.
@@ -151,8 +151,8 @@ pub enum Install {
     },
 }
 
-/// A maintainer script that somebody read. What its text outside of debhelper's sections does on a new installation is
-/// listed here; those sections are interpreted all the same.
+/// A maintainer script that somebody read: what is listed here is done in its place. The script is known by its digest, so that another
+/// one, of a later version, is interpreted again.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AuditedScript {
@@ -168,6 +168,9 @@ pub struct AuditedScript {
     /// Runs on the first boot instead: the package is installed but not configured. Only for a `postinst`.
     #[serde(default)]
     pub defer: bool,
+    /// Why nothing of the script is done.
+    #[serde(default)]
+    pub skip: Option<String>,
     /// Triggers for which the script is answered for. It is then that of an interested package of the base.
     #[serde(default)]
     pub triggers: Vec<String>,

@@ -1,4 +1,4 @@
-//! Maintainer scripts: what debhelper generated, what a layer says about the rest, and what waits for the first boot.
+//! Maintainer scripts: what they do, what a layer says instead, and what waits for the first boot.
 
 use vmbake::digest::Digest;
 use vmbake_disk::tree::Tree;
@@ -17,8 +17,8 @@ const SERVICE: &str = "#!/bin/sh\nset -e\n\nif [ \"$1\" = 'configure' ]; then\n\
     if [ \"$1\" = \"configure\" ] ; then\n\tif deb-systemd-helper --quiet was-enabled 'reg.service'; then\n\
     \t\tdeb-systemd-helper enable 'reg.service' >/dev/null || true\n\tfi\nfi\n# End automatically added section\nexit 0\n";
 
-/// Nothing of it has an effect on a new installation, but one line is not known.
-const QUIET: &str = "#!/bin/sh\nset -e\n\ncase \"$1\" in\n    configure)\n        ldconfig --verbose\n        if [ -n \"$2\" ]; then\n\
+/// One of its lines is not known.
+const QUIET: &str = "#!/bin/sh\nset -e\n\ncase \"$1\" in\n    configure)\n        update-alternatives --strange\n        if [ -n \"$2\" ]; then\n\
     \x20           deb-systemd-invoke try-restart own.service\n        fi\n        ;;\nesac\n";
 
 const INIT: &str = "#!/bin/sh\n### BEGIN INIT INFO\n# Provides: reg\n# Default-Start:  2 3\n# Default-Stop:\t0 6\n\
@@ -47,18 +47,33 @@ const EFFECTS: &str = r#", "users": ["registry"], "groups": ["registry"],
 const USERS: &str = r#", "users": {"registry": {"id": 901, "home": "/nonexistent"}}"#;
 
 fn run(part: Part, keys: &str) -> Result<Tree, String> {
+    run_all(&[part], keys)
+}
+
+fn run_all(parts: &[Part], keys: &str) -> Result<Tree, String> {
     let unit = "[Install]\nWantedBy=timers.target\n";
-    bake_onto(base_with(&[("/usr/lib/systemd/system/own.service", unit)]), &[part], keys)
+    bake_onto(base_with(&[("/usr/lib/systemd/system/own.service", unit)]), parts, keys)
 }
 
 #[test]
-fn a_service_with_an_account_is_installed() {
-    let keys = entry("reg", "postinst", SERVICE, EFFECTS);
-    let tree = run(service(), &format!("{keys}{USERS}")).unwrap();
+fn a_service_is_installed() {
+    let script =
+        SERVICE.replace("\tadduser --system --group registry\n", "").replace("registry:registry", "daemon:daemon");
+    let data = [
+        dir("./etc/"),
+        owned(dir("./etc/reg/"), 0o700, 0, 0),
+        dir("./etc/init.d/"),
+        owned(file("./etc/init.d/reg", INIT), 0o755, 0, 0),
+        file("./usr/lib/systemd/system/reg.service", "[Install]\nWantedBy=multi-user.target\n"),
+        dir("./var/lib/registry/"),
+    ];
+    let part = package("reg", deb(&control("reg", ""), &[("postinst", &script)], &data));
+    let base =
+        base_with(&[("/etc/passwd", "root:x:0:0::/:\ndaemon:x:1:1::/:\n"), ("/etc/group", "root:x:0:\ndaemon:x:1:\n")]);
+    let tree = bake_onto(base, &[part], "").unwrap();
     let meta = |path: &str| tree.inode(tree.lookup(path.as_bytes()).unwrap()).meta.clone();
     let (home, folder) = (meta("/var/lib/registry"), meta("/etc/reg"));
-    assert_eq!((home.mode, home.uid, home.gid, folder.mode), (0o755, 901, 901, 0o755));
-    assert_eq!(link(&tree, "/etc/reg/link"), "../x");
+    assert_eq!((home.mode, home.uid, home.gid, folder.mode), (0o755, 1, 1, 0o755));
     for (path, expected) in [
         ("/etc/rc2.d/S01reg", true),
         ("/etc/rc3.d/S01reg", true),
@@ -70,36 +85,89 @@ fn a_service_with_an_account_is_installed() {
     }
     assert_eq!(link(&tree, "/etc/rc2.d/S01reg"), "../init.d/reg");
     assert!(tree.lookup(b"/etc/systemd/system/multi-user.target.wants/reg.service").is_some());
-    assert!(tree.lookup(b"/etc/systemd/system/timers.target.wants/own.service").is_some());
-
-    let error = run(service(), &keys).unwrap_err();
-    assert_eq!(error, "reg: its scripts need the user registry, which no layer makes");
-    let error = run(service(), &entry("reg", "postinst", QUIET, EFFECTS)).unwrap_err();
-    assert!(error.contains("what vmbake does not know: the line \"adduser --system --group registry\""), "{error}");
 }
 
 #[test]
-fn a_script_without_effect_needs_an_entry_without_any() {
+fn a_layer_says_what_a_script_does_instead() {
+    let keys = entry("reg", "postinst", SERVICE, EFFECTS);
+    let tree = run(service(), &format!("{keys}{USERS}")).unwrap();
+    let meta = |path: &str| tree.inode(tree.lookup(path.as_bytes()).unwrap()).meta.clone();
+    let (home, folder) = (meta("/var/lib/registry"), meta("/etc/reg"));
+    assert_eq!((home.mode, home.uid, home.gid, folder.mode), (0o755, 901, 901, 0o755));
+    assert_eq!(link(&tree, "/etc/reg/link"), "../x");
+    assert!(tree.lookup(b"/etc/systemd/system/timers.target.wants/own.service").is_some());
+    assert!(
+        tree.lookup(b"/etc/systemd/system/multi-user.target.wants/reg.service").is_none(),
+        "the script did not run"
+    );
+
+    let error = run(service(), &keys).unwrap_err();
+    assert_eq!(error, "reg: its scripts need the user registry, which no layer makes");
+    let tree = run(service(), &entry("reg", "postinst", SERVICE, r#", "skip": "its registry is not used""#)).unwrap();
+    assert!(tree.lookup(b"/etc/systemd/system/multi-user.target.wants/reg.service").is_none());
+}
+
+#[test]
+fn what_a_layer_says_is_about_one_script_only() {
     let part = |fields: &str| package("own", deb(&control("own", fields), &[("postinst", QUIET)], &[]));
     run(part(""), &entry("own", "postinst", QUIET, "")).unwrap();
     for keys in [
         String::new(),
         entry("other", "postinst", QUIET, ""),
         entry("own", "preinst", QUIET, ""),
-        entry("own", "postinst", &QUIET.replace("--verbose", "-v"), ""),
+        entry("own", "postinst", &QUIET.replace("--strange", "--other"), ""),
     ] {
         let error = run(part(""), &keys).unwrap_err();
-        assert!(error.contains("own: its postinst (sha256 ") && error.contains(QUIET.trim_end()), "{error}");
+        assert!(
+            error.contains("own: its postinst (sha256 ") && error.contains("own.postinst:6: update-alt"),
+            "{error}"
+        );
     }
-    // What an entry says does not hide a generated section that is not understood.
-    let script =
-        "#!/bin/sh\necho\n# Automatically added by dh_installinit/13\nrm -r /\n# End automatically added section\n";
-    let bad = package("own", deb(&control("own", ""), &[("postinst", script)], &[]));
-    assert!(run(bad, &entry("own", "postinst", script, "")).unwrap_err().contains("the line \"rm -r /\""));
-    let script = "#!/bin/sh\n# Automatically added by dh_python3/1\nx\n# End automatically added section\n";
-    let other = |keys: &str| run(package("own", deb(&control("own", ""), &[("postinst", script)], &[])), keys);
-    assert!(other("").unwrap_err().contains("a section of dh_python3"));
-    other(&entry("own", "postinst", script, "")).unwrap();
+}
+
+/// What a script did until it turned out that it has to wait is taken back, and it waits with those that need its package.
+#[test]
+fn a_script_that_needs_the_machine_waits() {
+    let script = "#!/bin/sh\nset -e\nmkdir /usr/made\nchmod 0700 /etc/awaits.conf\nssh-keygen -q -f /usr/made/key\n";
+    let waits = package(
+        "awaits",
+        deb(&control("awaits", "Provides: keys\n"), &[("postinst", script)], &[file("./etc/awaits.conf", "")]),
+    );
+    let after = "#!/bin/sh\nmkdir /usr/after\n";
+    let needs = package("needs", deb(&control("needs", "Depends: keys\n"), &[("postinst", after)], &[]));
+    let other = package("other", deb(&control("other", ""), &[("postinst", after)], &[]));
+    let tree = run_all(&[waits, needs, other], "").unwrap();
+    assert!(tree.lookup(b"/usr/made").is_none());
+    assert_eq!(tree.inode(tree.lookup(b"/etc/awaits.conf").unwrap()).meta.mode, 0o644);
+    assert!(tree.lookup(b"/usr/after").is_some(), "another package is configured");
+    let status = text(&tree, "/var/lib/dpkg/status");
+    for (name, state) in [("awaits", "unpacked"), ("needs", "unpacked"), ("other", "installed")] {
+        assert!(status.contains(&format!("Package: {name}\nStatus: install ok {state}\n")), "{name}: {status}");
+    }
+    assert!(tree.lookup(b"/var/lib/vmbake/configure-packages").is_some());
+
+    let early = package("early", deb(&control("early", ""), &[("preinst", script)], &[]));
+    let error = run(early, "").unwrap_err();
+    assert!(error.contains("early.preinst:4: ") || error.contains("fails with status"), "{error}");
+    let early = package("early", deb(&control("early", ""), &[("preinst", "#!/bin/sh\nhostname -f\n")], &[]));
+    let error = run(early, "").unwrap_err();
+    assert!(error.contains("cannot run here, and only a postinst can wait for the first boot"), "{error}");
+    let perl = package("pl", deb(&control("pl", ""), &[("postinst", "#!/usr/bin/perl -w\nprint 1;\n")], &[]));
+    let base = base_with(&[("/usr/bin/perl", "#!/bin/sh\n")]);
+    let status = text(&bake_onto(base, &[perl], "").unwrap(), "/var/lib/dpkg/status");
+    assert!(status.contains("Package: pl\nStatus: install ok unpacked\n"), "{status}");
+}
+
+/// All packages are unpacked before the first is configured, as dpkg does with those of one call.
+#[test]
+fn packages_are_configured_when_all_are_unpacked() {
+    let script = "#!/bin/sh\n[ -e /usr/share/b/file ]\n";
+    let a = package("a", deb(&control("a", ""), &[("postinst", script)], &[]));
+    let b = package(
+        "b",
+        deb(&control("b", ""), &[], &[dir("./usr/share/"), dir("./usr/share/b/"), file("./usr/share/b/file", "")]),
+    );
+    run_all(&[a, b], "").unwrap();
 }
 
 #[test]
@@ -122,11 +190,11 @@ fn a_deferred_package_is_configured_on_the_first_boot() {
 
     let preinst = package("own", deb(&control("own", ""), &[("preinst", QUIET)], &[]));
     let error = run(preinst, &entry("own", "preinst", QUIET, r#", "defer": true"#)).unwrap_err();
-    assert!(error.contains("only a postinst can be deferred"), "{error}");
+    assert!(error.contains("is deferred by a layer, but only a postinst"), "{error}");
 }
 
 #[test]
-fn accounts_and_temporary_files_of_systemd() {
+fn accounts_of_systemd() {
     let script = |command: &str| {
         format!(
             "#!/bin/sh\n# Automatically added by dh_installsysusers/13\n{command}\n# End automatically added section\n"
@@ -154,13 +222,6 @@ fn accounts_and_temporary_files_of_systemd() {
     }
     let error = run(&sysusers, "sysusers.d/other.conf", "").unwrap_err();
     assert_eq!(error, "/usr/lib/sysusers.d/own.conf: is used by a script, but no package brings it");
-    let tmpfiles = script(
-        "if [ -x \"$(command -v systemd-tmpfiles)\" ]; then\nsystemd-tmpfiles ${DPKG_ROOT:+--root=\"$DPKG_ROOT\"} --create own.conf || true\nfi",
-    );
-    run(&tmpfiles, "tmpfiles.d/own.conf", "d /run/own\n").unwrap();
-    assert!(
-        run(&tmpfiles, "tmpfiles.d/other.conf", "").unwrap_err().starts_with("/usr/lib/tmpfiles.d/own.conf: is used")
-    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use vmbake::digest::Digest;
 
 use super::parts::{BASE_STATUS, Part, bake_onto, base_with, control, deb, dir, file, package, text};
 
-const POSTINST: &str = "#!/bin/sh\nupdate-something\n";
+const POSTINST: &str = "#!/bin/sh\n[ \"$1\" != triggered ] || echo \"$DPKG_MAINTSCRIPT_PACKAGE $2\" >>/etc/set-off\n";
 
 fn run(parts: &[Part], keys: &str) -> Result<vmbake_disk::tree::Tree, String> {
     let status = format!(
@@ -31,17 +31,22 @@ fn one(name: &'static str, triggers: &str, paths: &[&str]) -> Part {
 }
 
 #[test]
-fn a_trigger_that_does_something_stops_the_bake() {
-    for (triggers, paths, trigger) in [
-        ("", &["./usr/share/keen/file"] as &[&str], "/usr/share/keen"),
-        ("", &["./usr/share/keen"], "/usr/share/keen"),
-        ("activate /usr/share/keen/x\n", &[], "/usr/share/keen"),
-        ("activate-noawait update-initramfs\n", &[], "update-initramfs"),
-        ("# c\n\n activate-await  update-initramfs \n", &[], "update-initramfs"),
+fn what_a_package_sets_off_is_processed() {
+    for (triggers, paths, expected) in [
+        ("", &["./usr/share/keen/file"] as &[&str], "keen /usr/share/keen\n"),
+        ("", &["./usr/share/keen"], "keen /usr/share/keen\n"),
+        ("activate /usr/share/keen/x\n", &[], "keen /usr/share/keen\n"),
+        ("activate-noawait update-initramfs\n", &[], "keen update-initramfs\n"),
+        (
+            "# c\n\n activate-await  update-initramfs \n",
+            &["./usr/share/keen/y"],
+            "keen /usr/share/keen update-initramfs\n",
+        ),
+        ("", &["./usr/share/other"], ""),
     ] {
-        let error = run(&[one("p", triggers, paths)], "").expect_err(trigger);
-        let expected = format!("p: sets off the trigger {trigger}, and nobody runs what keen does about it");
-        assert_eq!(error, expected, "{triggers:?} {paths:?}");
+        let tree = run(&[one("p", triggers, paths), one("q", triggers, &[])], "").unwrap();
+        let found = tree.lookup(b"/etc/set-off").map(|_| text(&tree, "/etc/set-off")).unwrap_or_default();
+        assert_eq!(found, expected, "{triggers:?} {paths:?}: once, for both packages");
     }
     for (triggers, expected) in [
         ("interest\n", "triggers of p: line \"interest\" does not name a trigger"),
@@ -55,10 +60,12 @@ fn a_trigger_that_does_something_stops_the_bake() {
         let error = run(&[one("p", triggers, &[])], "").expect_err(triggers);
         assert!(error.contains(expected), "{triggers}: {error}");
     }
-    // Interests of a package that is installed before count too, its own and those of later ones do not.
-    let interested = one("a", "interest new-trigger\ninterest-noawait /usr/share/new\n", &["./usr/share/new/x"]);
-    let error = run(&[interested, one("b", "activate new-trigger\n", &[])], "").unwrap_err();
-    assert!(error.contains("b: sets off the trigger new-trigger, and nobody runs what a does"), "{error}");
+    // A package that is configured in the same run is not set off by those before it.
+    let script = ("postinst", POSTINST);
+    let interest = ("triggers", "interest new-trigger\ninterest-noawait /usr/share/new\n");
+    let keen = package("a", deb(&control("a", ""), &[script, interest], &[file("./usr/share/new/x", "")]));
+    let tree = run(&[keen, one("b", "activate new-trigger\n", &[])], "").unwrap();
+    assert!(tree.lookup(b"/etc/set-off").is_none());
 }
 
 #[test]
@@ -87,9 +94,11 @@ fn a_layer_answers_for_a_trigger() {
     let tree = run(&[part()], &entry(&sha256, r#", "symlinks": {"/usr/share/cache": "x"}"#)).unwrap();
     assert_eq!(super::parts::link(&tree, "/usr/share/cache"), "x");
     let other = Digest::of(b"other").hex();
-    assert!(run(&[part()], &entry(&other, "")).unwrap_err().contains("sets off the trigger /usr/share/keen"));
+    let tree = run(&[part()], &entry(&other, "")).unwrap();
+    assert_eq!(text(&tree, "/etc/set-off"), "keen /usr/share/keen\n", "about another script");
     let second = one("q", "activate update-initramfs\n", &[]);
-    assert!(run(&[second], &entry(&sha256, "")).unwrap_err().contains("sets off the trigger update-initramfs"));
+    let tree = run(&[part(), second], &entry(&sha256, r#", "skip": "no cache is used""#)).unwrap();
+    assert_eq!(text(&tree, "/etc/set-off"), "keen update-initramfs\n", "about another trigger");
 
     let tree = run(&[part(), one("q", "", &["./usr/share/keen/y"])], &entry(&sha256, r#", "defer": true"#)).unwrap();
     let stanza = "Package: keen\nStatus: install ok triggers-pending\nArchitecture: all\nVersion: 1\nDescription: k\n\

@@ -6,15 +6,37 @@ mod idle;
 mod services;
 mod tmpfiles;
 
-use vmbake_shell::{Call, Outcome};
+use vmbake_shell::{Call, Commands, Outcome};
 
 use super::system::{Command, Done, System};
 
 /// Where the programs stand that are known here.
 const DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
 
+impl Commands for System<'_, '_> {
+    fn run(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        let command = find(call)?;
+        let done = command(self, call);
+        Some(self.end(done))
+    }
+
+    fn source(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        let command = find_sourced(call)?;
+        let done = command(self, call);
+        Some(self.end(done))
+    }
+
+    fn machine(&self) -> Option<&'static str> {
+        match self.database.arch.as_str() {
+            "amd64" => Some("x86_64"),
+            "arm64" => Some("aarch64"),
+            _ => None,
+        }
+    }
+}
+
 /// The command that a script calls, by its name or its path.
-pub(super) fn find(call: &Call<'_>) -> Option<Command> {
+fn find(call: &Call<'_>) -> Option<Command> {
     let name = call.base_name();
     let dir = call.name.strip_suffix(name)?.strip_suffix(b"/");
     if dir.is_some_and(|dir| !DIRECTORIES.contains(&dir)) {
@@ -28,7 +50,7 @@ pub(super) fn find(call: &Call<'_>) -> Option<Command> {
 }
 
 /// What sourcing a file means that is not simply read.
-pub(super) fn find_sourced(_call: &Call<'_>) -> Option<Command> {
+fn find_sourced(_call: &Call<'_>) -> Option<Command> {
     None
 }
 

@@ -2,9 +2,8 @@
 
 use std::cell::{RefCell, RefMut};
 
-use vmbake_shell::{Call, Commands, Outcome};
+use vmbake_shell::{Call, Outcome};
 
-use super::commands;
 use crate::compose::merge::MergeError;
 use crate::compose::merge::database::Database;
 use crate::compose::merge::place::Target;
@@ -39,33 +38,12 @@ impl<'a, 't> System<'a, 't> {
         self.target.borrow_mut()
     }
 
-    fn end(&mut self, done: Done) -> Outcome {
+    /// How a command ended; an error stops the bake.
+    pub(super) fn end(&mut self, done: Done) -> Outcome {
         done.unwrap_or_else(|error| {
             let reason = error.to_string();
             self.fault.get_or_insert(error);
             Outcome::Refused(reason)
         })
-    }
-}
-
-impl Commands for System<'_, '_> {
-    fn run(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
-        let command = commands::find(call)?;
-        let done = command(self, call);
-        Some(self.end(done))
-    }
-
-    fn source(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
-        let command = commands::find_sourced(call)?;
-        let done = command(self, call);
-        Some(self.end(done))
-    }
-
-    fn machine(&self) -> Option<&'static str> {
-        match self.database.arch.as_str() {
-            "amd64" => Some("x86_64"),
-            "arm64" => Some("aarch64"),
-            _ => None,
-        }
     }
 }
