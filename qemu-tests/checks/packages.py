@@ -1,0 +1,276 @@
+#!/usr/bin/python3
+"""packages.py VMBAKE BASE ROOTFS_TAR [PACKAGE]... [--list FILE] [--jobs N] [--json FILE] [--keep DIR]: bakes an image with each package and
+all that it needs, by name and without anything else written by hand, lets the real dpkg install the same packages into the same root file
+system, and compares every path that either of them has changed: content, mode, owner, target, extended attributes; what `dpkg --audit` and
+`dpkg --verify` say; and for packages that wait for the first boot, whether they can be configured then. Needs root, for chroot and mounts, and
+the Debian archive. packages.list has those of our choice and those that were drawn, see packages.md."""
+
+import argparse
+import concurrent.futures
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+from report import case, failures, skip
+
+HERE = pathlib.Path(__file__).resolve().parent
+# What the two may differ in, each with its reason.
+MEANT = [
+    (r"/var/log/.*", "logs of the installation"),
+    (r"/var/(lib/dpkg|cache/debconf)/[^/]*-old", "backups, which the layer hygiene removes"),
+    (r"/etc/[^/]*-", "backups of account files, which the layer hygiene removes"),
+    (r"/etc/[.]pwd[.]lock|/var/lib/dpkg/lock.*|/var/lib/dpkg/triggers/Lock|/var/lib/dpkg/updates", "locks"),
+    (r"/var/cache/ldconfig.*", "what ldconfig keeps for itself: it makes it anew"),
+    (r"/var/cache/(man|apt)(/.*)?", "caches, which a timer and apt make"),
+    (r"/var/lib/systemd/catalog/database", "systemd makes it on the first boot"),
+    (r".*/__pycache__(/.*)?", "Python's byte-code is made when a program runs"),
+    (r"/(run|tmp|dev|proc|sys|debs)(/.*)?|/usr/sbin/policy-rc[.]d", "not of the image"),
+    (r"/var/lib/vmbake(/.*)?|.*/vmbake-configure-packages[.]service", "what configures packages that wait"),
+    (r"/etc/machine-id|/etc/os-release", "the layer hygiene sets them"),
+]
+MEANT = [(re.compile(pattern), reason) for pattern, reason in MEANT]
+INNER = """set -e
+mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/merged"
+mknod -m 666 "$2/merged/dev/null" c 1 3 2>/dev/null || true
+printf '#!/bin/sh\\nexit 101\\n' >"$2/merged/usr/sbin/policy-rc.d"
+chmod 755 "$2/merged/usr/sbin/policy-rc.d"
+folder=$2 command=$3
+status=0
+env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+    timeout 600 unshare --net --pid --fork --kill-child chroot "$folder/merged" /bin/sh -c "$command" </dev/null >"$folder/out" 2>&1 || status=$?
+rm -f "$folder/merged/usr/sbin/policy-rc.d"
+umount "$folder/merged"
+exit $status
+"""
+
+
+def chroot(lower, folder, command):
+    """Runs a command in a chroot over `lower`; changes are in `folder`/upper. Gives the status and the output."""
+    for name in "upper", "work", "merged":
+        (folder / name).mkdir(exist_ok=True)
+    ran = subprocess.run(["unshare", "--mount", "bash", "-c", INNER, "-", lower, folder, command])
+    return ran.returncode, (folder / "out").read_text(errors="replace")
+
+
+class Overlay:
+    """A root with the changes of an overlay, read without a mount."""
+
+    def __init__(self, lower, upper):
+        self.lower, self.upper = str(lower), str(upper)
+
+    def changes(self):
+        """Every path of the upper folder, whiteouts too."""
+        for path, directories, files in os.walk(self.upper):
+            for name in directories + files:
+                yield os.path.join(path, name)[len(self.upper):]
+
+    def find(self, path):
+        """Where a path is on this machine, which no link leads to."""
+        opaque = False
+        parts = path.strip("/").split("/")
+        for at in range(1, len(parts) + 1):
+            here = os.path.join(self.upper, *parts[:at])
+            try:
+                meta = os.lstat(here)
+            except FileNotFoundError:
+                return None if opaque else existing(os.path.join(self.lower, *parts))
+            except NotADirectoryError:
+                return None
+            if stat.S_ISCHR(meta.st_mode) and meta.st_rdev == 0:
+                return None
+            if stat.S_ISDIR(meta.st_mode) and "trusted.overlay.opaque" in os.listxattr(here, follow_symlinks=False):
+                opaque = True
+        return here
+
+
+def existing(path):
+    try:
+        os.lstat(path)
+        return path
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def describe(here):
+    """What a path is, in all that counts."""
+    if here is None:
+        return {"type": "missing"}
+    meta = os.lstat(here)
+    found = {"type": stat.S_IFMT(meta.st_mode), "owner": (meta.st_uid, meta.st_gid)}
+    if stat.S_ISLNK(meta.st_mode):
+        found["target"] = os.readlink(here)
+        return found
+    found["mode"] = oct(stat.S_IMODE(meta.st_mode))
+    names = [name for name in os.listxattr(here) if not name.startswith("trusted.overlay.")]
+    found["xattrs"] = {name: os.getxattr(here, name) for name in names}
+    if stat.S_ISREG(meta.st_mode):
+        with open(here, "rb") as file:
+            found["content"] = (meta.st_size, hashlib.file_digest(file, "sha256").hexdigest())
+    return found
+
+
+def text_difference(left, right):
+    """The first lines in which two files differ."""
+    import difflib
+    texts = [open(path, "rb").read() for path in (left, right)]
+    if any(b"\0" in text or len(text) > 8 << 20 for text in texts):
+        return []
+    lines = [text.decode("utf-8", "replace").splitlines() for text in texts]
+    return [line[:200] for line, _ in zip(difflib.unified_diff(*lines, "dpkg", "image", n=0, lineterm=""), range(14))]
+
+
+def compare(overlay, image, origin, kind):
+    """What is different between what dpkg left and what is in the image; how many paths were compared."""
+    own = {path for path, found in origin["paths"].items() if found["layer"] == kind}
+    own |= {path for path, layer in origin["removed"].items() if layer in (None, kind)}
+    paths = own | set(overlay.changes())
+    found = []
+    compared = 0
+    for path in sorted(paths):
+        if any(pattern.fullmatch(path) for pattern, _ in MEANT):
+            continue
+        compared += 1
+        here, there = overlay.find(path), existing(str(image) + path)
+        left, right = describe(here), describe(there)
+        keys = ["type"] if left["type"] != right["type"] else [key for key in left if left[key] != right[key]]
+        for key in keys:
+            found.append(f"{path}: {key}: dpkg {left[key]!r}, image {right[key]!r}")
+            if key == "content":
+                found += ["    " + line for line in text_difference(here, there)]
+    return found, compared
+
+
+class Bench:
+    """What all packages share."""
+
+    def __init__(self, options, work):
+        self.vmbake, self.base = str(pathlib.Path(options.vmbake).resolve()), str(pathlib.Path(options.base).resolve())
+        self.work, self.root, self.store = work, work / "root", options.store or str(work / "store")
+        self.root.mkdir()
+        subprocess.run(["tar", "-C", self.root, "--numeric-owner", "--xattrs", "--xattrs-include=*", "-xpf", options.rootfs], check=True)
+        (self.root / "dev").mkdir(exist_ok=True)
+
+    def run(self, folder, *args):
+        ran = subprocess.run([self.vmbake, *args], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        return ran.returncode, ran.stdout, ran.stderr
+
+    def bake(self, folder, name):
+        """Bakes an image of one package; gives an error, or nothing, and the seconds of the bake."""
+        kind = re.sub(r"[^a-z0-9-]", "-", name)
+        layer = folder / "layers" / kind
+        layer.mkdir(parents=True)
+        (layer / "layer.json").write_text(json.dumps({"name": kind, "version": "1", "description": name, "packages": [name]}))
+        for args in (["update", kind, "--image", self.base, "--store", self.store], ["fetch", kind, "--store", self.store]):
+            status, _, said = self.run(folder, *args)
+            if status:
+                return kind, said, 0
+        start = time.monotonic()
+        status, _, said = self.run(folder, "bake", kind, "--base", self.base, "--store", self.store, "--offline", "--format", "raw", "--out", "dist")
+        return kind, said if status else "", time.monotonic() - start
+
+    def debs(self, folder, kind, target):
+        manifest = json.loads((folder / f"manifests/{kind}.debian-13.amd64.json").read_text())
+        target.mkdir()
+        names = []
+        for name, item in manifest["vmconfig"]["dependencies"].items():
+            if item["type"] == "deb":
+                algorithm, digest = item["digest"].split(":")
+                shutil.copy(f"{self.store}/blobs/{algorithm}/{digest}", target / f"{name}.deb")
+                names.append(name)
+        return names
+
+    def judge(self, name):
+        """Bakes and compares one package. Gives a result: its state, what there is to say, and numbers."""
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.work))
+        kind, said, seconds = self.bake(folder, name)
+        if said:
+            lines = [line for line in said.splitlines() if not line.startswith(("  fetched", "   pinned"))]
+            start = next((at for at, line in enumerate(lines) if line.startswith("error")), max(len(lines) - 3, 0))
+            shutil.rmtree(folder)
+            return {"package": name, "state": "refused", "said": lines[start:start + 12]}
+        try:
+            return {"package": name, "seconds": round(seconds, 2), **self.against_dpkg(folder, kind)}
+        finally:
+            shutil.rmtree(folder)
+
+    def against_dpkg(self, folder, kind):
+        dist = folder / "dist"
+        image, origin = next(dist.glob("*.raw")), json.loads(next(dist.glob("*.origin.json")).read_text())
+        real = folder / "real"
+        (real / "upper").mkdir(parents=True)
+        names = self.debs(folder, kind, real / "upper/debs")
+        status, out = chroot(self.root, real, "dpkg --force-unsafe-io --force-confold -i /debs/*.deb")
+        if status:
+            return {"state": "dpkg failed", "said": out.splitlines()[-12:]}
+        after = real / "after"
+        after.mkdir()
+        _, audit = chroot(f"{real}/upper:{self.root}", after, "dpkg --audit; dpkg --verify")
+        mount = folder / "image"
+        mount.mkdir()
+        start = subprocess.run(["sgdisk", "-i", "1", image], stdout=subprocess.PIPE, text=True, check=True).stdout
+        first = int(re.search(r"First sector: (\d+)", start)[1])
+        subprocess.run(["mount", "-o", f"ro,noload,loop,offset={first * 512}", image, mount], check=True)
+        try:
+            deferred = origin.get("deferred", {})
+            inside = folder / "inside"
+            inside.mkdir()
+            if deferred:
+                status, out = chroot(mount, inside, "dpkg --configure --pending && dpkg --audit && dpkg --verify")
+                if status or out.strip() != audit.strip() and not out.strip().endswith(audit.strip()):
+                    return {"state": "waits wrongly", "said": [*deferred.values(), *out.splitlines()[-12:]]}
+            status, own = chroot(mount, inside, "dpkg --audit; dpkg --verify")
+            found, compared = compare(Overlay(self.root, real / "upper"), mount, origin, kind)
+            if own != audit and not deferred:
+                found += [f"dpkg says of the image: {own[:400]}, and of its own: {audit[:400]}"]
+        finally:
+            subprocess.run(["umount", mount], check=True)
+        numbers = {"packages": len(names), "paths": compared}
+        if deferred:
+            # What a script makes on the first boot is missing here; it was made in the chroot.
+            return {"state": "waits", "said": [f"{package}: {why}" for package, why in deferred.items()], **numbers}
+        return {"state": "differs" if found else "ok", "said": found[:60], **numbers}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for name in "vmbake", "base", "rootfs":
+        parser.add_argument(name)
+    parser.add_argument("package", nargs="*")
+    parser.add_argument("--list")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json")
+    parser.add_argument("--store")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        return skip("needs root")
+    names = options.package
+    if options.list:
+        names += [line.split("#")[0].strip() for line in pathlib.Path(options.list).read_text().splitlines()]
+    names = [name for name in names if name]
+    results = []
+    with tempfile.TemporaryDirectory() as work, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        bench = Bench(options, pathlib.Path(work))
+        for result in pool.map(bench.judge, names):
+            results.append(result)
+            numbers = {key: value for key, value in result.items() if key in ("packages", "paths", "seconds")}
+            print(f"{result['state']:12} {result['package']} {json.dumps(numbers)}", flush=True)
+            for line in result.get("said", []):
+                print(f"      {line}", flush=True)
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(results, indent=1) + "\n")
+    counts = {state: sum(result["state"] == state for result in results) for state in sorted({result["state"] for result in results})}
+    print(json.dumps(counts))
+    case(f"{len(results)} packages as dpkg installs them", all(result["state"] in ("ok", "waits") for result in results))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
