@@ -167,7 +167,7 @@ class Bench:
         kind = re.sub(r"[^a-z0-9-]", "-", name)
         layer = folder / "layers" / kind
         layer.mkdir(parents=True)
-        (layer / "layer.json").write_text(json.dumps({"name": kind, "version": "1", "description": name, "packages": [name]}))
+        (layer / "layer.json").write_text(json.dumps({"name": kind, "version": "1", "description": name, "os": ["debian-13"], "packages": [name]}))
         for args in (["update", kind, "--image", self.base, "--store", self.store], ["fetch", kind, "--store", self.store]):
             status, _, said = self.run(folder, *args)
             if status:
