@@ -140,18 +140,26 @@ impl Shell<'_> {
             if (found == 0) == until {
                 break;
             }
-            match self.eval(body, tested) {
-                Ok(found) => status = found,
-                Err(stop) => {
-                    status = 0;
-                    if !self.loop_stop(stop)? {
-                        break;
-                    }
-                }
+            if !self.round(body, &mut status, tested)? {
+                break;
             }
         }
         self.state.loops -= 1;
         Ok(status)
+    }
+
+    /// Runs the body of a loop once. Sets the status of the loop, and gives whether it goes on.
+    fn round(&mut self, body: &Node, status: &mut u8, tested: bool) -> Run<bool> {
+        match self.eval(body, tested) {
+            Ok(found) => {
+                *status = found;
+                Ok(true)
+            }
+            Err(stop) => {
+                *status = 0;
+                self.loop_stop(stop)
+            }
+        }
     }
 
     /// Whether a loop goes on after `break` or `continue`; anything else passes through it.
@@ -181,14 +189,8 @@ impl Shell<'_> {
         for field in fields {
             self.step()?;
             self.set(name, &field)?;
-            match self.eval(body, tested) {
-                Ok(found) => status = found,
-                Err(stop) => {
-                    status = 0;
-                    if !self.loop_stop(stop)? {
-                        break;
-                    }
-                }
+            if !self.round(body, &mut status, tested)? {
+                break;
             }
         }
         self.state.loops -= 1;
