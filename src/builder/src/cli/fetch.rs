@@ -36,6 +36,8 @@ pub(super) struct FetchArgs {
 
 pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
     let sources = args.network.sources(&args.catalog)?;
+    // A bake of what is fetched refuses layers that contradict each other: so does this, whether a manifest is missing or not.
+    args.layers.load(&args.catalog)?;
     let pinned = args.pinned.each(&sources, &args.layers.catalog(&args.catalog))?;
     let (store, client) = (args.network.store()?, args.network.client(&sources)?);
     let anchors = args.trust.load(&args.catalog)?;

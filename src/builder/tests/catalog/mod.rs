@@ -52,7 +52,7 @@ fn every_command_looks_up_alike() {
         (&["user-data", "keys", "--kind=node"], &[LAYERS]),
         (&["update", "node", "--only=none"], &[LAYERS, SOURCES, TRUST]),
         // What comes after the look-up fails without a network: the manifest is of another kind.
-        (&["fetch", "other", "--manifest=m.json"], &[SOURCES, TRUST]),
+        (&["fetch", "other", "--manifest=m.json"], &[LAYERS, SOURCES, TRUST]),
         (&["bake", "node", "--offline", "--manifest=m.json", "--base=m.json"], &[LAYERS, SOURCES, TRUST]),
         (&["manifest", "show", "m.json"], &[SOURCES, TRUST]),
         (&["trust", "show"], &[SOURCES, TRUST]),
