@@ -231,7 +231,7 @@ impl Shell<'_> {
             return Err(Stop::Fatal(error));
         }
         let status = self.state.status;
-        self.budget.levels = self.budget.levels.min(crate::limits::MAX_LEVELS / 2);
+        self.budget.levels = self.budget.levels.min(self.budget.limits.levels / 2);
         let Some(action) = Rc::make_mut(&mut self.state.traps).remove(&b"EXIT"[..]) else { return Ok(status) };
         match self.eval_text(&action, false) {
             Err(Stop::Fatal(error)) => Err(Stop::Fatal(error)),

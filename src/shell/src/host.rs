@@ -60,6 +60,8 @@ pub trait Variables {
     fn get(&self, name: &[u8]) -> Option<Vec<u8>>;
     /// Sets a variable.
     fn set(&mut self, name: &[u8], value: &[u8]);
+    /// Sets a variable and exports it: programs that the script calls later see it, too.
+    fn export(&mut self, name: &[u8], value: &[u8]);
     /// The exported variables: the environment of programs.
     fn exported(&self) -> BTreeMap<Vec<u8>, Vec<u8>>;
 }

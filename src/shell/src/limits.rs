@@ -11,6 +11,8 @@ pub struct Limits {
     pub work_bytes: u64,
     /// Functions, sourced files and scripts that call each other.
     pub calls: u32,
+    /// Nested commands, those of functions that call each other included: at most [`Limits::LEVELS`], for each takes stack.
+    pub levels: u32,
     /// Longest script, file, value or output.
     pub size_bytes: usize,
     /// All variables together.
@@ -26,6 +28,7 @@ impl Default for Limits {
             steps: 1_000_000,
             work_bytes: 256 << 20,
             calls: 200,
+            levels: Self::LEVELS,
             size_bytes: 16 << 20,
             variables_bytes: 4 << 20,
             fields: 100_000,
@@ -33,9 +36,10 @@ impl Default for Limits {
     }
 }
 
-/// Nested commands at most, those of functions that call each other included. Each takes stack; a test runs so many in a thread with
-/// the 2 MiB that threads have.
-pub(crate) const MAX_LEVELS: u32 = 600;
+impl Limits {
+    /// So many nested commands fit into the 2 MiB of stack that threads have, as a test shows.
+    pub const LEVELS: u32 = 600;
+}
 
 /// What is left of the bounds.
 #[derive(Debug)]
@@ -81,8 +85,9 @@ impl Budget {
 
     pub(crate) fn enter_level(&mut self) -> Result<(), ErrorKind> {
         self.levels += 1;
-        if self.levels > MAX_LEVELS {
-            return Err(ErrorKind::Limit { what: "nested commands", limit: MAX_LEVELS.into() });
+        let limit = self.limits.levels.min(Limits::LEVELS);
+        if self.levels > limit {
+            return Err(ErrorKind::Limit { what: "nested commands", limit: limit.into() });
         }
         Ok(())
     }

@@ -248,17 +248,28 @@ impl Shell<'_> {
 /// The variables as the caller's commands see them.
 pub(crate) struct Seen<'s> {
     pub(crate) state: &'s State,
-    pub(crate) changes: Vec<(Vec<u8>, Vec<u8>)>,
+    pub(crate) changes: Vec<Change>,
+}
+
+/// A variable that a command of the caller sets.
+pub(crate) struct Change {
+    pub(crate) name: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+    pub(crate) export: bool,
 }
 
 impl Variables for Seen<'_> {
     fn get(&self, name: &[u8]) -> Option<Vec<u8>> {
-        let changed = self.changes.iter().rev().find(|(changed, _)| changed == name);
-        changed.map(|(_, value)| value.clone()).or_else(|| self.state.get(name).map(<[u8]>::to_vec))
+        let changed = self.changes.iter().rev().find(|change| change.name == name);
+        changed.map(|change| change.value.clone()).or_else(|| self.state.get(name).map(<[u8]>::to_vec))
     }
 
     fn set(&mut self, name: &[u8], value: &[u8]) {
-        self.changes.push((name.to_vec(), value.to_vec()));
+        self.changes.push(Change { name: name.to_vec(), value: value.to_vec(), export: false });
+    }
+
+    fn export(&mut self, name: &[u8], value: &[u8]) {
+        self.changes.push(Change { name: name.to_vec(), value: value.to_vec(), export: true });
     }
 
     fn exported(&self) -> std::collections::BTreeMap<Vec<u8>, Vec<u8>> {

@@ -47,6 +47,7 @@ impl Commands for Caller {
 
     fn source(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
         self.debconf = call.name == b"/usr/share/debconf/confmodule";
+        call.variables.export(b"DEBIAN_HAS_FRONTEND", b"1");
         self.debconf.then_some(Outcome::Status(0))
     }
 
@@ -74,6 +75,8 @@ fn commands_of_the_caller_run_with_files_and_streams() {
 fn sourced_files_are_asked_for_first() {
     let source = "if true; then\n. /usr/share/debconf/confmodule\nfi\ndb_get x/y\necho \"$RET\"";
     assert_eq!(run(source, &mut Caller::default()).unwrap(), "value of x/y\n0");
+    let source = "environment; echo; . /usr/share/debconf/confmodule; environment";
+    assert_eq!(run(source, &mut Caller::default()).unwrap(), "HOME PATH\nDEBIAN_HAS_FRONTEND HOME PATH0");
     assert_eq!(run(". /nope/confmodule || :", &mut Caller::default()).unwrap(), "2", "dash ends there");
 }
 

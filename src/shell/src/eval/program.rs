@@ -103,8 +103,8 @@ impl Shell<'_> {
         }
         self.out(&stdout)?;
         self.err(&stderr)?;
-        for (name, value) in changes {
-            self.set(&name, &value)?;
+        for change in changes {
+            self.change(&change.name, Some(change.value), change.export)?;
         }
         match outcome {
             None => Ok(None),
