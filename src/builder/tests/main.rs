@@ -16,6 +16,7 @@ mod hostile;
 mod images;
 mod inspect_image;
 mod layers;
+mod maintainer;
 mod names;
 mod origin;
 mod parsers;

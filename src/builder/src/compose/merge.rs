@@ -8,6 +8,7 @@ mod alternatives;
 mod audited;
 mod conffiles;
 mod database;
+mod debconf;
 mod deferred;
 mod dpkg;
 mod error;
@@ -31,6 +32,7 @@ mod triggers;
 mod units;
 mod upgrade;
 
+pub use debconf::{DebconfFault, PresetFault, TemplateFault};
 pub use error::{MergeError, OtherVersion};
 pub use fault::{
     AlternativeFault, ConffileFault, ContentFault, DatabaseFault, LibraryFault, ListedFault, TriggerFault, UnitFault,
@@ -102,6 +104,11 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
             let (name, digest) = (Some(artifact.name.clone()), Some(artifact.digest.clone()));
             Origin { artifact: name, digest, ..own() }
         };
+        let mine = debs.iter().filter_map(|artifact| match &artifact.content {
+            StagedContent::Deb(deb) => Some(deb),
+            _ => None,
+        });
+        debconf::select(&mut packages.debconf, &target, &layer.schema, mine)?;
         let mut unpacked = Vec::new();
         for artifact in debs {
             target.enter(origin(&artifact));

@@ -27,6 +27,7 @@ pub(super) fn check(layer: &Layer) -> Vec<Found> {
     artifacts(&mut found, schema);
     upgrades(&mut found, schema);
     scripts(&mut found, schema);
+    answers(&mut found, schema);
     accounts(&mut found, schema);
     paths::check(&mut found, layer);
     paths::modes(&mut found, schema);
@@ -127,6 +128,20 @@ fn skipped(script: &AuditedScript) -> Option<String> {
         "" => Some("the reason is empty".to_owned()),
         _ if acts => Some("a script that is skipped has no effects".to_owned()),
         _ => None,
+    }
+}
+
+/// Answers for debconf, whose database has one word for a question and one line for a value.
+fn answers(found: &mut Findings, schema: &Schema) {
+    for (question, value) in &schema.debconf {
+        let pointer = child("/debconf", question);
+        let plain = !question.is_empty() && question.chars().all(|char| char.is_ascii_graphic());
+        found.key(
+            pointer.clone(),
+            (!plain).then(|| format!("{question:?} is no name of a question, such as `postfix/mailname`")),
+        );
+        let control = value.chars().any(char::is_control);
+        found.value(pointer, control.then(|| format!("{value:?} is not one line of text")));
     }
 }
 

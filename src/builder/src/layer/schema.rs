@@ -52,6 +52,9 @@ pub struct Schema {
     /// Maintainer scripts that do not run, and what is done in their place.
     #[serde(default)]
     pub scripts: Vec<AuditedScript>,
+    /// Answers to the questions that the layer's packages ask through debconf, by the questions' names.
+    #[serde(default)]
+    pub debconf: BTreeMap<String, String>,
     /// Groups by name, with their ids.
     #[serde(default)]
     pub groups: BTreeMap<String, u32>,

@@ -78,8 +78,6 @@ fn hostile_packages_are_refused() {
             "is no name in one line of UTF-8, but p brings it",
         ),
         ("no control", deb_without_control(data), "control file: is missing"),
-        ("debconf", with("templates", "Template: p/q\n"), "has a templates, which only debconf could serve"),
-        ("debconf config", with("config", "#!/bin/sh\n"), "has a config, which only debconf could serve"),
         ("conffile of the base", with("conffiles", "/etc/taken.conf\n"), "/etc/taken.conf: exists already"),
         ("conffile without file", with("conffiles", "/etc/p.conf\n"), "is listed as a conffile of p"),
         ("unit without file", with("postinst", POSTINST), "unit good.service is not in the tree"),

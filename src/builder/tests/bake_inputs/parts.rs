@@ -14,6 +14,7 @@ use vmbake::compose::stage::Plan;
 use vmbake::digest::Digest;
 use vmbake::fetch::verify::{Verified, check};
 use vmbake::fetch::{Supply, fetch, open_base_file};
+use vmbake::hint::Hint;
 use vmbake::layer::Layers;
 use vmbake::manifest::Manifest;
 use vmbake::pin::anchors::Anchors;
@@ -69,6 +70,12 @@ pub fn refused(base: Tree, parts: &[Part], keys: &str) -> (String, ContentFault)
         MergeError::Content { path, fault } => (path, fault),
         other => panic!("{other}"),
     }
+}
+
+/// What the user is told to do about what stops a bake of the parts.
+pub fn hint(parts: &[Part], keys: &str) -> Option<String> {
+    let error = run(base(), &[("k", keys, parts)]).map(|_| ()).unwrap_err();
+    error.downcast::<MergeError>().unwrap().hint()
 }
 
 fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Error>> {

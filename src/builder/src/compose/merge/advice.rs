@@ -1,7 +1,8 @@
 //! What to do about what the merge refuses.
 
-use super::MergeError;
+use super::{MergeError, PresetFault};
 use crate::hint::Hint;
+use crate::spelling::did_you_mean;
 
 impl Hint for MergeError {
     fn hint(&self) -> Option<String> {
@@ -29,6 +30,7 @@ fn of_merge(error: &MergeError) -> Option<String> {
         MergeError::TriggerCycle { .. } => Some(
             "answer for one of their triggers in `scripts` of the layer, with the digest of its postinst".to_owned(),
         ),
+        MergeError::Preset { fault, .. } => of_preset(fault),
         MergeError::Overwrites { package, owner, .. } => Some(format!(
             "dpkg refuses it too: only a version of {package} that replaces {owner}, or a base without {owner}, will do"
         )),
@@ -79,6 +81,29 @@ fn of_merge(error: &MergeError) -> Option<String> {
                 .to_owned(),
         ),
         _ => of_program(error).map(str::to_owned),
+    }
+}
+
+/// Questions that are named at most, where none is like the one that is not known.
+const NAMED: usize = 20;
+
+fn of_preset(fault: &PresetFault) -> Option<String> {
+    match fault {
+        PresetFault::Unknown { near, .. } if !near.is_empty() => Some(did_you_mean(near)),
+        PresetFault::Unknown { known, .. } if known.is_empty() => {
+            Some("none of the layer's packages asks anything: remove the answer".to_owned())
+        }
+        PresetFault::Unknown { known, .. } => {
+            let rest = if known.len() > NAMED { ", ..." } else { "" };
+            let named = known.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>();
+            Some(format!("the layer's packages ask {}{rest}", named.join(", ")))
+        }
+        PresetFault::Choice { choices, .. } => Some(format!("take one of {}", choices.join(", "))),
+        PresetFault::Password => Some(
+            "remove it: a script that needs a password waits for the first boot; or set it there, in `first_boot`"
+                .to_owned(),
+        ),
+        PresetFault::NoAnswer { .. } | PresetFault::Templates { .. } | PresetFault::Database { .. } => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::debconf::Debconf;
 use super::overrides::Overrides;
 use super::owners::Owners;
 use super::place::Target;
@@ -18,6 +19,8 @@ pub(super) struct Database {
     pub(super) owners: Owners,
     pub(super) overrides: Overrides,
     pub(super) status: Status,
+    /// Questions of packages, and their answers.
+    pub(super) debconf: Debconf,
     /// Triggers that are set off, by the stem of the package that is interested in them.
     pub(super) pending: BTreeMap<String, BTreeSet<String>>,
     /// Packages that are configured on the first boot.
@@ -34,6 +37,7 @@ impl Database {
             owners: Owners::read(target)?,
             overrides: Overrides::read(target)?,
             status: Status::read(target)?,
+            debconf: Debconf::default(),
             pending: BTreeMap::new(),
             waiting: BTreeSet::new(),
             deferred: false,

@@ -50,7 +50,8 @@ impl Database {
         let args: &[&str] = if old.is_some() { &["upgrade", &before, deb.version()] } else { &["install"] };
         let stem = deb.info_stem();
         if let Some(source) = deb.info.get("preinst") {
-            let call = Call { package: deb.name(), stem: &stem, arch: deb.arch(), script: "preinst", source, args };
+            let (package, arch, control) = (deb.name(), deb.arch(), Some(&deb.info));
+            let call = Call { package, stem: &stem, arch, script: "preinst", source, args, control };
             self.script(target, &call, audited)?;
         }
         if let Some(old) = &old {
@@ -104,7 +105,7 @@ impl Database {
         let Some(source) = old.scripts.get(script) else { return Ok(()) };
         let arch = old.control.get("Architecture").unwrap_or_default();
         let args = ["upgrade", deb.version()];
-        let call = Call { package: deb.name(), stem: &old.stem, arch, script, source, args: &args };
+        let call = Call { package: deb.name(), stem: &old.stem, arch, script, source, args: &args, control: None };
         self.script(target, &call, audited).map(|_| ())
     }
 
@@ -150,6 +151,7 @@ impl Database {
             }
         }
         waiting.extend(self.process_triggers(target, audited)?);
+        self.debconf.write(target)?;
         self.status.write(target)?;
         Ok(waiting)
     }
@@ -163,7 +165,8 @@ impl Database {
         let Some(source) = &package.postinst else { return Ok(None) };
         let args = ["configure", &package.before];
         let Unpacked { package, stem, arch, .. } = package;
-        self.script(target, &Call { package, stem, arch, script: "postinst", source, args: &args }, audited)
+        let call = Call { package, stem, arch, script: "postinst", source, args: &args, control: None };
+        self.script(target, &call, audited)
     }
 
     /// A package that this one depends on and that waits for the first boot, unless another one serves.
@@ -228,7 +231,8 @@ impl Database {
         }
         if !left.is_empty() {
             let args = ["triggered", &left.join(" ")];
-            let call = Call { package: &package, stem, arch: &arch, script: "postinst", source: &source, args: &args };
+            let (package, arch, source) = (&package, &arch, &source);
+            let call = Call { package, stem, arch, script: "postinst", source, args: &args, control: None };
             if let Ran::Waits(why) = maintainer::run(target, self, &call)? {
                 left.iter().try_for_each(|name| self.status.pend(stem, name))?;
                 reason = Some(why);
@@ -328,7 +332,7 @@ fn write_info(
     let meta = target.meta(0o644);
     target.file(&format!("{stem}.list"), meta, list.into_bytes())?;
     for (name, content) in &deb.info {
-        let script = matches!(name.as_str(), "preinst" | "postinst" | "prerm" | "postrm");
+        let script = matches!(name.as_str(), "preinst" | "postinst" | "prerm" | "postrm" | "config");
         let meta = target.meta(if script { 0o755 } else { 0o644 });
         target.file(&format!("{stem}.{name}"), meta, content.clone())?;
     }

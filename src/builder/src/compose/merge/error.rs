@@ -2,6 +2,7 @@
 
 use vmbake_disk::tree::TreeError;
 
+use super::debconf::PresetFault;
 use super::fault::{ContentFault, UnitFault};
 use super::maintainer::ScriptFault;
 use crate::elf::ElfError;
@@ -173,6 +174,17 @@ pub enum MergeError {
         upgrade: bool,
         /// What is wrong.
         fault: Box<ScriptFault>,
+    },
+    /// A layer answers a question of debconf, and its package does not take the answer.
+    #[error("layer {layer}: debconf {question}")]
+    Preset {
+        /// Name of the layer.
+        layer: String,
+        /// The question.
+        question: String,
+        /// What is wrong.
+        #[source]
+        fault: Box<PresetFault>,
     },
     /// A file of the base, of a package or of a layer is wrong.
     #[error("{path}: {fault}")]

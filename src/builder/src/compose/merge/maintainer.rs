@@ -12,7 +12,7 @@ mod system;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use vmbake_shell::{ErrorKind, Host, Script, Settings};
+use vmbake_shell::{ErrorKind, Files, Host, Limits, Script, Settings};
 
 pub use fault::ScriptFault;
 
@@ -32,12 +32,14 @@ pub(super) struct Call<'a> {
     pub(super) stem: &'a str,
     /// Its architecture.
     pub(super) arch: &'a str,
-    /// `preinst`, `postinst`, `prerm` or `postrm`.
+    /// `preinst`, `postinst`, `prerm`, `postrm` or `config`.
     pub(super) script: &'static str,
     /// Its bytes.
     pub(super) source: &'a [u8],
     /// Its arguments, such as `configure` and the version that was configured last.
     pub(super) args: &'a [&'a str],
+    /// The package's control files, where they are not below `info` yet.
+    pub(super) control: Option<&'a BTreeMap<String, Vec<u8>>>,
 }
 
 /// How a script ended.
@@ -80,21 +82,27 @@ impl Call<'_> {
             ("DPKG_MAINTSCRIPT_NAME", self.script),
             ("DPKG_MAINTSCRIPT_DEBUG", "0"),
         ];
-        let environment: BTreeMap<Vec<u8>, Vec<u8>> = set.map(|(name, value)| (name.into(), value.into())).into();
-        Settings { environment, ..Settings::default() }
+        let mut environment: BTreeMap<Vec<u8>, Vec<u8>> = set.map(|(name, value)| (name.into(), value.into())).into();
+        if self.script == "config" {
+            environment.insert(commands::HAS_FRONTEND.into(), b"1".to_vec());
+        }
+        // Both fit on one stack, for a script may run its package's config at any depth.
+        let levels = if self.script == "config" { Limits::LEVELS / 3 } else { Limits::LEVELS / 3 * 2 };
+        Settings { environment, limits: Limits { levels, ..Limits::default() }, ..Settings::default() }
     }
 }
 
 /// Runs a script as dpkg would. Only a `postinst` can wait; for another script that is an error.
 pub(super) fn run(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
     let (overrides, pending) = (database.overrides.clone(), database.pending.clone());
+    let debconf = database.debconf.clone();
     target.tree.begin();
     let ran = interpret(target, database, call);
     match ran {
         Ok(Ran::Done) => target.tree.commit(),
         Ok(Ran::Waits(_)) | Err(_) => {
             target.tree.rollback();
-            (database.overrides, database.pending) = (overrides, pending);
+            (database.overrides, database.pending, database.debconf) = (overrides, pending, debconf);
         }
     }
     match ran {
@@ -104,20 +112,27 @@ pub(super) fn run(target: &mut Target, database: &mut Database, call: &Call<'_>)
 }
 
 fn interpret(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
+    let target = RefCell::new(target);
+    let files_fault = RefCell::new(None);
+    let mut files = TargetFiles::new(&target, &files_fault);
+    let mut system = System::new(&target, database, call);
+    let ran = on_system(&mut system, &mut files, call);
+    system.database.debconf.end();
+    if let Some(error) = system.fault.take().or(files_fault.take()) {
+        return Err(error);
+    }
+    ran
+}
+
+/// Runs a script on a machine on which perhaps another one of the package runs.
+fn on_system(system: &mut System<'_, '_>, files: &mut dyn Files, call: &Call<'_>) -> Result<Ran, MergeError> {
     if let Some(interpreter) = other_language(call.source) {
         return Ok(Ran::Waits(format!("it is a script for {interpreter}")));
     }
     let name = format!("{}.{}", call.package, call.script);
     let args: Vec<Vec<u8>> = call.args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
     let script = Script { name: &name, source: call.source, args: &args };
-    let target = RefCell::new(target);
-    let files_fault = RefCell::new(None);
-    let mut files = TargetFiles::new(&target, &files_fault);
-    let mut system = System::new(&target, database, call);
-    let finished = vmbake_shell::run(&script, &mut Host { files: &mut files, commands: &mut system }, &call.settings());
-    if let Some(error) = system.fault.take().or(files_fault.take()) {
-        return Err(error);
-    }
+    let finished = vmbake_shell::run(&script, &mut Host { files, commands: system }, &call.settings());
     match finished {
         Ok(finished) if finished.status == 0 => Ok(Ran::Done),
         Ok(finished) => {
@@ -172,7 +187,7 @@ pub(super) fn judge(source: &[u8]) {
         let tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
         let mut target = Target::new(tree, Timestamp::default());
         let Ok(mut database) = Database::read(&target, "amd64") else { return };
-        let call = Call { package: "x", stem: "x", arch: "amd64", script, source, args };
+        let call = Call { package: "x", stem: "x", arch: "amd64", script, source, args, control: None };
         let _ = run(&mut target, &mut database, &call);
     }
 }

@@ -66,12 +66,6 @@ pub enum DebError {
         /// What it has.
         found: String,
     },
-    /// It asks questions while it is installed.
-    #[error("has a {name}, which only debconf could serve")]
-    Debconf {
-        /// The file that says so.
-        name: String,
-    },
 }
 
 /// A package, with the names that dpkg gives its files.
@@ -276,8 +270,5 @@ fn check(deb: &Deb, arch: &str) -> Result<(), DebError> {
         let (name, version) = (deb.name.clone(), deb.version.clone());
         return Err(DebError::Control(ControlFault::Name { name, version }));
     }
-    match deb.info.keys().find(|name| matches!(name.as_str(), "config" | "templates")) {
-        Some(name) => Err(DebError::Debconf { name: name.clone() }),
-        None => Ok(()),
-    }
+    Ok(())
 }

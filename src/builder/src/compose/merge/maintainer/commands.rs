@@ -2,11 +2,14 @@
 //! run, or says that it cannot. What only talks to a running system does nothing; what needs the machine makes the script wait.
 
 mod alternatives;
+mod debconf;
 mod idle;
 mod services;
 mod tmpfiles;
 
 use vmbake_shell::{Call, Commands, Outcome};
+
+pub(super) use debconf::HAS_FRONTEND;
 
 use super::system::{Command, Done, System};
 
@@ -44,14 +47,15 @@ fn find(call: &Call<'_>) -> Option<Command> {
     }
     let name = std::str::from_utf8(name).ok()?;
     alternatives::find(name)
+        .or_else(|| debconf::find(name))
         .or_else(|| services::find(name))
         .or_else(|| tmpfiles::find(name))
         .or_else(|| idle::find(name))
 }
 
 /// What sourcing a file means that is not simply read.
-fn find_sourced(_call: &Call<'_>) -> Option<Command> {
-    None
+fn find_sourced(call: &Call<'_>) -> Option<Command> {
+    debconf::find_sourced(call.name)
 }
 
 /// The arguments as text; what is no UTF-8 is no name of anything that is known here.

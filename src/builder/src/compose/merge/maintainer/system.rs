@@ -6,6 +6,7 @@ use vmbake_shell::{Call, Outcome};
 
 use crate::compose::merge::MergeError;
 use crate::compose::merge::database::Database;
+use crate::compose::merge::debconf::Conversation;
 use crate::compose::merge::place::Target;
 
 /// What a command leaves: how it ended, or why the bake stops.
@@ -20,6 +21,8 @@ pub(super) struct System<'a, 't> {
     pub(super) database: &'a mut Database,
     /// The script of dpkg's that runs, perhaps by way of others.
     pub(super) script: &'a super::Call<'a>,
+    /// What runs under debconf's frontend talks to it.
+    pub(super) conversation: Option<Conversation>,
     /// The first error that stops the bake.
     pub(super) fault: Option<MergeError>,
 }
@@ -30,7 +33,7 @@ impl<'a, 't> System<'a, 't> {
         database: &'a mut Database,
         script: &'a super::Call<'a>,
     ) -> Self {
-        Self { target, database, script, fault: None }
+        Self { target, database, script, conversation: None, fault: None }
     }
 
     /// The tree. A command has it for itself as long as it does not use `call.files`.

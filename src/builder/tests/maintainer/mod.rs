@@ -1,0 +1,3 @@
+//! What maintainer scripts do by Debian's commands, each as the real one does it.
+
+mod debconf;
