@@ -7,6 +7,7 @@ pub mod images;
 pub mod verify;
 mod error;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::OpenOptionsExt;
@@ -127,6 +128,9 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
             }
         }
     }
+    if supply.client.is_some() {
+        packages(content).for_each(|event| progress.tell(event));
+    }
     Ok(Fetched { artifacts, images, verdict })
 }
 
@@ -142,7 +146,8 @@ fn bring(
         Entry::Artifact(name, dependency) => {
             let fetched = artifact(content, name, dependency, supply, progress)?;
             let (name, version, bytes) = (name.to_owned(), Some(dependency.version.clone()), dependency.size);
-            let event = supply.client.map(|_| Event::Fetched { name, version, path: None, bytes });
+            let event = supply.client.filter(|_| dependency.chosen.is_none());
+            let event = event.map(|_| Event::Fetched { name, version, path: None, bytes });
             (Done::Artifact(Box::new(fetched)), event)
         }
         Entry::Image(image) => {
@@ -151,6 +156,17 @@ fn bring(
             (Done::Image(Box::new(image.clone()), standing), pulled.map(event))
         }
     })
+}
+
+/// A line for the packages of each layer: there may be hundreds of them.
+fn packages(content: &Content) -> impl Iterator<Item = Event> {
+    let mut of: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+    for (entry, chosen) in content.dependencies.values().filter_map(|entry| Some((entry, entry.chosen.as_ref()?))) {
+        let (count, bytes) = of.entry(&chosen.layer).or_default();
+        *count += 1;
+        *bytes = bytes.saturating_add(entry.size);
+    }
+    of.into_iter().map(|(layer, (packages, bytes))| Event::FetchedPackages { layer: layer.to_owned(), packages, bytes })
 }
 
 /// A base image that is there.

@@ -31,6 +31,7 @@ mod memo;
 pub mod oci;
 pub mod ownership;
 pub mod parallel;
+pub mod package_request;
 pub mod progress;
 pub mod relation;
 mod spelling;

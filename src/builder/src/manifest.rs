@@ -8,15 +8,16 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+pub use closure::{ClosureRecord, PackageReason};
 pub use content::{ArtifactType, Boot, BootFile, ContainerImage, Content, Dependency, Os};
 pub use error::ManifestError;
 pub use proof::{Document, Form, Proof, Signed};
 
 mod form;
 mod error;
+mod closure;
 mod content;
 mod proof;
-mod stub;
 
 /// Largest manifest that is read, in bytes: the largest known ones have 20 KB.
 const MAX_LEN: u64 = 4 << 20;

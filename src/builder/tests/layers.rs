@@ -39,12 +39,30 @@ const FAULTS: &[(&str, &str)] = &[
         r#""artifacts": {"x": {"type": "tar", "path": "/x", "members": [¦"../y"]}}"#,
         "member \"../y\" is not absolute or has",
     ),
-    (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": [¦"y"]"#, "\"y\" is no artifact of the layer"),
+    (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": [¦"Y"]"#, "\"Y\" is no name of a package"),
     (r#""artifacts": {"x": {"type": "deb"}}, "upgrade": ["x", ¦"x"]"#, "\"x\" comes twice"),
     (
         r#""artifacts": {"x": {"type": "file", "path": "/x", "mode": "0755"}}, "upgrade": [¦"x"]"#,
         "artifact \"x\" is no package",
     ),
+    (r#""packages": [¦"Nginx"]"#, "\"Nginx\" is no name of a package: small letters, digits"),
+    (
+        r#""packages": [¦"nginx:arm64"]"#,
+        "\"nginx:arm64\" names the architecture \"arm64\": an image has packages of its own",
+    ),
+    (r#""packages": [¦"nginx="]"#, "version \"\" is not made of letters"),
+    (r#""packages": [¦"nginx=1.2 "]"#, "version \"1.2 \" is not made of letters"),
+    (r#""packages": ["nginx", ¦"nginx=1.*"]"#, "\"nginx\" comes twice"),
+    (r#""packages": [¦"nginx"], "without": ["nginx"]"#, "\"nginx\" is also left out by `without`"),
+    (
+        r#""artifacts": {"nginx": {"type": "deb"}}, "packages": [¦"nginx"]"#,
+        "\"nginx\" is an artifact of the layer already",
+    ),
+    (r#""packages": ["nginx"], "recommends": [¦"Nginx"]"#, "\"Nginx\" is no name of a package"),
+    (r#""packages": ["nginx"], "hold": [¦"x y"]"#, "\"x y\" is no name of a package"),
+    (r#""recommends": ¦true"#, "`recommends` means nothing without `packages` or `upgrade`"),
+    (r#""archive": ¦"a""#, "`archive` means nothing without `packages` or `upgrade`"),
+    (r#""upgrade": [¦"libc6"], "hold": ["libc6"]"#, "\"libc6\" is also in `hold`"),
     (
         r#""scripts": [{"package": "p", "script": ¦"prerm", "sha256": "00"}]"#,
         "script \"prerm\" runs only for an `upgrade`",
@@ -373,6 +391,8 @@ fn the_schema_tells_good_layers_from_bad_ones() {
         r#", "artifacts": {"x": {"type": "file", "path": "/x"}}"#,
         r#", "units": {"start": []}"#,
         r#", "upgrade": "x""#,
+        r#", "packages": "nginx""#,
+        r#", "recommends": 1"#,
     ];
     for (index, rest) in bad.iter().enumerate() {
         layer(dir.path(), &index.to_string(), rest);

@@ -27,10 +27,12 @@ use crate::layer::LayerError;
 use crate::machine::MachineError;
 use crate::manifest::ManifestError;
 use crate::pin::anchors::AnchorError;
+use crate::pin::closure::{ClosureError, Refusal};
 use crate::pin::proof::program::ProgramError;
 use crate::pin::prove::LinkError;
+use crate::pin::resolve::ResolveError;
 use crate::pin::sources::SourcesError;
-use crate::pin::update::UpdateError;
+use crate::pin::update::{EntryError, UpdateError};
 use crate::progress::{self, Event};
 use crate::query::explain::ExplainError;
 use crate::supply::download::DownloadError;
@@ -48,10 +50,13 @@ const KNOWN: &[Look] = &[
     known::<AssembleError>,
     known::<AuthorError>,
     known::<BakeError>,
+    known::<Box<EntryError>>,
     known::<Box<LinkError>>,
     known::<Box<ProgramError>>,
     known::<CatalogError>,
+    known::<ClosureError>,
     known::<DownloadError>,
+    known::<EntryError>,
     known::<EvidenceError>,
     known::<ExplainError>,
     known::<FetchError>,
@@ -70,7 +75,9 @@ const KNOWN: &[Look] = &[
     known::<OriginError>,
     known::<ProgramError>,
     known::<PublishError>,
+    known::<Refusal>,
     known::<RegistryError>,
+    known::<ResolveError>,
     known::<SourcesError>,
     known::<StageError>,
     known::<StoreError>,

@@ -29,7 +29,9 @@ Examples:
   vmbake update node                              # what is missing in the manifests of kind node
   vmbake update node --os debian-13 --arch amd64 --image base.qcow2   # with a base image of your own
   vmbake update --check                           # what has a newer version? changes nothing
-  vmbake update knd --only containerd             # this entry again, and no other";
+  vmbake update knd --only containerd             # this entry again, and no other
+  vmbake update web                               # a layer of your own that asks for packages
+  vmbake update web --explain libpq5              # why is that package in the image?";
 
 pub(super) const MANIFEST_SHOW: &str = "\
 Examples:

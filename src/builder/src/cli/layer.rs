@@ -91,6 +91,8 @@ struct Line<'a> {
     os: Vec<&'a str>,
     requires: Vec<String>,
     artifacts: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    packages: Vec<String>,
 }
 
 fn list(layers: &Layers, json: bool) -> Result<Outcome, Failure> {
@@ -104,6 +106,7 @@ fn list(layers: &Layers, json: bool) -> Result<Outcome, Failure> {
             os: schema.os.iter().map(String::as_str).collect(),
             requires: schema.requires.iter().map(ToString::to_string).collect(),
             artifacts: schema.artifacts.keys().map(String::as_str).collect(),
+            packages: schema.packages.iter().map(ToString::to_string).collect(),
         }
     });
     if json {
@@ -114,7 +117,8 @@ fn list(layers: &Layers, json: bool) -> Result<Outcome, Failure> {
         text.push_str(&escape::line(format!("{} {}: {}", line.name, line.version, line.description)));
         text.push('\n');
         let (requires, installs) = (line.requires.join(", "), line.artifacts.join(", "));
-        for (what, names) in [("from", line.from.unwrap_or_default()), ("requires", requires), ("installs", installs)] {
+        let (from, packages) = (line.from.unwrap_or_default(), line.packages.join(", "));
+        for (what, names) in [("from", from), ("requires", requires), ("installs", installs), ("packages", packages)] {
             if !names.is_empty() {
                 text.push_str(&format!("    {what} {}\n", escape::line(names)));
             }

@@ -47,6 +47,11 @@ struct Line<'a> {
     size: u64,
     digest: String,
     url: String,
+    /// The layer that a package was chosen for, and the packages that lead from what that asks for to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    layer: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
     /// What the manifest records.
     recorded: Option<Proof>,
     /// Who answers for the digest.
@@ -100,6 +105,8 @@ fn lines<'a>(manifest: &Manifest, overridden: &'a [String]) -> Vec<Line<'a>> {
         size: entry.size,
         digest: entry.digest.to_string(),
         url: entry.url.clone(),
+        layer: entry.chosen.as_ref().map(|chosen| chosen.layer.clone()),
+        reason: entry.chosen.as_ref().map(|chosen| chosen.reason.clone()),
         recorded: entry.proof.clone(),
         standing: None,
         unproven: None,
@@ -111,6 +118,8 @@ fn lines<'a>(manifest: &Manifest, overridden: &'a [String]) -> Vec<Line<'a>> {
         size: image.size,
         digest: image.digest.to_string(),
         url: format!("index {}", image.index),
+        layer: None,
+        reason: None,
         recorded: image.proof.clone(),
         standing: None,
         unproven: None,
@@ -131,5 +140,12 @@ fn show(line: &Line<'_>) -> String {
     // What is recorded is worth nothing while it is not proven.
     let detail = line.recorded.as_ref().filter(|_| line.standing.as_ref().is_some_and(Standing::is_signed));
     let detail = detail.map(|proof| format!("\n    proof  {}", escape::line(proof.to_string()))).unwrap_or_default();
-    format!("{name} {version}, {size}\n    from   {url}\n    digest {digest}\n    {proven}{detail}\n")
+    let reason = line.layer.as_ref().zip(line.reason.as_ref());
+    let reason = reason.map(|(layer, reason)| escape::line(format!("layer {layer}: {reason}")));
+    // Of hundreds of packages the rest is in the JSON, unless something is wrong with one.
+    if let Some(reason) = reason.as_ref().filter(|_| line.standing.is_some()) {
+        return format!("{name} {version}, {size}\n    {reason}\n    {proven}\n");
+    }
+    let reason = reason.map(|reason| format!("\n    {reason}")).unwrap_or_default();
+    format!("{name} {version}, {size}{reason}\n    from   {url}\n    digest {digest}\n    {proven}{detail}\n")
 }

@@ -1,12 +1,14 @@
 //! What a kind, an operating system and an architecture on the command line mean: manifests that can be made, or are there.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use vmbake_disk::image::quoted;
 
 use crate::hint::Hint;
-use crate::layer::Layers;
+use crate::layer::{Layer, LayerError, Layers};
 use crate::manifest::Target;
+use crate::pin::closure::Requests;
 use crate::pin::sources::Sources;
 use crate::spelling::{did_you_mean, near};
 
@@ -133,6 +135,22 @@ pub(super) fn choose_with_layers(
         }
     }
     Ok(chosen)
+}
+
+/// What the layers of each target ask of archives. The layers of a kind that only sources know ask for nothing.
+pub(super) fn requests(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, Requests>, LayerError> {
+    let mut all = BTreeMap::new();
+    for target in targets {
+        // What is listed for an operating system that the layer is not made for, can be pinned all the same.
+        let supports = |layer: &Layer| layer.schema.name == target.kind && layer.schema.os.contains(&target.os);
+        if !layers.iter().any(supports) {
+            continue;
+        }
+        let asked = layers.resolve(&target.kind, &target.os)?.into_iter();
+        let asked = asked.map(|layer| (layer.schema.name.clone(), layer.schema.request()));
+        all.insert(target.clone(), asked.filter(|(_, request)| !request.is_empty()).collect());
+    }
+    Ok(all)
 }
 
 /// Why there is no manifest at `path`: the target is unknown, or nobody has made it yet.

@@ -15,7 +15,7 @@ use super::{Failure, Outcome, examples, files};
 use crate::atomic_file::PublishError;
 use crate::escape;
 use crate::pin::resolve::{Cache, Resolver};
-use crate::pin::update::{Newer, UpdateRequest, newer, seen, update};
+use crate::pin::update::{Newer, UpdateRequest, explain, newer, seen, update};
 use crate::progress::Progress;
 
 #[derive(Debug, Args)]
@@ -39,6 +39,9 @@ pub(super) struct UpdateArgs {
     /// Change nothing; exit 1 and print what has a newer version or none
     #[arg(long)]
     check: bool,
+    /// Change nothing; print why this package would be among those that layers ask for
+    #[arg(long, value_name = "PACKAGE", conflicts_with_all = ["check", "only", "refresh"])]
+    explain: Option<String>,
     /// Pin this disk image as base, in place of the published one
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
@@ -68,7 +71,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     let sources = args.network.sources(&args.catalog)?;
     let layers = args.layers.load(&args.catalog)?;
     let targets = target::choose_with_layers(&sources, &layers, &args.kinds, &args.os, &args.arch)?;
-    check_folder(&args.manifests, args.check)?;
+    check_folder(&args.manifests, args.check || args.explain.is_some())?;
     if args.image.is_some() && targets.iter().any(|target| target.arch != targets[0].arch) {
         return Err("--image is of one architecture: choose it with --arch".into());
     }
@@ -89,12 +92,17 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         received: progress.counter("received"),
     };
     let request = UpdateRequest {
+        packages: target::requests(&layers, &targets)?,
         targets,
         folder: args.manifests,
         only: args.only.into_iter().collect::<BTreeSet<_>>(),
         refresh: args.refresh,
         threads: args.jobs,
     };
+    if let Some(package) = &args.explain {
+        let found = explain(&request, &resolver, package)?;
+        return files::show(&found.iter().map(ToString::to_string).collect::<String>());
+    }
     if !args.check {
         update(&request, &resolver, &progress)?;
         return Ok(Outcome::Clean);
@@ -129,7 +137,8 @@ fn print(found: &[Newer], json: bool) -> Result<(), Failure> {
     let pinned = |newer: &Newer| newer.pinned.clone().unwrap_or_else(|| "-".to_owned());
     let versions = found.iter().map(|newer| pinned(newer).len()).max().unwrap_or(0);
     for newer in found {
-        let (manifest, name, newest) = (&newer.manifest, &newer.name, &newer.newest);
+        let (manifest, name) = (&newer.manifest, &newer.name);
+        let newest = newer.newest.as_deref().unwrap_or("-");
         let line = format!("{manifest:manifests$}  {name:names$}  {:versions$} -> {newest}", pinned(newer));
         files::show(&(escape::line(line) + "\n"))?;
     }

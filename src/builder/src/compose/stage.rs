@@ -5,6 +5,7 @@
 pub mod archive;
 mod control;
 mod deb;
+mod order;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -55,6 +56,20 @@ pub enum StageError {
         /// The later layer.
         second: String,
     },
+    /// The manifest was made for other packages.
+    #[error("layer {layer} asks for other packages than those that the manifest was made for")]
+    OtherPackages {
+        /// Name of the layer.
+        layer: String,
+    },
+    /// A package was chosen for a layer that is not there.
+    #[error("package {name} of the manifest was chosen for layer {layer}, which is none of the kind")]
+    NoLayer {
+        /// Name of the package.
+        name: String,
+        /// Name of the layer.
+        layer: String,
+    },
     /// Its file is not readable.
     #[error("{name}: cannot read")]
     Read {
@@ -85,6 +100,16 @@ pub enum StageError {
 }
 
 impl Hint for StageError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::OtherPackages { .. } | Self::NoLayer { .. } => {
+                "`vmbake update KIND` chooses the packages again, with the --layers of the bake"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Program(error) => Some(error),
@@ -110,6 +135,8 @@ pub(crate) struct StagedArtifact {
     pub(crate) digest: String,
     pub(crate) source: Arc<dyn ReadAt>,
     pub(crate) content: StagedContent,
+    /// The version of the base that was there when the package was chosen, whose place it may take.
+    pub(crate) upgrades: Option<String>,
 }
 
 /// All artifacts of an image, in the order in which they are installed; made only of what a [`Plan`] asks for.
@@ -133,6 +160,8 @@ pub struct Plan {
     arch: String,
     /// By name of the artifact: its layer.
     owners: BTreeMap<String, usize>,
+    /// Packages that were chosen for layers, with the version of the base that each takes the place of.
+    chosen: BTreeMap<String, Option<String>>,
 }
 
 impl Plan {
@@ -152,9 +181,23 @@ impl Plan {
                 }
             }
         }
+        are_asked_for(&layers, content)?;
+        let mut chosen = BTreeMap::new();
+        for (name, entry) in &content.dependencies {
+            let Some(because) = &entry.chosen else { continue };
+            let layer = || because.layer.clone();
+            let Some(index) = layers.iter().position(|layer| layer.schema.name == because.layer) else {
+                return Err(StageError::NoLayer { name: name.clone(), layer: layer() });
+            };
+            if let Some(first) = owners.insert(name.clone(), index) {
+                let first = layers[first].schema.name.clone();
+                return Err(StageError::Twice { name: name.clone(), first, second: layer() });
+            }
+            chosen.insert(name.clone(), because.upgrades.clone());
+        }
         match content.dependencies.keys().find(|name| !owners.contains_key(*name)) {
             Some(name) => Err(StageError::Unused { name: name.clone() }),
-            None => Ok(Self { layers, arch: content.os.arch.clone(), owners }),
+            None => Ok(Self { layers, arch: content.os.arch.clone(), owners, chosen }),
         }
     }
 
@@ -162,11 +205,16 @@ impl Plan {
     pub(crate) fn stage(&self, artifact: &Artifact, store: &Store) -> Result<StagedArtifact, StageError> {
         let unused = || StageError::Unused { name: artifact.name().to_owned() };
         let layer = *self.owners.get(artifact.name()).ok_or_else(unused)?;
-        let install = self.layers[layer].schema.artifacts.get(artifact.name()).ok_or_else(unused)?;
-        stage_one(layer, artifact, install, &self.arch, store)
+        let install = match self.chosen.contains_key(artifact.name()) {
+            true => &Install::Deb,
+            false => self.layers[layer].schema.artifacts.get(artifact.name()).ok_or_else(unused)?,
+        };
+        let upgrades = self.chosen.get(artifact.name()).cloned().flatten();
+        Ok(StagedArtifact { upgrades, ..stage_one(layer, artifact, install, &self.arch, store)? })
     }
 
-    /// All that is installed, once every artifact was staged: in the order of the layers, then of their names.
+    /// All that is installed, once every artifact was staged: in the order of the layers, then of their names. In a layer that packages
+    /// were chosen for, each comes behind those that it needs.
     pub(crate) fn complete(
         self,
         mut artifacts: Vec<StagedArtifact>,
@@ -179,7 +227,31 @@ impl Plan {
             artifacts.push(stage_program(*layer, install, &self.arch)?);
         }
         artifacts.sort_by(|a, b| (a.layer, &a.name).cmp(&(b.layer, &b.name)));
-        Ok(Staged { layers: self.layers, artifacts, images })
+        let mut ordered = Vec::with_capacity(artifacts.len());
+        for layer in 0..self.layers.len() {
+            let later = artifacts.split_off(artifacts.partition_point(|artifact| artifact.layer <= layer));
+            let own = std::mem::replace(&mut artifacts, later);
+            let is_chosen = own.iter().any(|artifact| self.chosen.contains_key(&artifact.name));
+            ordered.extend(if is_chosen { order::by_needs(own) } else { own });
+        }
+        Ok(Staged { layers: self.layers, artifacts: ordered, images })
+    }
+}
+
+/// Fails unless the packages of the manifest were chosen for what the layers ask for.
+fn are_asked_for(layers: &[Layer], content: &crate::manifest::Content) -> Result<(), StageError> {
+    let mut known = content.closure.iter().flat_map(|closure| closure.layers.keys());
+    if let Some(layer) = known.find(|name| !layers.iter().any(|layer| layer.schema.name == **name)) {
+        return Err(StageError::OtherPackages { layer: layer.clone() });
+    }
+    let differs = |layer: &&Layer| {
+        let request = layer.schema.request();
+        let made_for = content.closure.as_ref().and_then(|closure| closure.layers.get(&layer.schema.name));
+        made_for.map_or(!request.is_empty(), |made_for| *made_for != request)
+    };
+    match layers.iter().find(differs) {
+        Some(layer) => Err(StageError::OtherPackages { layer: layer.schema.name.clone() }),
+        None => Ok(()),
     }
 }
 
@@ -194,6 +266,7 @@ fn stage_program(layer: usize, install: &Install, arch: &str) -> Result<StagedAr
         digest: format!("sha256:{digest}"),
         source: Arc::new(bytes.to_vec()),
         content: StagedContent::File { path: path.clone(), mode: *mode, len: bytes.len() as u64 },
+        upgrades: None,
     })
 }
 
@@ -225,5 +298,5 @@ fn stage_one(
         }
     };
     let source = identified(Arc::new(FileSource::new(file).map_err(read)?), digest, form);
-    Ok(StagedArtifact { layer, name: name.clone(), digest: digest.to_string(), source, content })
+    Ok(StagedArtifact { layer, name: name.clone(), digest: digest.to_string(), source, content, upgrades: None })
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::findings::{Findings, Found};
 use super::position::child;
 use super::{Account, AuditedScript, Install, Layer, Schema, rules, settings};
+use crate::package_request::Choice;
 
 /// The greatest id that may be given: above are `nobody`, and the two that mean no id at all.
 const MAX_ID: u32 = 65_533;
@@ -25,6 +26,7 @@ pub(super) fn check(layer: &Layer) -> Vec<Found> {
     found.value("/os".to_owned(), os.is_empty().then(|| "supports no operating system".to_owned()));
     requires(&mut found, schema);
     artifacts(&mut found, schema);
+    packages(&mut found, schema);
     upgrades(&mut found, schema);
     scripts(&mut found, schema);
     answers(&mut found, schema);
@@ -71,13 +73,45 @@ fn artifacts(found: &mut Findings, schema: &Schema) {
     }
 }
 
+fn packages(found: &mut Findings, schema: &Schema) {
+    let names: Vec<String> = schema.packages.iter().map(|wanted| wanted.name.clone()).collect();
+    found.list("/packages", &names, rules::package);
+    for (index, wanted) in schema.packages.iter().enumerate() {
+        let pointer = format!("/packages/{index}");
+        found.value(pointer.clone(), wanted.version.as_deref().and_then(rules::version));
+        let artifact = schema.artifacts.contains_key(&wanted.name);
+        found
+            .value(pointer.clone(), artifact.then(|| format!("{:?} is an artifact of the layer already", wanted.name)));
+        let without = schema.without.contains(&wanted.name);
+        found.value(pointer, without.then(|| format!("{:?} is also left out by `without`", wanted.name)));
+    }
+    found.list("/recommends", schema.recommends.names(), rules::package);
+    found.value("/archive".to_owned(), schema.archive.as_deref().and_then(rules::line));
+    found.list("/hold", &schema.hold, rules::package);
+    found.list("/without", &schema.without, rules::package);
+    let asks = !schema.packages.is_empty() || schema.upgrade != Choice::default();
+    for (key, is_set) in [
+        ("recommends", schema.recommends != Choice::default()),
+        ("archive", schema.archive.is_some()),
+        ("hold", !schema.hold.is_empty()),
+        ("without", !schema.without.is_empty()),
+    ] {
+        let alone = is_set && !asks;
+        found.value(format!("/{key}"), alone.then(|| format!("`{key}` means nothing without `packages` or `upgrade`")));
+    }
+}
+
 fn upgrades(found: &mut Findings, schema: &Schema) {
-    let unknown = |name: &str| match schema.artifacts.get(name) {
+    let unfit = |name: &str| match schema.artifacts.get(name) {
         Some(Install::Deb) => None,
         Some(_) => Some(format!("artifact {name:?} is no package")),
-        None => Some(format!("{name:?} is no artifact of the layer")),
+        None => rules::package(name),
     };
-    found.list("/upgrade", &schema.upgrade, unknown);
+    found.list("/upgrade", schema.upgrade.names(), unfit);
+    for (index, name) in schema.upgrade.names().iter().enumerate() {
+        let held = schema.hold.contains(name);
+        found.value(format!("/upgrade/{index}"), held.then(|| format!("{name:?} is also in `hold`")));
+    }
 }
 
 fn scripts(found: &mut Findings, schema: &Schema) {

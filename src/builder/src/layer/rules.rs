@@ -63,6 +63,26 @@ pub(super) fn name(name: &str) -> Option<String> {
     (!valid).then(|| format!("name {name:?} is not made of small letters, digits, `-`, `+`, `.` and `_`"))
 }
 
+/// The name of a package (Debian Policy 5.6.7), which comes for the architecture of the image.
+pub(super) fn package(name: &str) -> Option<String> {
+    if let Some((package, arch)) = name.split_once(':') {
+        return Some(format!(
+            "{name:?} names the architecture {arch:?}: an image has packages of its own alone, so say {package:?}"
+        ));
+    }
+    let valid = (2..=NAME_MAX).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"+-.".contains(&byte));
+    (!valid).then(|| format!("{name:?} is no name of a package: small letters, digits, `+`, `-` and `.`, two at least"))
+}
+
+/// What the version of a package must look like (deb-version(7)), with `*` for any characters.
+pub(super) fn version(pattern: &str) -> Option<String> {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b".+-~:*".contains(&byte);
+    let valid = !pattern.is_empty() && pattern.bytes().all(known);
+    (!valid).then(|| format!("version {pattern:?} is not made of letters, digits, `.`, `+`, `-`, `~`, `:` and `*`"))
+}
+
 /// The name of a user or group, as adduser(8) takes it.
 pub(super) fn account(name: &str) -> Option<String> {
     let valid = (1..=ACCOUNT_MAX).contains(&name.len())

@@ -8,6 +8,7 @@ use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
 use super::{Keyboard, Requirement, Scalar, Text, rules};
 use crate::digest::Digest;
+use crate::package_request::{Choice, PackagePattern, PackageRequest};
 
 /// One layer: its description and its files.
 #[derive(Clone, Debug)]
@@ -46,9 +47,26 @@ pub struct Schema {
     /// How artifacts of the manifest are installed, by their names there.
     #[serde(default)]
     pub artifacts: BTreeMap<String, Install>,
-    /// Artifacts of the type `deb` that may take the place of an older version in the base.
+    /// Packages of the archives of the operating system, `name` or `name=VERSION` with `*` for any characters: what they depend
+    /// on comes with them.
     #[serde(default)]
-    pub upgrade: Vec<String>,
+    pub packages: Vec<PackagePattern>,
+    /// Whether what packages recommend comes as well: of all, or of those of a list.
+    #[serde(default)]
+    pub recommends: Choice,
+    /// An archive of the sources that packages may come from as well.
+    #[serde(default)]
+    pub archive: Option<String>,
+    /// Packages of the base that keep their version, whatever others need.
+    #[serde(default)]
+    pub hold: Vec<String>,
+    /// Packages that do not come, whatever others need or recommend.
+    #[serde(default)]
+    pub without: Vec<String>,
+    /// Packages of the base that a newer version may take the place of: artifacts of the type `deb`, and packages of an archive. Of
+    /// all packages of the base with `true`.
+    #[serde(default)]
+    pub upgrade: Choice,
     /// Maintainer scripts that do not run, and what is done in their place.
     #[serde(default)]
     pub scripts: Vec<AuditedScript>,
@@ -124,6 +142,29 @@ pub struct Schema {
     /// What is left to do on the machine.
     #[serde(default)]
     pub first_boot: Option<Plan>,
+}
+
+impl Schema {
+    /// What it asks of the archives.
+    pub fn request(&self) -> PackageRequest {
+        let upgrade = match &self.upgrade {
+            Choice::Some(names) => {
+                let mut names = names.clone();
+                names.retain(|name| !self.artifacts.contains_key(name));
+                if names.is_empty() { Choice::default() } else { Choice::Some(names) }
+            }
+            all => all.clone(),
+        };
+        let (packages, recommends, archive) = (self.packages.clone(), self.recommends.clone(), self.archive.clone());
+        PackageRequest {
+            packages,
+            recommends,
+            archive,
+            hold: self.hold.clone(),
+            without: self.without.clone(),
+            upgrade,
+        }
+    }
 }
 
 /// How an artifact gets into the tree.

@@ -50,6 +50,7 @@ mod tests {
         let schema = Document::read(uncommented.collect::<String>().as_bytes()).unwrap().schema;
         assert_eq!(schema.units.files.len(), 1);
         assert_eq!(schema.ssh_authorized_keys.len(), 1);
+        assert_eq!(schema.packages.len(), 2);
         assert!(schema.timezone.is_some() && !schema.sysctl.is_empty() && !schema.users.is_empty());
     }
 }

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Document, File, Proof, Target};
+use super::{ClosureRecord, Document, File, PackageReason, Proof, Target};
 use crate::digest::Digest;
 
 /// What a manifest says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "super::form::Content", into = "super::form::Content")]
 pub struct Content {
     /// Version of the image, `dev` until it is released.
     pub version: String,
@@ -19,16 +19,14 @@ pub struct Content {
     /// The operating system that the image is based on.
     pub os: Os,
     /// Artifacts by name.
-    #[serde(default, deserialize_with = "super::stub::without_stub")]
     pub dependencies: BTreeMap<String, Dependency>,
+    /// What the packages among them were chosen for.
+    pub closure: Option<ClosureRecord>,
     /// Container images for the runtime.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ContainerImage>,
     /// The documents that the proofs rest on, by their digests.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub evidence: BTreeMap<Digest, Document>,
     /// The newest `Date` that was seen of each archive and suite: an older one is a replay.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub seen: BTreeMap<String, BTreeMap<String, Timestamp>>,
 }
 
@@ -126,22 +124,22 @@ impl ArtifactType {
 
 /// One pinned artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "super::form::Dependency")]
+#[serde(try_from = "super::form::Dependency", into = "super::form::Dependency")]
 pub struct Dependency {
     /// Upstream version.
     pub version: String,
     /// Where it can be fetched.
     pub url: String,
     /// How it is packed.
-    #[serde(rename = "type")]
     pub kind: ArtifactType,
     /// Digest of the file.
     pub digest: Digest,
     /// Length of the file in bytes.
     pub size: u64,
     /// How the digest was proven.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
+    /// Why it is there, where a layer asked for packages.
+    pub chosen: Option<PackageReason>,
 }
 
 impl Content {

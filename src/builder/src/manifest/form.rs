@@ -1,11 +1,40 @@
-//! An entry of a manifest as it may be written.
+//! A manifest as it is written: what several entries have in common stands there once.
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
 
-use super::{ArtifactType, Digest, Proof};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{ArtifactType, ClosureRecord, ContainerImage, Digest, Document, Os, PackageReason, Proof};
+use recorded::Recorded;
+
+mod recorded;
+mod stub;
+
+/// All keys of a manifest.
+#[derive(Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Content {
+    version: String,
+    kind: String,
+    os: Os,
+    #[serde(default, deserialize_with = "stub::without_stub")]
+    dependencies: BTreeMap<String, Dependency>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    closure: Option<ClosureRecord>,
+    /// Proofs of packages, which refer to them by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    indexes: BTreeMap<String, Proof>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    images: Vec<ContainerImage>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    evidence: BTreeMap<Digest, Document>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    seen: BTreeMap<String, BTreeMap<String, Timestamp>>,
+}
 
 /// All keys of an entry.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Dependency {
     version: String,
@@ -15,15 +44,128 @@ pub(super) struct Dependency {
     digest: Digest,
     size: u64,
     /// Clouds that use the artifact. An image is for all clouds, so nothing depends on them.
-    #[serde(default, rename = "providers")]
+    #[serde(default, rename = "providers", skip_serializing)]
     _providers: Vec<String>,
-    #[serde(default)]
-    proof: Option<Proof>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    proof: Option<Recorded>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    layer: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    upgrades: Option<String>,
 }
 
-impl From<Dependency> for super::Dependency {
-    fn from(form: Dependency) -> Self {
-        let Dependency { version, url, kind, digest, size, proof, .. } = form;
-        Self { version, url, kind, digest, size, proof }
+/// A manifest whose parts do not fit together.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FormError {
+    #[error("{name}: its proof {index:?} is none of `indexes`")]
+    Index { name: String, index: String },
+    #[error("`indexes`: {index} proves nothing")]
+    Unused { index: String },
+    #[error("{name}: `layer` and `reason` go together, `upgrades` with both")]
+    Reason { name: String },
+    #[error("{name}: has a `layer`, but is no package that an archive proves")]
+    NotPackage { name: String },
+    #[error("{name}: was chosen for layer {layer}, of which `closure` does not know")]
+    Layer { name: String, layer: String },
+}
+
+impl TryFrom<Content> for super::Content {
+    type Error = FormError;
+
+    fn try_from(form: Content) -> Result<Self, FormError> {
+        let Content { version, kind, os, dependencies, closure, indexes, images, evidence, seen } = form;
+        let mut unused: Vec<&String> = indexes.keys().collect();
+        let mut complete = BTreeMap::new();
+        for (name, entry) in dependencies {
+            if let Some(Recorded::Index(index)) = &entry.proof {
+                unused.retain(|unused| *unused != index);
+            }
+            let entry = entry.complete(&name, &indexes)?;
+            let knows = |layer: &String| closure.as_ref().is_some_and(|closure| closure.layers.contains_key(layer));
+            if let Some(PackageReason { layer, .. }) = entry.chosen.as_ref().filter(|chosen| !knows(&chosen.layer)) {
+                return Err(FormError::Layer { layer: layer.clone(), name });
+            }
+            complete.insert(name, entry);
+        }
+        match unused.first() {
+            Some(index) => Err(FormError::Unused { index: (*index).clone() }),
+            None => Ok(Self { version, kind, os, dependencies: complete, closure, images, evidence, seen }),
+        }
+    }
+}
+
+impl From<super::Content> for Content {
+    fn from(content: super::Content) -> Self {
+        let super::Content { version, kind, os, dependencies, closure, images, evidence, seen } = content;
+        let mut indexes = BTreeMap::new();
+        let short = |(name, entry)| (name, Dependency::short(entry, &mut indexes));
+        let dependencies = dependencies.into_iter().map(short).collect();
+        Self { version, kind, os, dependencies, closure, indexes, images, evidence, seen }
+    }
+}
+
+impl Dependency {
+    /// The entry, with the proof that it refers to.
+    fn complete(self, name: &str, indexes: &BTreeMap<String, Proof>) -> Result<super::Dependency, FormError> {
+        let Self { version, url, kind, digest, size, proof, layer, reason, upgrades, .. } = self;
+        let name = || name.to_owned();
+        let proof = match proof {
+            Some(Recorded::Index(index)) => match indexes.get(&index) {
+                Some(proof) => Some(proof.clone()),
+                None => return Err(FormError::Index { name: name(), index }),
+            },
+            Some(Recorded::Own(proof)) => Some(*proof),
+            None => None,
+        };
+        let chosen = match (layer, reason) {
+            (Some(layer), Some(reason)) => Some(PackageReason { layer, reason, upgrades }),
+            (None, None) if upgrades.is_none() => None,
+            _ => return Err(FormError::Reason { name: name() }),
+        };
+        let is_package = kind == ArtifactType::Deb && matches!(proof, Some(Proof::Apt { .. }));
+        if chosen.is_some() && !is_package {
+            return Err(FormError::NotPackage { name: name() });
+        }
+        Ok(super::Dependency { version, url, kind, digest, size, proof, chosen })
+    }
+
+    /// The entry, whose proof becomes one of `indexes` where it was chosen: there may be hundreds of them.
+    fn short(entry: super::Dependency, indexes: &mut BTreeMap<String, Proof>) -> Self {
+        let super::Dependency { version, url, kind, digest, size, proof, chosen } = entry;
+        let proof = proof.map(|proof| match &proof {
+            Proof::Apt { archive, .. } if chosen.is_some() => {
+                let is_free = |name: &String| indexes.get(name).is_none_or(|known| *known == proof);
+                // Should one archive have proven them by two indexes, both have a name.
+                let names =
+                    std::iter::once(archive.clone()).chain((2_u32..).map(|number| format!("{archive}-{number}")));
+                let name = names.into_iter().find(is_free).unwrap_or_default();
+                indexes.insert(name.clone(), proof);
+                Recorded::Index(name)
+            }
+            _ => Recorded::Own(Box::new(proof)),
+        });
+        let (layer, reason, upgrades) = match chosen {
+            Some(PackageReason { layer, reason, upgrades }) => (Some(layer), Some(reason), upgrades),
+            None => (None, None, None),
+        };
+        Self { version, url, kind, digest, size, _providers: Vec::new(), proof, layer, reason, upgrades }
+    }
+}
+
+/// The base image stands by itself.
+impl TryFrom<Dependency> for super::Dependency {
+    type Error = FormError;
+
+    fn try_from(form: Dependency) -> Result<Self, FormError> {
+        form.complete(super::OS_IMAGE, &BTreeMap::new())
+    }
+}
+
+impl From<super::Dependency> for Dependency {
+    fn from(entry: super::Dependency) -> Self {
+        let entry = super::Dependency { chosen: None, ..entry };
+        Self::short(entry, &mut BTreeMap::new())
     }
 }

@@ -7,11 +7,13 @@
 //! The chain of each entry: a pinned key or identity, a signed index or statement, and in it exactly the version, address, digest
 //! and length of the entry. What must prove it is said by `sources.json` alone; an entry that no source knows was pinned by hand.
 
+use std::collections::BTreeSet;
+
 use crate::digest::Digest;
-use crate::manifest::{ContainerImage, Content, Dependency, Manifest, OS_IMAGE, Proof, Target};
+use crate::manifest::{ArtifactType, ContainerImage, Content, Dependency, Manifest, OS_IMAGE, Proof, Target};
 use crate::memo::Memo;
 use crate::pin::anchors::Anchors;
-use crate::pin::proof::apt::Packages;
+use crate::pin::proof::apt::{Packages, Release};
 use crate::pin::proof::program;
 use crate::pin::sources::{Demand, Sources, System, Upstream, VersionSource};
 use crate::pin::version::is_version;
@@ -42,6 +44,8 @@ pub struct Prover<'a> {
     looks: bool,
     /// Indexes that were read already.
     indexes: Memo<Packages>,
+    /// Releases whose signatures were judged already.
+    releases: Memo<Release>,
 }
 
 /// The manifest that an entry stands in.
@@ -54,7 +58,7 @@ struct ManifestContext<'a> {
 impl<'a> Prover<'a> {
     /// Proves with what is in `store`, and what `client` brings there.
     pub fn new(store: &'a Store, sources: &'a Sources, anchors: &'a Anchors, client: Option<&'a Client>) -> Self {
-        Self { store, sources, anchors, client, looks: false, indexes: Memo::default() }
+        Self { store, sources, anchors, client, looks: false, indexes: Memo::default(), releases: Memo::default() }
     }
 
     /// Compares the artifacts in the store, too, with what the proof of their digests leaves open: lengths, and which programs they
@@ -107,6 +111,10 @@ impl<'a> Prover<'a> {
                 }
                 Ok(standing)
             }
+            None if entry.chosen.is_some() => {
+                same("type", entry.kind.name(), ArtifactType::Deb.name())?;
+                apt::replay_chosen(self, &place, name, entry)
+            }
             None => by_hand(entry.proof.as_ref()),
         }
     }
@@ -118,8 +126,11 @@ impl<'a> Prover<'a> {
             return Ok(Standing::Local);
         }
         match self.place(content) {
-            Some(place) => self.upstream(&place, &place.system.image, image),
-            None => by_hand(image.proof.as_ref()),
+            // For a kind that no source lists somebody may have pinned another one by hand.
+            Some(place) if self.sources.lists(&place.target) || image.proof.is_some() => {
+                self.upstream(&place, &place.system.image, image)
+            }
+            _ => by_hand(image.proof.as_ref()),
         }
     }
 
@@ -150,11 +161,10 @@ impl<'a> Prover<'a> {
             let (found, _) = self.store.digest(&self.store.path(digest), &file, digest).ok()?;
             (found == *digest).then_some(())
         };
-        content
-            .entries()
-            .filter_map(|entry| entry.proof.as_ref())
-            .flat_map(Proof::evidence)
-            .all(|digest| is_there(digest).is_some())
+        // Each once: hundreds of packages may rest on the same.
+        let all: BTreeSet<&Digest> =
+            content.entries().filter_map(|entry| entry.proof.as_ref()).flat_map(Proof::evidence).collect();
+        all.into_iter().all(|digest| is_there(digest).is_some())
     }
 
     /// `None` where the sources know no such image at all.
@@ -184,7 +194,9 @@ impl<'a> Prover<'a> {
             _ => {}
         }
         match (&upstream.proof, &upstream.version) {
-            (Demand::Apt, VersionSource::Apt { archive, package }) => apt::replay(self, place, archive, package, entry),
+            (Demand::Apt, VersionSource::Apt { archive, package }) => {
+                apt::replay(self, place, &[archive], package, entry)
+            }
             (demand, _) => file::replay(self, place, upstream, demand, entry),
         }
     }

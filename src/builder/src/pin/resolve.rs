@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use crate::digest::Digest;
 use crate::manifest::{Dependency, Document, Form, Proof};
 use crate::memo::Memo;
+use crate::pin::proof::apt::Catalogue;
 use crate::pin::proof::checksum;
 use crate::pin::proof::program;
 use crate::supply::download::{DownloadError, Downloaded, Wanted, obtain};
@@ -31,6 +32,7 @@ mod image;
 mod signature;
 mod version;
 
+pub(in crate::pin) use apt::Offer;
 pub use error::ResolveError;
 
 /// Largest document that is read into memory: release descriptions, checksum files, signatures, bundles.
@@ -76,6 +78,7 @@ pub struct Resolved {
 pub struct Cache {
     documents: Memo<Vec<u8>>,
     indexes: Memo<apt::Index>,
+    catalogues: Memo<Catalogue>,
 }
 
 /// The manifest that an entry is resolved for.
@@ -158,7 +161,7 @@ impl Resolver<'_> {
         program::check(upstream, &version, &place.target.arch, &downloaded.file)
             .map_err(|source| ResolveError::Program { url: url.clone(), source })?;
         let (digest, size, kind) = (downloaded.digest, downloaded.size, upstream.kind);
-        let dependency = Dependency { version, url, kind, digest, size, proof: Some(proof) };
+        let dependency = Dependency { version, url, kind, digest, size, proof: Some(proof), chosen: None };
         Ok((Resolved { dependency, evidence }, downloaded))
     }
 
@@ -178,6 +181,11 @@ impl Resolver<'_> {
             return Err(DownloadError::Digest { url, expected, found }.into());
         }
         Ok(downloaded)
+    }
+
+    /// Brings the file of an entry into the store.
+    pub fn bring(&self, entry: &Dependency) -> Result<(), ResolveError> {
+        self.obtain(vec![entry.url.clone()], Some(entry.digest), Some(entry.size)).map(drop)
     }
 
     /// Keeps a document that a proof rests on.

@@ -125,6 +125,11 @@ impl Sources {
         })
     }
 
+    /// Whether they list the kind of a target.
+    pub fn lists(&self, target: &Target) -> bool {
+        self.targets.contains(target)
+    }
+
     /// Everything that they list manifests for.
     pub fn targets(&self) -> Vec<Target> {
         self.targets.clone()
@@ -282,6 +287,7 @@ mod tests {
     fn faults_are_named_with_their_place() {
         for (from, to, expected) in [
             ("\"suite\"", "\"suit\"", "s.json:2:67: unknown field `suit`"),
+            ("\"trixie\",", "\"trixie\", \"archive\": \"d\",", "systems.debian-13: archive d is not listed"),
             ("[\"b\"], \"arches\"", "[\"b\"], \"archs\"", "unknown field `archs`"),
             ("https://d.example", "http://d.example", "archives.debian: url is not https"),
             ("\"main\"", "\"main\", \"also\": [\"b\"]", "archives.debian: also: b is no other archive"),

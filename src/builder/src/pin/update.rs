@@ -14,6 +14,7 @@ use crate::manifest::OS_IMAGE;
 use crate::manifest::Target;
 use crate::manifest::{ArtifactType, Content, Dependency, Manifest, ManifestError, Proof};
 use crate::parallel::for_each;
+use crate::pin::closure::Requests;
 use crate::pin::prove::{LOCAL, Prover};
 use crate::pin::resolve::{ResolveError, Resolved, Resolver};
 use crate::pin::sources::{Sources, VersionSource};
@@ -24,14 +25,14 @@ use open::{Entry, Open, path};
 use order::is_downgrade;
 
 pub use check::{Newer, newer};
-pub use error::UpdateError;
-
-use error::EntryError;
+pub use error::{EntryError, UpdateError};
+pub use packages::explain;
 
 mod check;
 mod error;
 mod open;
 mod order;
+mod packages;
 
 /// What is to be updated.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub struct UpdateRequest {
     pub only: BTreeSet<String>,
     /// Whether all entries are resolved again.
     pub refresh: bool,
+    /// What layers ask for, in their order, by manifest.
+    pub packages: BTreeMap<Target, Requests>,
     /// Entries that are resolved at the same time.
     pub threads: NonZeroUsize,
 }
@@ -85,7 +88,7 @@ pub fn seen(
 /// Brings manifests up to date. What could not be resolved is reported and left out; the rest is kept.
 pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
     let open = request.open(resolver.sources)?;
-    request.check_names(resolver.sources)?;
+    request.check_names(resolver.sources, &open)?;
     let prover = resolver.prover();
     let (mut total, mut failures) = (0, 0);
     // Entries that need the version of another one come after it, and are chosen when that is known.
@@ -103,10 +106,11 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
         failures += results.into_iter().filter(|ok| !ok).count();
     }
     resolver.received.finish_and_clear();
-    match failures {
-        0 => Ok(()),
-        failed => Err(UpdateError::Incomplete { failed, total }),
+    if failures > 0 {
+        return Err(UpdateError::Incomplete { failed: failures, total });
     }
+    // Which packages are needed depends on the base, and on those that the manifest has anyhow.
+    open.iter().try_for_each(|open| packages::bring(request, open, resolver, &prover, progress))
 }
 
 /// An entry that could not be resolved.
@@ -205,6 +209,7 @@ fn local_image(path: &Path) -> Result<Resolved, EntryError> {
         digest,
         size,
         proof: Some(Proof::Local),
+        chosen: None,
     };
     Ok(Resolved { dependency, evidence: BTreeMap::new() })
 }
@@ -218,13 +223,14 @@ impl UpdateRequest {
         self.targets.iter().map(open).collect()
     }
 
-    fn check_names(&self, sources: &Sources) -> Result<(), UpdateError> {
+    fn check_names(&self, sources: &Sources, open: &[Open<'_>]) -> Result<(), UpdateError> {
         let known = |name: &String| {
             let of_target = |target: &Target| {
                 sources.dependencies(target).any(|source| source.name == *name)
                     || sources.images(target).any(|source| source.image == *name)
             };
-            name == OS_IMAGE || self.targets.iter().any(of_target)
+            let is_package = || open.iter().any(|open| self.knows_package(open, name));
+            name == OS_IMAGE || self.targets.iter().any(of_target) || is_package()
         };
         match self.only.iter().find(|name| !known(name)) {
             Some(name) => {

@@ -29,6 +29,15 @@ pub enum Event {
         /// Its length.
         bytes: u64,
     },
+    /// The packages that were chosen for a layer are in the store.
+    FetchedPackages {
+        /// The layer.
+        layer: String,
+        /// How many they are.
+        packages: usize,
+        /// Their length.
+        bytes: u64,
+    },
     /// Everything that a manifest pins is proven.
     Verified {
         /// Artifacts and container images.
@@ -112,6 +121,50 @@ pub enum Event {
         digest: Digest,
         /// The length.
         bytes: u64,
+    },
+    /// A package that a layer asks for is pinned, with those that it needs.
+    PinnedPackages {
+        /// The manifest.
+        manifest: String,
+        /// The package.
+        name: String,
+        /// Its version.
+        version: String,
+        /// How many are pinned for it, itself among them.
+        packages: usize,
+        /// Their length.
+        bytes: u64,
+    },
+    /// A package that a layer asks for is not pinned, since the base has it.
+    HasPackage {
+        /// The manifest.
+        manifest: String,
+        /// The package.
+        name: String,
+        /// The base's version.
+        version: String,
+    },
+    /// A newer version of a package of the base is pinned.
+    Upgrades {
+        /// The manifest.
+        manifest: String,
+        /// The package.
+        name: String,
+        /// The base's version.
+        found: String,
+        /// The newer one.
+        version: String,
+        /// Why: the packages that lead to it.
+        reason: String,
+    },
+    /// A package of the base stays, though a layer asks for newer versions of all.
+    NotUpgraded {
+        /// The manifest.
+        manifest: String,
+        /// The package.
+        name: String,
+        /// Why.
+        reason: String,
     },
     /// A container image is pinned.
     PinnedImage {

@@ -36,6 +36,23 @@ pub(super) fn lines(event: &Event) -> String {
         Event::Pinned { manifest, name, version, bytes, .. } => {
             ("pinned", format!("{manifest} {name} {version}, {}", human_bytes(*bytes)))
         }
+        Event::FetchedPackages { layer, packages, bytes } => {
+            let packages = counted(*packages as u64, "package");
+            ("fetched", format!("{packages} of layer {layer}, {}", human_bytes(*bytes)))
+        }
+        Event::PinnedPackages { manifest, name, version, packages, bytes } => {
+            let packages = counted(*packages as u64, "package");
+            ("pinned", format!("{manifest} {name} {version}: {packages}, {}", human_bytes(*bytes)))
+        }
+        Event::HasPackage { manifest, name, version } => {
+            ("kept", format!("{manifest} {name} {version}: the base has it"))
+        }
+        Event::Upgrades { manifest, name, found, version, reason } => {
+            ("upgrades", format!("{manifest} {name} {found} of the base to {version}: {reason}"))
+        }
+        Event::NotUpgraded { manifest, name, reason } => {
+            ("left", format!("{manifest} {name} as the base has it: {reason}"))
+        }
         Event::PinnedImage { manifest, name, image, digest } => {
             ("pinned", format!("{manifest} {name} {image}, {digest}"))
         }
@@ -201,6 +218,43 @@ mod tests {
                 Event::Pinned { manifest: text("m"), name: text("n"), version: text("1"), digest, bytes: 1 },
                 "   pinned  m n 1, 1 B",
                 r#"{"event":"pinned","manifest":"m","name":"n","version":"1","digest":"D","bytes":1}"#,
+            ),
+            (
+                Event::FetchedPackages { layer: text("web"), packages: 1, bytes: 2048 },
+                "  fetched  1 package of layer web, 2.00 KiB",
+                r#"{"event":"fetched-packages","layer":"web","packages":1,"bytes":2048}"#,
+            ),
+            (
+                Event::PinnedPackages {
+                    manifest: text("m"),
+                    name: text("nginx"),
+                    version: text("1"),
+                    packages: 14,
+                    bytes: 2048,
+                },
+                "   pinned  m nginx 1: 14 packages, 2.00 KiB",
+                r#"{"event":"pinned-packages","manifest":"m","name":"nginx","version":"1","packages":14,"bytes":2048}"#,
+            ),
+            (
+                Event::HasPackage { manifest: text("m"), name: text("sudo"), version: text("1") },
+                "     kept  m sudo 1: the base has it",
+                r#"{"event":"has-package","manifest":"m","name":"sudo","version":"1"}"#,
+            ),
+            (
+                Event::Upgrades {
+                    manifest: text("m"),
+                    name: text("l"),
+                    found: text("1"),
+                    version: text("2"),
+                    reason: text("a → l"),
+                },
+                " upgrades  m l 1 of the base to 2: a → l",
+                r#"{"event":"upgrades","manifest":"m","name":"l","found":"1","version":"2","reason":"a → l"}"#,
+            ),
+            (
+                Event::NotUpgraded { manifest: text("m"), name: text("l"), reason: text("held") },
+                "     left  m l as the base has it: held",
+                r#"{"event":"not-upgraded","manifest":"m","name":"l","reason":"held"}"#,
             ),
             (
                 Event::PinnedImage { manifest: text("m"), name: text("r/p"), image: text("r/p:3"), digest },

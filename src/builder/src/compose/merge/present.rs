@@ -33,7 +33,7 @@ pub(super) fn satisfied(
     let mut rest = Vec::with_capacity(artifacts.len());
     for artifact in artifacts.drain(..) {
         let found = match (&artifact.content, layers.get(artifact.layer)) {
-            (StagedContent::Deb(deb), Some(layer)) if stands(status, deb, &artifact.name, layer)? => {
+            (StagedContent::Deb(deb), Some(layer)) if stands(status, deb, &artifact, layer)? => {
                 Some(SatisfiedPackage {
                     artifact: artifact.name.clone(),
                     layer: layer.schema.name.clone(),
@@ -76,7 +76,7 @@ fn once(artifacts: &[StagedArtifact]) -> Result<(), MergeError> {
 }
 
 /// Whether the base has the package as it is pinned; fails where it has it in a way that cannot be built upon.
-fn stands(status: &Status, deb: &Deb, artifact: &str, layer: &Layer) -> Result<bool, MergeError> {
+fn stands(status: &Status, deb: &Deb, artifact: &StagedArtifact, layer: &Layer) -> Result<bool, MergeError> {
     let there: Vec<&Control> = status.named(deb.name()).collect();
     for control in &there {
         match control.get("Status").unwrap_or_default() {
@@ -100,8 +100,8 @@ fn stands(status: &Status, deb: &Deb, artifact: &str, layer: &Layer) -> Result<b
         }
         _ => {}
     }
-    if !layer.schema.upgrade.iter().any(|name| name == artifact) {
-        let (layer, artifact) = (layer.schema.name.clone(), artifact.to_owned());
+    if !layer.schema.upgrade.has(&artifact.name) && artifact.upgrades.as_ref() != Some(&found) {
+        let (layer, artifact) = (layer.schema.name.clone(), artifact.name.clone());
         let other = OtherVersion { package, found, wanted, layer, artifact };
         return Err(MergeError::Version(Box::new(other)));
     }

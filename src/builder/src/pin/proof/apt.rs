@@ -13,9 +13,11 @@ use jiff::Timestamp;
 use super::openpgp::OpenPgpError;
 use crate::digest::Digest;
 
+pub use catalogue::{Catalogue, Stanza};
 pub use packages::{Package, Packages};
 pub use release::{Compression, Expect, PackagesIndex, Release};
 
+mod catalogue;
 mod fields;
 mod packages;
 mod release;

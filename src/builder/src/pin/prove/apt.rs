@@ -1,5 +1,8 @@
 //! A Debian package: key, `InRelease`, index, and in that the package.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use super::evidence::{MAX_INDEX, MAX_LEN, Wants};
@@ -24,13 +27,13 @@ struct Record<'a> {
 pub(super) fn replay(
     prover: &Prover<'_>,
     place: &ManifestContext<'_>,
-    archive: &str,
+    archives: &[&str],
     package: &str,
     entry: &Dependency,
 ) -> Result<Standing, LinkError> {
-    let record = record(prover, archive, entry)?;
+    let record = record(prover, archives, entry)?;
     let Some(archive) = prover.sources.schema().archives.get(record.archive) else {
-        return Err(weak(format!("archive {archive}"), entry.proof.as_ref()));
+        return Err(weak(format!("archive {}", record.archive), entry.proof.as_ref()));
     };
     let (base, suite) = archive.place(&place.values())?;
     same("suite", record.suite, &suite)?;
@@ -49,14 +52,29 @@ pub(super) fn replay(
     Ok(Standing::Archive { archive: name.to_owned(), date: release.date() })
 }
 
-/// What is recorded, if it is of the archive or one that has its updates.
-fn record<'a>(prover: &Prover<'_>, archive: &str, entry: &'a Dependency) -> Result<Record<'a>, LinkError> {
+/// Proves a package that was chosen since a layer asks for packages: it is from the archive of the operating system, or from one that the
+/// layers name. What they name is what a bake compares with the layers.
+pub(super) fn replay_chosen(
+    prover: &Prover<'_>,
+    place: &ManifestContext<'_>,
+    package: &str,
+    entry: &Dependency,
+) -> Result<Standing, LinkError> {
+    let requests = place.content.closure.iter().flat_map(|closure| closure.layers.values());
+    let named = requests.filter_map(|request| request.archive.as_deref());
+    let archives: Vec<&str> = place.system.archive.as_deref().into_iter().chain(named).collect();
+    replay(prover, place, &archives, package, entry)
+}
+
+/// What is recorded, if it is of one of the archives, or of one that has its updates.
+fn record<'a>(prover: &Prover<'_>, archives: &[&str], entry: &'a Dependency) -> Result<Record<'a>, LinkError> {
     let proof = entry.proof.as_ref();
+    let demanded = || weak(format!("the signed index of archive {}", archives.join(" or ")), proof);
     let Some(Proof::Apt { archive: found, suite, date, signers, signed, evidence }) = proof else {
-        return Err(weak(format!("the signed index of archive {archive}"), proof));
+        return Err(demanded());
     };
-    if !prover.sources.archives_for(archive).any(|archive| archive == found) {
-        return Err(weak(format!("the signed index of archive {archive}"), proof));
+    if !archives.iter().any(|archive| prover.sources.archives_for(archive).any(|archive| archive == found)) {
+        return Err(demanded());
     }
     match (signed, &evidence[..]) {
         (Some(signed), [release, index]) => {
@@ -73,14 +91,20 @@ fn release(
     record: &Record<'_>,
     archive: &Archive,
     url: &str,
-) -> Result<Release, LinkError> {
+) -> Result<Arc<Release>, LinkError> {
     let mut urls = vec![url.to_owned()];
     urls.extend(archive.past(url, record.date));
-    let text = prover.document(place.content, record.release, Wants { urls, form: Form::Whole, limit: MAX_LEN })?;
-    let keyring = Keyring::parse(&prover.anchors.read(&archive.keyring)?)
-        .map_err(|source| LinkError::Keyring { file: archive.keyring.clone(), source })?;
-    let expect = Expect { suite: record.suite, now: record.signed, previous: None };
-    let release = Release::verify(&text, &keyring, &expect)?;
+    let wants = Wants { urls, form: Form::Whole, limit: MAX_LEN };
+    prover.listed(place.content, record.release, &wants)?;
+    // Hundreds of packages may rest on one.
+    let key = format!("{} {} {} {}", record.archive, record.release, record.suite, record.signed);
+    let release = prover.releases.get(&key, || {
+        let text = prover.document(place.content, record.release, wants)?;
+        let keyring = Keyring::parse(&prover.anchors.read(&archive.keyring)?)
+            .map_err(|source| LinkError::Keyring { file: archive.keyring.clone(), source })?;
+        let expect = Expect { suite: record.suite, now: record.signed, previous: None };
+        Ok::<_, LinkError>(Release::verify(&text, &keyring, &expect)?)
+    })?;
     same("Date", &record.date.to_string(), &release.date().to_string())?;
     same("time of signing", &record.signed.to_string(), &release.signed().to_string())?;
     if record.signers != release.signers() {
@@ -96,15 +120,21 @@ fn packages(
     archive: &Archive,
     dists: &str,
     index: &PackagesIndex,
-) -> Result<std::sync::Arc<Packages>, LinkError> {
-    let key = format!("{} {} {}", record.archive, index.digest, index.arch);
+) -> Result<Arc<Packages>, LinkError> {
+    let mut urls: Vec<String> =
+        index.by_hash.iter().chain([&index.path]).map(|path| format!("{dists}/{path}")).collect();
+    urls.extend(archive.past(&format!("{dists}/{}", index.path), record.date));
+    let wants = Wants { urls, form: Form::Whole, limit: MAX_INDEX };
+    prover.listed(place.content, &index.digest, &wants)?;
+    // One pass over the index finds all that the manifest has from it.
+    let chosen = place.content.dependencies.iter().filter(|(_, entry)| entry.chosen.is_some());
+    let chosen = chosen.map(|(name, _)| name.as_str());
+    let wanted: BTreeSet<&str> = prover.sources.packages_of(record.archive).chain(chosen).collect();
+    let wanted: Vec<&str> = wanted.into_iter().collect();
+    let names = Digest::of(wanted.join(" ").as_bytes());
+    let key = format!("{} {} {} {names}", record.archive, index.digest, index.arch);
     prover.indexes.get(&key, || {
-        let mut urls: Vec<String> =
-            index.by_hash.iter().chain([&index.path]).map(|path| format!("{dists}/{path}")).collect();
-        urls.extend(archive.past(&format!("{dists}/{}", index.path), record.date));
-        let wants = Wants { urls, form: Form::Whole, limit: MAX_INDEX };
         let bytes = prover.document(place.content, &index.digest, wants)?;
-        let wanted: Vec<&str> = prover.sources.packages_of(record.archive).collect();
         Ok(Packages::read(index, &*bytes, &wanted)?)
     })
 }

@@ -32,8 +32,13 @@ impl Wants {
 }
 
 impl Prover<'_> {
-    /// The document of that digest, which must be listed as it is wanted.
-    pub(super) fn document(&self, content: &Content, digest: &Digest, wants: Wants) -> Result<Vec<u8>, LinkError> {
+    /// What a manifest says of the document of that digest, if that is what is wanted.
+    pub(super) fn listed<'a>(
+        &self,
+        content: &'a Content,
+        digest: &Digest,
+        wants: &Wants,
+    ) -> Result<&'a Document, LinkError> {
         let boxed = || Box::new(*digest);
         let Some(listed) = content.evidence.get(digest) else { return Err(LinkError::Unlisted { digest: boxed() }) };
         if listed.size > wants.limit {
@@ -43,6 +48,12 @@ impl Prover<'_> {
             let (found, expected) = (listed.url.clone(), wants.urls.first().cloned().unwrap_or_default());
             return Err(LinkError::Elsewhere { digest: boxed(), found, expected });
         }
+        Ok(listed)
+    }
+
+    /// The document of that digest, which must be listed as it is wanted.
+    pub(super) fn document(&self, content: &Content, digest: &Digest, wants: Wants) -> Result<Vec<u8>, LinkError> {
+        let listed = self.listed(content, digest, &wants)?;
         match (self.stored(digest, listed), self.client) {
             (Ok(bytes), _) => Ok(bytes),
             (Err(LinkError::Absent { .. } | LinkError::Damaged { .. }), Some(client)) => {

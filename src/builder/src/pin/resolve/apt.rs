@@ -8,19 +8,74 @@ use jiff::Timestamp;
 use super::{ManifestContext, ResolveError, Resolved, Resolver};
 use crate::digest::Digest;
 use crate::manifest::{ArtifactType, Dependency, Document, Form, Proof};
-use crate::pin::proof::apt::{AptError, Expect, Package, Packages, Release};
+use crate::pin::proof::apt::{self, AptError, Catalogue, Expect, Package, Packages, Release, Stanza};
 use crate::pin::proof::openpgp::Keyring;
 use crate::pin::sources::Archive;
+use crate::supply::store::StoreError;
 
 /// The packages of an archive for one architecture, with who vouches for them.
 pub(super) struct Index {
     archive: String,
     base: String,
     release: Release,
+    /// What the release says of the index.
+    listed: apt::PackagesIndex,
     packages: Packages,
     /// The `InRelease`, then the index.
     evidence: [Digest; 2],
     documents: BTreeMap<Digest, Document>,
+}
+
+/// An index with all its packages.
+pub(in crate::pin) struct Offer {
+    index: Arc<Index>,
+    catalogue: Arc<Catalogue>,
+}
+
+impl Index {
+    /// An entry of a manifest for a package of the index.
+    fn dependency(&self, package: &Package) -> Dependency {
+        let proof = Proof::Apt {
+            archive: self.archive.clone(),
+            suite: self.release.suite().to_owned(),
+            date: self.release.date(),
+            signers: self.release.signers().to_vec(),
+            signed: Some(self.release.signed()),
+            evidence: self.evidence.to_vec(),
+        };
+        Dependency {
+            version: package.version.to_string(),
+            url: format!("{}/{}", self.base, package.filename),
+            kind: ArtifactType::Deb,
+            digest: package.digest,
+            size: package.size,
+            proof: Some(proof),
+            chosen: None,
+        }
+    }
+}
+
+impl Offer {
+    /// Its packages.
+    pub(in crate::pin) fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// An entry of a manifest for one of its packages.
+    pub(in crate::pin) fn dependency(&self, stanza: Stanza<'_>) -> Result<Dependency, ResolveError> {
+        let untrusted = |source| ResolveError::Archive { url: self.index.base.clone(), source: Box::new(source) };
+        Ok(self.index.dependency(&stanza.package(&self.index.listed).map_err(untrusted)?))
+    }
+
+    /// The documents that prove its packages.
+    pub(in crate::pin) fn evidence(&self) -> BTreeMap<Digest, Document> {
+        self.index.documents.clone()
+    }
+
+    /// Archive, suite and `Date` of its release.
+    pub(in crate::pin) fn date(&self) -> (String, String, Timestamp) {
+        (self.index.archive.clone(), self.index.release.suite().to_owned(), self.index.release.date())
+    }
 }
 
 impl Resolver<'_> {
@@ -59,25 +114,23 @@ impl Resolver<'_> {
         package: &str,
     ) -> Result<Resolved, ResolveError> {
         let (index, found) = self.package(place, archive, package)?;
-        let url = format!("{}/{}", index.base, found.filename);
-        let downloaded = self.obtain(vec![url.clone()], Some(found.digest), Some(found.size))?;
-        let proof = Proof::Apt {
-            archive: index.archive.clone(),
-            suite: index.release.suite().to_owned(),
-            date: index.release.date(),
-            signers: index.release.signers().to_vec(),
-            signed: Some(index.release.signed()),
-            evidence: index.evidence.to_vec(),
-        };
-        let dependency = Dependency {
-            version: found.version.to_string(),
-            url,
-            kind: ArtifactType::Deb,
-            digest: downloaded.digest,
-            size: downloaded.size,
-            proof: Some(proof),
-        };
+        let dependency = index.dependency(&found);
+        self.bring(&dependency)?;
         Ok(Resolved { dependency, evidence: index.documents.clone() })
+    }
+
+    /// All packages of an archive.
+    pub(in crate::pin) fn offer(&self, place: ManifestContext<'_>, name: &str) -> Result<Offer, ResolveError> {
+        let index = self.index(place, name)?;
+        let key = format!("{name} {} {}", index.listed.digest, index.listed.arch);
+        let catalogue = self.cache.catalogues.get(&key, || {
+            let [_, digest] = index.evidence;
+            let path = self.store.path(&digest);
+            let bytes = std::fs::File::open(&path).map_err(|source| StoreError::Read { path, source })?;
+            let untrusted = |source| ResolveError::Archive { url: index.base.clone(), source: Box::new(source) };
+            Catalogue::read(&index.listed, bytes).map_err(untrusted)
+        })?;
+        Ok(Offer { index, catalogue })
     }
 
     /// `Date` of each archive and suite that decides about the version of packages of `archive`, as far as this run has asked them.
@@ -125,12 +178,12 @@ impl Resolver<'_> {
         release.check_age(archive.max_age_days, self.now).map_err(untrusted)?;
         let mut documents = BTreeMap::new();
         let in_release = self.keep(&url, Form::Whole, &text, &mut documents)?;
-        let (packages, url, bytes) = self.read_packages(name, archive, &dists, &release, arch)?;
-        let index = self.keep(&url, Form::Whole, &bytes, &mut documents)?;
-        Ok(Index { archive: name.to_owned(), base, release, packages, evidence: [in_release, index], documents })
+        let (listed, packages, url, bytes) = self.read_packages(name, archive, &dists, &release, arch)?;
+        let evidence = [in_release, self.keep(&url, Form::Whole, &bytes, &mut documents)?];
+        Ok(Index { archive: name.to_owned(), base, release, listed, packages, evidence, documents })
     }
 
-    /// The first form of the index that the archive serves, with its address and bytes; it is asked for by digest where that is possible, since what
+    /// The first form of the index that the archive serves, with its packages, address and bytes; it is asked for by digest where that is possible, since what
     /// has the plain name may be of the next update already.
     fn read_packages(
         &self,
@@ -139,7 +192,7 @@ impl Resolver<'_> {
         dists: &str,
         release: &Release,
         arch: &str,
-    ) -> Result<(Packages, String, Vec<u8>), ResolveError> {
+    ) -> Result<(apt::PackagesIndex, Packages, String, Vec<u8>), ResolveError> {
         let untrusted = |url: &str, source| ResolveError::Archive { url: url.to_owned(), source: Box::new(source) };
         let wanted: Vec<&str> = self.sources.packages_of(name).collect();
         let mut absent = None;
@@ -152,7 +205,7 @@ impl Resolver<'_> {
                     Ok(bytes) => {
                         let read =
                             Packages::read(&index, &*bytes, &wanted).map_err(|source| untrusted(&url, source))?;
-                        return Ok((read, url, bytes));
+                        return Ok((index.clone(), read, url, bytes));
                     }
                 }
             }

@@ -1,5 +1,6 @@
 //! Why an entry of `sources.json` was not resolved.
 
+use crate::hint::Hint;
 use crate::image::grub::BootError;
 use crate::pin::anchors::AnchorError;
 use crate::pin::proof::apt::AptError;
@@ -107,6 +108,17 @@ pub enum ResolveError {
     /// The base image does not say how it boots.
     #[error(transparent)]
     Boot(#[from] BootError),
+}
+
+impl Hint for ResolveError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Download(error) => Some(error),
+            Self::Registry(error) => Some(error),
+            Self::Trust(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 impl From<HttpError> for ResolveError {

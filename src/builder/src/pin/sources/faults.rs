@@ -27,6 +27,9 @@ pub(super) fn find(file: &Document, all: &Merged) -> Vec<(String, String)> {
         if let Some(image) = &system.image {
             upstream_faults(schema, &format!("systems.{name}.image"), image, &mut faults);
         }
+        if let Some(archive) = system.archive.as_ref().filter(|archive| !schema.archives.contains_key(*archive)) {
+            faults.push((format!("systems.{name}"), format!("archive {archive} is not listed")));
+        }
         let merged = schema.systems.get(name).unwrap_or(system);
         for (key, lacks) in [
             ("codename", merged.codename.is_none()),

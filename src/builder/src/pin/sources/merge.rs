@@ -70,8 +70,8 @@ pub(super) fn merge(catalog: &Catalog, documents: &[(Root, Document)]) -> Result
 pub(super) fn complete(schema: Document) -> SourcesSchema {
     let SourcesSchema { archives, systems, dependencies, images, trust } = schema;
     let system = |part: SystemPart| {
-        let SystemPart { codename, kinds, arches, image } = part;
-        Some(System { codename: codename?, kinds, arches, image: image? })
+        let SystemPart { codename, kinds, arches, image, archive } = part;
+        Some(System { codename: codename?, kinds, arches, image: image?, archive })
     };
     let systems = systems.into_iter().filter_map(|(name, part)| Some((name, system(part)?))).collect();
     SourcesSchema { archives, systems, dependencies, images, trust }
@@ -134,8 +134,9 @@ impl Merge<'_> {
                 system.kinds.extend(part.kinds.iter().cloned());
                 system.arches.extend(part.arches.iter().cloned());
                 let codenames = part.codename.as_ref().zip(system.codename.as_ref());
+                let archives = part.archive.as_ref().zip(system.archive.as_ref());
                 let images = part.image.as_ref().zip(system.image.as_ref());
-                if codenames.is_some_and(|(found, known)| found != known)
+                if [codenames, archives].into_iter().flatten().any(|(found, known)| found != known)
                     || images.is_some_and(|(found, known)| found != known)
                 {
                     let weaker = images.and_then(|(found, known)| weaker::upstream(found, known));
@@ -143,6 +144,7 @@ impl Merge<'_> {
                 }
                 system.codename = part.codename.clone().or(system.codename.take());
                 system.image = part.image.clone().or(system.image.take());
+                system.archive = part.archive.clone().or(system.archive.take());
             }
         }
         Ok(merged.into_iter().map(|(name, (_, system))| (name, system)).collect())

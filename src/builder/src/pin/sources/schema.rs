@@ -63,6 +63,7 @@ pub(super) struct SystemPart {
     pub(super) kinds: BTreeSet<String>,
     pub(super) arches: BTreeSet<String>,
     pub(super) image: Option<Upstream>,
+    pub(super) archive: Option<String>,
 }
 
 /// An operating system that images are based on.
@@ -76,6 +77,8 @@ pub struct System {
     pub arches: BTreeSet<String>,
     /// The published disk image.
     pub image: Upstream,
+    /// The archive of the packages that layers ask for.
+    pub archive: Option<String>,
 }
 
 /// An artifact that some kinds of image are made of.

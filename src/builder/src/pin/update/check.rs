@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::open::{Entry, Open};
 use super::order::is_downgrade;
-use super::{Job, UpdateError, UpdateRequest, failed};
+use super::{Job, UpdateError, UpdateRequest, failed, packages};
 use crate::parallel::for_each;
 use crate::pin::resolve::{ResolveError, Resolver};
 use crate::progress::Progress;
@@ -18,14 +18,14 @@ pub struct Newer {
     pub name: String,
     /// The pinned version.
     pub pinned: Option<String>,
-    /// The newest one.
-    pub newest: String,
+    /// The newest one; absent where the entry is not needed any more.
+    pub newest: Option<String>,
 }
 
 /// Entries whose newest version is not the pinned one.
 pub fn newer(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progress) -> Result<Vec<Newer>, UpdateError> {
     let open = request.open(resolver.sources)?;
-    request.check_names(resolver.sources)?;
+    request.check_names(resolver.sources, &open)?;
     let all = open.iter().flat_map(|open| open.entries(resolver.sources).map(move |entry| (open, entry)));
     let jobs: Vec<Job<'_>> = all.filter(|(_, entry)| request.asks_for(entry.name())).collect();
     let total = jobs.len();
@@ -40,7 +40,14 @@ pub fn newer(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progre
     if failed > 0 {
         return Err(UpdateError::Incomplete { failed, total });
     }
-    Ok(results.into_iter().filter_map(Result::ok).flatten().collect())
+    let mut found: Vec<Newer> = results.into_iter().filter_map(Result::ok).flatten().collect();
+    for open in &open {
+        let changes = packages::changes(request, open, resolver).map_err(|source| packages::failed(open, source))?;
+        let manifest = open.target.name();
+        let newer = |(name, pinned, newest)| Newer { manifest: manifest.clone(), name, pinned, newest };
+        found.extend(changes.into_iter().map(newer));
+    }
+    Ok(found)
 }
 
 fn newest(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<Option<Newer>, ResolveError> {
@@ -59,5 +66,6 @@ fn newest(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<
         return Ok(None);
     }
     let (manifest, name) = (open.target.name(), entry.name().to_owned());
-    Ok((pinned.as_ref() != Some(&newest)).then_some(Newer { manifest, name, pinned, newest }))
+    let is_newer = pinned.as_ref() != Some(&newest);
+    Ok(is_newer.then_some(Newer { manifest, name, pinned, newest: Some(newest) }))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::atomic_file::PublishError;
 use crate::hint::Hint;
 use crate::manifest::ManifestError;
+use crate::pin::closure::ClosureError;
 use crate::pin::prove::LinkError;
 use crate::pin::resolve::ResolveError;
 use crate::pin::sources::SourcesError;
@@ -25,6 +26,14 @@ pub enum UpdateError {
         name: String,
         /// The targets that were looked at.
         targets: String,
+    },
+    /// The packages that layers ask for cannot be had.
+    #[error("{target}: the packages of its layers cannot be pinned")]
+    Packages {
+        /// The manifest.
+        target: String,
+        /// Why.
+        source: Box<EntryError>,
     },
     /// Some entries were not resolved; each was told.
     #[error("{failed} of {total} entries could not be resolved")]
@@ -56,26 +65,55 @@ impl Hint for UpdateError {
 /// Why one entry was not resolved or not kept.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
-pub(super) enum EntryError {
+pub enum EntryError {
+    /// The packages that layers ask for cannot be chosen.
+    Closure(#[from] ClosureError),
+    /// It was not resolved.
     Resolve(#[from] ResolveError),
+    /// The manifest cannot be written.
     Publish(#[from] PublishError),
+    /// The manifest cannot be written as JSON.
     Text(#[from] serde_json::Error),
+    /// The manifest that is there cannot be used.
     Manifest(#[from] ManifestError),
+    /// Others may be writing the manifest.
     #[error("{path}: cannot lock the directory of the manifest")]
     Lock {
+        /// The directory.
         path: PathBuf,
+        /// What the system says.
         source: std::io::Error,
     },
+    /// Its evidence does not prove it.
     #[error("what was resolved cannot be proven again")]
     Replay(#[from] LinkError),
+    /// Upstream went back.
     #[error("upstream has {found}, which is older than the pinned {pinned}")]
     Downgrade {
+        /// The pinned version.
         pinned: String,
+        /// That of upstream.
         found: String,
     },
+    /// The base image is not readable.
     #[error("{path}: cannot read the base image")]
     Image {
+        /// The image.
         path: PathBuf,
+        /// What the system says.
         source: std::io::Error,
     },
+}
+
+impl Hint for EntryError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Closure(error) => Some(error),
+            Self::Resolve(error) => Some(error),
+            Self::Publish(error) => Some(error),
+            Self::Manifest(error) => Some(error),
+            Self::Replay(error) => Some(error),
+            _ => None,
+        }
+    }
 }

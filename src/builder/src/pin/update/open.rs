@@ -44,6 +44,7 @@ fn empty(target: &Target) -> Content {
         dependencies: BTreeMap::new(),
         images: Vec::new(),
         evidence: BTreeMap::new(),
+        closure: None,
         seen: BTreeMap::new(),
     }
 }
@@ -87,6 +88,11 @@ impl<'a> Open<'a> {
             }
         };
         proven.transpose().map(|standing| standing.is_some())
+    }
+
+    /// What the manifest says now.
+    pub(super) fn content(&self) -> Content {
+        locked(&self.content).clone()
     }
 
     pub(super) fn is_local(&self) -> bool {

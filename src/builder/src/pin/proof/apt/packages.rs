@@ -3,6 +3,7 @@
 //! The index is hashed as it is, and only if it is the signed one does a decompressor see it. Its stanzas, 60,000 and
 //! 55 MB of them for Debian's `main`, are looked at one by one, and only those of wanted packages are kept.
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Read};
 
 use debversion::Version;
@@ -47,13 +48,8 @@ impl Packages {
     /// Reads an index that `release` vouches for, and keeps the packages named in `wanted`.
     pub fn read(index: &PackagesIndex, input: impl Read, wanted: &[&str]) -> Result<Self, AptError> {
         let bytes = verified(index, input)?;
-        let plain: Box<dyn Read + '_> = match index.compression {
-            Compression::Gz => Box::new(MultiGzDecoder::new(&*bytes)),
-            Compression::Xz => Box::new(XzDecoder::new_multi_decoder(&*bytes)),
-            Compression::None => Box::new(&*bytes),
-        };
         let mut packages: Vec<Package> = Vec::new();
-        stanzas(index, plain, wanted, |text| {
+        stanzas(index, &bytes, wanted, |text| {
             if let Some(package) = entry(index, text)? {
                 add(&mut packages, package, index)?;
             }
@@ -86,7 +82,7 @@ impl Package {
 }
 
 /// The bytes of an index, if they are those that the archive signed.
-fn verified(index: &PackagesIndex, input: impl Read) -> Result<Vec<u8>, AptError> {
+pub(super) fn verified(index: &PackagesIndex, input: impl Read) -> Result<Vec<u8>, AptError> {
     let file = || index.path.clone();
     if index.size > MAX_INDEX {
         return Err(AptError::TooLarge { file: file(), what: "index", len: index.size, limit: MAX_INDEX });
@@ -112,29 +108,47 @@ fn agree(file: &str, expected: (u64, Digest), found: (u64, Digest)) -> Result<()
 /// Calls `found` with every stanza that is of a wanted package.
 fn stanzas(
     index: &PackagesIndex,
-    plain: impl Read,
+    bytes: &[u8],
     wanted: &[&str],
     mut found: impl FnMut(&str) -> Result<(), AptError>,
 ) -> Result<(), AptError> {
-    let limit = index.content_size.unwrap_or(MAX_CONTENT).min(MAX_CONTENT);
-    let mut lines = BufReader::with_capacity(256 << 10, plain.take(limit.saturating_add(1)));
-    let (mut stanza, mut is_wanted, mut total) = (Vec::new(), false, 0);
-    loop {
-        let start = stanza.len();
-        let read = lines.read_until(b'\n', &mut stanza);
-        let len = read.map_err(|source| AptError::Read { file: index.path.clone(), source })?;
-        total += len as u64;
-        let line = &stanza[start..];
+    let wanted: HashSet<&[u8]> = wanted.iter().map(|name| name.as_bytes()).collect();
+    let (mut stanza, mut is_wanted) = (Vec::new(), false);
+    each_line(index, bytes, |line| {
+        stanza.extend_from_slice(line);
         if line.trim_ascii().is_empty() {
             if is_wanted {
-                let corrupt = |_| AptError::Corrupt { file: index.path.clone(), reason: "not UTF-8".to_owned() };
-                found(std::str::from_utf8(&stanza).map_err(corrupt)?)?;
+                found(std::str::from_utf8(&stanza).map_err(|_| not_text(index))?)?;
             }
             stanza.clear();
             is_wanted = false;
         } else if let Some(name) = package_name(line) {
-            is_wanted |= wanted.iter().any(|wanted| wanted.as_bytes() == name);
+            is_wanted |= wanted.contains(name);
         }
+        Ok(())
+    })
+}
+
+/// Calls `found` with every line of a verified index, and with an empty one at its end.
+pub(super) fn each_line(
+    index: &PackagesIndex,
+    bytes: &[u8],
+    mut found: impl FnMut(&[u8]) -> Result<(), AptError>,
+) -> Result<(), AptError> {
+    let plain: Box<dyn Read + '_> = match index.compression {
+        Compression::Gz => Box::new(MultiGzDecoder::new(bytes)),
+        Compression::Xz => Box::new(XzDecoder::new_multi_decoder(bytes)),
+        Compression::None => Box::new(bytes),
+    };
+    let limit = index.content_size.unwrap_or(MAX_CONTENT).min(MAX_CONTENT);
+    let mut lines = BufReader::with_capacity(256 << 10, plain.take(limit.saturating_add(1)));
+    let (mut line, mut total) = (Vec::new(), 0);
+    loop {
+        line.clear();
+        let read = lines.read_until(b'\n', &mut line);
+        let len = read.map_err(|source| AptError::Read { file: index.path.clone(), source })?;
+        total += len as u64;
+        found(&line)?;
         if len == 0 {
             break;
         }
@@ -144,6 +158,10 @@ fn stanzas(
         None if total > limit => Err(AptError::TooLarge { file: content(index), what: "content", len: total, limit }),
         _ => Ok(()),
     }
+}
+
+pub(super) fn not_text(index: &PackagesIndex) -> AptError {
+    AptError::Corrupt { file: index.path.clone(), reason: "not UTF-8".to_owned() }
 }
 
 fn content(index: &PackagesIndex) -> String {
@@ -157,7 +175,7 @@ fn package_name(line: &[u8]) -> Option<&[u8]> {
 }
 
 /// What a stanza says; nothing, if it is for another architecture.
-fn entry(index: &PackagesIndex, text: &str) -> Result<Option<Package>, AptError> {
+pub(super) fn entry(index: &PackagesIndex, text: &str) -> Result<Option<Package>, AptError> {
     let fields = Fields::only(&index.path, text)?;
     let arch = fields.need("Architecture")?;
     if arch != index.arch && arch != "all" {

@@ -1,0 +1,6 @@
+//! Packages that layers ask for: which are chosen beside what the base has, how they are pinned and installed, and what is refused.
+
+mod archive;
+mod bake;
+mod refusals;
+mod rules;

@@ -1,0 +1,76 @@
+//! What cannot be had, at the front door: each error names the layer and the package, and says what to do.
+
+use super::archive::{Workshop, said};
+
+/// Keys of the layer, the error, and the hint.
+const CASES: &[(&str, &str, &str)] = &[
+    (r#""packages": ["ap"]"#, "layer web: packages: there is no package ap in main", "did you mean `app`?"),
+    (
+        r#""packages": ["app=3.*"]"#,
+        "layer web: no version fits app=3.*: there are 1.2, 2.0",
+        "in a pattern, `*` stands",
+    ),
+    (
+        r#""packages": ["pi-only"]"#,
+        "layer web: packages: package pi-only is there for arm64 alone, not for amd64",
+        "--arch arm64 makes",
+    ),
+    (
+        r#""packages": ["app=1.2", "clash"]"#,
+        "clash → clash-lib: does not go together with app → tool (1): Conflicts tool",
+        "no package is ever removed",
+    ),
+    (
+        r#""packages": ["newer-libc"], "hold": ["libc6"]"#,
+        "newer-libc → libc6: needs libc6 3.0, but a layer holds it in version 2.41-12",
+        "take libc6 out of `hold`",
+    ),
+    (
+        r#""packages": ["tool"], "archive": "extra""#,
+        "no trust anchor absent.asc in trust",
+        "--trust takes a directory of trust anchors",
+    ),
+    (
+        r#""packages": ["tool"], "archive": "exra""#,
+        "layer web: archive exra is not listed in the sources: known are extra, main",
+        "did you mean `extra`?",
+    ),
+];
+
+#[test]
+fn each_says_what_to_do() {
+    let Some(workshop) = Workshop::new() else { return };
+    for (keys, error, hint) in CASES {
+        workshop.layer("web", &format!(", {keys}"));
+        let updated = workshop.update(&[]);
+        let text = said(&updated);
+        assert_eq!(updated.status.code(), Some(1), "{keys}: {text}");
+        assert!(text.contains("error: web.o.amd64: the packages of its layers cannot be pinned\n"), "{keys}: {text}");
+        assert!(text.contains(error) && text.contains(&format!("hint: {hint}")), "{keys}: {text}");
+        assert!(!workshop.manifest().contains("\"tool\""), "{keys}");
+    }
+}
+
+#[test]
+fn a_kind_is_a_layer_or_there_is_none() {
+    let Some(workshop) = Workshop::new() else { return };
+    workshop.layer("web", "");
+    for (args, expected) in [
+        (&["update", "wbe", "--layers=layers"][..], "error: there is no kind wbe: known are \n"),
+        (
+            &["update", "web", "--layers=layers", "--arch=riscv64"],
+            "error: nothing is made for web riscv64: known are web.o.amd64, web.o.arm64\n",
+        ),
+        (
+            &["bake", "web", "--os=o", "--layers=layers"],
+            "error: manifests/web.o.amd64.json: there is no such manifest\n",
+        ),
+        (
+            &["update", "web", "--layers=layers", "--only=app", "--manifests=m"],
+            "error: nothing is called app in the sources of web.o.amd64\n",
+        ),
+    ] {
+        let text = said(&workshop.run(args));
+        assert!(text.contains(expected), "{args:?}: {text}");
+    }
+}
