@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick dpkg scripts upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick closure dpkg scripts upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -132,6 +132,9 @@ scripts: base tools ## Run the scripts of 500 packages by dash in a chroot and b
 
 upgrade: base ## Compare upgrades of real packages of the base, to those of sid, with what the real dpkg makes of them
 	qemu-tests/checks/upgrade.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
+
+closure: tools ## Compare the packages that vmbake chooses with those of apt-get, for 300 packages and both architectures
+	qemu-tests/checks/closure.py target/release/examples/closure
 
 bases: bake ## Bake a node on bases as other people have them: partitions, containers, packages, journals
 	qemu-tests/checks/bases.py $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)
