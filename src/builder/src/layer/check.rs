@@ -154,13 +154,14 @@ fn scripts(found: &mut Findings, schema: &Schema) {
 /// A script that is skipped for a reason has no effects.
 fn skipped(script: &AuditedScript) -> Option<String> {
     let reason = script.skip.as_deref()?;
-    let acts = script.defer
-        || !script.units.enable.is_empty()
-        || !script.alternatives.is_empty()
-        || !(script.directories.is_empty() && script.files.is_empty() && script.symlinks.is_empty());
+    let idle = script.units.enable.is_empty()
+        && script.alternatives.is_empty()
+        && script.directories.is_empty()
+        && script.files.is_empty()
+        && script.symlinks.is_empty();
     match reason.trim() {
         "" => Some("the reason is empty".to_owned()),
-        _ if acts => Some("a script that is skipped has no effects".to_owned()),
+        _ if script.defer || !idle => Some("a script that is skipped has no effects".to_owned()),
         _ => None,
     }
 }
