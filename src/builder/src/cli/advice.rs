@@ -170,11 +170,10 @@ mod tests {
             script: "postinst",
             sha256: "0".into(),
             upgrade,
-            reason: "r".into(),
-            text: "t".into(),
+            fault: Box::new(crate::compose::merge::ScriptFault::NotPostinst),
         };
-        assert!(hint(&script(true)).is_some_and(|hint| hint.ends_with("\"sha256\": \"0\", \"upgrade\": true}")));
-        assert!(hint(&script(false)).is_some_and(|hint| hint.ends_with("\"sha256\": \"0\"}")));
+        assert!(hint(&script(true)).is_some_and(|hint| hint.contains("\"sha256\": \"0\", \"upgrade\": true, \"defer\": true}")));
+        assert!(hint(&script(false)).is_some_and(|hint| hint.contains("\"sha256\": \"0\", \"defer\": true}")));
         let full = std::io::Error::from(ErrorKind::StorageFull);
         assert!(hint(&full).is_some_and(|hint| hint.contains("--out")));
     }
