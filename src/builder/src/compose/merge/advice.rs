@@ -10,7 +10,7 @@ impl Hint for MergeError {
     }
 
     fn has_lines(&self) -> bool {
-        matches!(self, Self::FirstBoot { .. })
+        matches!(self, Self::FirstBoot { .. } | Self::Script { .. })
     }
 }
 
