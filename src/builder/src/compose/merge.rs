@@ -32,6 +32,7 @@ mod triggers;
 mod units;
 mod upgrade;
 
+pub use accounts::{AccountIds, AccountKind};
 pub use debconf::{DebconfFault, PresetFault, TemplateFault};
 pub use error::{MergeError, OtherVersion};
 pub use fault::{
@@ -69,6 +70,8 @@ pub struct Merged {
     pub kept: Vec<SatisfiedPackage>,
     /// Packages that are configured on the first boot, in the order in which they were installed.
     pub deferred: Vec<DeferredPackage>,
+    /// The ids of the accounts that maintainer scripts have made.
+    pub accounts: AccountIds,
 }
 
 /// A package that is not configured here.
@@ -132,7 +135,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     first_boot::write(&mut target, &layers, manifest.content())?;
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch)?;
-    Ok(Merged { tree: target.tree, kept, deferred })
+    Ok(Merged { tree: target.tree, kept, deferred, accounts: packages.ids.given })
 }
 
 fn install(target: &mut Target, artifact: StagedArtifact) -> Result<(), MergeError> {

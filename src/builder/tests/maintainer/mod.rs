@@ -1,3 +1,5 @@
 //! What maintainer scripts do by Debian's commands, each as the real one does it.
 
+mod parts;
+mod accounts;
 mod debconf;

@@ -1,92 +1,61 @@
 //! Users and groups, as useradd(8) and groupadd(8) write them, with the ids that the layer gives: an id that is once given
 //! stays the same in every image. Below `UID_MIN` of login.defs(5) a user is made as by `useradd --system`.
 
+mod defs;
+mod ids;
+mod tables;
+
 use vmbake_disk::tree::Metadata;
+
+pub(super) use defs::Defs;
+pub use ids::{AccountIds, AccountKind};
+pub(super) use ids::{Ids, above, below, lowest};
+pub(super) use tables::{NewUser, Table, Tables};
 
 use super::MergeError;
 use super::place::Target;
 use crate::layer::{Account, Ownership, Schema, Subordinate};
-
-/// What login.defs(5) says of new users, with the defaults of useradd(8).
-struct Defaults {
-    /// The first id of a regular user; those below belong to the system.
-    uid_min: u32,
-    uid_max: u32,
-    sys_uid_min: u32,
-    /// Mode of home directories.
-    home_mode: u16,
-    /// Days between changes of a regular user's password: least, most, and those of the warning before.
-    aging: String,
-}
-
-impl Defaults {
-    fn read(target: &Target) -> Result<Self, MergeError> {
-        let text = target.text_or_empty("/etc/login.defs")?;
-        let find = |key: &str| {
-            let mut lines = text.lines().map(str::split_whitespace);
-            lines.find_map(|mut words| if words.next() == Some(key) { words.next() } else { None })
-        };
-        let number = |key, default: u32| find(key).and_then(|text| text.parse().ok()).unwrap_or(default);
-        let mode = find("HOME_MODE").and_then(|text| u16::from_str_radix(text, 8).ok()).unwrap_or(0o700);
-        let days = |key, default| find(key).unwrap_or(default);
-        Ok(Self {
-            uid_min: number("UID_MIN", 1000),
-            uid_max: number("UID_MAX", 60_000),
-            sys_uid_min: number("SYS_UID_MIN", 101),
-            home_mode: mode & 0o7777,
-            aging: [days("PASS_MIN_DAYS", ""), days("PASS_MAX_DAYS", ""), days("PASS_WARN_AGE", "")].join(":"),
-        })
-    }
-
-    /// The fields of shadow(5) after the date of the last change.
-    fn aging(&self, id: u32) -> &str {
-        if id < self.uid_min { "::" } else { &self.aging }
-    }
-}
 
 /// Makes the groups and users of a layer, with the users' home directories.
 pub(super) fn create(target: &mut Target, schema: &Schema) -> Result<(), MergeError> {
     if schema.groups.is_empty() && schema.users.is_empty() {
         return Ok(());
     }
-    let defaults = Defaults::read(target)?;
+    let defs = Defs::read(target)?;
     let users = schema.users.iter().map(|(name, account)| (name, account.id));
     for (name, id) in schema.groups.iter().map(|(name, id)| (name, *id)).chain(users) {
-        if !is_there(target, schema, &defaults, &Entry { what: "group", file: "/etc/group", name, id })? {
-            append(target, "/etc/group", &format!("{name}:x:{id}:"))?;
-            append(target, "/etc/gshadow", &format!("{name}:!::"))?;
+        if !is_there(target, schema, &defs, &Entry { what: "group", file: "/etc/group", name, id })? {
+            let mut tables = Tables::read(target)?;
+            tables.add_group(name, id, "!");
+            tables.write(target, false)?;
         }
     }
-    schema.users.iter().try_for_each(|(name, account)| user(target, schema, &defaults, name, account))
+    schema.users.iter().try_for_each(|(name, account)| user(target, schema, &defs, name, account))
 }
 
-fn user(
-    target: &mut Target,
-    schema: &Schema,
-    defaults: &Defaults,
-    name: &str,
-    account: &Account,
-) -> Result<(), MergeError> {
+fn user(target: &mut Target, schema: &Schema, defs: &Defs, name: &str, account: &Account) -> Result<(), MergeError> {
     let (id, shell) = (account.id, &account.shell);
     let home = account.home.clone().unwrap_or_else(|| format!("/home/{name}"));
-    if is_there(target, schema, defaults, &Entry { what: "user", file: "/etc/passwd", name, id })? {
+    if is_there(target, schema, defs, &Entry { what: "user", file: "/etc/passwd", name, id })? {
         same_user(target, schema, name, &[&id.to_string(), &home, shell])?;
     } else {
-        append(target, "/etc/passwd", &format!("{name}:x:{id}:{id}::{home}:{shell}"))?;
-        let days = target.epoch().secs.div_euclid(86_400);
-        append(target, "/etc/shadow", &format!("{name}:!:{days}:{}:::", defaults.aging(id)))?;
+        let aging = defs.aging(id < defs.uids.0);
+        let mut tables = Tables::read(target)?;
+        let (home, aging, password) = (home.as_str(), aging.as_str(), "!");
+        tables.add_user(&NewUser { name, uid: id, gid: id, gecos: "", home, shell, password, aging });
+        tables.write(target, false)?;
     }
+    let mut tables = Tables::read(target)?;
     for group in &account.groups {
-        if !join(target, "/etc/group", group, name)? {
+        if !tables.join(group, name) {
             let (layer, name) = (schema.name.clone(), group.clone());
             return Err(MergeError::UnknownAccount { layer, what: "group", name });
         }
-        join(target, "/etc/gshadow", group, name)?;
     }
     for group in &account.optional_groups {
-        join(target, "/etc/group", group, name)?;
-        join(target, "/etc/gshadow", group, name)?;
+        tables.join(group, name);
     }
+    tables.write(target, false)?;
     if let Some(range) = &account.subordinate {
         for file in ["/etc/subuid", "/etc/subgid"] {
             subordinate(target, schema, file, name, range)?;
@@ -96,10 +65,10 @@ fn user(
     if target.wrap(target.tree.find(home.as_bytes()))?.is_some() {
         return Ok(());
     }
-    let mut meta = target.meta(defaults.home_mode);
+    let mut meta = target.meta(defs.home_mode);
     (meta.uid, meta.gid) = (id, id);
     target.directory(&home, meta)?;
-    target.skeleton(&home, id)
+    target.skeleton(&home, id, id)
 }
 
 /// Fails where a user of that name and id has another group, home or shell than the layer says.
@@ -180,11 +149,11 @@ struct Entry<'a> {
 
 /// Whether the base has the name with that id already, as an image that vmbake baked has. Fails when either of them is taken
 /// otherwise, by another layer too, or when the id is outside of the ranges of login.defs(5).
-fn is_there(target: &mut Target, schema: &Schema, defaults: &Defaults, entry: &Entry<'_>) -> Result<bool, MergeError> {
+fn is_there(target: &mut Target, schema: &Schema, defs: &Defs, entry: &Entry<'_>) -> Result<bool, MergeError> {
     let Entry { what, file, name, id } = *entry;
     let refused = |found| MergeError::Account { layer: schema.name.clone(), what, name: name.to_owned(), id, found };
-    if !(defaults.sys_uid_min..=defaults.uid_max).contains(&id) {
-        return Err(refused(format!("the range {} to {} of /etc/login.defs", defaults.sys_uid_min, defaults.uid_max)));
+    if !(defs.system_uids.0..=defs.uids.1).contains(&id) {
+        return Err(refused(format!("the range {} to {} of /etc/login.defs", defs.system_uids.0, defs.uids.1)));
     }
     let number = id.to_string();
     let text = target.text_or_empty(file)?;
@@ -200,27 +169,4 @@ fn append(target: &mut Target, file: &str, line: &str) -> Result<(), MergeError>
     let text = target.text_or_empty(file)?;
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     target.set_text(file, &format!("{text}{end}{line}\n"))
-}
-
-/// Adds a user to the last field of a group's line; tells whether the group is there.
-fn join(target: &mut Target, file: &str, group: &str, user: &str) -> Result<bool, MergeError> {
-    let text = target.text_or_empty(file)?;
-    let mut found = false;
-    let lines: Vec<String> = text
-        .lines()
-        .map(|line| match line.split(':').next() == Some(group) {
-            true => {
-                found = true;
-                match line.rsplit(':').next().is_some_and(|all| all.split(',').any(|member| member == user)) {
-                    true => line.to_owned(),
-                    false => format!("{line}{}{user}", if line.ends_with(':') { "" } else { "," }),
-                }
-            }
-            false => line.to_owned(),
-        })
-        .collect();
-    if found {
-        target.set_text(file, &(lines.join("\n") + "\n"))?;
-    }
-    Ok(found)
 }

@@ -68,6 +68,9 @@ fn of_merge(error: &MergeError) -> Option<String> {
         MergeError::Through { link, .. } => Some(format!(
             "name the place that {link} leads to, or drop the link: only links of the base are ways for artifacts"
         )),
+        MergeError::PinnedId { name, .. } => {
+            Some(format!("`vmbake update` pins another id for {name}; a layer's `users` gives it one for good"))
+        }
         MergeError::UnknownAccount { layer, .. } => {
             Some(format!("`vmbake layer check` names the line, with the directory of layer {layer}"))
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::accounts::Ids;
 use super::debconf::Debconf;
 use super::overrides::Overrides;
 use super::owners::Owners;
@@ -23,6 +24,8 @@ pub(super) struct Database {
     pub(super) debconf: Debconf,
     /// Triggers that are set off, by the stem of the package that is interested in them.
     pub(super) pending: BTreeMap<String, BTreeSet<String>>,
+    /// The ids of the accounts that scripts make.
+    pub(super) ids: Ids,
     /// Packages that are configured on the first boot.
     pub(super) waiting: BTreeSet<String>,
     /// Whether the image has what configures packages on the first boot.
@@ -39,6 +42,7 @@ impl Database {
             status: Status::read(target)?,
             debconf: Debconf::default(),
             pending: BTreeMap::new(),
+            ids: Ids::default(),
             waiting: BTreeSet::new(),
             deferred: false,
         })

@@ -228,6 +228,18 @@ pub enum MergeError {
         /// What is there.
         found: String,
     },
+    /// The id that is pinned for an account of a script belongs to another one.
+    #[error("the id {id}, which is pinned for the {what} {name}, belongs to {found}")]
+    PinnedId {
+        /// `user` or `group`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+        /// The id.
+        id: u32,
+        /// Who has it.
+        found: String,
+    },
     /// No programs can be checked for it.
     #[error("{arch}: programs are known for amd64 and arm64 only")]
     Arch {

@@ -122,13 +122,13 @@ impl Target {
     }
 
     /// Copies what is in `/etc/skel` into a home directory, as useradd(8) does.
-    pub(super) fn skeleton(&mut self, home: &str, owner: u32) -> Result<(), MergeError> {
+    pub(super) fn skeleton(&mut self, home: &str, uid: u32, gid: u32) -> Result<(), MergeError> {
         let found = self.wrap(self.tree.find(b"/etc/skel"))?;
         let Some(skel) = found else { return Ok(()) };
         let below: Vec<(Vec<u8>, Inode)> =
             self.tree.walk_from(skel).skip(1).map(|(path, _, inode)| (path, inode.clone())).collect();
         for (path, Inode { mut meta, kind, .. }) in below {
-            (meta.uid, meta.gid) = (owner, owner);
+            (meta.uid, meta.gid) = (uid, gid);
             let kind = if matches!(kind, Kind::Directory(_)) { Kind::directory() } else { kind };
             self.place(&[home.as_bytes(), &path].concat(), meta, kind)?;
         }
@@ -258,6 +258,20 @@ impl Target {
     /// Makes a file empty, or creates it.
     pub(super) fn empty(&mut self, path: &str) -> Result<(), MergeError> {
         self.set_text(path, "")
+    }
+
+    /// Deletes a directory with all that is in it, or what else is there.
+    pub(super) fn remove_below(&mut self, path: &str) -> Result<(), MergeError> {
+        self.check_way(path.as_bytes())?;
+        let removed = self.tree.remove(path.as_bytes());
+        self.wrap(removed).map(|_| ())
+    }
+
+    /// Gives something another path.
+    pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), MergeError> {
+        self.parents(to.as_bytes())?;
+        let renamed = self.tree.rename(from.as_bytes(), to.as_bytes());
+        self.wrap(renamed)
     }
 
     /// Deletes what a path, or a pattern with `*` in its last component, names; `**` leaves what is no regular file.

@@ -127,7 +127,7 @@ pub fn check_base(base: &Tree, layers: &[Layer]) -> Result<(), OriginError> {
 /// The text of the record of what was merged. Where the tree has the record of the first-boot layer, this one is placed
 /// beside it, with the time `epoch`, and lists itself as a file of that layer.
 pub fn record(ingredients: &Ingredients, merged: &mut Merged, epoch: Timestamp) -> Result<Vec<u8>, OriginError> {
-    let Merged { tree, kept, deferred } = merged;
+    let Merged { tree, kept, deferred, .. } = merged;
     let mut record = collect(ingredients, tree)?;
     for SatisfiedPackage { artifact, layer, package, version } in kept.iter().cloned() {
         // Nothing of it is in the image.
@@ -196,6 +196,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::compose::merge::AccountIds;
     use crate::layer::{Layer, Layers};
 
     fn layers() -> Vec<Layer> {
@@ -229,7 +230,7 @@ mod tests {
             assert!(tree.remove(path.as_bytes()).unwrap());
         }
         put(&mut tree, "/new", layer, Kind::Fifo);
-        let mut merged = Merged { tree, kept: Vec::new(), deferred: Vec::new() };
+        let mut merged = Merged { tree, kept: Vec::new(), deferred: Vec::new(), accounts: AccountIds::new() };
         let text = record(&ingredients, &mut merged, Timestamp::default())?;
         assert_eq!(merged.tree.lookup(RECORD.as_bytes()), None, "no manifest is inside");
         Ok(Record::parse("r", &text).unwrap())

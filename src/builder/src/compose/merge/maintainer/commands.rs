@@ -1,6 +1,7 @@
 //! The commands of Debian that maintainer scripts call, by name. Each does on the tree what the real one does on a system that does not
 //! run, or says that it cannot. What only talks to a running system does nothing; what needs the machine makes the script wait.
 
+mod accounts;
 mod alternatives;
 mod debconf;
 mod idle;
@@ -46,7 +47,8 @@ fn find(call: &Call<'_>) -> Option<Command> {
         return None;
     }
     let name = std::str::from_utf8(name).ok()?;
-    alternatives::find(name)
+    accounts::find(name)
+        .or_else(|| alternatives::find(name))
         .or_else(|| debconf::find(name))
         .or_else(|| services::find(name))
         .or_else(|| tmpfiles::find(name))

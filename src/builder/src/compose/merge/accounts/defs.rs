@@ -1,0 +1,64 @@
+//! What login.defs(5) says of new users and groups, with the defaults of useradd(8).
+
+use crate::compose::merge::MergeError;
+use crate::compose::merge::place::Target;
+
+/// A range of ids.
+pub(in crate::compose::merge) type Range = (u32, u32);
+
+/// The settings of login.defs(5).
+#[derive(Debug)]
+pub(in crate::compose::merge) struct Defs {
+    /// Regular users; those below belong to the system.
+    pub(in crate::compose::merge) uids: Range,
+    pub(in crate::compose::merge) gids: Range,
+    pub(in crate::compose::merge) system_uids: Range,
+    pub(in crate::compose::merge) system_gids: Range,
+    /// Subordinate ids of regular users, and how many each gets.
+    pub(in crate::compose::merge) sub_uids: (Range, u32),
+    pub(in crate::compose::merge) sub_gids: (Range, u32),
+    /// Whether each user has a group of the same name.
+    pub(in crate::compose::merge) user_groups: bool,
+    /// Mode of home directories.
+    pub(in crate::compose::merge) home_mode: u16,
+    /// Days between changes of a regular user's password: least, most, and those of the warning before.
+    aging: String,
+}
+
+impl Defs {
+    pub(in crate::compose::merge) fn read(target: &Target) -> Result<Self, MergeError> {
+        let text = target.text_or_empty("/etc/login.defs")?;
+        let find = |key: &str| setting(&text, key);
+        let number = |key: &str, default: u32| find(key).and_then(|text| text.parse().ok()).unwrap_or(default);
+        let mode = find("HOME_MODE").and_then(|text| u16::from_str_radix(text, 8).ok()).unwrap_or(0o700);
+        let days = |key: &str| find(key).unwrap_or_default();
+        let (uid_min, gid_min) = (number("UID_MIN", 1000), number("GID_MIN", 1000));
+        let range = |low: &str, high: &str, (first, last): Range| (number(low, first), number(high, last));
+        let ids = |kind: &str| {
+            let key = |end: &str| format!("SUB_{kind}_{end}");
+            (range(&key("MIN"), &key("MAX"), (100_000, 600_100_000)), number(&key("COUNT"), 65_536))
+        };
+        Ok(Self {
+            uids: (uid_min, number("UID_MAX", 60_000)),
+            gids: (gid_min, number("GID_MAX", 60_000)),
+            system_uids: range("SYS_UID_MIN", "SYS_UID_MAX", (101, uid_min.saturating_sub(1))),
+            system_gids: range("SYS_GID_MIN", "SYS_GID_MAX", (101, gid_min.saturating_sub(1))),
+            sub_uids: ids("UID"),
+            sub_gids: ids("GID"),
+            user_groups: find("USERGROUPS_ENAB") == Some("yes"),
+            home_mode: mode & 0o7777,
+            aging: [days("PASS_MIN_DAYS"), days("PASS_MAX_DAYS"), days("PASS_WARN_AGE")].join(":"),
+        })
+    }
+
+    /// The fields of shadow(5) after the date of the last change.
+    pub(in crate::compose::merge) fn aging(&self, system: bool) -> String {
+        let days = if system { "::" } else { &self.aging };
+        format!("{days}:::")
+    }
+}
+
+fn setting<'a>(text: &'a str, key: &str) -> Option<&'a str> {
+    let mut lines = text.lines().map(str::split_whitespace);
+    lines.find_map(|mut words| if words.next() == Some(key) { words.next() } else { None })
+}

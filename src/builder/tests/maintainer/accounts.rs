@@ -1,0 +1,138 @@
+//! Users and groups: adduser and the tools of shadow.
+
+use vmbake_disk::tree::Tree;
+
+use super::parts::{run, run_all, system};
+use crate::bake_inputs::parts::text;
+
+/// The files that `expected` lists after a line `== NAME` each, as the tree has them.
+pub fn tables(tree: &Tree, expected: &str) -> String {
+    let names = expected.lines().filter_map(|line| line.strip_prefix("== "));
+    names.map(|name| format!("== {name}\n{}", text(tree, &format!("/etc/{name}")))).collect()
+}
+
+fn owner(tree: &Tree, path: &str) -> (u16, u32, u32) {
+    let meta = &tree.inode(tree.lookup(path.as_bytes()).unwrap_or_else(|| panic!("{path}"))).meta;
+    (meta.mode, meta.uid, meta.gid)
+}
+
+fn compare(commands: &str, expected: &str) -> (Tree, String) {
+    let only = commands.lines().map(|line| line.split_once('\t').unwrap().1);
+    let (tree, statuses, output) = run_all(system(&[]), only);
+    assert_eq!(statuses, commands);
+    assert_eq!(tables(&tree, expected), expected);
+    (tree, output)
+}
+
+#[test]
+fn adduser_writes_what_the_real_one_writes() {
+    let (tree, _) = compare(include_str!("accounts/adduser.commands"), include_str!("accounts/adduser.tables"));
+    for (path, expected) in [
+        ("/var/lib/foo", (0o755, 102, 102)),
+        ("/home/joe", (0o700, 1000, 1000)),
+        ("/home/joe/.profile", (0o644, 1000, 1000)),
+        ("/etc/.pwd.lock", (0o600, 0, 0)),
+    ] {
+        assert_eq!(owner(&tree, path), expected, "{path}");
+    }
+    for path in ["/var/lib/none", "/nonexistent", "/var/lib/foo/.profile"] {
+        assert!(tree.lookup(path.as_bytes()).is_none(), "{path}");
+    }
+}
+
+#[test]
+fn the_tools_of_shadow_write_what_the_real_ones_write() {
+    let (tree, output) = compare(include_str!("accounts/shadow.commands"), include_str!("accounts/shadow.tables"));
+    assert_eq!(output, include_str!("accounts/shadow.output"));
+    for (path, expected) in [
+        ("/var/lib/sc", (0o700, 985, 4)),
+        ("/var/lib/sc/.profile", (0o644, 985, 4)),
+        ("/home/reg/.profile", (0o644, 1000, 1000)),
+    ] {
+        assert_eq!(owner(&tree, path), expected, "{path}");
+    }
+    assert!(tree.lookup(b"/var/lib/sb").is_none());
+}
+
+/// adduser 3.134 fills up the fields of a comment, and has fewer exit statuses.
+#[test]
+fn adduser_of_debian_12_differs() {
+    let status = "Package: adduser\nStatus: install ok installed\nArchitecture: all\nVersion: 3.134\n\n";
+    let base = system(&[("/var/lib/dpkg/status", status)]);
+    let commands = [
+        "adduser --system --gecos 'Foo bar' foo",
+        "adduser --system root",
+        "deluser nix",
+        "delgroup nix",
+        "deluser foo adm",
+    ];
+    let (tree, statuses, _) = run_all(base, commands.into_iter());
+    assert!(text(&tree, "/etc/passwd").contains("foo:x:101:65534:Foo bar,,,:/nonexistent:/usr/sbin/nologin\n"));
+    let found: String = statuses.lines().map(|line| &line[..1]).collect();
+    assert_eq!(found, "01236");
+}
+
+#[test]
+fn adduser_reads_its_configuration() {
+    let conf = "FIRST_SYSTEM_UID=300\nLAST_SYSTEM_UID=301\nFIRST_SYSTEM_GID=400\nDSHELL=/bin/zsh\nDHOME=/srv/home\n\
+        DIR_MODE=0750\nADD_EXTRA_GROUPS=0\n";
+    let commands = [
+        "adduser --system --group a",
+        "adduser --system b",
+        "adduser --system c",
+        "adduser --gecos= --disabled-password d",
+    ];
+    let (tree, statuses, _) = run_all(system(&[("/etc/adduser.conf", conf)]), commands.into_iter());
+    let passwd = text(&tree, "/etc/passwd");
+    let new: Vec<&str> = passwd.lines().skip(5).collect();
+    assert_eq!(
+        new,
+        [
+            "a:x:300:400::/nonexistent:/usr/sbin/nologin",
+            "b:x:301:65534::/nonexistent:/usr/sbin/nologin",
+            "d:x:1000:1000::/srv/home/d:/bin/zsh",
+        ]
+    );
+    assert!(statuses.starts_with("0\tadduser --system --group a\n0\t") && statuses.contains("42\tadduser --system c"));
+    assert_eq!(owner(&tree, "/srv/home/d").0, 0o750);
+    assert!(text(&tree, "/etc/group").contains("users:x:100:\n"));
+}
+
+#[test]
+fn what_is_not_known_of_accounts_stops_the_bake() {
+    for line in [
+        "adduser joe",
+        "adduser --system --conf /x a",
+        "adduser --system --uid x a",
+        "adduser --system --gecos a:b a",
+        "deluser --remove-home root",
+        "useradd -D",
+        "useradd -r -d a:b a",
+        "useradd -r -u x a",
+        "usermod -u x root",
+        "usermod -l a:b root",
+        "usermod --add-subuids 1 root",
+        "groupadd -g x a",
+        "groupmod -g x adm",
+        "gpasswd adm",
+        "gpasswd -a root -d root adm",
+        "passwd root",
+        "passwd -l -u root",
+        "chage -l root",
+        "chsh root",
+        "getent netgroup x",
+        "getent services",
+        "groups",
+    ] {
+        let error = run(system(&[]), line).map(|_| ()).expect_err(line);
+        assert!(error.starts_with("own: its postinst (sha256 "), "{line}: {error}");
+    }
+}
+
+/// Accounts of a script that does not come to its end are not there.
+#[test]
+fn accounts_of_a_script_that_waits_are_taken_back() {
+    let tree = run(system(&[]), "adduser --system a\nssh-keygen -A").unwrap();
+    assert!(!text(&tree, "/etc/passwd").contains("a:x:101"));
+    assert!(tree.lookup(b"/etc/passwd-").is_none());
+}
