@@ -3,3 +3,5 @@
 mod parts;
 mod accounts;
 mod debconf;
+mod sysusers;
+mod tmpfiles;

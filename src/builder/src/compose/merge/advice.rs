@@ -71,6 +71,7 @@ fn of_merge(error: &MergeError) -> Option<String> {
         MergeError::PinnedId { name, .. } => {
             Some(format!("`vmbake update` pins another id for {name}; a layer's `users` gives it one for good"))
         }
+        MergeError::NoFreeId { name, .. } => Some(format!("a layer's `users` or `groups` can give {name} an id")),
         MergeError::UnknownAccount { layer, .. } => {
             Some(format!("`vmbake layer check` names the line, with the directory of layer {layer}"))
         }

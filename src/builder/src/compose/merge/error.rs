@@ -240,6 +240,22 @@ pub enum MergeError {
         /// Who has it.
         found: String,
     },
+    /// All ids that an account of a script could get are taken.
+    #[error("no id is left for the {what} {name}")]
+    NoFreeId {
+        /// `user` or `group`.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// A user of sysusers.d(5) belongs to a group that is not there.
+    #[error("the group {group} of the user {user} does not exist")]
+    NoGroup {
+        /// The user.
+        user: String,
+        /// The group.
+        group: String,
+    },
     /// No programs can be checked for it.
     #[error("{arch}: programs are known for amd64 and arm64 only")]
     Arch {

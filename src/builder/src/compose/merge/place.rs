@@ -135,6 +135,18 @@ impl Target {
         Ok(())
     }
 
+    /// Copies a file, or a directory with all that is in it.
+    pub(super) fn copy_below(&mut self, from: InodeId, to: &str) -> Result<(), MergeError> {
+        let below: Vec<(Vec<u8>, Inode)> =
+            self.tree.walk_from(from).map(|(path, _, inode)| (path, inode.clone())).collect();
+        for (path, Inode { meta, kind, .. }) in below {
+            self.check_privileges(&[to.as_bytes(), &path].concat(), &meta, &kind)?;
+            let kind = if matches!(kind, Kind::Directory(_)) { Kind::directory() } else { kind };
+            self.place(&[to.as_bytes(), &path].concat(), meta, kind)?;
+        }
+        Ok(())
+    }
+
     /// Makes a symbolic link.
     pub(super) fn symlink(&mut self, path: &str, target: &str) -> Result<(), MergeError> {
         let meta = self.meta(0o777);
