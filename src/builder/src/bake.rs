@@ -1,37 +1,31 @@
 //! The whole path of an image, as numbered steps.
 
 mod all;
+mod combine;
 mod error;
 pub mod inputs;
 mod outputs;
 mod recipe;
 
 pub use all::bake_all;
+pub use combine::plan_accounts;
 pub use error::BakeError;
 pub use recipe::source_date_epoch;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use serde::Serialize;
-use vmbake_disk::disk::{self, Arch, BaseDisk, Disk};
+use vmbake_disk::disk::{self, Disk};
 use vmbake_disk::ext4::{self, VolumeOptions};
 use vmbake_disk::image::Format;
 use vmbake_disk::source::ReadAt;
-use vmbake_disk::tree::{Origin, Timestamp, Tree};
 
 use crate::atomic_file::Pending;
-use crate::bake::inputs::prepare;
 use crate::catalog::Catalog;
-use crate::compose::merge::{DeferredPackage, merge};
-use crate::compose::origin::{self, Ingredients};
-use crate::compose::stage::Plan;
+use crate::compose::origin;
 use crate::digest::Digest;
-use crate::fetch::images::lay_out;
-use crate::fetch::verify::{Verified, check};
-use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
 use crate::incremental::checksums::Checksum;
 use crate::incremental::previous_bake::PreviousBake;
 use crate::incremental::published::Sidecar;
@@ -39,10 +33,11 @@ use crate::layer::Layers;
 use crate::manifest::Manifest;
 use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
-use crate::progress::{Event, PackageVersion, Progress};
+use crate::progress::{Event, Progress};
 use crate::query::lint::lint;
 use crate::supply::http::Client;
 use crate::supply::store::Store;
+use combine::{Combined, combine};
 use outputs::Unchanged;
 
 /// What to bake, from what, and where to.
@@ -150,44 +145,10 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     }
     let pending = request.outputs(&targets)?;
 
-    // 2. Who installs what is known before anything is read.
-    let supply = request.supply();
-    let fetched = fetch(&manifest, &supply, progress)?;
-    let base = request.base(&manifest, &supply, progress)?;
-    let names = layers.iter().map(|layer| layer.schema.name.clone()).collect();
-    let wants_images = layers.iter().any(|layer| layer.schema.images.is_some());
-    let plan = Plan::new(layers, &manifest)?;
-
-    // 3. Every input is proven, and decoded where no earlier bake has; then the layers are merged into one tree.
-    let verified = fetched.verdict.event();
-    let Verified { artifacts, images, base } = check(fetched, base, &request.store, request.threads)?;
-    let images = wants_images.then(|| lay_out(images)).transpose()?;
-    if let Some(exposed) = base.copied() {
-        progress.tell(Event::Copied { path: base.path().to_owned(), reason: exposed.to_string() });
-    }
-    // A wrong one is refused before it is decoded; its partitions are read again then.
-    open_base(base.path(), base.image(), request)?;
-    let (staged, base) = prepare(plan, artifacts, base, images, &request.store, request.threads)?;
-    progress.tell(verified);
-    let inputs = request.inputs(&manifest, staged.layers(), program, base.digest);
-    let (path, base_len) = (base.path, base.disk.len());
-    let base = open_base(&path, base.disk, request)?;
-    let notes = base.notes();
-    notes.iter().for_each(|note| progress.tell(Event::Note { path: Some(path.clone()), note: note.clone() }));
-    let (file_system, base_tree) = read_root(&path, &base)?;
-    origin::check_base(&base_tree, staged.layers())?;
-    progress.tell(Event::Read { path, files: base_tree.walk().count() });
-    progress.tell(Event::Layers { layers: names });
-    let epoch = epoch(&base_tree, request.epoch);
-    let ingredients = Ingredients::note(&manifest, &staged, &base_tree)?;
-    let mut merged = merge(base_tree, staged, &manifest, epoch)?;
-    if !merged.kept.is_empty() {
-        let kept = merged.kept.iter().map(|kept| (kept.package.clone(), kept.version.clone()));
-        progress.tell(Event::Kept { packages: kept.map(|(name, version)| PackageVersion { name, version }).collect() });
-    }
-    for DeferredPackage { package, reason } in merged.deferred.iter().cloned() {
-        progress.tell(Event::Deferred { package, reason });
-    }
+    // 2 and 3. All inputs become one tree.
+    let combined = combine(request, &manifest, layers, progress)?;
+    let Combined { layers, base, base_digest, base_len, file_system, notes, epoch, ingredients, mut merged } = combined;
+    let inputs = request.inputs(&manifest, &layers, program, base_digest);
     let origins = origin::record(&ingredients, &mut merged, epoch)?;
     let tree = merged.tree;
     if let Some(finding) = lint(&tree).into_iter().find(|finding| !finding.ok) {
@@ -232,50 +193,5 @@ impl Prepared<'_> {
             previous.note(disk, &published, written);
         }
         Ok(Baked { notes, ..baked })
-    }
-}
-
-/// Finds the base's partitions, and whether the disk can have the size that is asked for.
-fn open_base(path: &Path, disk: Arc<dyn ReadAt>, request: &BakeRequest) -> Result<BaseDisk, BakeError> {
-    let (path, arch) = (|| path.to_owned(), request.arch.as_str());
-    let base = disk::open(disk, request.partition);
-    let base = base.map_err(|error| BakeError::partitions(path(), error))?;
-    if let Some(size) = request.size {
-        disk::root_len(&base, size).map_err(|error| BakeError::partitions(path(), error))?;
-    }
-    // A disk whose root partition is of the plain Linux type does not tell; its packages will.
-    match base.arch().map(Arch::name) {
-        Some(found) if found != arch => {
-            Err(BakeError::Arch { path: path(), expected: arch.to_owned(), found: found.to_owned() })
-        }
-        _ => Ok(base),
-    }
-}
-
-fn read_root(path: &Path, base: &BaseDisk) -> Result<(ext4::FileSystem, Tree), BakeError> {
-    let path = || path.to_owned();
-    let source = base.partition_source(base.root().number);
-    let source = source.map_err(|error| BakeError::partitions(path(), error))?;
-    let origin = Origin { layer: "base".to_owned(), ..Origin::default() };
-    ext4::read_base(source, origin).map_err(|source| BakeError::Root { path: path(), source })
-}
-
-/// The time of everything that a bake makes: what was asked for, else that of the base's newest file.
-fn epoch(base: &Tree, asked: Option<u32>) -> Timestamp {
-    let newest = || base.walk().map(|(.., inode)| inode.meta.mtime.secs).max().unwrap_or(0).clamp(0, u32::MAX.into());
-    Timestamp { secs: asked.map_or_else(newest, i64::from), nanos: 0 }
-}
-
-impl BakeRequest {
-    fn supply(&self) -> Supply<'_> {
-        let Self { store, sources, anchors, threads, .. } = self;
-        Supply { store, sources, anchors, client: self.client.as_ref(), threads: *threads }
-    }
-
-    fn base(&self, manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> Result<FetchedBase, FetchError> {
-        match &self.base {
-            Some(path) => open_base_file(manifest, path),
-            None => fetch_base(manifest, supply, progress),
-        }
     }
 }

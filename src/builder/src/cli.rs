@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::progress;
 
+mod accounts;
 pub mod advice;
 mod bake;
 mod boot;

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+pub use accounts::PinnedAccounts;
 pub use closure::{ClosureRecord, PackageReason};
 pub use content::{ArtifactType, Boot, BootFile, ContainerImage, Content, Dependency, Os};
 pub use error::ManifestError;
@@ -15,6 +16,7 @@ pub use proof::{Document, Form, Proof, Signed};
 
 mod form;
 mod error;
+mod accounts;
 mod closure;
 mod content;
 mod proof;

@@ -172,7 +172,10 @@ mod tests {
             upgrade,
             fault: Box::new(crate::compose::merge::ScriptFault::NotPostinst),
         };
-        assert!(hint(&script(true)).is_some_and(|hint| hint.contains("\"sha256\": \"0\", \"upgrade\": true, \"defer\": true}")));
+        assert!(
+            hint(&script(true))
+                .is_some_and(|hint| hint.contains("\"sha256\": \"0\", \"upgrade\": true, \"defer\": true}"))
+        );
         assert!(hint(&script(false)).is_some_and(|hint| hint.contains("\"sha256\": \"0\", \"defer\": true}")));
         let full = std::io::Error::from(ErrorKind::StorageFull);
         assert!(hint(&full).is_some_and(|hint| hint.contains("--out")));

@@ -8,6 +8,7 @@ use clap::Args;
 use jiff::Timestamp;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
+use super::accounts::AccountPlan;
 use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::target::{self, TargetError};
@@ -104,7 +105,11 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         return files::show(&found.iter().map(ToString::to_string).collect::<String>());
     }
     if !args.check {
+        let layers = args.layers.catalog(&args.catalog);
+        let plan = AccountPlan { request: &request, resolver: &resolver, layers };
+        let before = plan.texts();
         update(&request, &resolver, &progress)?;
+        plan.pin(&before, &progress)?;
         return Ok(Outcome::Clean);
     }
     let found = newer(&request, &resolver, &progress)?;

@@ -34,7 +34,6 @@ mod triggers;
 mod units;
 mod upgrade;
 
-pub use accounts::{AccountIds, AccountKind};
 pub use debconf::{DebconfFault, PresetFault, TemplateFault};
 pub use error::{MergeError, OtherVersion};
 pub use fault::{
@@ -54,7 +53,7 @@ use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 use crate::compose::stage::{FIRSTBOOT, Member, Staged, StagedArtifact, StagedContent};
 use crate::fetch::images::Layout;
 use crate::layer::{Layer, LayerFile, default_mode};
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, PinnedAccounts};
 pub(crate) use pattern::{FILES_BELOW, matches};
 use place::Target;
 
@@ -73,7 +72,7 @@ pub struct Merged {
     /// Packages that are configured on the first boot, in the order in which they were installed.
     pub deferred: Vec<DeferredPackage>,
     /// The ids of the accounts that maintainer scripts have made.
-    pub accounts: AccountIds,
+    pub accounts: PinnedAccounts,
 }
 
 /// A package that is not configured here.
@@ -91,6 +90,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     let arch = &manifest.content().os.arch;
     let mut target = Target::new(base, epoch);
     let mut packages = database::Database::read(&target, arch)?;
+    packages.ids.pin(manifest.content().accounts.as_ref());
     let kept = packages.satisfied(&mut artifacts, &layers)?;
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
@@ -137,7 +137,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     first_boot::write(&mut target, &layers, manifest.content())?;
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch)?;
-    Ok(Merged { tree: target.tree, kept, deferred, accounts: packages.ids.given })
+    Ok(Merged { tree: target.tree, kept, deferred, accounts: packages.ids.given() })
 }
 
 fn install(target: &mut Target, artifact: StagedArtifact) -> Result<(), MergeError> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{ClosureRecord, Document, File, PackageReason, Proof, Target};
+use super::{ClosureRecord, Document, File, PackageReason, PinnedAccounts, Proof, Target};
 use crate::digest::Digest;
 
 /// What a manifest says.
@@ -22,6 +22,8 @@ pub struct Content {
     pub dependencies: BTreeMap<String, Dependency>,
     /// What the packages among them were chosen for.
     pub closure: Option<ClosureRecord>,
+    /// The ids of the accounts that their scripts make, where the scripts were looked at.
+    pub accounts: Option<PinnedAccounts>,
     /// Container images for the runtime.
     pub images: Vec<ContainerImage>,
     /// The documents that the proofs rest on, by their digests.

@@ -12,7 +12,7 @@ use crate::digest::Digest;
 use crate::escape;
 use crate::manifest::OS_IMAGE;
 use crate::manifest::Target;
-use crate::manifest::{ArtifactType, Content, Dependency, Manifest, ManifestError, Proof};
+use crate::manifest::{ArtifactType, Content, Dependency, Manifest, ManifestError, PinnedAccounts, Proof};
 use crate::parallel::for_each;
 use crate::pin::closure::Requests;
 use crate::pin::prove::{LOCAL, Prover};
@@ -111,6 +111,25 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
     }
     // Which packages are needed depends on the base, and on those that the manifest has anyhow.
     open.iter().try_for_each(|open| packages::bring(request, open, resolver, &prover, progress))
+}
+
+/// Pins the ids of accounts in the manifest of a target; says whether that is new.
+pub fn pin_accounts(
+    request: &UpdateRequest,
+    sources: &Sources,
+    target: &Target,
+    accounts: PinnedAccounts,
+) -> Result<bool, UpdateError> {
+    let open = Open::load(path(&request.folder, target), target, sources.system(target)?)?;
+    if open.content().accounts.as_ref() == Some(&accounts) {
+        return Ok(false);
+    }
+    let change = |content: &mut Content| {
+        content.accounts = Some(accounts);
+        Ok(())
+    };
+    open.change(change).map_err(|source| UpdateError::Packages { target: target.name(), source: Box::new(source) })?;
+    Ok(true)
 }
 
 /// An entry that could not be resolved.

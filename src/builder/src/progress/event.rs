@@ -74,6 +74,15 @@ pub enum Event {
         /// Names and versions.
         packages: Vec<PackageVersion>,
     },
+    /// The ids of accounts that scripts of packages make are in a manifest.
+    PinnedAccounts {
+        /// The manifest.
+        manifest: String,
+        /// So many users.
+        users: u64,
+        /// So many groups.
+        groups: u64,
+    },
     /// A package is configured on the first boot.
     Deferred {
         /// Its name.

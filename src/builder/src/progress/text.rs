@@ -24,6 +24,10 @@ pub(super) fn lines(event: &Event) -> String {
             let packages = packages.iter().map(|package| format!("{} {}", package.name, package.version));
             ("kept", format!("{}: the base has them", packages.collect::<Vec<_>>().join(", ")))
         }
+        Event::PinnedAccounts { manifest, users, groups } => {
+            let (users, groups) = (counted(*users, "user"), counted(*groups, "group"));
+            ("pinned", format!("{manifest} {users} and {groups} of packages"))
+        }
         Event::Deferred { package, reason } => {
             ("deferred", format!("{package} is configured on the first boot: {reason}"))
         }
@@ -192,6 +196,11 @@ mod tests {
                 Event::Kept { packages: vec![PackageVersion { name: text("p"), version: text("1") }] },
                 "     kept  p 1: the base has them",
                 r#"{"event":"kept","packages":[{"name":"p","version":"1"}]}"#,
+            ),
+            (
+                Event::PinnedAccounts { manifest: text("m"), users: 1, groups: 2 },
+                "   pinned  m 1 user and 2 groups of packages",
+                r#"{"event":"pinned-accounts","manifest":"m","users":1,"groups":2}"#,
             ),
             (
                 Event::Deferred { package: text("p"), reason: text("why") },

@@ -8,7 +8,7 @@ mod tables;
 use vmbake_disk::tree::Metadata;
 
 pub(super) use defs::Defs;
-pub use ids::{AccountIds, AccountKind};
+pub(super) use ids::AccountKind;
 pub(super) use ids::{Ids, above, below, lowest};
 pub(super) use tables::{NewUser, Table, Tables};
 

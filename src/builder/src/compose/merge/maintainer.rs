@@ -96,7 +96,7 @@ impl Call<'_> {
 pub(super) fn run(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
     let (overrides, pending) = (database.overrides.clone(), database.pending.clone());
     let debconf = database.debconf.clone();
-    let given = database.ids.given.clone();
+    let ids = database.ids.clone();
     target.tree.begin();
     let ran = interpret(target, database, call);
     match ran {
@@ -104,7 +104,7 @@ pub(super) fn run(target: &mut Target, database: &mut Database, call: &Call<'_>)
         Ok(Ran::Waits(_)) | Err(_) => {
             target.tree.rollback();
             (database.overrides, database.pending, database.debconf) = (overrides, pending, debconf);
-            database.ids.given = given;
+            database.ids = ids;
         }
     }
     match ran {

@@ -196,7 +196,6 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::compose::merge::AccountIds;
     use crate::layer::{Layer, Layers};
 
     fn layers() -> Vec<Layer> {
@@ -230,7 +229,7 @@ mod tests {
             assert!(tree.remove(path.as_bytes()).unwrap());
         }
         put(&mut tree, "/new", layer, Kind::Fifo);
-        let mut merged = Merged { tree, kept: Vec::new(), deferred: Vec::new(), accounts: AccountIds::new() };
+        let mut merged = Merged { tree, kept: Vec::new(), deferred: Vec::new(), accounts: PinnedAccounts::default() };
         let text = record(&ingredients, &mut merged, Timestamp::default())?;
         assert_eq!(merged.tree.lookup(RECORD.as_bytes()), None, "no manifest is inside");
         Ok(Record::parse("r", &text).unwrap())

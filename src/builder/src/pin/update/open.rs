@@ -45,6 +45,7 @@ fn empty(target: &Target) -> Content {
         images: Vec::new(),
         evidence: BTreeMap::new(),
         closure: None,
+        accounts: None,
         seen: BTreeMap::new(),
     }
 }

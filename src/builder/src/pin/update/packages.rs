@@ -146,6 +146,9 @@ fn pin(
     open.change(|content| {
         content.dependencies.retain(|_, entry| entry.chosen.is_none());
         content.closure = None;
+        if found.is_none() {
+            content.accounts = None;
+        }
         if let Some((record, closure)) = found {
             dates.into_iter().for_each(|(archive, suite, date)| note_date(content, archive, suite, date));
             content.evidence.extend(closure.evidence);

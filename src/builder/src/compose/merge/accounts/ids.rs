@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::tables::Tables;
 use crate::compose::merge::MergeError;
+use crate::manifest::PinnedAccounts;
 
 /// What has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AccountKind {
+pub(in crate::compose::merge) enum AccountKind {
     /// A user.
     User,
     /// A group.
@@ -16,7 +17,7 @@ pub enum AccountKind {
 
 impl AccountKind {
     /// The word for it.
-    pub fn name(self) -> &'static str {
+    pub(in crate::compose::merge) fn name(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Group => "group",
@@ -25,16 +26,33 @@ impl AccountKind {
 }
 
 /// Ids by the kind of the account and its name.
-pub type AccountIds = BTreeMap<(AccountKind, String), u32>;
+type AccountIds = BTreeMap<(AccountKind, String), u32>;
 
 /// What is pinned, and what was given.
 #[derive(Clone, Debug, Default)]
 pub(in crate::compose::merge) struct Ids {
-    pub(in crate::compose::merge) pinned: AccountIds,
-    pub(in crate::compose::merge) given: AccountIds,
+    pinned: AccountIds,
+    given: AccountIds,
 }
 
 impl Ids {
+    /// From now on, these accounts get these ids.
+    pub(in crate::compose::merge) fn pin(&mut self, pinned: Option<&PinnedAccounts>) {
+        let Some(PinnedAccounts { users, groups }) = pinned else { return };
+        let users = users.iter().map(|(name, id)| ((AccountKind::User, name.clone()), *id));
+        let groups = groups.iter().map(|(name, id)| ((AccountKind::Group, name.clone()), *id));
+        self.pinned = users.chain(groups).collect();
+    }
+
+    /// The ids that were given.
+    pub(in crate::compose::merge) fn given(&self) -> PinnedAccounts {
+        let of = |wanted| {
+            let found = self.given.iter().filter(move |((kind, _), _)| *kind == wanted);
+            found.map(|((_, name), id)| (name.clone(), *id)).collect()
+        };
+        PinnedAccounts { users: of(AccountKind::User), groups: of(AccountKind::Group) }
+    }
+
     /// The id for a new account: the pinned one, or what `free` chooses among those that are taken. `None` where all are.
     pub(in crate::compose::merge) fn choose(
         &mut self,
