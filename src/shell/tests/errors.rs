@@ -8,7 +8,11 @@ fn error(source: &str) -> ShellError {
     let mut tree = host::tree("/work");
     let origin = tree.first_origin();
     let mut files = TreeFiles::new(&mut tree, Default::default(), origin);
-    for (name, content) in [("unknown", &b"\x7fELF"[..]), ("perlish", b"#!/usr/bin/perl\n")] {
+    for (name, content) in [
+        ("unknown", &b"\x7fELF"[..]),
+        ("perlish", b"#!/usr/bin/perl\n"),
+        ("script", b"#!/bin/sh\nf() { unknown; }\nf\n"),
+    ] {
         files.write(format!("/usr/bin/{name}").as_bytes(), content.to_vec(), 0o755).unwrap();
     }
     match host::interpret(source, "/work", &mut tree, &mut Nothing, Limits::default()) {
@@ -38,6 +42,8 @@ fn unknown_commands_stop_the_run_wherever_they_stand() {
         "/usr/bin/unknown",
         "perlish",
         "sh -c unknown",
+        "f() { script; }; f",
+        "f() { (unknown); }; f",
     ] {
         assert_eq!(error(source).kind, ErrorKind::UnknownCommand, "{source}");
     }
