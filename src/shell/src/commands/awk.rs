@@ -1,5 +1,5 @@
 //! `awk`, of which scripts mostly want one field: `/regex/ { print $1, $3 }`, with `-F` and comparisons of a field with a text. Anything else is
-//! refused.
+//! refused, but for `BEGIN { for (v in ENVIRON) print v }`, by which scripts see all names of the environment.
 
 use super::options::{Accepted, parse};
 use super::regex::{Expression, Syntax};
@@ -36,6 +36,10 @@ pub(super) fn awk(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         return shell.unsupported(b"awk without a program");
     };
     let mut parser = Parser { text: program };
+    if parser.environment() {
+        return names(shell);
+    }
+    parser.text = program;
     let selection = parser.selection(shell)?;
     let Some(pieces) = parser.print() else { return shell.unsupported(program) };
     let separator = match options.value(b'F') {
@@ -79,7 +83,33 @@ pub(super) fn awk(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     Ok(if failed { 2 } else { 0 })
 }
 
+/// The names of the environment. awk tells them in an order of its own, on which nobody relies.
+fn names(shell: &mut Shell<'_>) -> Run<u8> {
+    let variables = shell.state.variables.iter().filter(|(_, found)| found.exported && found.value.is_some());
+    let lines: Vec<u8> = variables.flat_map(|(name, _)| [&name[..], b"\n"].concat()).collect();
+    shell.out(&lines)?;
+    Ok(0)
+}
+
 impl Parser<'_> {
+    /// Whether the whole program is `BEGIN { for (v in ENVIRON) print v }`, whatever the variable's name.
+    fn environment(&mut self) -> bool {
+        let mut begins = self.take(b"BEGIN") && self.take(b"{") && self.take(b"for") && self.take(b"(");
+        let variable = self.name();
+        begins &= self.take(b"in") && self.take(b"ENVIRON") && self.take(b")") && self.take(b"print");
+        let same = self.name() == variable && !variable.is_empty();
+        while self.take(b";") {}
+        begins && same && self.take(b"}") && self.text.trim_ascii().is_empty()
+    }
+
+    fn name(&mut self) -> Vec<u8> {
+        self.skip();
+        let len = self.text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let (name, rest) = self.text.split_at(len);
+        self.text = rest;
+        name.to_vec()
+    }
+
     fn skip(&mut self) {
         self.text = self.text.trim_ascii_start();
     }
