@@ -1,7 +1,11 @@
 //! What maintainer scripts do by Debian's commands, each as the real one does it.
 
 mod parts;
+mod helpers;
 mod accounts;
 mod debconf;
+mod divert;
+mod dpkg;
+mod statoverride;
 mod sysusers;
 mod tmpfiles;

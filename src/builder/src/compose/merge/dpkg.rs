@@ -12,6 +12,7 @@ use super::maintainer::{self, Call, Ran, ScriptFault};
 use super::owners::{Claim, INFO};
 use super::place::Target;
 use super::placed::Placed;
+use super::status::stem;
 use super::upgrade::{Left, Old};
 use super::{DeferredPackage, ListedFault, MAX_TEXT, MergeError, audited, conffiles, present, triggers};
 use crate::compose::stage::{Control, Deb, Member, MemberKind};
@@ -309,15 +310,6 @@ fn listed(path: &[u8]) -> String {
 fn provides(control: &Control, name: &str) -> bool {
     let provided = control.get("Provides").and_then(relation::groups).unwrap_or_default();
     control.get("Package") == Some(name) || provided.iter().flatten().any(|relation| relation.name == name)
-}
-
-/// The stem of a package's files below `info`.
-fn stem(control: &Control) -> String {
-    let field = |name| control.get(name).unwrap_or_default();
-    match control.get("Multi-Arch") {
-        Some("same") => format!("{}:{}", field("Package"), field("Architecture")),
-        _ => field("Package").to_owned(),
-    }
 }
 
 fn write_info(

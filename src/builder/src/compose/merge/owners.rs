@@ -72,7 +72,18 @@ impl Owners {
 
     /// Whether a package lists exactly that path.
     pub(super) fn is_listed(&self, tree: &Tree, line: &[u8]) -> bool {
-        self.files.get(&place(tree, line)).into_iter().flatten().any(|listed| listed.line == line)
+        !self.listing(tree, line).is_empty()
+    }
+
+    /// The stems of the packages that list exactly that path.
+    pub(super) fn listing(&self, tree: &Tree, line: &[u8]) -> Vec<&str> {
+        let listed = self.files.get(&place(tree, line)).into_iter().flatten();
+        listed.filter(|listed| listed.line == line).map(|listed| listed.stem.as_str()).collect()
+    }
+
+    /// All listed paths, and the stem of a package that lists each.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&[u8], &str)> {
+        self.files.values().flatten().map(|listed| (listed.line.as_slice(), listed.stem.as_str()))
     }
 
     /// Who gets a file that is not a directory, which `deb` wants to place. `diverted` names the package for which the

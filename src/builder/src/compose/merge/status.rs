@@ -64,6 +64,11 @@ impl Status {
         Ok(Self { stanzas, changed: false })
     }
 
+    /// All stanzas, by name and architecture: fields and text.
+    pub(super) fn stanzas(&self) -> impl Iterator<Item = (&Control, &str)> {
+        self.stanzas.values().map(|(control, text)| (control, text.as_str()))
+    }
+
     /// The control fields of every package whose programs can be used.
     pub(super) fn installed(&self) -> impl Iterator<Item = &Control> {
         let stanzas = self.stanzas.values().map(|(control, _)| control);
@@ -179,6 +184,15 @@ fn set_state(fields: &mut [(String, String)], state: &str) {
 /// The last word of a package's `Status`.
 pub(super) fn state(control: &Control) -> &str {
     control.get("Status").and_then(|status| status.split_whitespace().next_back()).unwrap_or_default()
+}
+
+/// The stem of a package's files below `info`.
+pub(super) fn stem(control: &Control) -> String {
+    let field = |name| control.get(name).unwrap_or_default();
+    match control.get("Multi-Arch") {
+        Some("same") => format!("{}:{}", field("Package"), field("Architecture")),
+        _ => field("Package").to_owned(),
+    }
 }
 
 fn key(control: &Control) -> (String, String) {

@@ -194,8 +194,8 @@ fn directives<'a>(package: &str, text: &'a str) -> Result<Vec<Directive<'a>>, Me
     parsed.collect()
 }
 
-/// A path without empty components, or a word made like the name of a package.
-fn is_name(name: &str) -> bool {
+/// Whether a trigger can have that name: a path without empty components, or a word made like the name of a package.
+pub(super) fn is_name(name: &str) -> bool {
     match name.strip_prefix('/') {
         Some(path) => {
             path.split('/').all(|part| !part.is_empty() && part != "..") && !name.contains(char::is_whitespace)

@@ -1,12 +1,18 @@
 //! The commands of Debian that maintainer scripts call, by name. Each does on the tree what the real one does on a system that does not
 //! run, or says that it cannot. What only talks to a running system does nothing; what needs the machine makes the script wait.
 
+mod options;
 mod accounts;
 mod alternatives;
 mod debconf;
+mod divert;
+mod dpkg;
 mod idle;
+mod query;
 mod services;
+mod statoverride;
 mod tmpfiles;
+mod trigger;
 
 use vmbake_shell::{Call, Commands, Outcome};
 
@@ -50,8 +56,13 @@ fn find(call: &Call<'_>) -> Option<Command> {
     accounts::find(name)
         .or_else(|| alternatives::find(name))
         .or_else(|| debconf::find(name))
+        .or_else(|| divert::find(name))
+        .or_else(|| dpkg::find(name))
+        .or_else(|| query::find(name))
         .or_else(|| services::find(name))
+        .or_else(|| statoverride::find(name))
         .or_else(|| tmpfiles::find(name))
+        .or_else(|| trigger::find(name))
         .or_else(|| idle::find(name))
 }
 
@@ -69,6 +80,12 @@ fn words(call: &Call<'_>) -> Option<Vec<String>> {
 fn unsupported(call: &Call<'_>) -> Done {
     let args: Vec<_> = call.args.iter().map(|word| String::from_utf8_lossy(word)).collect();
     Ok(Outcome::Unsupported(format!("{:?}", args.join(" "))))
+}
+
+/// A program of dpkg says what is wrong, and ends.
+fn fails(call: &mut Call<'_>, program: &str, message: &str) -> Done {
+    call.stderr.extend(format!("{program}: error: {message}\n").bytes());
+    status(2)
 }
 
 /// The command ended with that status.
