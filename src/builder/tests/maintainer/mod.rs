@@ -6,6 +6,7 @@ mod accounts;
 mod debconf;
 mod divert;
 mod dpkg;
+mod programs;
 mod statoverride;
 mod sysusers;
 mod tmpfiles;

@@ -8,6 +8,7 @@ mod debconf;
 mod divert;
 mod dpkg;
 mod idle;
+mod programs;
 mod query;
 mod services;
 mod statoverride;
@@ -58,6 +59,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| debconf::find(name))
         .or_else(|| divert::find(name))
         .or_else(|| dpkg::find(name))
+        .or_else(|| programs::find(name))
         .or_else(|| query::find(name))
         .or_else(|| services::find(name))
         .or_else(|| statoverride::find(name))

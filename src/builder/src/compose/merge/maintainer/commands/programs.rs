@@ -1,0 +1,151 @@
+//! Programs of other packages that scripts call: what they do where nothing runs, neither a kernel of the image's own nor a service. Those
+//! that the image lacks are not found, as on the machine.
+
+use vmbake_shell::{Call, Follow, Outcome};
+
+use super::{Command, DIRECTORIES, Done, System, status, unsupported, words};
+
+pub(super) fn find(name: &str) -> Option<Command> {
+    Some(match name {
+        // They make caches of byte-code, which Python does without; images have none.
+        "py3compile" | "py3clean" | "pycompile" | "pyclean" | "pypy3compile" | "pypy3clean" => nothing,
+        // Menus of window managers, labels of SELinux and the log are matters of a system that runs.
+        "update-menus" | "restorecon" | "logger" => nothing,
+        // apparmor.service loads the profiles on every boot.
+        "apparmor_parser" => nothing,
+        "aa-enabled" | "aa-status" | "selinuxenabled" => fails,
+        // No process, no bus and no kernel module is there.
+        "pidof" | "pgrep" | "pkill" | "killall" | "dbus-send" | "modprobe" => fails,
+        "apache2ctl" | "apachectl" => apache,
+        "chattr" => chattr,
+        "start-stop-daemon" => start_stop,
+        "sysctl" => sysctl,
+        "udevadm" => udevadm,
+        _ if WAITING.contains(&name) => waits,
+        _ => return None,
+    })
+}
+
+/// What only a machine can run: programs in other languages, databases, networks and mounts, and compilers of caches and maps.
+const WAITING: [&str; 47] = [
+    "createdb",
+    "createuser",
+    "crontab",
+    "dbus-uuidgen",
+    "fc-cache",
+    "findmnt",
+    "glib-compile-schemas",
+    "gtk-update-icon-cache",
+    "ifconfig",
+    "install-info",
+    "ip",
+    "lighty-disable-mod",
+    "lighty-enable-mod",
+    "localedef",
+    "mount",
+    "mountpoint",
+    "mysql",
+    "newaliases",
+    "pam-auth-update",
+    "perl",
+    "php",
+    "postalias",
+    "postconf",
+    "postfix",
+    "postmap",
+    "ps",
+    "psql",
+    "python",
+    "python3",
+    "ruby",
+    "runuser",
+    "setpriv",
+    "sqlite3",
+    "ss",
+    "su",
+    "systemd-detect-virt",
+    "umount",
+    "update-catalog",
+    "update-desktop-database",
+    "update-fonts-alias",
+    "update-inetd",
+    "update-info-dir",
+    "update-locale",
+    "update-mime",
+    "update-mime-database",
+    "update-passwd",
+    "update-xmlcatalog",
+];
+
+/// Whether the image has the program that a script calls.
+fn present(call: &Call<'_>) -> bool {
+    let name = call.base_name();
+    DIRECTORIES.iter().any(|dir| call.files.lookup(&[dir, &b"/"[..], name].concat(), Follow::Yes).is_ok())
+}
+
+/// Ends as the program does, unless the image lacks it.
+fn ends(call: &mut Call<'_>, outcome: Outcome) -> Done {
+    if present(call) {
+        return Ok(outcome);
+    }
+    call.stderr.extend([call.name, &b": not found\n"[..]].concat());
+    status(127)
+}
+
+fn nothing(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    ends(call, Outcome::Status(0))
+}
+
+fn fails(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    ends(call, Outcome::Status(1))
+}
+
+fn waits(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    let reason = format!("{} has to run on the machine", String::from_utf8_lossy(call.base_name()));
+    ends(call, Outcome::Deferred(reason))
+}
+
+/// A test of what packages configure finds nothing; what starts the server is not known here.
+fn apache(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    match words(call).unwrap_or_default().iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["configtest" | "-t"] => ends(call, Outcome::Status(0)),
+        _ => unsupported(call),
+    }
+}
+
+/// ext4 has no copy-on-write to switch off.
+fn chattr(_system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    let words = words(call).unwrap_or_default();
+    let mut options = words.iter().filter(|word| word.starts_with(['-', '+', '=']));
+    match options.all(|option| matches!(option.as_str(), "+C" | "-f" | "-R")) && words.iter().any(|word| word == "+C") {
+        true => ends(call, Outcome::Status(1)),
+        false => unsupported(call),
+    }
+}
+
+/// `--stop` finds no process; whatever else it does, it does on the machine.
+fn start_stop(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    let words = words(call).unwrap_or_default();
+    let given = |names: [&str; 2]| words.iter().any(|word| names.contains(&word.as_str()));
+    match (given(["--stop", "-K"]), given(["--oknodo", "-o"])) {
+        (true, true) => nothing(system, call),
+        (true, false) => fails(system, call),
+        _ => waits(system, call),
+    }
+}
+
+/// systemd-sysctl.service sets on every boot what files say; what a script sets or asks beside them is the machine's.
+fn sysctl(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    let words = words(call).unwrap_or_default();
+    let loads =
+        words.iter().any(|word| matches!(word.as_str(), "--system" | "-p" | "--load") || word.starts_with("--load="));
+    if loads { nothing(system, call) } else { waits(system, call) }
+}
+
+/// It talks to a daemon that does not run, and says so with success.
+fn udevadm(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    match words(call).unwrap_or_default().first().map(String::as_str) {
+        Some("control" | "trigger" | "settle" | "--version") => nothing(system, call),
+        _ => unsupported(call),
+    }
+}
