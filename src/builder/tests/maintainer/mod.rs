@@ -3,6 +3,7 @@
 mod parts;
 mod helpers;
 mod accounts;
+mod apache;
 mod debconf;
 mod divert;
 mod dpkg;

@@ -4,6 +4,7 @@
 mod options;
 mod accounts;
 mod alternatives;
+mod apache;
 mod debconf;
 mod divert;
 mod dpkg;
@@ -56,6 +57,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
     let name = std::str::from_utf8(name).ok()?;
     accounts::find(name)
         .or_else(|| alternatives::find(name))
+        .or_else(|| apache::find(name))
         .or_else(|| debconf::find(name))
         .or_else(|| divert::find(name))
         .or_else(|| dpkg::find(name))
