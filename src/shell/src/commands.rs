@@ -18,6 +18,7 @@ mod attributes;
 mod modes;
 mod status;
 mod find;
+mod getopt;
 mod expressions;
 mod machine;
 mod start;
@@ -57,6 +58,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"expr" => expressions::expr,
         b"fgrep" => grep::fgrep,
         b"find" => find::find,
+        b"getopt" => getopt::getopt,
         b"grep" => grep::grep,
         b"head" => text::head,
         b"id" => machine::id,

@@ -94,6 +94,10 @@ fn options_and_syntax_that_are_not_known_are_refused() {
     for source in [
         "awk '{ x = 1; print x }' f",
         "awk 'BEGIN { print 1 }'",
+        "getopt ab: -a",
+        "getopt -u -o a -- -a",
+        "getopt -o :a -- -a",
+        "getopt -o a b -- -a",
         "awk '$1 > 5 { print }' f",
         "cat -A f",
         "ln -s /etc l; rm -rf l/",
