@@ -198,6 +198,29 @@ fn triggers_set_off_the_packages_that_want_them() {
 }
 
 #[test]
+fn paths_lose_their_links() {
+    let links = "ln -s ../bin/./sh /etc/one\nln -s two /etc/two\nln -s /nowhere/x /etc/three\n";
+    let commands = [
+        ("/etc/one", "/usr/bin/sh\n"),
+        ("/etc/two", "=2\n"),
+        ("/etc/three", "/nowhere/x\n"),
+        ("/etc//./passwd/", "/etc/passwd\n"),
+        ("/etc/../bin", "/usr/bin\n"),
+        ("/..", "/\n"),
+        ("bin/nothing", "/usr/bin/nothing\n"),
+        ("--root '' /bin", "/usr/bin\n"),
+        ("''", "=2\n"),
+    ];
+    let commands = commands.map(|(args, expected)| (format!("dpkg-realpath {args}"), expected));
+    let base = super::helpers::postinst(base(), links).unwrap();
+    let base = bake_onto(base, &[], "").unwrap();
+    let (found, _) = said(base, &commands.each_ref().map(|(command, _)| command.as_str()));
+    for ((command, expected), found) in commands.iter().zip(&found) {
+        assert_eq!(found, expected, "{command}");
+    }
+}
+
+#[test]
 fn what_would_change_packages_is_refused() {
     for command in [
         "dpkg --configure -a",
@@ -207,6 +230,7 @@ fn what_would_change_packages_is_refused() {
         "dpkg-query --root=/x -W",
         "dpkg-query -W -f '${Package'",
         "dpkg-trigger --admindir=/x y",
+        "dpkg-realpath --root /x /etc",
     ] {
         let error = refusal(base(), &format!("{command} || true"));
         assert!(error.contains("is not supported"), "{command}: {error}");

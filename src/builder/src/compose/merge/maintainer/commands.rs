@@ -11,6 +11,7 @@ mod dpkg;
 mod idle;
 mod programs;
 mod query;
+mod realpath;
 mod services;
 mod statoverride;
 mod tmpfiles;
@@ -63,6 +64,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| dpkg::find(name))
         .or_else(|| programs::find(name))
         .or_else(|| query::find(name))
+        .or_else(|| realpath::find(name))
         .or_else(|| services::find(name))
         .or_else(|| statoverride::find(name))
         .or_else(|| tmpfiles::find(name))
