@@ -94,6 +94,23 @@ impl Call<'_> {
 
 /// Runs a script as dpkg would. Only a `postinst` can wait; for another script that is an error.
 pub(super) fn run(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
+    let mut ran = attempt(target, database, call)?;
+    if let (Ran::Waits(_), Some(control)) = (&ran, call.control)
+        && control.contains_key("config")
+    {
+        // A config that has to wait for the first boot runs there for the postinst; the preinst goes without its answers.
+        let others = control.iter().filter(|(name, _)| *name != "config");
+        let control = others.map(|(name, content)| (name.clone(), content.clone())).collect();
+        ran = attempt(target, database, &Call { control: Some(&control), ..*call })?;
+    }
+    match ran {
+        Ran::Waits(reason) if call.script != "postinst" => Err(call.error(ScriptFault::CannotWait { reason })),
+        ran => Ok(ran),
+    }
+}
+
+/// Runs a script, and takes back what it did if it cannot be run to its end.
+fn attempt(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
     let (overrides, pending) = (database.overrides.clone(), database.pending.clone());
     let debconf = database.debconf.clone();
     let ids = database.ids.clone();
@@ -107,10 +124,7 @@ pub(super) fn run(target: &mut Target, database: &mut Database, call: &Call<'_>)
             database.ids = ids;
         }
     }
-    match ran {
-        Ok(Ran::Waits(reason)) if call.script != "postinst" => Err(call.error(ScriptFault::CannotWait { reason })),
-        ran => ran,
-    }
+    ran
 }
 
 fn interpret(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {

@@ -83,6 +83,21 @@ fn what_needs_the_machine_or_a_password_waits() {
 }
 
 #[test]
+fn a_preinst_goes_without_answers_that_only_the_machine_has() {
+    let part = |preinst: &str| {
+        let (config, postinst) = (super::script("db_set ask/name \"$(hostname)\""), super::script("db_get ask/name"));
+        let preinst = super::script(preinst);
+        let scripts = [("config", config.as_str()), ("preinst", &preinst), ("postinst", &postinst)];
+        package("ask", deb(&control("ask", ""), &[&[("templates", QUESTIONS)], &scripts[..]].concat(), &[]))
+    };
+    let tree = bake_onto(base(), &[part("say db_get ask/name")], "").unwrap();
+    assert_eq!(text(&tree, "/log"), "db_get 0 [host]\n");
+    assert!(text(&tree, "/var/lib/dpkg/status").contains("Package: ask\nStatus: install ok unpacked\n"));
+    let error = bake_onto(base(), &[part("hostname")], "").unwrap_err();
+    assert!(error.contains("ask: its preinst") && error.contains("only a postinst can wait"), "{error}");
+}
+
+#[test]
 fn each_run_keeps_what_the_one_before_left() {
     let set = |value: &str| format!("db_set ask/name {value}");
     let part = |name: &'static str, value: &str| {
