@@ -70,6 +70,25 @@ fn names(path: &[u8]) -> Vec<Vec<u8>> {
     path.split(|byte| *byte == b'/').filter(|name| !matches!(*name, b"" | b".")).rev().map(<[u8]>::to_vec).collect()
 }
 
+/// A path without `.`, `..` and slashes that say nothing; links stay as they are.
+fn stripped(shell: &Shell<'_>, operand: &[u8], exists: Exists) -> Option<Vec<u8>> {
+    let mut left: Vec<Vec<u8>> = Vec::new();
+    for name in names(&shell.path(operand)).into_iter().rev() {
+        if name == b".." {
+            left.pop();
+        } else {
+            left.push(name);
+        }
+    }
+    let path = |names: &[Vec<u8>]| [&b"/"[..], &names.join(&b'/')].concat();
+    let there = match exists {
+        Exists::Nothing => true,
+        Exists::AllButLast => shell.exists(&path(&left[..left.len().saturating_sub(1)])),
+        Exists::All => shell.exists(&path(&left)),
+    };
+    (there && !operand.is_empty()).then(|| path(&left))
+}
+
 pub(super) fn readlink(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let long: &[(&str, u8)] = &[
         ("canonicalize", b'f'),
@@ -110,12 +129,19 @@ fn mode(options: &super::options::Options) -> Option<Exists> {
 }
 
 pub(super) fn realpath(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let long: &[(&str, u8)] = &[("canonicalize-existing", b'e'), ("canonicalize-missing", b'm'), ("quiet", b'q')];
-    let options = parse(shell, args, &Accepted { letters: b"emq", long, strict: false })?;
+    let long: &[(&str, u8)] = &[
+        ("canonicalize-existing", b'e'),
+        ("canonicalize-missing", b'm'),
+        ("no-symlinks", b's'),
+        ("quiet", b'q'),
+        ("strip", b's'),
+    ];
+    let options = parse(shell, args, &Accepted { letters: b"emqs", long, strict: false })?;
     let mode = mode(&options).unwrap_or(Exists::AllButLast);
+    let found = if options.has(b's') { stripped } else { canonical };
     let mut status = 0;
     for operand in &options.operands {
-        match canonical(shell, operand, mode) {
+        match found(shell, operand, mode) {
             Some(path) => shell.out(&[&path[..], b"\n"].concat())?,
             None => {
                 status = 1;
