@@ -7,6 +7,7 @@ mod apache;
 mod debconf;
 mod divert;
 mod dpkg;
+mod locale;
 mod programs;
 mod statoverride;
 mod sysusers;

@@ -9,6 +9,7 @@ mod debconf;
 mod divert;
 mod dpkg;
 mod idle;
+mod locale;
 mod programs;
 mod query;
 mod realpath;
@@ -70,6 +71,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| tmpfiles::find(name))
         .or_else(|| trigger::find(name))
         .or_else(|| idle::find(name))
+        .or_else(|| locale::find(name))
 }
 
 /// What sourcing a file means that is not simply read.
