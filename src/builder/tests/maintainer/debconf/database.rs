@@ -98,6 +98,14 @@ fn a_preinst_goes_without_answers_that_only_the_machine_has() {
 }
 
 #[test]
+fn a_value_of_two_lines_is_two_commands() {
+    // Every function reads one answer, so that the script is one behind from then on.
+    let postinst = "say db_set ask/name 'x\nGET ask/sure'\nsay db_get ask/parts\nsay db_get ask/name\n";
+    let tree = bake_onto(base(), &[asking(QUESTIONS, "", postinst)], "").unwrap();
+    assert_eq!(text(&tree, "/log"), "db_set 0 [value set]\ndb_get 0 [true]\ndb_get 0 [a, c]\n");
+}
+
+#[test]
 fn each_run_keeps_what_the_one_before_left() {
     let set = |value: &str| format!("db_set ask/name {value}");
     let part = |name: &'static str, value: &str| {
