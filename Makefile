@@ -35,7 +35,7 @@ help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
 
 setup: ## Install the missing Debian packages and Rust targets
-	@qemu-tests/setup.sh $(ARCH)
+	@qemu-tests/setup.sh
 
 firstboot: setup ## Build the static first-boot program for both architectures
 	@qemu-tests/firstboot.sh

@@ -1,20 +1,18 @@
 #!/bin/bash
-# setup.sh [ARCH]: installs what a fresh Debian machine lacks: the Debian packages that the build and the tests call, and Rust's
-# std for the two musl targets of the first-boot program; for ARCH arm64 also what makes its base image. Does nothing, and needs no
-# root, when all of it is there.
+# setup.sh: installs what a fresh Debian machine lacks: the Debian packages that the build and the tests call, and Rust's std for the two musl
+# targets of the first-boot program. Does nothing, and needs no root, when all of it is there.
 set -euo pipefail
 
 declare -A package=(
     [mmdebstrap]=mmdebstrap [newuidmap]=uidmap [qemu-img]=qemu-utils [qemu-system-x86_64]=qemu-system-x86
     [qemu-system-aarch64]=qemu-system-arm
-    [qemu-aarch64-static]=qemu-user-static [e2fsck]=e2fsprogs [sgdisk]=gdisk [sfdisk]=fdisk [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs
+    [qemu-aarch64-static]=qemu-user-static [arch-test]=arch-test [e2fsck]=e2fsprogs [sgdisk]=gdisk [sfdisk]=fdisk [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs
     [mkfs.vfat]=dosfstools [mcopy]=mtools
     [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [gcc]=gcc [/usr/bin/python3]=python3 [make]=make [xz]=xz-utils
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
     [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity [go]=golang-go [groff]=groff-base
 )
 missing=()
-[ "${1-}" != arm64 ] || package+=([arch-test]=arch-test)
 export PATH=$PATH:/usr/sbin:/sbin
 for command in "${!package[@]}"; do
     command -v "$command" >/dev/null || missing+=("${package[$command]}")
