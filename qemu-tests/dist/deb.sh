@@ -42,6 +42,8 @@ cat >"$root/usr/share/lintian/overrides/vmbake" <<END
 # On purpose: it runs on any release of Debian, and in a container without any library.
 vmbake: statically-linked-binary [usr/bin/vmbake]
 vmbake: embedded-library *[usr/bin/vmbake]
+# Such a program that can be loaded anywhere (static-pie) has the form of a shared library.
+vmbake: shared-library-lacks-prerequisites [usr/bin/vmbake]
 # It writes the database of the images that it bakes, never the machine's.
 vmbake: uses-dpkg-database-directly [usr/bin/vmbake]
 # Not uploaded to Debian.
