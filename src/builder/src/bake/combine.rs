@@ -92,6 +92,9 @@ fn tell(merged: &Merged, progress: &Progress) {
         let kept = merged.kept.iter().map(|kept| (kept.package.clone(), kept.version.clone()));
         progress.tell(Event::Kept { packages: kept.map(|(name, version)| PackageVersion { name, version }).collect() });
     }
+    for (path, privilege) in merged.privileged.clone() {
+        progress.tell(Event::Privileged { path, privilege });
+    }
     for DeferredPackage { package, reason } in merged.deferred.iter().cloned() {
         progress.tell(Event::Deferred { package, reason });
     }

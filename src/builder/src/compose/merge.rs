@@ -44,7 +44,7 @@ pub use maintainer::ScriptFault;
 pub use present::SatisfiedPackage;
 pub use programs::check as check_programs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use vmbake_disk::source::ReadAt;
@@ -73,6 +73,8 @@ pub struct Merged {
     pub deferred: Vec<DeferredPackage>,
     /// The ids of the accounts that maintainer scripts have made.
     pub accounts: PinnedAccounts,
+    /// What packages that were chosen by name bring with set-uid or set-gid bits or file capabilities, by path.
+    pub privileged: BTreeMap<String, String>,
 }
 
 /// A package that is not configured here.
@@ -89,6 +91,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     let Staged { layers, mut artifacts, images } = staged;
     let arch = &manifest.content().os.arch;
     let mut target = Target::new(base, epoch);
+    target.by_name = chosen_by_name(manifest);
     let mut packages = database::Database::read(&target, arch)?;
     packages.ids.pin(manifest.content().accounts.as_ref());
     let kept = packages.satisfied(&mut artifacts, &layers)?;
@@ -136,8 +139,20 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
     }
     first_boot::write(&mut target, &layers, manifest.content())?;
     ldcache::update(&mut target, arch)?;
-    programs::check(&target.tree, arch)?;
-    Ok(Merged { tree: target.tree, kept, deferred, accounts: packages.ids.given() })
+    programs::check(&target.tree, arch, &target.by_name)?;
+    Ok(Merged {
+        tree: target.tree,
+        kept,
+        deferred,
+        accounts: packages.ids.given(),
+        privileged: target.granted.into_inner(),
+    })
+}
+
+/// The artifacts that were chosen as packages by name, with all that they depend on.
+fn chosen_by_name(manifest: &Manifest) -> BTreeSet<String> {
+    let chosen = manifest.content().dependencies.iter().filter(|(_, entry)| entry.chosen.is_some());
+    chosen.map(|(name, _)| name.clone()).collect()
 }
 
 fn install(target: &mut Target, artifact: StagedArtifact) -> Result<(), MergeError> {

@@ -83,6 +83,13 @@ pub enum Event {
         /// So many groups.
         groups: u64,
     },
+    /// A file of a package that was chosen by name may do more than who runs it.
+    Privileged {
+        /// Its path.
+        path: String,
+        /// Its mode, or that it has file capabilities.
+        privilege: String,
+    },
     /// A package is configured on the first boot.
     Deferred {
         /// Its name.

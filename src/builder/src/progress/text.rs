@@ -28,6 +28,7 @@ pub(super) fn lines(event: &Event) -> String {
             let (users, groups) = (counted(*users, "user"), counted(*groups, "group"));
             ("pinned", format!("{manifest} {users} and {groups} of packages"))
         }
+        Event::Privileged { path, privilege } => ("privileged", format!("{path}: {privilege}")),
         Event::Deferred { package, reason } => {
             ("deferred", format!("{package} is configured on the first boot: {reason}"))
         }
@@ -201,6 +202,11 @@ mod tests {
                 Event::PinnedAccounts { manifest: text("m"), users: 1, groups: 2 },
                 "   pinned  m 1 user and 2 groups of packages",
                 r#"{"event":"pinned-accounts","manifest":"m","users":1,"groups":2}"#,
+            ),
+            (
+                Event::Privileged { path: text("/x"), privilege: text("mode 4755") },
+                "privileged  /x: mode 4755",
+                r#"{"event":"privileged","path":"/x","privilege":"mode 4755"}"#,
             ),
             (
                 Event::Deferred { package: text("p"), reason: text("why") },

@@ -1,5 +1,6 @@
 //! Checking what layers brought: what cannot run stops the bake, with both sides named.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 
 use vmbake::compose::merge::check_programs;
@@ -37,7 +38,7 @@ fn with_rpath(rpath: &'static str, needed: &[&'static str]) -> Vec<u8> {
 }
 
 fn check(tree: &Tree) -> Result<(), String> {
-    check_programs(tree, "amd64").map_err(|error| match error.source() {
+    check_programs(tree, "amd64", &BTreeSet::new()).map_err(|error| match error.source() {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     })
@@ -207,6 +208,6 @@ fn what_cannot_run_is_refused() {
         let error = check(&image.tree).expect_err(expected);
         assert!(error.starts_with(expected), "{error}");
     }
-    let error = check_programs(&base().tree, "riscv64").unwrap_err().to_string();
+    let error = check_programs(&base().tree, "riscv64", &BTreeSet::new()).unwrap_err().to_string();
     assert_eq!(error, "riscv64: programs are known for amd64 and arm64 only");
 }

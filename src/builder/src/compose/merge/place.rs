@@ -1,5 +1,6 @@
 //! Placing nodes in the tree that is being made, each with its origin.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -24,6 +25,10 @@ pub(super) struct Target {
     written: BTreeMap<InodeId, String>,
     /// The users and groups of the layers so far: the file that has them, and the name.
     pub(super) accounts: BTreeSet<(&'static str, String)>,
+    /// Artifacts that were chosen as packages by name: the archive answers for their privileges.
+    pub(super) by_name: BTreeSet<String>,
+    /// What they have got so, by path.
+    pub(super) granted: RefCell<BTreeMap<String, String>>,
     limits: Limits,
 }
 
@@ -31,7 +36,8 @@ impl Target {
     pub(super) fn new(mut tree: Tree, epoch: Timestamp) -> Self {
         let origin = tree.add_origin(Origin::default());
         let (written, accounts, limits) = (BTreeMap::new(), BTreeSet::new(), Limits::new(origin));
-        Self { tree, epoch, origin, written, accounts, limits }
+        let (by_name, granted) = (BTreeSet::new(), RefCell::default());
+        Self { tree, epoch, origin, written, accounts, by_name, granted, limits }
     }
 
     /// From now on, nodes come from `origin`.

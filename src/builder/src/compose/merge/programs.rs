@@ -36,13 +36,16 @@ struct Program {
     elf: Elf,
 }
 
-/// Checks that everything which is not the base's can run on the architecture, as Debian names it.
-pub fn check(tree: &Tree, arch: &str) -> Result<(), MergeError> {
+/// Checks that everything which is not the base's can run on the architecture, as Debian names it. Of `packages`, artifacts that were chosen
+/// with all that they depend on, nothing is checked: what they do not depend on may be missing, such as the interpreter of an example.
+pub fn check(tree: &Tree, arch: &str, packages: &BTreeSet<String>) -> Result<(), MergeError> {
     let machine = Machine::of_arch(arch).ok_or_else(|| MergeError::Arch { arch: arch.to_owned() })?;
     let mut programs = Vec::new();
     let mut seen = BTreeSet::new();
     for (path, id, inode) in tree.walk().filter(|(.., inode)| is_new(tree, inode)) {
-        if seen.insert(id)
+        let is_packaged = tree.origin(inode.origin).artifact.as_ref().is_some_and(|name| packages.contains(name));
+        if !is_packaged
+            && seen.insert(id)
             && let Some(elf) = examine(tree, &path, inode, machine)?
         {
             programs.push(Program { path, id, elf });

@@ -229,7 +229,13 @@ mod tests {
             assert!(tree.remove(path.as_bytes()).unwrap());
         }
         put(&mut tree, "/new", layer, Kind::Fifo);
-        let mut merged = Merged { tree, kept: Vec::new(), deferred: Vec::new(), accounts: PinnedAccounts::default() };
+        let mut merged = Merged {
+            tree,
+            kept: Vec::new(),
+            deferred: Vec::new(),
+            accounts: PinnedAccounts::default(),
+            privileged: BTreeMap::new(),
+        };
         let text = record(&ingredients, &mut merged, Timestamp::default())?;
         assert_eq!(merged.tree.lookup(RECORD.as_bytes()), None, "no manifest is inside");
         Ok(Record::parse("r", &text).unwrap())

@@ -69,7 +69,8 @@ impl Target {
         Ok(())
     }
 
-    /// Fails when an artifact brings a file with privileges that the layer does not list.
+    /// Fails when an artifact brings a file with privileges that the layer does not list, unless it was chosen as a package by name: then
+    /// that is noted.
     pub(in crate::compose::merge) fn check_privileges(
         &self,
         path: &[u8],
@@ -82,6 +83,10 @@ impl Target {
             return Err(MergeError::Attribute { path, artifact, name: show(name) });
         }
         match privilege(meta, kind) {
+            Some(privilege) if self.by_name.contains(&artifact) => {
+                self.granted.borrow_mut().insert(path, privilege);
+                Ok(())
+            }
             Some(privilege) if !self.limits.setuid.contains(&path) => {
                 let layer = self.origin().layer.clone();
                 Err(MergeError::Privilege { path, artifact, layer, privilege })
