@@ -197,6 +197,7 @@ mod tests {
 
     use super::*;
     use crate::layer::{Layer, Layers};
+    use crate::manifest::PinnedAccounts;
 
     fn layers() -> Vec<Layer> {
         let dir = tempfile::tempdir().unwrap();
