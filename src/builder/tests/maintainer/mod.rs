@@ -12,3 +12,4 @@ mod programs;
 mod statoverride;
 mod sysusers;
 mod tmpfiles;
+mod units;

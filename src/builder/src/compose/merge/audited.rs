@@ -4,7 +4,7 @@ use vmbake_disk::tree::Metadata;
 
 use super::place::Target;
 use super::sysusers::id;
-use super::{MergeError, alternatives, units};
+use super::{MergeError, UnitFault, alternatives, units};
 use crate::digest::Digest;
 use crate::layer::{AuditedScript, Ownership};
 
@@ -45,7 +45,10 @@ pub(super) fn apply(target: &mut Target, entry: &AuditedScript) -> Result<(), Me
         target.symlink(path, to)?;
     }
     for unit in &entry.units.enable {
-        units::helper_enable(target, unit)?;
+        if !units::helper::enable(target, units::Scope::System, unit)? {
+            let (layer, unit) = (target.origin().layer.clone(), unit.clone());
+            return Err(MergeError::Unit { layer, unit, fault: UnitFault::Missing });
+        }
     }
     alternatives::install(target, &entry.alternatives)
 }

@@ -1,16 +1,43 @@
-//! Units of systemd: the links that `systemctl enable`, `disable` and `mask` make, and the records of Debian's
-//! deb-systemd-helper(1p) about them.
+//! Units of systemd: the links that `systemctl enable`, `disable` and `mask` make. The records of Debian's deb-systemd-helper(1p)
+//! about them are [`helper`], what systemctl(1) does without a running systemd is [`offline`].
+
+pub(super) mod helper;
+pub(super) mod offline;
 
 use vmbake_disk::tree::Kind;
 
+use super::pattern::matches;
 use super::place::Target;
 use super::{MergeError, UnitFault};
 use crate::layer::Schema;
 
 const ETC: &str = "/etc/systemd/system";
-const UNIT_DIRS: [&str; 3] = [ETC, "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
-const MASKED: &str = "/var/lib/systemd/deb-systemd-helper-masked";
-const HELPER: &str = "/var/lib/systemd/deb-systemd-helper-enabled";
+
+/// Whose units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    System,
+    /// Those of all users' own instances of systemd.
+    User,
+}
+
+impl Scope {
+    fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+        }
+    }
+
+    /// Where links are made.
+    fn etc(self) -> String {
+        format!("/etc/systemd/{}", self.name())
+    }
+
+    fn dirs(self) -> [String; 3] {
+        ["/etc", "/usr/local/lib", "/usr/lib"].map(|dir| format!("{dir}/systemd/{}", self.name()))
+    }
+}
 
 /// Does what a layer says about units.
 pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeError> {
@@ -25,7 +52,7 @@ pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeErr
     }
     for unit in &schema.units.disable {
         let of_install = links(target, unit)?.into_iter().map(|link| link.path);
-        for path in of_install.chain(links_to(target, unit)).collect::<Vec<_>>() {
+        for path in of_install.chain(links_to(target, Scope::System, unit)).collect::<Vec<_>>() {
             target.remove(&path)?;
         }
     }
@@ -38,47 +65,6 @@ pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeErr
 /// Whether enabling a unit makes links.
 pub(super) fn has_install(target: &Target, unit: &str) -> Result<bool, MergeError> {
     Ok(!links(target, unit)?.is_empty())
-}
-
-/// Enables a unit as a package's postinst does: links and their record.
-pub(super) fn helper_enable(target: &mut Target, unit: &str) -> Result<(), MergeError> {
-    for link in links(target, unit)? {
-        target.symlink(&link.path, &link.target)?;
-        let inside = link.path.strip_prefix(ETC).unwrap_or(&link.path).to_owned();
-        target.empty(&format!("{HELPER}{inside}"))?;
-    }
-    helper_record(target, unit)
-}
-
-/// Records which links enabling the unit makes, so that purging the package removes them.
-pub(super) fn helper_record(target: &mut Target, unit: &str) -> Result<(), MergeError> {
-    let paths: String = links(target, unit)?.into_iter().map(|link| link.path + "\n").collect();
-    target.set_text(&format!("{HELPER}/{unit}.dsh-also"), &paths)
-}
-
-/// Takes back that a removed package has masked a unit; what an administrator has masked stays so.
-pub(super) fn helper_unmask(target: &mut Target, unit: &str) -> Result<(), MergeError> {
-    let record = format!("{MASKED}/{unit}");
-    if target.tree.resolve(record.as_bytes()).is_err() {
-        return Ok(());
-    }
-    target.remove(&record)?;
-    target.remove(&format!("{ETC}/{unit}"))
-}
-
-/// Whether a package has left a record of what enabling the unit links.
-pub(super) fn has_record(target: &Target, unit: &str) -> bool {
-    target.tree.resolve(format!("{HELPER}/{unit}.dsh-also").as_bytes()).is_ok()
-}
-
-/// Whether all links that are recorded for the unit are there, so that nobody has disabled it.
-pub(super) fn was_enabled(target: &Target, unit: &str) -> Result<bool, MergeError> {
-    let record = target.text_or_empty(&format!("{HELPER}/{unit}.dsh-also"))?;
-    let is_link = |path: &str| {
-        let found = target.tree.find(path.as_bytes()).ok().flatten();
-        found.is_some_and(|id| matches!(target.tree.inode(id).kind, Kind::Symlink(_)))
-    };
-    Ok(record.lines().filter(|line| !line.is_empty()).all(is_link))
 }
 
 /// Makes the links of a System V script as `update-rc.d NAME defaults` does without insserv: those of its header
@@ -121,9 +107,10 @@ pub(super) fn rc_links(target: &mut Target, script: &str, enabled: bool) -> Resu
 }
 
 /// The links to a unit that `systemctl disable` removes, whoever made them: where others want it, and its other names.
-fn links_to(target: &Target, unit: &str) -> Vec<String> {
+fn links_to(target: &Target, scope: Scope, unit: &str) -> Vec<String> {
     let kind = |id| &target.tree.inode(id).kind;
-    let Some(Kind::Directory(names)) = target.tree.resolve(ETC.as_bytes()).ok().map(kind) else { return Vec::new() };
+    let etc = scope.etc();
+    let Some(Kind::Directory(names)) = target.tree.resolve(etc.as_bytes()).ok().map(kind) else { return Vec::new() };
     let mut found = Vec::new();
     for (name, id) in names {
         let Ok(name) = std::str::from_utf8(name) else { continue };
@@ -132,10 +119,10 @@ fn links_to(target: &Target, unit: &str) -> Vec<String> {
                 if [".wants", ".requires", ".upholds"].iter().any(|end| name.ends_with(end))
                     && inner.get(unit.as_bytes()).is_some_and(|id| matches!(kind(*id), Kind::Symlink(_))) =>
             {
-                found.push(format!("{ETC}/{name}/{unit}"));
+                found.push(format!("{etc}/{name}/{unit}"));
             }
             Kind::Symlink(to) if name != unit && to.rsplit(|byte| *byte == b'/').next() == Some(unit.as_bytes()) => {
-                found.push(format!("{ETC}/{name}"));
+                found.push(format!("{etc}/{name}"));
             }
             _ => {}
         }
@@ -148,9 +135,17 @@ struct Link {
     target: String,
 }
 
-/// The links of a unit's `[Install]` section (systemd.unit(5)): `Alias`, `WantedBy`, `RequiredBy`, `UpheldBy`, and those
-/// of the units that it names in `Also`.
+/// The links of a unit, which has to be one of the system's by its plain name.
 fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
+    if unit.contains(['/', '@']) {
+        return Err(fault(target, unit, UnitFault::Template));
+    }
+    install_links(target, Scope::System, unit)
+}
+
+/// The links of a unit's `[Install]` section (systemd.unit(5)): `Alias`, `WantedBy`, `RequiredBy`, `UpheldBy`, and those
+/// of the units that it names in `Also`. A template without `DefaultInstance` has none but those of `Alias`.
+fn install_links(target: &Target, scope: Scope, unit: &str) -> Result<Vec<Link>, MergeError> {
     let mut links = Vec::new();
     let mut todo = vec![unit.to_owned()];
     let mut done = Vec::new();
@@ -158,26 +153,40 @@ fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
         if done.contains(&unit) {
             continue;
         }
-        let (file, text) = find(target, &unit)?;
+        let found = find(target, scope, &unit)?;
+        let (Some((file, text)), etc) = (found, scope.etc()) else {
+            // systemctl goes on without what `Also` names.
+            match done.is_empty() {
+                true => return Err(fault(target, &unit, UnitFault::Missing)),
+                false => continue,
+            }
+        };
+        let name = installed_name(&unit, &text);
         for (key, value) in install_section(&text) {
             for word in value.split_whitespace() {
-                // systemd takes names only; with a slash the link would stand anywhere, and specifiers are not expanded here.
-                if word.contains(['%', '/']) {
-                    let (key, value) = (key.to_owned(), word.to_owned());
-                    return Err(fault(target, &unit, UnitFault::Name { key, value }));
-                }
-                let path = match key {
-                    "Alias" => format!("{ETC}/{word}"),
-                    "WantedBy" => format!("{ETC}/{word}.wants/{unit}"),
-                    "RequiredBy" => format!("{ETC}/{word}.requires/{unit}"),
-                    "UpheldBy" => format!("{ETC}/{word}.upholds/{unit}"),
+                let word =
+                    instance_of(name.as_deref(), word).filter(|word| !word.contains(['%', '/'])).ok_or_else(|| {
+                        // systemd takes names only; with a slash the link would stand anywhere, and other specifiers are not expanded here.
+                        let (key, value) = (key.to_owned(), word.to_owned());
+                        fault(target, &unit, UnitFault::Name { key, value })
+                    })?;
+                let end = match key {
+                    "Alias" => {
+                        links.push(Link { path: format!("{etc}/{word}"), target: file.clone() });
+                        continue;
+                    }
+                    "WantedBy" => "wants",
+                    "RequiredBy" => "requires",
+                    "UpheldBy" => "upholds",
                     "Also" => {
-                        todo.push(word.to_owned());
+                        todo.push(word);
                         continue;
                     }
                     _ => continue,
                 };
-                links.push(Link { path, target: file.clone() });
+                if let Some(name) = &name {
+                    links.push(Link { path: format!("{etc}/{word}.{end}/{name}"), target: file.clone() });
+                }
             }
         }
         done.push(unit);
@@ -185,19 +194,79 @@ fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
     Ok(links)
 }
 
-/// A unit's file: where it is, and its text.
-fn find(target: &Target, unit: &str) -> Result<(String, String), MergeError> {
-    if unit.contains('/') || unit.contains('@') {
-        return Err(fault(target, unit, UnitFault::Template));
-    }
-    for dir in UNIT_DIRS {
-        let path = format!("{dir}/{unit}");
-        if matches!(target.tree.find(path.as_bytes()), Ok(Some(_))) {
-            let text = target.text(&path)?;
-            return Ok((path, unfold(&text)));
+/// The name under which others want a unit: that of a template has the default instance, if there is one.
+fn installed_name(unit: &str, text: &str) -> Option<String> {
+    match unit.split_once("@.") {
+        None => Some(unit.to_owned()),
+        Some((prefix, kind)) => {
+            let instance = install_section(text).find(|(key, _)| *key == "DefaultInstance").map(|(_, value)| value);
+            instance.filter(|instance| !instance.is_empty()).map(|instance| format!("{prefix}@{instance}.{kind}"))
         }
     }
-    Err(fault(target, unit, UnitFault::Missing))
+}
+
+/// A word with `%i` replaced by the instance.
+fn instance_of(name: Option<&str>, word: &str) -> Option<String> {
+    if !word.contains("%i") {
+        return Some(word.to_owned());
+    }
+    let (instance, _) = name?.split_once('@')?.1.rsplit_once('.')?;
+    Some(word.replace("%i", instance))
+}
+
+/// A unit's file: where it is, and its text. An instance has that of its template. `None` where it is nowhere or masked.
+fn find(target: &Target, scope: Scope, unit: &str) -> Result<Option<(String, String)>, MergeError> {
+    if unit.contains('/') {
+        return Err(fault(target, unit, UnitFault::Template));
+    }
+    let template = unit.split_once('@').and_then(|(prefix, rest)| {
+        let (_, kind) = rest.rsplit_once('.')?;
+        Some(format!("{prefix}@.{kind}"))
+    });
+    for name in [Some(unit), template.as_deref()].into_iter().flatten() {
+        for dir in scope.dirs() {
+            let path = format!("{dir}/{name}");
+            let file = target.tree.resolve(path.as_bytes()).ok().map(|id| &target.tree.inode(id).kind);
+            if matches!(file, Some(Kind::File(_))) {
+                let text = target.text(&path)?;
+                return Ok(Some((path, unfold(&text))));
+            }
+            if is_masked(target, &path) {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a path is a link to `/dev/null`.
+fn is_masked(target: &Target, path: &str) -> bool {
+    let found = target.tree.find(path.as_bytes()).ok().flatten().map(|id| &target.tree.inode(id).kind);
+    matches!(found, Some(Kind::Symlink(to)) if to == b"/dev/null")
+}
+
+/// Whether presets (systemd.preset(5)) let a unit be enabled; where none speaks of it, it may.
+fn is_preset(target: &Target, scope: Scope, unit: &str) -> Result<bool, MergeError> {
+    let mut files = std::collections::BTreeMap::new();
+    for dir in ["/etc", "/usr/local/lib", "/usr/lib"].map(|dir| format!("{dir}/systemd/{}-preset", scope.name())) {
+        let found = target.tree.resolve(dir.as_bytes()).ok().map(|id| &target.tree.inode(id).kind);
+        let Some(Kind::Directory(names)) = found else { continue };
+        for name in names.keys().filter(|name| name.ends_with(b".preset")) {
+            let path = format!("{dir}/{}", String::from_utf8_lossy(name));
+            files.entry(name.clone()).or_insert(path);
+        }
+    }
+    for path in files.values() {
+        for line in target.text(path)?.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words.as_slice() {
+                ["enable", pattern, ..] if matches(pattern.as_bytes(), unit.as_bytes()) => return Ok(true),
+                ["disable", pattern] if matches(pattern.as_bytes(), unit.as_bytes()) => return Ok(false),
+                _ => {}
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// Drops comments, and joins lines that end with a backslash with the next (systemd.syntax(7)).
