@@ -4,6 +4,7 @@ mod parts;
 mod helpers;
 mod accounts;
 mod apache;
+mod capabilities;
 mod debconf;
 mod divert;
 mod dpkg;

@@ -5,6 +5,7 @@ mod options;
 mod accounts;
 mod alternatives;
 mod apache;
+mod capabilities;
 mod debconf;
 mod divert;
 mod dpkg;
@@ -60,6 +61,7 @@ fn find(call: &Call<'_>) -> Option<Command> {
     accounts::find(name)
         .or_else(|| alternatives::find(name))
         .or_else(|| apache::find(name))
+        .or_else(|| capabilities::find(name))
         .or_else(|| debconf::find(name))
         .or_else(|| divert::find(name))
         .or_else(|| dpkg::find(name))

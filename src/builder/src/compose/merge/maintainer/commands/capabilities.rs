@@ -1,0 +1,147 @@
+//! setcap(8), which writes the extended attribute of file capabilities (capabilities(7)).
+
+use vmbake_disk::tree::Kind;
+use vmbake_shell::Call;
+
+use super::{Command, Done, System, status, unsupported, words};
+
+const ATTRIBUTE: &[u8] = b"security.capability";
+
+/// Version 2 of the attribute: a word with this revision and the effective bit, then permitted and inheritable bits, low words first.
+const REVISION: u32 = 0x0200_0000;
+const EFFECTIVE: u32 = 1;
+
+/// The capabilities in the order of their numbers (linux/capability.h).
+const NAMES: [&str; 41] = [
+    "chown",
+    "dac_override",
+    "dac_read_search",
+    "fowner",
+    "fsetid",
+    "kill",
+    "setgid",
+    "setuid",
+    "setpcap",
+    "linux_immutable",
+    "net_bind_service",
+    "net_broadcast",
+    "net_admin",
+    "net_raw",
+    "ipc_lock",
+    "ipc_owner",
+    "sys_module",
+    "sys_rawio",
+    "sys_chroot",
+    "sys_ptrace",
+    "sys_pacct",
+    "sys_admin",
+    "sys_boot",
+    "sys_nice",
+    "sys_resource",
+    "sys_time",
+    "sys_tty_config",
+    "mknod",
+    "lease",
+    "audit_write",
+    "audit_control",
+    "setfcap",
+    "mac_override",
+    "mac_admin",
+    "syslog",
+    "wake_alarm",
+    "block_suspend",
+    "audit_read",
+    "perfmon",
+    "bpf",
+    "checkpoint_restore",
+];
+
+pub(super) fn find(name: &str) -> Option<Command> {
+    (name == "setcap").then_some(setcap as Command)
+}
+
+fn setcap(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    let Some(words) = words(call) else { return unsupported(call) };
+    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-q").collect();
+    let [text, path] = words.as_slice() else { return unsupported(call) };
+    let value = match *text {
+        "-r" => None,
+        text => match attribute(text) {
+            Some(value) => Some(value),
+            None => return unsupported(call),
+        },
+    };
+    let path = call.path(path.as_bytes());
+    let target = &mut system.target();
+    let found = target.wrap(target.tree.find(&path))?;
+    let Some(id) = found.filter(|id| matches!(target.tree.inode(*id).kind, Kind::File(_))) else {
+        call.stderr.extend_from_slice(b"Failed to set capabilities on file: No such file or directory\n");
+        return status(1);
+    };
+    let mut meta = target.tree.inode(id).meta.clone();
+    match value {
+        Some(value) => {
+            meta.xattrs.insert(ATTRIBUTE.to_vec(), value);
+            target.check_privileges(&path, &meta, &target.tree.inode(id).kind)?;
+        }
+        None => {
+            if meta.xattrs.remove(ATTRIBUTE).is_none() {
+                return status(1);
+            }
+        }
+    }
+    *target.tree.meta_mut(id) = meta;
+    status(0)
+}
+
+/// The value for clauses such as `cap_net_raw,cap_net_admin+ep`; effective is one bit for all.
+fn attribute(text: &str) -> Option<Vec<u8>> {
+    let (mut permitted, mut inheritable, mut effective) = (0_u64, 0_u64, 0_u64);
+    for clause in text.split_whitespace() {
+        let (names, flags) = clause.split_at(clause.find(['+', '='])?);
+        let flags = flags.trim_start_matches(['+', '=']);
+        for name in names.split(',') {
+            let name = name.strip_prefix("cap_")?;
+            let bit = 1_u64 << NAMES.iter().position(|known| *known == name)?;
+            for flag in flags.chars() {
+                match flag {
+                    'p' => permitted |= bit,
+                    'i' => inheritable |= bit,
+                    'e' => effective |= bit,
+                    _ => return None,
+                }
+            }
+        }
+    }
+    if effective != 0 && effective != permitted | inheritable {
+        return None;
+    }
+    let magic = REVISION | if effective == 0 { 0 } else { EFFECTIVE };
+    let [permitted, inheritable] = [permitted, inheritable].map(u64::to_le_bytes);
+    let low = [permitted, inheritable].concat();
+    let words = [low.get(..4)?, low.get(8..12)?, low.get(4..8)?, low.get(12..16)?].concat();
+    Some([magic.to_le_bytes().to_vec(), words].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::attribute;
+
+    /// The values that setcap of libcap 2.75 writes.
+    #[test]
+    fn attributes_are_those_of_setcap() {
+        for (text, expected) in [
+            ("cap_net_raw+ep", "0100000200200000000000000000000000000000"),
+            ("cap_net_bind_service=+ep", "0100000200040000000000000000000000000000"),
+            ("cap_net_raw,cap_net_admin=eip", "0100000200300000003000000000000000000000"),
+            ("cap_chown=p", "0000000201000000000000000000000000000000"),
+            ("cap_dac_override+ep cap_sys_admin+ep", "0100000202002000000000000000000000000000"),
+        ] {
+            let found: String = attribute(text).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
+            assert_eq!(found, expected, "{text}");
+        }
+        for text in ["cap_foo+ep", "net_raw+ep", "cap_net_raw", "cap_net_raw+x", "cap_setuid=ep cap_setgid+i"] {
+            assert_eq!(attribute(text), None, "{text}");
+        }
+    }
+}
