@@ -29,11 +29,10 @@ const RUNNING: [&str; 17] = [
 pub(super) fn find(name: &str) -> Option<Command> {
     Some(match name {
         "deb-systemd-helper" => deb_systemd_helper,
-        "deb-systemd-invoke" | "invoke-rc.d" | "service" | "start-stop-daemon" | "udevadm" | "systemd-hwdb"
-        | "journalctl" => no_services,
+        "deb-systemd-invoke" | "invoke-rc.d" | "service" | "systemd-hwdb" | "journalctl" => no_services,
         "systemctl" => systemctl,
         "systemd-run" => not_booted,
-        "systemd-detect-virt" | "systemd-machine-id-setup" => machine,
+        "systemd-machine-id-setup" => machine,
         "update-rc.d" => update_rc,
         _ => return None,
     })
