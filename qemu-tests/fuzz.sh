@@ -25,6 +25,7 @@ tables firstboot 4096
 tar builder 65536
 deb builder 65536
 packages builder 16384
+catalogue builder 16384
 in_release builder 16384
 elf builder 16384
 oci builder 8192
@@ -70,6 +71,9 @@ texts() {
     printf '\0Package: runc\nVersion: 1.1-2\nArchitecture: amd64\nFilename: pool/r.deb\nSize: 1\nSHA256: %064d\n\nPackage: a\nVersion: 2\n' 0 >"$seeds/packages/plain"
     { printf '\1' && tail -c +2 "$seeds/packages/plain" | gzip; } >"$seeds/packages/gz"
     { printf '\2' && tail -c +2 "$seeds/packages/plain" | xz; } >"$seeds/packages/xz"
+    { printf 'dpkg tar=1.*\0Package: a\nStatus: install ok installed\nVersion: 1\nDepends: b | v (>= 1)\nProvides: v (= 2), w\n\0' &&
+        dpkg --status dpkg tar libacl1 libselinux1; } >"$seeds/catalogue/dpkg"
+    printf 'a b\0\0Package: a\nVersion: 1\nArchitecture: all\nDepends: c:any (<< 2), d | v\nBreaks: e\n\nPackage: d\nVersion: 1~\nArchitecture: amd64\nProvides: v\nSource: s (3)\n' >"$seeds/catalogue/plain"
     head -c 16000 $data/apt/trixie-updates.InRelease >"$seeds/in_release/signed"
     sed '1,/^$/d;/^-----BEGIN PGP SIG/,$d' $data/apt/trixie-updates.InRelease >"$seeds/in_release/whole"
     head -c 16000 "$seeds/in_release/whole" >"$seeds/in_release/text"
