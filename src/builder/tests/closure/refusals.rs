@@ -26,6 +26,11 @@ const CASES: &[(&str, &str, &str)] = &[
         "take libc6 out of `hold`",
     ),
     (
+        r#""packages": ["linux-image-amd64"]"#,
+        "linux-image-amd64: linux-image-amd64 makes an initial RAM disk or a boot menu, which a bake does not",
+        "kernels, initial RAM disks and boot menus come with the base: `vmbake update KIND --only os.image` pins a newer one",
+    ),
+    (
         r#""packages": ["tool"], "archive": "extra""#,
         "no trust anchor absent.asc in trust",
         "--trust takes a directory of trust anchors",
