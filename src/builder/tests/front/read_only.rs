@@ -26,8 +26,19 @@ fn a_complete_one_is_enough_for_fetch() {
     fs::write(&base, "no disk").unwrap();
     let request = request(&home.path("."), base, "out", 1);
     let store = request.store.root().to_owned();
-    let args =
-        ["fetch", "tools", "--os", "o", "--manifest", "manifest.json", "--sources", "sources.json", "--store", "store"];
+    let args = [
+        "fetch",
+        "tools",
+        "--no-builtin=layers",
+        "--os",
+        "o",
+        "--manifest",
+        "manifest.json",
+        "--sources",
+        "sources.json",
+        "--store",
+        "store",
+    ];
 
     set(&store, false);
     let output = home.vmbake(&args);

@@ -7,7 +7,6 @@
 mod conversation;
 mod database;
 mod fault;
-mod progress;
 mod questions;
 mod record;
 mod selections;

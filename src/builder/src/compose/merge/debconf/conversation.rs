@@ -7,11 +7,12 @@ use commands::{flag, known, load, set, set_flag};
 use super::Debconf;
 use super::database::Files;
 use super::fault::DebconfFault;
-use super::progress::{Progress, number};
 use super::record::Text;
 use super::words::words;
+use progress::{Progress, number};
 
 mod commands;
+mod progress;
 
 /// What a frontend knows.
 const COMMANDS: [&[u8]; 23] = [

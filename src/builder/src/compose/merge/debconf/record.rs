@@ -4,10 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub(super) use super::words::Text;
 use super::words::replace;
-
-/// Bytes that are text mostly, but in whatever encoding a template has.
-pub(super) type Text = Vec<u8>;
 
 /// Records by their names.
 pub(super) type Records = BTreeMap<Text, Arc<Record>>;

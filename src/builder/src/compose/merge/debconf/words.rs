@@ -1,6 +1,7 @@
 //! How debconf parts and escapes text.
 
-use super::record::Text;
+/// Bytes that are text mostly, but in whatever encoding a template has.
+pub(super) type Text = Vec<u8>;
 
 /// Replaces what is found, from left to right.
 pub(super) fn replace(text: &[u8], from: &[u8], to: &[u8]) -> Text {

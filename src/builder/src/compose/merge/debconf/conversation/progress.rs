@@ -1,9 +1,9 @@
 //! Progress bars, which nobody sees: only what a script hears of them.
 
-use super::conversation::Reply;
-use super::database::Files;
-use super::fault::DebconfFault;
-use super::record::Text;
+use super::super::database::Files;
+use super::super::fault::DebconfFault;
+use super::super::record::Text;
+use super::Reply;
 
 /// Whether a bar is shown, as far as a script knows.
 #[derive(Clone, Debug, Default)]
