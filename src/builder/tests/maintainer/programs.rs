@@ -1,7 +1,7 @@
 //! Programs that do nothing, fail or wait where nothing runs.
 
 use super::helpers::{postinst, refusal, said};
-use crate::bake_inputs::parts::{base_with, text};
+use crate::bake_inputs::parts::{bake_onto, base_with, control, deb, package, text};
 
 #[test]
 fn programs_end_as_where_nothing_runs() {
@@ -55,6 +55,45 @@ fn what_only_a_machine_can_run_waits_for_the_first_boot() {
         assert!(status.contains("Package: own\nStatus: install ok unpacked\n"), "{command}: {status}");
         assert!(tree.lookup(b"/etc/before").is_none(), "{command}");
     }
+}
+
+/// A cache of the files of all packages is left to the machine, where the script of its package runs again for its triggers.
+#[test]
+fn caches_are_left_to_the_machine() {
+    let compiler = "/usr/lib/x86_64-linux-gnu/glib-2.0/glib-compile-schemas";
+    let base = || base_with(&[(compiler, "\x7fELF")]);
+    let script = format!("#!/bin/sh\nset -e\n{compiler} /usr/share/schemas\necho >/etc/after\n");
+    let part = |interest| {
+        let info = [("postinst", script.as_str()), ("triggers", interest)];
+        package("own", deb(&control("own", ""), &info, &[]))
+    };
+    let tree = bake_onto(base(), &[part("interest-noawait /usr/share/schemas\n")], "").unwrap();
+    let status = text(&tree, "/var/lib/dpkg/status");
+    assert!(status.contains("Package: own\nStatus: install ok triggers-pending\n"), "{status}");
+    assert!(status.contains("Triggers-Pending: /usr/share/schemas\n"), "{status}");
+    assert!(tree.lookup(b"/etc/after").is_some() && tree.lookup(b"/var/lib/vmbake/configure-packages").is_some());
+    // Nothing would run it there.
+    let status = text(&bake_onto(base(), &[part("")], "").unwrap(), "/var/lib/dpkg/status");
+    assert!(status.contains("Package: own\nStatus: install ok unpacked\n"), "{status}");
+}
+
+#[test]
+fn versions_and_byte_code_of_python() {
+    let defaults = "[DEFAULT]\ndefault-version = python3.13\nsupported-versions = python3.12, python3.13\n";
+    let files = [
+        ("/usr/share/python3/debian_defaults", defaults),
+        ("/usr/bin/py3versions", "#!/usr/bin/python3\n"),
+        ("/usr/bin/python3", "\x7fELF"),
+        ("/usr/bin/python3.13", "\x7fELF"),
+    ];
+    let commands = [
+        "py3versions -d",
+        "py3versions -s",
+        "py3versions -i",
+        "python3.13 -E -S /usr/lib/python3.13/py_compile.py x.py",
+    ];
+    let (found, _) = said(base_with(&files), &commands);
+    assert_eq!(found, ["python3.13\n", "python3.12 python3.13\n", "python3.13\n", ""]);
 }
 
 #[test]

@@ -26,13 +26,37 @@ pub(super) struct Database {
     pub(super) pending: BTreeMap<String, BTreeSet<String>>,
     /// The ids of the accounts that scripts make.
     pub(super) ids: Ids,
+    /// Triggers that a package that is configured has to process on the machine, by its stem.
+    pub(super) left: BTreeMap<String, BTreeSet<String>>,
     /// Packages that are configured on the first boot.
     pub(super) waiting: BTreeSet<String>,
     /// Whether the image has what configures packages on the first boot.
     deferred: bool,
 }
 
+/// What a script changes of it.
+pub(super) struct Changeable {
+    overrides: Overrides,
+    debconf: Debconf,
+    pending: BTreeMap<String, BTreeSet<String>>,
+    ids: Ids,
+    left: BTreeMap<String, BTreeSet<String>>,
+}
+
 impl Database {
+    /// What a script may change, to take it back.
+    pub(super) fn changeable(&self) -> Changeable {
+        let Self { overrides, debconf, pending, ids, left, .. } = self;
+        let (overrides, debconf, pending) = (overrides.clone(), debconf.clone(), pending.clone());
+        Changeable { overrides, debconf, pending, ids: ids.clone(), left: left.clone() }
+    }
+
+    /// Takes back what a script has changed.
+    pub(super) fn restore(&mut self, before: Changeable) {
+        let Changeable { overrides, debconf, pending, ids, left } = before;
+        (self.overrides, self.debconf, self.pending, self.ids, self.left) = (overrides, debconf, pending, ids, left);
+    }
+
     /// Reads what the base has.
     pub(super) fn read(target: &Target, arch: &str) -> Result<Self, MergeError> {
         Ok(Self {
@@ -43,6 +67,7 @@ impl Database {
             debconf: Debconf::default(),
             pending: BTreeMap::new(),
             ids: Ids::default(),
+            left: BTreeMap::new(),
             waiting: BTreeSet::new(),
             deferred: false,
         })

@@ -143,7 +143,10 @@ impl Database {
                 None => self.postinst(target, &package, audited)?,
             };
             match reason {
-                None => self.status.configured(&package.stem)?,
+                None => {
+                    self.status.configured(&package.stem)?;
+                    waiting.extend(self.leave_triggers(target, &package)?);
+                }
                 Some(reason) => {
                     self.defer(target)?;
                     self.waiting.insert(package.stem.clone());
@@ -155,6 +158,20 @@ impl Database {
         self.debconf.write(target)?;
         self.status.write(target)?;
         Ok(waiting)
+    }
+
+    /// Leaves to the machine what a package that is configured has to make there.
+    fn leave_triggers(
+        &mut self,
+        target: &mut Target,
+        package: &Unpacked,
+    ) -> Result<Option<DeferredPackage>, MergeError> {
+        let Some(names) = self.left.remove(&package.stem) else { return Ok(None) };
+        names.iter().try_for_each(|name| self.status.pend(&package.stem, name))?;
+        self.defer(target)?;
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        let reason = format!("what it makes of {names} is made on the machine");
+        Ok(Some(DeferredPackage { package: package.package.clone(), reason }))
     }
 
     fn postinst(

@@ -111,17 +111,14 @@ pub(super) fn run(target: &mut Target, database: &mut Database, call: &Call<'_>)
 
 /// Runs a script, and takes back what it did if it cannot be run to its end.
 fn attempt(target: &mut Target, database: &mut Database, call: &Call<'_>) -> Result<Ran, MergeError> {
-    let (overrides, pending) = (database.overrides.clone(), database.pending.clone());
-    let debconf = database.debconf.clone();
-    let ids = database.ids.clone();
+    let before = database.changeable();
     target.tree.begin();
     let ran = interpret(target, database, call);
     match ran {
         Ok(Ran::Done) => target.tree.commit(),
         Ok(Ran::Waits(_)) | Err(_) => {
             target.tree.rollback();
-            (database.overrides, database.pending, database.debconf) = (overrides, pending, debconf);
-            database.ids = ids;
+            database.restore(before);
         }
     }
     ran

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use vmbake_disk::tree::components;
 
 use super::database::Database;
+use super::owners::INFO;
 use super::place::Target;
 use super::status::state;
 use super::upgrade::Old;
@@ -145,6 +146,13 @@ fn note(database: &mut Database, by: &str, trigger: &str, line: &str) {
     if stem != by && database.status.package(stem).is_some_and(ready) && !HARMLESS.contains(&(package, trigger)) {
         database.pending.entry(stem.to_owned()).or_default().insert(trigger.to_owned());
     }
+}
+
+/// The triggers that an installed package is interested in.
+pub(super) fn interests(target: &Target, stem: &str) -> Result<BTreeSet<String>, MergeError> {
+    let text = target.text_or_empty(&format!("{INFO}/{stem}.triggers"))?;
+    let found = directives(stem, &text)?;
+    Ok(found.iter().filter(|directive| directive.interest).map(|directive| directive.name.to_owned()).collect())
 }
 
 /// What a layer says about the script of a package that a trigger is for.

@@ -54,7 +54,7 @@ impl Commands for System<'_, '_> {
 fn find(call: &Call<'_>) -> Option<Command> {
     let name = call.base_name();
     let dir = call.name.strip_suffix(name)?.strip_suffix(b"/");
-    if dir.is_some_and(|dir| !DIRECTORIES.contains(&dir)) {
+    if dir.is_some_and(|dir| !DIRECTORIES.contains(&dir) && !dir.ends_with(b"/glib-2.0")) {
         return None;
     }
     let name = std::str::from_utf8(name).ok()?;

@@ -4,6 +4,7 @@
 use vmbake_shell::{Call, Follow, Outcome};
 
 use super::{Command, DIRECTORIES, Done, System, status, unsupported, words};
+use crate::compose::merge::triggers;
 
 pub(super) fn find(name: &str) -> Option<Command> {
     Some(match name {
@@ -21,23 +22,23 @@ pub(super) fn find(name: &str) -> Option<Command> {
         "start-stop-daemon" => start_stop,
         "sysctl" => sysctl,
         "udevadm" => udevadm,
+        "py3versions" => versions,
+        "python3" => python,
+        _ if name.starts_with("python3.") => python,
+        _ if CACHES.contains(&name) => cache,
         _ if WAITING.contains(&name) => waits,
         _ => return None,
     })
 }
 
 /// What only a machine can run: programs in other languages, databases, networks and mounts, and compilers of caches and maps.
-const WAITING: [&str; 47] = [
+const WAITING: [&str; 37] = [
     "createdb",
     "createuser",
     "crontab",
     "dbus-uuidgen",
-    "fc-cache",
     "findmnt",
-    "glib-compile-schemas",
-    "gtk-update-icon-cache",
     "ifconfig",
-    "install-info",
     "ip",
     "lighty-disable-mod",
     "lighty-enable-mod",
@@ -56,7 +57,6 @@ const WAITING: [&str; 47] = [
     "ps",
     "psql",
     "python",
-    "python3",
     "ruby",
     "runuser",
     "setpriv",
@@ -66,20 +66,83 @@ const WAITING: [&str; 47] = [
     "systemd-detect-virt",
     "umount",
     "update-catalog",
-    "update-desktop-database",
-    "update-fonts-alias",
     "update-inetd",
-    "update-info-dir",
     "update-locale",
-    "update-mime",
-    "update-mime-database",
     "update-passwd",
     "update-xmlcatalog",
 ];
 
+/// What makes a cache of the files of all packages. The script of the package that has it runs it when it is configured and when it is set
+/// off by those files.
+const CACHES: [&str; 10] = [
+    "fc-cache",
+    "gio-querymodules",
+    "glib-compile-schemas",
+    "gtk-update-icon-cache",
+    "install-info",
+    "update-desktop-database",
+    "update-fonts-alias",
+    "update-info-dir",
+    "update-mime",
+    "update-mime-database",
+];
+
+/// Leaves a cache to the machine, and the package configured: dpkg runs its script again there, as if its triggers were set off.
+fn cache(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    if system.script.args.first() != Some(&"configure") {
+        return waits(system, call);
+    }
+    let interests = triggers::interests(&system.target(), system.script.stem)?;
+    if interests.is_empty() {
+        return waits(system, call);
+    }
+    let done = nothing(system, call)?;
+    if done == Outcome::Status(0) {
+        system.database.left.entry(system.script.stem.to_owned()).or_default().extend(interests);
+    }
+    Ok(done)
+}
+
+/// Byte-code is made as programs run; anything else that Python does is the machine's.
+fn python(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    let words = words(call).unwrap_or_default();
+    let compiles = |word: &String| word.ends_with("/py_compile.py") || word.ends_with("/compileall.py");
+    let module = words.iter().skip_while(|word| *word != "-m").nth(1);
+    let is_module = module.is_some_and(|name| name == "py_compile" || name == "compileall");
+    if words.iter().any(compiles) || is_module { nothing(system, call) } else { waits(system, call) }
+}
+
+/// The versions of Python that Debian supports, or the one that is the default: one is all that a release has.
+fn versions(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
+    const DEFAULTS: &str = "/usr/share/python3/debian_defaults";
+    let text = system.target().text_or_empty(DEFAULTS)?;
+    let field = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix('='));
+        value.map(|value| value.trim().replace(',', "")).unwrap_or_default()
+    };
+    let found = match words(call).unwrap_or_default().iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["-d" | "--default"] => field("default-version"),
+        ["-s" | "--supported"] => field("supported-versions"),
+        ["-i" | "--installed"] => {
+            let is_there =
+                |version: &&str| system.target().tree.resolve(format!("/usr/bin/{version}").as_bytes()).is_ok();
+            field("supported-versions").split_whitespace().filter(is_there).collect::<Vec<_>>().join(" ")
+        }
+        _ => return unsupported(call),
+    };
+    let done = nothing(system, call)?;
+    if done == Outcome::Status(0) {
+        call.stdout.extend(format!("{found}\n").into_bytes());
+    }
+    Ok(done)
+}
+
 /// Whether the image has the program that a script calls.
 fn present(call: &Call<'_>) -> bool {
     let name = call.base_name();
+    if call.name.starts_with(b"/") {
+        return call.files.lookup(call.name, Follow::Yes).is_ok();
+    }
     DIRECTORIES.iter().any(|dir| call.files.lookup(&[dir, &b"/"[..], name].concat(), Follow::Yes).is_ok())
 }
 
