@@ -145,11 +145,19 @@ fn groups_that_do_not_fit_are_refused() {
         let ContentFault::Alternative(found) = fault else { panic!("{label}: {fault}") };
         assert_eq!((path.as_str(), found), ("/var/lib/dpkg/alternatives/pager", expected), "{label}");
     }
+    let taken = entry("/usr/bin/pager", "/usr/bin/pg", "/x").replace("\"name\": \"pager\"", "\"name\": \"other\"");
+    let (path, fault) = refused(
+        base_with(&[("/var/lib/dpkg/alternatives/pager", PAGER), ("/usr/bin/pg", "")]),
+        &[part()],
+        &keys(&taken),
+    );
+    let expected = "cannot get the choice: alternative pager.1 can't be slave of other: it is a slave of pager";
+    assert_eq!((path.as_str(), fault.to_string()), ("/var/lib/dpkg/alternatives/other", expected.to_owned()));
     let script = "#!/bin/sh\n# Automatically added by dh_installalternatives/13\n\
         update-alternatives --install /usr/bin/x ../../../../etc/x /usr/bin/p 1\n# End automatically added section\n";
     let bad = package("p", deb(&control("p", ""), &[("postinst", script)], &[file("./usr/bin/p", "")]));
     let error = bake_onto(base(PAGER), &[bad], "").unwrap_err();
-    assert!(error.contains("cannot get the link /usr/bin/x of the name ../../../../etc/x to /usr/bin/p"), "{error}");
+    assert!(error.contains("alternative name (../../../../etc/x) must not contain '/' and spaces"), "{error}");
     let base = base_with(&[("/usr/bin/pager", "a program"), ("/usr/bin/pg", "")]);
     let error = bake_onto(base, &[part()], &keys(&json(&("/usr/bin/pg", 1, None)))).unwrap_err();
     assert_eq!(error, "/usr/bin/pager: is a regular file, where the alternative pager needs its link");

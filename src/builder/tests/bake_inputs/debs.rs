@@ -94,13 +94,13 @@ fn deb_without_control(data: &[u8]) -> Vec<u8> {
 
 #[test]
 fn scripts_that_are_not_understood_are_shown() {
-    let script = "#!/bin/sh\nset -e\n  update-alternatives --strange \"a b\"\n";
+    let script = "#!/bin/sh\nset -e\n  update-alternatives --config \"a b\"\n";
     for name in ["preinst", "postinst"] {
         let error = bake(&[package("art", deb(&control("p", ""), &[(name, script)], &[]))]).unwrap_err();
         let sha256 = vmbake::digest::Digest::of(script.as_bytes()).hex();
         let expected = format!(
-            "p: its {name} (sha256 {sha256}): p.{name}:3: update-alternatives --strange a b: \"--strange a b\" is not supported\n    \
-             update-alternatives --strange \"a b\""
+            "p: its {name} (sha256 {sha256}): p.{name}:3: update-alternatives --config a b: \"--config a b\" is not supported\n    \
+             update-alternatives --config \"a b\""
         );
         assert_eq!(error, expected);
     }

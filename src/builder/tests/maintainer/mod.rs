@@ -3,6 +3,7 @@
 mod parts;
 mod helpers;
 mod accounts;
+mod alternatives;
 mod apache;
 mod capabilities;
 mod debconf;

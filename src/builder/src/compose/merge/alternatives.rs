@@ -1,6 +1,9 @@
 //! Alternatives, as update-alternatives(1) installs them: a file of choices below `/var/lib/dpkg/alternatives` and two
 //! levels of links. In automatic mode the highest priority wins; what was chosen by hand stays.
 
+mod links;
+mod work;
+
 use std::collections::BTreeMap;
 
 use vmbake_disk::tree::Kind;
@@ -9,54 +12,65 @@ use super::place::Target;
 use super::{AlternativeFault, MergeError};
 use crate::layer::Alternative;
 
-const CHOICES: &str = "/var/lib/dpkg/alternatives";
-const LINKS: &str = "/etc/alternatives";
+pub(super) use links::leads_to;
+pub(super) use work::{Change, Said, Stop, change, drop_missing};
+
+pub(super) const CHOICES: &str = "/var/lib/dpkg/alternatives";
+pub(super) const LINKS: &str = "/etc/alternatives";
 
 /// One group: its generic names, and what they can point to.
 #[derive(Debug, PartialEq, Eq)]
-struct Group {
-    manual: bool,
-    link: String,
+pub(super) struct Group {
+    pub(super) manual: bool,
+    pub(super) link: String,
     /// Name to generic name.
-    slaves: BTreeMap<String, String>,
+    pub(super) slaves: BTreeMap<String, String>,
     /// By path, which is the order of the file.
-    choices: BTreeMap<String, Choice>,
+    pub(super) choices: BTreeMap<String, Choice>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Choice {
-    priority: i32,
+pub(super) struct Choice {
+    pub(super) priority: i32,
     /// Name of the slave to its path.
-    slaves: BTreeMap<String, String>,
+    pub(super) slaves: BTreeMap<String, String>,
 }
 
-/// Adds choices, each to its group, which is made when it is new.
+/// Adds choices that a layer lists, each to its group, which is made when it is new. What update-alternatives would change beside is refused.
 pub(super) fn install(target: &mut Target, alternatives: &[Alternative]) -> Result<(), MergeError> {
     for alternative in alternatives {
         let path = format!("{CHOICES}/{}", alternative.name);
         let refused = |fault: AlternativeFault| MergeError::content(&path, fault);
         check(alternative).map_err(refused)?;
-        let old = target.text_or_empty(&path)?;
-        let mut group = match old.is_empty() {
-            true => Group {
-                manual: false,
-                link: alternative.link.clone(),
-                slaves: BTreeMap::new(),
-                choices: BTreeMap::new(),
-            },
-            false => Group::parse(&old).ok_or_else(|| refused(AlternativeFault::Group))?,
-        };
+        if let Some(group) = Group::read(target, &alternative.name)? {
+            group.check(alternative).map_err(refused)?;
+        }
         if target.tree.resolve(alternative.path.as_bytes()).is_err() {
             return Err(refused(AlternativeFault::NoChoice { path: alternative.path.clone() }));
         }
-        group.add(alternative).map_err(refused)?;
-        let best = group.chosen(target, &alternative.name);
-        if !group.manual {
-            group.link_to(target, &alternative.name, &best)?;
+        let slaves = alternative.slaves.iter().map(|(name, (link, _))| (name, link));
+        for (name, link) in slaves.chain([(&alternative.name, &alternative.link)]) {
+            vacant(target, name, link)?;
         }
-        target.set_text(&path, &group.text())?;
+        let done = work::change(target, &alternative.name, &Change::Install(alternative), false, &mut Vec::new());
+        done.map_err(|stop| match stop {
+            Stop::Failed(message) => refused(AlternativeFault::Failed { message }),
+            Stop::Refused(error) => error,
+        })?;
     }
     Ok(())
+}
+
+/// Only a link gives way to a link.
+fn vacant(target: &Target, name: &str, link: &str) -> Result<(), MergeError> {
+    let found = target.tree.find(link.as_bytes()).ok().flatten().map(|id| &target.tree.inode(id).kind);
+    match found.filter(|found| !matches!(found, Kind::Symlink(_))) {
+        Some(found) => {
+            let fault = AlternativeFault::Occupied { name: name.to_owned(), found: found.name() };
+            Err(MergeError::content(link, fault))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Names become names of files, as update-alternatives has it.
@@ -73,7 +87,7 @@ fn check(new: &Alternative) -> Result<(), AlternativeFault> {
 
 impl Group {
     /// The file of choices: mode and links, an empty line, then path, priority and slaves' paths of each choice.
-    fn parse(text: &str) -> Option<Self> {
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let mut lines = text.lines();
         let manual = match lines.next()? {
             "auto" => false,
@@ -108,58 +122,39 @@ impl Group {
         }
     }
 
-    fn add(&mut self, new: &Alternative) -> Result<(), AlternativeFault> {
+    /// The group of a name, if there is one.
+    pub(super) fn read(target: &Target, name: &str) -> Result<Option<Self>, MergeError> {
+        let path = format!("{CHOICES}/{name}");
+        match target.text_or_empty(&path)?.as_str() {
+            "" => Ok(None),
+            text => Self::parse(text).map(Some).ok_or_else(|| MergeError::content(&path, AlternativeFault::Group)),
+        }
+    }
+
+    /// A choice has the links of its group.
+    fn check(&self, new: &Alternative) -> Result<(), AlternativeFault> {
         if new.link != self.link {
             return Err(AlternativeFault::Link { found: self.link.clone(), wanted: new.link.clone() });
         }
-        let mut choice = Choice { priority: new.priority, slaves: BTreeMap::new() };
-        for (name, (link, path)) in &new.slaves {
-            let known = self.slaves.entry(name.clone()).or_insert_with(|| link.clone());
-            if known != link {
+        for (name, (link, _)) in &new.slaves {
+            if let Some(known) = self.slaves.get(name).filter(|known| *known != link) {
                 let (name, found, wanted) = (name.clone(), known.clone(), link.clone());
                 return Err(AlternativeFault::SlaveLink { name, found, wanted });
             }
-            choice.slaves.insert(name.clone(), path.clone());
         }
-        self.choices.insert(new.path.clone(), choice);
         Ok(())
     }
 
-    /// The choice of automatic mode: what the link has now stays unless the priority of another is higher.
-    fn chosen(&self, target: &Target, name: &str) -> String {
-        let link = target.tree.find(format!("{LINKS}/{name}").as_bytes()).ok().flatten();
-        let current = match link.map(|id| &target.tree.inode(id).kind) {
-            Some(Kind::Symlink(to)) => String::from_utf8_lossy(to).into_owned(),
-            _ => String::new(),
-        };
-        let first = self.choices.get_key_value(&current).or_else(|| self.choices.first_key_value());
-        let Some(mut best) = first else { return String::new() };
+    /// The choice of automatic mode: the current one stays unless the priority of another is higher.
+    pub(super) fn best(&self, current: Option<&str>) -> Option<&str> {
+        let of_current = current.and_then(|current| self.choices.get_key_value(current));
+        let mut best = of_current.or_else(|| self.choices.first_key_value())?;
         for next in &self.choices {
             if next.1.priority > best.1.priority {
                 best = next;
             }
         }
-        best.0.clone()
-    }
-
-    /// Makes the links to a choice. A slave whose file is not there has none.
-    fn link_to(&self, target: &mut Target, name: &str, path: &str) -> Result<(), MergeError> {
-        let slaves = self.choices.get(path).map(|choice| &choice.slaves);
-        double_link(target, name, &self.link, path)?;
-        for (name, link) in &self.slaves {
-            match slaves.and_then(|slaves| slaves.get(name)).filter(|path| target.tree.resolve(path.as_bytes()).is_ok())
-            {
-                Some(path) => double_link(target, name, link, path)?,
-                None => {
-                    let found = target.tree.find(link.as_bytes()).ok().flatten();
-                    if found.is_some_and(|id| matches!(target.tree.inode(id).kind, Kind::Symlink(_))) {
-                        target.remove(link)?;
-                    }
-                    target.remove(&format!("{LINKS}/{name}"))?;
-                }
-            }
-        }
-        Ok(())
+        Some(best.0)
     }
 
     fn text(&self) -> String {
@@ -174,16 +169,6 @@ impl Group {
         lines.push("");
         lines.join("\n") + "\n"
     }
-}
-
-fn double_link(target: &mut Target, name: &str, link: &str, path: &str) -> Result<(), MergeError> {
-    let found = target.tree.find(link.as_bytes()).ok().flatten().map(|id| &target.tree.inode(id).kind);
-    if let Some(found) = found.filter(|found| !matches!(found, Kind::Symlink(_))) {
-        let fault = AlternativeFault::Occupied { name: name.to_owned(), found: found.name() };
-        return Err(MergeError::content(link, fault));
-    }
-    target.symlink(&format!("{LINKS}/{name}"), path)?;
-    target.symlink(link, &format!("{LINKS}/{name}"))
 }
 
 #[cfg(test)]

@@ -56,6 +56,12 @@ pub enum AlternativeFault {
     /// The file of choices is damaged.
     #[error("is not a group of alternatives")]
     Group,
+    /// What update-alternatives says when it fails.
+    #[error("cannot get the choice: {message}")]
+    Failed {
+        /// Its message.
+        message: String,
+    },
     /// The new choice is no file of the tree.
     #[error("gets the choice {path}, which is not in the tree")]
     NoChoice {
