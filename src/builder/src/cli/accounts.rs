@@ -43,7 +43,8 @@ impl AccountPlan<'_> {
             }
             let accounts = plan_accounts(&bake, progress)?;
             let (users, groups) = (accounts.users.len() as u64, accounts.groups.len() as u64);
-            if pin_accounts(self.request, self.resolver.sources, target, accounts)? {
+            let new = pin_accounts(self.request, self.resolver.sources, target, accounts)?;
+            if new && users + groups > 0 {
                 progress.tell(Event::PinnedAccounts { manifest: target.name(), users, groups });
             }
         }
