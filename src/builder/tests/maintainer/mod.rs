@@ -13,5 +13,6 @@ mod locale;
 mod programs;
 mod statoverride;
 mod sysusers;
+mod sysv;
 mod tmpfiles;
 mod units;

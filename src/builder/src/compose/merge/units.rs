@@ -1,8 +1,10 @@
 //! Units of systemd: the links that `systemctl enable`, `disable` and `mask` make. The records of Debian's deb-systemd-helper(1p)
-//! about them are [`helper`], what systemctl(1) does without a running systemd is [`offline`].
+//! about them are [`helper`], what systemctl(1) does without a running systemd is [`offline`],
+//! and links of System V scripts are [`sysv`].
 
 pub(super) mod helper;
 pub(super) mod offline;
+pub(super) mod sysv;
 
 use vmbake_disk::tree::Kind;
 
@@ -65,45 +67,6 @@ pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeErr
 /// Whether enabling a unit makes links.
 pub(super) fn has_install(target: &Target, unit: &str) -> Result<bool, MergeError> {
     Ok(!links(target, unit)?.is_empty())
-}
-
-/// Makes the links of a System V script as `update-rc.d NAME defaults` does without insserv: those of its header
-/// (`Default-Start`, `Default-Stop`; LSB 3.1 chapter 22), unless it has some already. systemd looks at them only where
-/// no unit of that name is.
-pub(super) fn rc_links(target: &mut Target, script: &str, enabled: bool) -> Result<(), MergeError> {
-    let file = format!("/etc/init.d/{script}");
-    // What dpkg does not find there, or not executable, it does not register.
-    let found = target.tree.resolve(file.as_bytes()).ok().map(|id| target.tree.inode(id).meta.mode);
-    if found.is_none_or(|mode| mode & 0o111 == 0) {
-        return Ok(());
-    }
-    let levels = ["0", "1", "2", "3", "4", "5", "6", "S"];
-    let taken = |name: &[u8]| {
-        let digits = name.get(1..3).is_some_and(|digits| digits.iter().all(u8::is_ascii_digit));
-        digits && matches!(name.first(), Some(b'S' | b'K')) && name.get(3..) == Some(script.as_bytes())
-    };
-    for level in levels {
-        let dir = target.tree.resolve(format!("/etc/rc{level}.d").as_bytes()).ok();
-        if let Some(Kind::Directory(names)) = dir.map(|id| &target.tree.inode(id).kind)
-            && names.keys().any(|name| taken(name))
-        {
-            return Ok(());
-        }
-    }
-    let text = target.text(&file)?;
-    let header: Vec<&str> = text
-        .lines()
-        .skip_while(|line| line.trim_end() != "### BEGIN INIT INFO")
-        .take_while(|line| line.trim_end() != "### END INIT INFO")
-        .collect();
-    let start = if enabled { 'S' } else { 'K' };
-    for (key, letter) in [("# Default-Start:", start), ("# Default-Stop:", 'K')] {
-        let listed = header.iter().rev().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
-        for level in listed.split_whitespace().filter(|level| levels.contains(level)) {
-            target.symlink(&format!("/etc/rc{level}.d/{letter}01{script}"), &format!("../init.d/{script}"))?;
-        }
-    }
-    Ok(())
 }
 
 /// The links to a unit that `systemctl disable` removes, whoever made them: where others want it, and its other names.

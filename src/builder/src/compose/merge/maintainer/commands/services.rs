@@ -3,7 +3,7 @@
 use vmbake_shell::{Call, Outcome};
 
 use super::{Command, Done, System, status, unsupported, words};
-use crate::compose::merge::units::{self, Scope, helper, offline};
+use crate::compose::merge::units::{Scope, helper, offline, sysv};
 
 /// What systemctl does to running units alone, which it ignores where nothing runs.
 const RUNNING: [&str; 17] = [
@@ -176,12 +176,49 @@ fn systemctl(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     status(if good { 0 } else { code })
 }
 
+const USAGE: &str = "usage: update-rc.d [-f] <basename> remove
+       update-rc.d [-f] <basename> defaults
+       update-rc.d [-f] <basename> defaults-disabled
+       update-rc.d <basename> disable|enable [S|2|3|4|5]
+\t\t-f: force
+
+The disable|enable API is not stable and might change in the future.
+";
+
 fn update_rc(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     let Some(words) = words(call) else { return unsupported(call) };
-    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [script, "defaults", ..] => units::rc_links(&mut system.target(), script, true)?,
-        [script, "defaults-disabled"] => units::rc_links(&mut system.target(), script, false)?,
-        _ => return unsupported(call),
-    }
-    status(0)
+    let words: Vec<&str> = words.iter().map(String::as_str).skip_while(|word| *word == "-f").collect();
+    let mut told = Vec::new();
+    let target = &mut system.target();
+    let done = match words.as_slice() {
+        ["-h" | "--help", ..] => Err(None),
+        [option, ..] if option.starts_with('-') => Err(Some("unknown option")),
+        [] | [_] => Err(Some("not enough arguments")),
+        [script, "defaults", ..] => Ok(sysv::defaults(target, script, true)?),
+        [script, "defaults-disabled", ..] => Ok(sysv::defaults(target, script, false)?),
+        [script, "start" | "stop", ..] => {
+            let done = sysv::defaults(target, script, true)?;
+            let message = "start and stop actions are no longer supported; falling back to defaults";
+            told.extend(done.is_ok().then(|| format!("update-rc.d: warning: {message}")));
+            Ok(done)
+        }
+        [script, "remove", ..] => Ok(sysv::remove(target, script).map(Ok)?),
+        [script, "enable", levels @ ..] => Ok(sysv::switch(target, script, true, levels, &mut told)?),
+        [script, "disable", levels @ ..] => Ok(sysv::switch(target, script, false, levels, &mut told)?),
+        _ => Err(None),
+    };
+    let code = match done {
+        Ok(Ok(())) => 0,
+        Ok(Err(message)) => {
+            told.push(format!("update-rc.d: error: {message}"));
+            1
+        }
+        Err(message) => {
+            told.extend(message.map(|message| format!("update-rc.d: error: {message}")));
+            told.push(USAGE.trim_end().to_owned());
+            1
+        }
+    };
+    call.stderr.extend(told.iter().flat_map(|line| format!("{line}\n").into_bytes()));
+    status(code)
 }
