@@ -17,6 +17,7 @@ mod install;
 mod attributes;
 mod modes;
 mod status;
+mod versions;
 mod find;
 mod getopt;
 mod expressions;

@@ -1,7 +1,7 @@
 //! `stat` and `ls`, as far as scripts read what they print.
 
-use super::cannot;
 use super::options::{Accepted, parse};
+use super::{cannot, versions};
 use crate::eval::Run;
 use crate::files::{Follow, Node, NodeKind};
 use crate::shell::Shell;
@@ -103,7 +103,7 @@ pub(super) fn ls(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(
         shell,
         args,
-        &Accepted { letters: b"1Aad", long: &[("all", b'a'), ("almost-all", b'A')], strict: false },
+        &Accepted { letters: b"1Aadv", long: &[("all", b'a'), ("almost-all", b'A')], strict: false },
     )?;
     let operands = if options.operands.is_empty() { vec![b".".to_vec()] } else { options.operands.clone() };
     let mut status = 0;
@@ -118,8 +118,12 @@ pub(super) fn ls(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
             }
         }
     }
-    plain.sort();
-    directories.sort();
+    let order = |names: &mut Vec<Vec<u8>>| match options.has(b'v') {
+        true => names.sort_by(|one, other| versions::compare(one, other).then_with(|| one.cmp(other))),
+        false => names.sort(),
+    };
+    order(&mut plain);
+    order(&mut directories);
     let titled = directories.len() + plain.len() > 1 || status > 0;
     let mut first = plain.is_empty();
     for name in plain {
@@ -134,8 +138,8 @@ pub(super) fn ls(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         let mut names = shell.files.list(&shell.path(&directory)).unwrap_or_default();
         if options.has(b'a') {
             names.extend([b".".to_vec(), b"..".to_vec()]);
-            names.sort();
         }
+        order(&mut names);
         let hidden = options.has(b'a') || options.has(b'A');
         for name in names.iter().filter(|name| hidden || !name.starts_with(b".")) {
             shell.out(&[&name[..], b"\n"].concat())?;
