@@ -18,7 +18,7 @@ const SERVICE: &str = "#!/bin/sh\nset -e\n\nif [ \"$1\" = 'configure' ]; then\n\
     \t\tdeb-systemd-helper enable 'reg.service' >/dev/null || true\n\tfi\nfi\n# End automatically added section\nexit 0\n";
 
 /// One of its lines is not known.
-const QUIET: &str = "#!/bin/sh\nset -e\n\ncase \"$1\" in\n    configure)\n        update-alternatives --strange\n        if [ -n \"$2\" ]; then\n\
+const QUIET: &str = "#!/bin/sh\nset -e\n\ncase \"$1\" in\n    configure)\n        update-alternatives --config\n        if [ -n \"$2\" ]; then\n\
     \x20           deb-systemd-invoke try-restart own.service\n        fi\n        ;;\nesac\n";
 
 const INIT: &str = "#!/bin/sh\n### BEGIN INIT INFO\n# Provides: reg\n# Default-Start:  2 3\n# Default-Stop:\t0 6\n\
@@ -115,7 +115,7 @@ fn what_a_layer_says_is_about_one_script_only() {
         String::new(),
         entry("other", "postinst", QUIET, ""),
         entry("own", "preinst", QUIET, ""),
-        entry("own", "postinst", &QUIET.replace("--strange", "--other"), ""),
+        entry("own", "postinst", &QUIET.replace("--config", "--other"), ""),
     ] {
         let error = run(part(""), &keys).unwrap_err();
         assert!(

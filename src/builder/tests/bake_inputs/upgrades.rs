@@ -170,19 +170,19 @@ fn scripts_are_read_as_in_an_upgrade() {
         Conffiles:\n /etc/p.conf 764efa883dda1e11db47671c4a3bbd9e obsolete\nDescription: d\n";
     assert!(text(&tree, "/var/lib/dpkg/status").contains(stanza), "{}", text(&tree, "/var/lib/dpkg/status"));
 
-    let acts = only("upgrade", "update-alternatives --strange");
+    let acts = only("upgrade", "update-alternatives --config");
     for (before, after) in [
         (Some(("prerm", acts.as_str())), None),
         (Some(("postrm", acts.as_str())), None),
         (None, Some(("preinst", acts.as_str()))),
-        (None, Some(("postinst", "#!/bin/sh\nif [ -n \"$2\" ]; then\nupdate-alternatives --strange\nfi\n"))),
+        (None, Some(("postinst", "#!/bin/sh\nif [ -n \"$2\" ]; then\nupdate-alternatives --config\nfi\n"))),
     ] {
         let error = upgrade(before.as_slice(), after.as_slice(), &[], "").unwrap_err();
         let (name, text) = before.or(after).unwrap();
         let sha256 = Digest::of(text.as_bytes()).hex();
         let expected = format!("p: its {name} (sha256 {sha256}): p.{name}:");
         assert!(
-            error.starts_with(&expected) && error.ends_with("is not supported\n    update-alternatives --strange"),
+            error.starts_with(&expected) && error.ends_with("is not supported\n    update-alternatives --config"),
             "{error}"
         );
         let entry = |more: &str| {
