@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick closure dpkg scripts upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign judge bases bases-quick closure dpkg scripts packages upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -129,6 +129,9 @@ dpkg: bake ## Compare the baked packages with what the real dpkg installs
 
 scripts: base tools ## Run the scripts of 500 packages by dash in a chroot and by src/shell, and compare what they do
 	qemu-tests/checks/scripts.py target/release/examples/trace "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
+
+packages: base ## Bake each package of two lists by name, and compare the image with what the real dpkg makes of the same packages
+	qemu-tests/checks/packages.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar" --list qemu-tests/checks/packages.list --list qemu-tests/checks/packages.drawn
 
 upgrade: base ## Compare upgrades of real packages of the base, to those of sid, with what the real dpkg makes of them
 	qemu-tests/checks/upgrade.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar"

@@ -259,7 +259,7 @@ def main():
     for name in "vmbake", "base", "rootfs":
         parser.add_argument(name)
     parser.add_argument("package", nargs="*")
-    parser.add_argument("--list")
+    parser.add_argument("--list", action="append", default=[])
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json")
     parser.add_argument("--store")
@@ -267,8 +267,8 @@ def main():
     if os.geteuid() != 0:
         return skip("needs root")
     names = options.package
-    if options.list:
-        names += [line.split("#")[0].strip() for line in pathlib.Path(options.list).read_text().splitlines()]
+    for path in options.list:
+        names += [line.split("#")[0].strip() for line in pathlib.Path(path).read_text().splitlines()]
     names = [name for name in names if name]
     results = []
     with tempfile.TemporaryDirectory() as work, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

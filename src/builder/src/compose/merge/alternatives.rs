@@ -1,7 +1,6 @@
 //! Alternatives, as update-alternatives(1) installs them: a file of choices below `/var/lib/dpkg/alternatives` and two
 //! levels of links. In automatic mode the highest priority wins; what was chosen by hand stays.
 
-mod links;
 mod work;
 
 use std::collections::BTreeMap;
@@ -12,8 +11,7 @@ use super::place::Target;
 use super::{AlternativeFault, MergeError};
 use crate::layer::Alternative;
 
-pub(super) use links::leads_to;
-pub(super) use work::{Change, Said, Stop, change, drop_missing};
+pub(super) use work::{Change, Said, Stop, change, drop_missing, leads_to};
 
 pub(super) const CHOICES: &str = "/var/lib/dpkg/alternatives";
 pub(super) const LINKS: &str = "/etc/alternatives";

@@ -69,11 +69,10 @@ fn variables_that_name_each_other_are_filled_in_once() {
 fn a_config_as_deep_as_its_postinst_stops_and_does_not_overflow() {
     let deep = |depth: usize| format!("f() {{ [ $1 = 0 ] || f $(($1 - 1)); }}\nf {depth}\n");
     let config = deep(5_000);
-    let postinst = format!(
-        "#!/bin/sh\nf() {{ if [ $1 = 0 ]; then . /usr/share/debconf/confmodule; else f $(($1 - 1)); fi; }}\nf 90\n"
-    );
+    let postinst =
+        "#!/bin/sh\nf() { if [ $1 = 0 ]; then . /usr/share/debconf/confmodule; else f $(($1 - 1)); fi; }\nf 90\n";
     let config = format!("#!/bin/sh\n{config}");
-    let info = [("templates", QUESTIONS), ("config", config.as_str()), ("postinst", postinst.as_str())];
+    let info = [("templates", QUESTIONS), ("config", config.as_str()), ("postinst", postinst)];
     let error = bake_onto(base(), &[package("ask", deb(&control("ask", ""), &info, &[]))], "").unwrap_err();
     assert!(error.contains("ask: its config") && error.contains("nested c"), "{error}");
 }

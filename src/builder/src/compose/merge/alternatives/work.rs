@@ -1,12 +1,15 @@
 //! What update-alternatives does to a group, and what it says about it.
 
+mod links;
+
 use vmbake_disk::tree::Kind;
 
-use super::links::{exists, leads_to, unlink};
 use super::{CHOICES, Choice, Group, LINKS};
 use crate::compose::merge::MergeError;
 use crate::compose::merge::place::Target;
 use crate::layer::Alternative;
+pub(in crate::compose::merge) use links::leads_to;
+use links::{exists, unlink};
 
 /// A change of a group.
 pub(in crate::compose::merge) enum Change<'a> {

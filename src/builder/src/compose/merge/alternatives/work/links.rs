@@ -3,7 +3,7 @@
 use vmbake_disk::tree::Kind;
 
 use super::LINKS;
-use super::work::{Stop, Work};
+use super::{Stop, Work};
 use crate::compose::merge::MergeError;
 use crate::compose::merge::place::Target;
 
