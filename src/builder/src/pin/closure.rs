@@ -1,7 +1,7 @@
 //! Which packages an image needs, beside those that its base has, for what its layers ask for.
 //!
 //! What layers ask for, the proven indexes of archives and the status file of the base enter; packages with the reason of each leave
-//! ([`Solver`]), or why they do not go together ([`Refusal`]). `solve` has the rules, which are those of apt.
+//! (`Solver`), or why they do not go together ([`Refusal`]). `solve` has the rules, which are those of apt.
 
 mod base;
 mod error;

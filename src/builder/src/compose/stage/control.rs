@@ -58,7 +58,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Parses one stanza (deb822(5)): continuation lines stay part of the value, with their leading space.
+    /// Parses one stanza (deb822(5)): continuation lines stay part of the value, with their leading space. As in dpkg, blanks go from the
+    /// beginning and the end of a value, but not from the ends of its other lines.
     pub fn parse(text: &str) -> Result<Self, ControlFault> {
         let mut fields: Vec<(String, String)> = Vec::new();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -67,10 +68,13 @@ impl Control {
                 value.push('\n');
                 value.push_str(line);
             } else if let Some((name, value)) = line.split_once(':') {
-                fields.push((name.to_owned(), value.trim().to_owned()));
+                fields.push((name.to_owned(), value.trim_start().to_owned()));
             } else if !line.trim().is_empty() {
                 return Err(ControlFault::Line { line: line.to_owned() });
             }
+        }
+        for (_, value) in &mut fields {
+            value.truncate(value.trim_end().len());
         }
         Ok(Self { fields })
     }
@@ -102,5 +106,17 @@ impl Control {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Control;
+
+    #[test]
+    fn blanks_go_from_the_ends_of_values_only() {
+        let control = Control::parse("Package:  x \nDescription: short \n long \n end \nEmpty: \n").unwrap();
+        let values: Vec<_> = control.fields().iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["x", "short \n long \n end", ""]);
     }
 }

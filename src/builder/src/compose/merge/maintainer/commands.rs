@@ -25,6 +25,9 @@ pub(super) use debconf::HAS_FRONTEND;
 
 use super::system::{Command, Done, System};
 
+/// Ends of the directories below `/usr/lib` in which other programs stand that are known here.
+const OTHER_DIRECTORIES: [&[u8]; 2] = [b"/gdk-pixbuf-2.0", b"/glib-2.0"];
+
 /// Where the programs stand that are known here.
 const DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
 
@@ -54,7 +57,7 @@ impl Commands for System<'_, '_> {
 fn find(call: &Call<'_>) -> Option<Command> {
     let name = call.base_name();
     let dir = call.name.strip_suffix(name)?.strip_suffix(b"/");
-    if dir.is_some_and(|dir| !DIRECTORIES.contains(&dir) && !dir.ends_with(b"/glib-2.0")) {
+    if dir.is_some_and(|dir| !DIRECTORIES.contains(&dir) && !OTHER_DIRECTORIES.iter().any(|end| dir.ends_with(end))) {
         return None;
     }
     let name = std::str::from_utf8(name).ok()?;

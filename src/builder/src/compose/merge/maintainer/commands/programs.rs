@@ -74,8 +74,9 @@ const WAITING: [&str; 37] = [
 
 /// What makes a cache of the files of all packages. The script of the package that has it runs it when it is configured and when it is set
 /// off by those files.
-const CACHES: [&str; 10] = [
+const CACHES: [&str; 11] = [
     "fc-cache",
+    "gdk-pixbuf-query-loaders",
     "gio-querymodules",
     "glib-compile-schemas",
     "gtk-update-icon-cache",
