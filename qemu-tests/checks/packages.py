@@ -40,7 +40,7 @@ MEANT = [(re.compile(pattern), reason) for pattern, reason in MEANT]
 INNER = """set -e
 mount -t overlay overlay -o "lowerdir=$1,upperdir=$2/upper,workdir=$2/work" "$2/merged"
 for device in null:3 zero:5 full:7 random:8 urandom:9; do
-    mknod -m 666 "$2/merged/dev/${device%:*}" c 1 "${device#*:}" 2>/dev/null || true
+    [ -e "$2/merged/dev/${device%:*}" ] || mknod -m 666 "$2/merged/dev/${device%:*}" c 1 "${device#*:}"
 done
 mkdir -p "$2/merged/proc"
 printf '#!/bin/sh\\nexit 101\\n' >"$2/merged/usr/sbin/policy-rc.d"

@@ -30,6 +30,10 @@ fn entry(package: &str, script: &str, content: &str, more: &str) -> String {
 }
 
 fn service() -> Part {
+    service_with(SERVICE)
+}
+
+fn service_with(postinst: &str) -> Part {
     let data = [
         dir("./etc/"),
         owned(dir("./etc/reg/"), 0o700, 0, 0),
@@ -38,7 +42,7 @@ fn service() -> Part {
         file("./usr/lib/systemd/system/reg.service", "[Install]\nWantedBy=multi-user.target\n"),
         dir("./var/lib/registry/"),
     ];
-    package("reg", deb(&control("reg", ""), &[("postinst", SERVICE)], &data))
+    package("reg", deb(&control("reg", ""), &[("postinst", postinst)], &data))
 }
 
 const EFFECTS: &str = r#", "users": ["registry"], "groups": ["registry"],
@@ -59,15 +63,7 @@ fn run_all(parts: &[Part], keys: &str) -> Result<Tree, String> {
 fn a_service_is_installed() {
     let script =
         SERVICE.replace("\tadduser --system --group registry\n", "").replace("registry:registry", "daemon:daemon");
-    let data = [
-        dir("./etc/"),
-        owned(dir("./etc/reg/"), 0o700, 0, 0),
-        dir("./etc/init.d/"),
-        owned(file("./etc/init.d/reg", INIT), 0o755, 0, 0),
-        file("./usr/lib/systemd/system/reg.service", "[Install]\nWantedBy=multi-user.target\n"),
-        dir("./var/lib/registry/"),
-    ];
-    let part = package("reg", deb(&control("reg", ""), &[("postinst", &script)], &data));
+    let part = service_with(&script);
     let base =
         base_with(&[("/etc/passwd", "root:x:0:0::/:\ndaemon:x:1:1::/:\n"), ("/etc/group", "root:x:0:\ndaemon:x:1:\n")]);
     let tree = bake_onto(base, &[part], "").unwrap();
