@@ -7,6 +7,7 @@ mod advice;
 mod alternatives;
 mod audited;
 mod config;
+mod configure;
 mod conffiles;
 mod database;
 mod debconf;
