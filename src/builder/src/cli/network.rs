@@ -58,10 +58,12 @@ impl NetworkArgs {
         for mirror in &self.mirrors {
             mirrors.insert(mirror.clone());
         }
+        let targets = index_targets().unwrap_or_default();
         for archive in sources.schema().archives.values() {
             let Some(origin) = &archive.origin else { continue };
             let label = archive.label.as_ref().unwrap_or(origin);
-            if let Some(mirror) = host_mirror(origin, label).and_then(|url| Mirror::new(archive.url.start(), &url).ok())
+            if let Some(mirror) =
+                host_mirror(&targets, origin, label).and_then(|url| Mirror::new(archive.url.start(), &url).ok())
             {
                 mirrors.insert_default(mirror);
             }
@@ -91,12 +93,16 @@ fn parse_config(path: &Path, text: &[u8]) -> Result<Vec<Mirror>, Failure> {
     Ok(mirrors.collect::<Result<_, _>>().map_err(|error| at(error.to_string()))?)
 }
 
-/// Where the host's apt gets the archive of that origin and label from; `None` on other systems.
-fn host_mirror(origin: &str, label: &str) -> Option<String> {
+/// The indexes that the host's apt has, a line for each: origin, label and address of the archive. `None` on other systems.
+fn index_targets() -> Option<String> {
     let format = "$(ORIGIN) $(LABEL) $(REPO_URI)";
     let output = Command::new("apt-get").args(["indextargets", "--format", format]).output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    text.lines().find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
+    String::from_utf8(output.stdout).ok()
+}
+
+/// Where the host's apt gets the archive of that origin and label from.
+fn host_mirror(targets: &str, origin: &str, label: &str) -> Option<String> {
+    targets.lines().find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
         [of, labelled, uri] if of == origin && labelled == label && uri.starts_with("http") => Some(uri.to_owned()),
         _ => None,
     })
@@ -105,6 +111,17 @@ fn host_mirror(origin: &str, label: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mirror_is_of_the_archive_with_that_origin_and_label() {
+        let targets =
+            "Debian Debian http://m/debian/\nDebian Debian-Security http://m/security/\nOther Other file:/srv/other/\n";
+        let found = |origin, label| host_mirror(targets, origin, label);
+        assert_eq!(found("Debian", "Debian").as_deref(), Some("http://m/debian/"));
+        assert_eq!(found("Debian", "Debian-Security").as_deref(), Some("http://m/security/"));
+        assert_eq!(found("Debian", "Other"), None);
+        assert_eq!(found("Other", "Other"), None, "a folder of the host is no mirror");
+    }
 
     #[test]
     fn the_configuration_file_is_strict() {
