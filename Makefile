@@ -96,7 +96,7 @@ advisories: setup ## Ask it about known vulnerabilities, whose database it fetch
 	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := docs bases-quick dpkg mounts kinds repro refuse offline
+beside := docs examples bases-quick dpkg mounts kinds repro refuse offline
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests
@@ -123,6 +123,9 @@ judge: bake ## Ask e2fsck, sgdisk, fsck.vfat and qemu-img about the baked image
 
 docs: bake ## Check every link of the documents, and run the commands in them
 	qemu-tests/checks/docs.py $(vmbake) $(OUT) $(store)
+
+examples: base ## Bake every example, and look for what it promises
+	qemu-tests/checks/examples.py $(vmbake) "$$(cat $(amd64))" $(store)
 
 dpkg: bake ## Compare the baked packages with what the real dpkg installs
 	qemu-tests/checks/dpkg.sh "$$(dirname "$$(cat $(amd64))")/rootfs.tar" $(manifest) $(OUT)/$(name).raw $(store)
@@ -174,6 +177,8 @@ qemu-test: bake kinds-images ## Boot node and knd under SeaBIOS and knc under OV
 
 qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, networks; takes about an hour below emulation
 	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=
+	qemu-tests/checks/examples.py --boot $(vmbake) "$$(cat $(amd64))" $(store)
+	qemu-tests/checks/examples.py --boot --arch arm64 --only web $(vmbake) "$$(cat $(amd64).arm64)" $(store)
 	qemu-tests/run.py --images $(OUT) --images target/kinds
 	qemu-tests/powercut.py target/kinds/knc.$(OS).amd64.raw
 

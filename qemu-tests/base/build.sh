@@ -1,6 +1,6 @@
 #!/bin/bash
-# build.sh [--arch ARCH] [--also PACKAGE]... [--kernel-filled] [--root-only]: builds a Debian 13 cloud image (amd64 or arm64, default amd64) from the
-# Debian archive and prints its path. The disk is that of the official genericcloud image: BIOS and UEFI, arm64 UEFI alone.
+# build.sh [--arch ARCH] [--suite SUITE] [--also PACKAGE]... [--kernel-filled] [--root-only]: builds a cloud image of Debian 13, or of SUITE (bookworm is Debian 12),
+# for amd64 or arm64 (default amd64) from the Debian archive and prints its path. The disk is that of the official genericcloud image: BIOS and UEFI, arm64 UEFI alone.
 # --root-only makes the root file system, for which vmbake is not needed yet, and prints nothing: the next run goes on from there.
 # --also adds a package, or all packages of a pattern of apt, to those of `packages`.
 #
@@ -11,14 +11,15 @@
 set -euo pipefail
 export PATH=$PATH:/usr/sbin:/sbin LC_ALL=C.UTF-8
 here=$(dirname "$(realpath "$0")")
-variant=own arch=amd64 also=() root_only=
+variant=own arch=amd64 suite=trixie also=() root_only=
 while [ $# -gt 0 ]; do
     case $1 in
         --arch) arch=${2:?--arch amd64 or arm64}; shift ;;
+        --suite) suite=${2:?--suite trixie or bookworm}; shift ;;
         --also) also+=("${2:?--also PACKAGE}"); shift ;;
         --kernel-filled) variant=kernel ;;
         --root-only) root_only=yes ;;
-        *) echo "usage: build.sh [--arch ARCH] [--also PACKAGE]... [--kernel-filled] [--root-only]" >&2; exit 2 ;;
+        *) echo "usage: build.sh [--arch ARCH] [--suite SUITE] [--also PACKAGE]... [--kernel-filled] [--root-only]" >&2; exit 2 ;;
     esac
     shift
 done
@@ -30,7 +31,7 @@ trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
 
 # 1. The package list, and from it the name of the result.
-conf=$("$here/apt-root.sh" "$work/apt" "$arch")
+conf=$("$here/apt-root.sh" "$work/apt" "$arch" "$suite")
 mapfile -t packages < <(sed "s/ARCH$/$arch/" "$here/packages")
 APT_CONFIG=$conf apt-get -qq --print-uris install '?or(?essential,?priority(required))' apt "${packages[@]}" "${also[@]}" |
     awk '{print $2, $4}' | sort >"$work/list"
@@ -51,7 +52,7 @@ if [ ! -e "$result/rootfs.tar" ]; then
     [ "$arch" = "$(dpkg --print-architecture)" ] || "$here/binfmt.sh" "$arch"
     mmdebstrap --quiet --variant=minbase --architectures="$arch" --include="$include" "${also[@]/#/--include=}" \
         --aptopt='APT::Install-Recommends "false"' --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
-        --customize-hook="$here/customize.sh \"\$1\" '$work/boot' $arch" trixie "$work/rootfs.tar" - <"$work/apt/sources.list" >&2
+        --customize-hook="$here/customize.sh \"\$1\" '$work/boot' $arch" "$suite" "$work/rootfs.tar" - <"$work/apt/sources.list" >&2
     cp -r "$work/boot" "$result/boot.new"
     rm -rf "$result/boot"
     mv "$result/boot.new" "$result/boot"
