@@ -37,17 +37,20 @@ pub struct Workshop {
     site: Site,
 }
 
-/// A package: its control file, and a file that it brings.
+/// A package: its control file, and a file that it brings. A tool brings a program with privileges as well.
 fn package(name: &str, version: &str, arch: &str, more: &str) -> (String, Vec<u8>) {
     let control = parts::control(name, more).replace("1.0-1", version).replace(": amd64", &format!(": {arch}"));
     let share = format!("./usr/share/{name}");
-    let data = [
+    let mut data = vec![
         parts::dir("./"),
         parts::dir("./usr/"),
         parts::dir("./usr/share/"),
         parts::dir(&format!("{share}/")),
         parts::file(&format!("{share}/version"), version),
     ];
+    if name == "tool" {
+        data.push(parts::with_mode(parts::file(&format!("{share}/helper"), "helper"), 0o4755));
+    }
     let deb = parts::deb(&control, &[], &data);
     (control, deb)
 }

@@ -1,5 +1,7 @@
 //! From `packages` in a layer to an image that has them: a layer that no source lists, without one artifact.
 
+use std::fs;
+
 use serde_json::Value;
 
 use super::archive::{Workshop, file, said};
@@ -46,6 +48,10 @@ fn packages_are_chosen_pinned_and_installed() {
     assert!(said(&fetched).contains("  fetched  5 packages of layer web, "), "{}", said(&fetched));
     let baked = workshop.bake();
     assert!(baked.status.success(), "{}", said(&baked));
+    assert!(said(&baked).contains("privileged  /usr/share/tool/helper: mode 4755\n"), "{}", said(&baked));
+    let record: Value =
+        serde_json::from_slice(&fs::read(workshop.path("dist/web.o.amd64.origin.json")).unwrap()).unwrap();
+    assert_eq!(record["privileged"], serde_json::json!({"/usr/share/tool/helper": "mode 4755"}));
     let image = workshop.path("dist/web.o.amd64.raw");
     for (package, version) in [("app", "1.2"), ("app-doc", "1.2"), ("libapp", "1.5"), ("libold", "1.0"), ("tool", "1")]
     {

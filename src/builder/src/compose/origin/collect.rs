@@ -127,7 +127,7 @@ pub fn check_base(base: &Tree, layers: &[Layer]) -> Result<(), OriginError> {
 /// The text of the record of what was merged. Where the tree has the record of the first-boot layer, this one is placed
 /// beside it, with the time `epoch`, and lists itself as a file of that layer.
 pub fn record(ingredients: &Ingredients, merged: &mut Merged, epoch: Timestamp) -> Result<Vec<u8>, OriginError> {
-    let Merged { tree, kept, deferred, .. } = merged;
+    let Merged { tree, kept, deferred, privileged, .. } = merged;
     let mut record = collect(ingredients, tree)?;
     for SatisfiedPackage { artifact, layer, package, version } in kept.iter().cloned() {
         // Nothing of it is in the image.
@@ -135,6 +135,7 @@ pub fn record(ingredients: &Ingredients, merged: &mut Merged, epoch: Timestamp) 
         record.kept.insert(artifact, KeptOrigin { layer, package, version });
     }
     record.deferred = deferred.iter().cloned().map(|found| (found.package, found.reason)).collect();
+    record.privileged.clone_from(privileged);
     let beside = tree.find(merge::RECORD.as_bytes()).map_err(OriginError::Place)?;
     let Some(origin) = beside.map(|id| tree.inode(id).origin) else {
         return record.to_text().map_err(OriginError::Json);

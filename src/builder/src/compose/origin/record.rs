@@ -86,6 +86,10 @@ pub struct Record {
     /// Packages that are configured on the first boot, with the reason why, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub deferred: BTreeMap<String, String>,
+    /// Files of packages that were chosen by name which have set-uid or set-gid bits or file capabilities: their paths by
+    /// [`crate::escape::path`], and what they have.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub privileged: BTreeMap<String, String>,
     /// What the layers brought or changed, by [`crate::escape::path`]; everything else is the base's.
     pub paths: BTreeMap<String, PathOrigin>,
     /// What the base had and the image has not, with the layer that removes it where one says so. Of a removed
@@ -159,6 +163,7 @@ impl Record {
             artifacts: BTreeMap::new(),
             kept: BTreeMap::new(),
             deferred: BTreeMap::new(),
+            privileged: BTreeMap::new(),
             paths: BTreeMap::new(),
             removed: BTreeMap::new(),
         }
