@@ -15,9 +15,9 @@ store    := target/store
 vmbake   := target/release/vmbake
 manifest := target/manifests/$(name).json
 anchored := --sources manifests/sources.json
-# Names the base image of ARCH; the tests take that for amd64.
+# Names the base image of OS and ARCH; the tests take that of Debian 13 for amd64.
 amd64    := target/base-path
-base     := $(amd64)$(filter-out .amd64,.$(ARCH))
+base     := $(amd64)$(filter-out .debian-13,.$(OS))$(filter-out .amd64,.$(ARCH))
 # What tests were left out, and why.
 export VMBAKE_SKIPPED := $(CURDIR)/target/skipped
 # Tests of the crates see no settings of the user's own, and believe the folders that they make.
@@ -179,6 +179,8 @@ qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, ne
 	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=
 	qemu-tests/checks/examples.py --boot $(vmbake) "$$(cat $(amd64))" $(store)
 	qemu-tests/checks/examples.py --boot --arch arm64 --only web $(vmbake) "$$(cat $(amd64).arm64)" $(store)
+	$(MAKE) --no-print-directory bake KIND=node OS=debian-12 BASE="$$(qemu-tests/base/build.sh --suite bookworm --also netbase)"
+	$(vmbake) boot $(OUT)/node.debian-12.amd64.raw --network isolated --timeout 1200 --check unit=containerd.service,no-failed-units
 	qemu-tests/run.py --images $(OUT) --images target/kinds
 	qemu-tests/powercut.py target/kinds/knc.$(OS).amd64.raw
 
