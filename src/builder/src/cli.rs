@@ -25,6 +25,7 @@ mod layer;
 mod manifest;
 mod network;
 mod pinned;
+mod sbom;
 mod schema;
 mod size;
 mod store;
@@ -91,6 +92,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Compare the root file systems of two disk images; exit 1 if they differ
     Diff(diff::DiffArgs),
+    /// Tell what a disk image is made of: packages, programs, licences, digests, as SPDX or CycloneDX
+    Sbom(sbom::SbomArgs),
     /// Make the user data of a machine, and list what it may say
     #[command(subcommand)]
     UserData(user_data::UserData),
@@ -241,6 +244,7 @@ impl Cli {
             Command::Cat(args) => files::cat(&args),
             Command::Explain(args) => explain::run(&args),
             Command::Diff(args) => diff::run(&args),
+            Command::Sbom(args) => sbom::run(&args),
             Command::UserData(what) => user_data::run(what),
             Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),

@@ -3,6 +3,7 @@
 pub mod diff;
 pub mod explain;
 pub mod lint;
+pub mod sbom;
 mod packages;
 
 pub use packages::{InstalledPackage, PackageError};

@@ -134,6 +134,11 @@ Examples:
   vmbake diff before.raw after.raw --times --json
   vmbake diff before.raw after.raw --blocks       # what would a delta carry?";
 
+pub(super) const SBOM: &str = "\
+Examples:
+  vmbake sbom dist/node.debian-13.amd64.qcow2 > node.spdx.json
+  vmbake sbom debian-13-genericcloud-amd64.qcow2 --format cyclonedx-1.6 > debian.cdx.json";
+
 pub(super) const USER_DATA_RENDER: &str = "\
 Examples:
   vmbake user-data render --kind node --ssh-key ~/.ssh/id_ed25519.pub > user-data

@@ -1,4 +1,4 @@
-//! What Go's linker notes about a program: its main package, and the module with the version that this is of.
+//! What Go's linker notes about a program: its main package, the module with the version that this is of, and the modules linked in.
 //!
 //! Format: the section `.go.buildinfo` (gABI, chapter 4, "Sections"; Go's package `debug/buildinfo`), which stays when symbols are
 //! stripped. At a multiple of 16 bytes stand `\xff Go buildinf:`, the size of a pointer and flags, one byte each, and zeros up to
@@ -38,6 +38,8 @@ pub struct BuildInfo {
     pub package: String,
     /// The module of the main package, where the linker knew it.
     pub module: Option<Module>,
+    /// The modules that are linked in besides, each as it was replaced, in the linker's order.
+    pub dependencies: Vec<Module>,
 }
 
 /// A module of Go.
@@ -128,22 +130,47 @@ fn parse(offset: u64, section: &[u8]) -> Result<BuildInfo, ElfError> {
     let (place, framed) = strings.next()?;
     // A program that was linked without modules has no lines, and no frame either.
     let lines = framed.len().checked_sub(MARK).and_then(|end| framed.get(MARK..end)).unwrap_or_default();
-    let (mut package, mut module) = (None, None);
+    let mut found = Lines::default();
     for line in text((place, lines))?.lines() {
-        let mut words = line.split('\t');
-        let repeated = match (words.next(), words.next(), words.next()) {
-            (Some("path"), Some(path), None) => package.replace(path.to_owned()).is_some(),
-            (Some("mod"), Some(path), Some(version)) => {
-                module.replace(Module { path: path.to_owned(), version: version.to_owned() }).is_some()
-            }
-            _ => false,
-        };
-        if repeated {
+        if found.take(line) {
             return Err(ElfError::Go { offset: place, fault: GoFault::Twice });
         }
     }
+    let Lines { package, module, dependencies } = found;
     let package = package.ok_or(ElfError::Go { offset: place, fault: GoFault::NoPackage })?;
-    Ok(BuildInfo { go, package, module })
+    Ok(BuildInfo { go, package, module, dependencies })
+}
+
+/// What the lines say.
+#[derive(Default)]
+struct Lines {
+    package: Option<String>,
+    module: Option<Module>,
+    dependencies: Vec<Module>,
+}
+
+impl Lines {
+    /// Takes the next line, and tells whether it says again what may be said once.
+    fn take(&mut self, line: &str) -> bool {
+        let mut words = line.split('\t');
+        let module = |path: &str, version: &str| Module { path: path.to_owned(), version: version.to_owned() };
+        match (words.next(), words.next(), words.next()) {
+            (Some("path"), Some(path), None) => self.package.replace(path.to_owned()).is_some(),
+            (Some("mod"), Some(path), Some(version)) => self.module.replace(module(path, version)).is_some(),
+            (Some("dep"), Some(path), Some(version)) => {
+                self.dependencies.push(module(path, version));
+                false
+            }
+            // What stands in place of the module before it; a folder in its place has no version.
+            (Some("=>"), Some(path), Some(version)) if !version.is_empty() => {
+                if let Some(replaced) = self.dependencies.last_mut() {
+                    *replaced = module(path, version);
+                }
+                false
+            }
+            _ => false,
+        }
+    }
 }
 
 /// The strings of the section, one behind the other.

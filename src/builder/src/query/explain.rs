@@ -66,7 +66,7 @@ fn own_record(image: &Path, tree: &Tree) -> Result<Option<Record>, ExplainError>
     Ok(Some(record))
 }
 
-fn read_record(path: &Path) -> Result<Record, ExplainError> {
+pub(super) fn read_record(path: &Path) -> Result<Record, ExplainError> {
     Ok(Record::parse(&path.display().to_string(), &read_file(path)?)?)
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn inside_manifest(tree: &Tree) -> Result<Option<Manifest>, ManifestE
 }
 
 /// Fails unless record and manifest are of one bake.
-fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
+pub(super) fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
     if record.manifest != manifest.digest() {
         let (expected, found) = (Box::new(record.manifest), Box::new(manifest.digest()));
         return Err(ExplainError::OtherManifest { expected, found });

@@ -8,7 +8,7 @@ use vmbake_disk::tree::{Kind, ROOT, Tree, TreeError};
 
 use crate::compose::stage::{Control, DebError};
 
-const STATUS: &str = "/var/lib/dpkg/status";
+pub(super) const STATUS: &str = "/var/lib/dpkg/status";
 const INFO: &str = "/var/lib/dpkg/info";
 
 /// Largest file of the database that is read, in bytes: that of all packages has 1 to 10 MB.
@@ -112,7 +112,7 @@ fn aliases(tree: &Tree, path: &[u8]) -> Vec<String> {
 }
 
 /// The text of a file, with what is not UTF-8 replaced; `None` where there is no file.
-fn text(tree: &Tree, path: &str) -> Result<Option<String>, PackageError> {
+pub(super) fn text(tree: &Tree, path: &str) -> Result<Option<String>, PackageError> {
     match tree.read(path.as_bytes(), MAX_TEXT) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(TreeError::NotFound { .. }) => Ok(None),

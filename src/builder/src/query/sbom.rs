@@ -1,0 +1,138 @@
+//! Bills of material: the tree of an image and what is recorded of its origins enter, a document of SPDX 2.3 or CycloneDX 1.6 leaves.
+//!
+//! The same image gives the same document, while it is baked and later: names and times in it come from what it describes. What an
+//! image does not tell is said in the document, as a comment.
+
+mod purl;
+mod status;
+mod licence;
+mod copyright;
+mod golang;
+mod inventory;
+mod collect;
+mod identity;
+mod spdx;
+mod cyclonedx;
+
+use std::fmt;
+use std::path::Path;
+
+use vmbake_disk::tree::{Tree, TreeError};
+
+pub use collect::Knowledge;
+pub use inventory::Inventory;
+
+use crate::compose::origin::{Record, RecordError, inside_record};
+use crate::elf::ElfError;
+use crate::escape;
+use crate::image::disk::InspectError;
+use crate::image::inspect::open_tree;
+use crate::manifest::{Manifest, ManifestError};
+use crate::query::explain::{self, ExplainError};
+use crate::query::packages::PackageError;
+
+/// Why there is no bill of materials.
+#[derive(Debug, thiserror::Error)]
+pub enum SbomError {
+    /// The image cannot be looked into.
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
+    /// A file of the image cannot be read.
+    #[error("cannot read what the image says about itself")]
+    Tree(#[source] TreeError),
+    /// dpkg's database cannot be used.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// A program cannot be read.
+    #[error("{path}: cannot read")]
+    Elf {
+        /// Where it is in the image.
+        path: String,
+        /// What its reader says.
+        source: ElfError,
+    },
+    /// The record of origins cannot be believed.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The manifest cannot be used.
+    #[error("the manifest of the image is not usable")]
+    Manifest(#[from] ManifestError),
+    /// Record and manifest are not of one bake.
+    #[error(transparent)]
+    Origins(#[from] ExplainError),
+    /// The document cannot be written.
+    #[error("cannot write the bill of materials as JSON")]
+    Json(#[from] serde_json::Error),
+}
+
+/// The form of a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SbomFormat {
+    /// SPDX 2.3.
+    Spdx,
+    /// CycloneDX 1.6.
+    CycloneDx,
+}
+
+impl fmt::Display for SbomFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Spdx => "SPDX 2.3",
+            Self::CycloneDx => "CycloneDX 1.6",
+        })
+    }
+}
+
+impl Inventory {
+    /// What the image of `tree` is made of.
+    pub fn of_tree(tree: &Tree, known: Knowledge<'_>) -> Result<Self, SbomError> {
+        collect::collect(tree, known)
+    }
+
+    /// What the image at `path` is made of, by its root partition or the one that was `chosen`. Record and manifest are those inside, else
+    /// those beside it that a bake wrote.
+    pub fn of_image(path: &Path, chosen: Option<u32>) -> Result<Self, SbomError> {
+        let tree = open_tree(path, chosen)?;
+        let record = record(path, &tree)?;
+        let manifest = manifest(path, &tree)?;
+        if let (Some(record), Some(manifest)) = (&record, &manifest) {
+            explain::check(record, manifest)?;
+        }
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+        let known = Knowledge { file_name: &file_name, record: record.as_ref(), manifest: manifest.as_ref() };
+        Self::of_tree(&tree, known)
+    }
+
+    /// The document in that form.
+    pub fn text(&self, format: SbomFormat) -> Result<String, SbomError> {
+        let text = |id: &str| match format {
+            SbomFormat::Spdx => escape::json(&spdx::document(self, id)),
+            SbomFormat::CycloneDx => escape::json(&cyclonedx::document(self, id)),
+        };
+        // Another content has another identifier.
+        let id = identity::uuid(text("")?.as_bytes());
+        Ok(text(&id)?)
+    }
+}
+
+fn record(image: &Path, tree: &Tree) -> Result<Option<Record>, SbomError> {
+    if let Some((record, _)) = inside_record(tree)? {
+        return Ok(Some(record));
+    }
+    let beside = image.with_extension("origin.json");
+    match beside.symlink_metadata() {
+        Ok(_) => Ok(Some(explain::read_record(&beside)?)),
+        Err(_) => Ok(None),
+    }
+}
+
+fn manifest(image: &Path, tree: &Tree) -> Result<Option<Manifest>, SbomError> {
+    if let Some(manifest) = explain::inside_manifest(tree)? {
+        return Ok(Some(manifest));
+    }
+    let beside = image.with_extension("json");
+    match beside.symlink_metadata() {
+        Ok(_) => Ok(Some(Manifest::load(&beside)?)),
+        Err(_) => Ok(None),
+    }
+}

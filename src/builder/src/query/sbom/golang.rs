@@ -1,0 +1,43 @@
+//! The programs of an image that Go's linker made, with what it noted in them. Of each file a few kilobytes are read.
+
+use std::collections::BTreeSet;
+
+use vmbake_disk::tree::{Kind, Tree};
+
+use super::SbomError;
+use crate::elf::{BuildInfo, ElfError};
+use crate::escape;
+
+/// Smallest file that is looked at, in bytes: a program of Go has its runtime in it, of 1 MB.
+const MIN_LEN: u64 = 512 << 10;
+
+/// A program of the image.
+pub(super) struct GoFile {
+    /// By [`escape::path`].
+    pub(super) path: String,
+    pub(super) info: BuildInfo,
+}
+
+/// The programs in the order of their paths, of which hard links have only the first, and what of them is damaged.
+pub(super) fn programs(tree: &Tree) -> Result<(Vec<GoFile>, Vec<String>), SbomError> {
+    let (mut programs, mut notes, mut seen) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for (path, id, inode) in tree.walk() {
+        let Kind::File(map) = &inode.kind else { continue };
+        if map.len() < MIN_LEN || !seen.insert(id) {
+            continue;
+        }
+        match BuildInfo::read(map, tree.sources()) {
+            Ok(Some(info)) => programs.push(GoFile { path: escape::path(&path), info }),
+            Ok(None) => {}
+            Err(source @ ElfError::Read { .. }) => return Err(SbomError::Elf { path: escape::path(&path), source }),
+            Err(error) => {
+                notes.push(format!(
+                    "{}: it is not known whether Go made it: {}",
+                    escape::path(&path),
+                    escape::chain(&error)
+                ));
+            }
+        }
+    }
+    Ok((programs, notes))
+}
