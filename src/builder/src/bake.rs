@@ -5,6 +5,7 @@ mod combine;
 mod error;
 pub mod inputs;
 mod outputs;
+mod materials;
 mod recipe;
 
 pub use all::bake_all;
@@ -155,6 +156,7 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
         return Err(BakeError::Unclean(Box::new(finding)));
     }
     progress.tell(Event::Merged { files: tree.walk().count() });
+    let [spdx, cyclonedx] = materials::documents(&tree, &manifest, &origins)?;
 
     // 4. The tree becomes a file system, the file system a disk.
     let disk_len = request.size.unwrap_or(base_len);
@@ -174,6 +176,8 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
         (Sidecar::Manifest, manifest.text().to_vec()),
         (Sidecar::Origins, origins),
         (Sidecar::Inputs, inputs.to_text().map_err(BakeError::Json)?),
+        (Sidecar::Spdx, spdx),
+        (Sidecar::CycloneDx, cyclonedx),
     ];
     let (name, sidecars) = (manifest.name(), sidecars.into());
     Ok(Prepared::Authored(Box::new(Authored { request, name, sidecars, disk, previous, pending, notes })))

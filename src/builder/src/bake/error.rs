@@ -18,6 +18,7 @@ use crate::hint::Hint;
 use crate::layer::LayerError;
 use crate::manifest::ManifestError;
 use crate::query::lint::Finding;
+use crate::query::sbom::SbomError;
 
 /// Why a bake stopped.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +69,9 @@ pub enum BakeError {
         /// The architecture of the base.
         found: String,
     },
+    /// It cannot be told what the image is made of.
+    #[error(transparent)]
+    Sbom(#[from] SbomError),
     /// A layer cannot be used.
     #[error(transparent)]
     Layer(#[from] LayerError),

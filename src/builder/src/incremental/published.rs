@@ -22,6 +22,10 @@ pub enum Sidecar {
     Origins,
     /// What everything was made of: [`BuildInputs`](super::build_inputs::BuildInputs).
     Inputs,
+    /// The bill of materials as SPDX.
+    Spdx,
+    /// The bill of materials as CycloneDX.
+    CycloneDx,
 }
 
 impl Sidecar {
@@ -31,6 +35,8 @@ impl Sidecar {
             Self::Manifest => format!("{name}.json"),
             Self::Origins => format!("{name}.origin.json"),
             Self::Inputs => format!("{name}.inputs.json"),
+            Self::Spdx => format!("{name}.spdx.json"),
+            Self::CycloneDx => format!("{name}.cdx.json"),
         }
     }
 }

@@ -158,10 +158,10 @@ fn known(name: &str) -> Option<String> {
     }
     let lower = name.to_ascii_lowercase();
     if let Some((licence, exception)) = lower.split_once(" with ") {
-        let exception = exception.strip_suffix(" exception").unwrap_or(exception);
-        let exception =
-            spdx::identifiers::EXCEPTIONS.iter().find(|known| known.name.eq_ignore_ascii_case(exception))?;
-        return Some(format!("{} WITH {}", known(licence)?, exception.name));
+        let hyphened = exception.replace(" exception", "-exception");
+        let mut exceptions = spdx::identifiers::EXCEPTIONS.iter().map(|known| known.name);
+        let exception = exceptions.find(|known| known.eq_ignore_ascii_case(&hyphened))?;
+        return Some(format!("{} WITH {}", known(licence)?, exception));
     }
     if let Some((_, id)) = ALIASES.iter().find(|(alias, _)| *alias == lower) {
         return Some((*id).to_owned());
@@ -224,6 +224,7 @@ mod tests {
             ("BSD-3-clause", "BSD-3-Clause"),
             ("MPL-1.1+", "MPL-1.1+"),
             ("GPL-2+ with Classpath-exception-2.0", "GPL-2.0-or-later WITH Classpath-exception-2.0"),
+            ("Apache-2.0 with LLVM exception", "Apache-2.0 WITH LLVM-exception"),
             ("GPL-2+ with OpenSSL exception", "LicenseRef-GPL-2..with.OpenSSL.exception"),
             ("A and B or C", "(LicenseRef-A AND LicenseRef-B) OR LicenseRef-C"),
             ("A or B, and C", "(LicenseRef-A OR LicenseRef-B) AND LicenseRef-C"),
