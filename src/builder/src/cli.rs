@@ -13,6 +13,7 @@ pub mod advice;
 mod bake;
 mod boot;
 mod catalog;
+mod changelog;
 mod completions;
 mod diff;
 mod examples;
@@ -94,6 +95,8 @@ enum Command {
     Diff(diff::DiffArgs),
     /// Tell what a disk image is made of: packages, programs, licences, digests, as SPDX or CycloneDX
     Sbom(sbom::SbomArgs),
+    /// Tell people what changed between two releases, security first, as Markdown
+    Changelog(changelog::ChangelogArgs),
     /// Make the user data of a machine, and list what it may say
     #[command(subcommand)]
     UserData(user_data::UserData),
@@ -245,6 +248,7 @@ impl Cli {
             Command::Explain(args) => explain::run(&args),
             Command::Diff(args) => diff::run(&args),
             Command::Sbom(args) => sbom::run(&args),
+            Command::Changelog(args) => changelog::run(&args),
             Command::UserData(what) => user_data::run(what),
             Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),

@@ -4,6 +4,7 @@ pub mod diff;
 pub mod explain;
 pub mod lint;
 pub mod sbom;
+pub mod changelog;
 mod packages;
 
 pub use packages::{InstalledPackage, PackageError};

@@ -25,6 +25,7 @@ mod plan;
 mod prove;
 mod registry;
 mod rooms;
+mod sbom;
 mod siblings;
 mod sigstore;
 mod tools;

@@ -139,6 +139,11 @@ Examples:
   vmbake sbom dist/node.debian-13.amd64.qcow2 > node.spdx.json
   vmbake sbom debian-13-genericcloud-amd64.qcow2 --format cyclonedx-1.6 > debian.cdx.json";
 
+pub(super) const CHANGELOG: &str = "\
+Examples:
+  vmbake changelog before/node.debian-13.amd64.qcow2 dist/node.debian-13.amd64.qcow2 > CHANGES.md
+  vmbake changelog before/node.debian-13.amd64.spdx.json dist/node.debian-13.amd64.spdx.json   # without the images";
+
 pub(super) const USER_DATA_RENDER: &str = "\
 Examples:
   vmbake user-data render --kind node --ssh-key ~/.ssh/id_ed25519.pub > user-data

@@ -93,14 +93,20 @@ impl Inventory {
     /// those beside it that a bake wrote.
     pub fn of_image(path: &Path, chosen: Option<u32>) -> Result<Self, SbomError> {
         let tree = open_tree(path, chosen)?;
-        let record = record(path, &tree)?;
-        let manifest = manifest(path, &tree)?;
-        if let (Some(record), Some(manifest)) = (&record, &manifest) {
+        let record = image_record(path, &tree)?;
+        Self::of_opened(path, &tree, record.as_ref())
+    }
+
+    /// As [`Self::of_image`], of an image whose tree and record were read.
+    pub(super) fn of_opened(path: &Path, tree: &Tree, record: Option<&Record>) -> Result<Self, SbomError> {
+        // Without a record nothing says that a manifest is that of the image.
+        let manifest = record.map(|_| manifest(path, tree)).transpose()?.flatten();
+        if let (Some(record), Some(manifest)) = (record, &manifest) {
             explain::check(record, manifest)?;
         }
         let file_name = path.file_name().unwrap_or_default().to_string_lossy();
-        let known = Knowledge { file_name: &file_name, record: record.as_ref(), manifest: manifest.as_ref() };
-        Self::of_tree(&tree, known)
+        let known = Knowledge { file_name: &file_name, record, manifest: manifest.as_ref() };
+        Self::of_tree(tree, known)
     }
 
     /// The document in that form.
@@ -115,7 +121,8 @@ impl Inventory {
     }
 }
 
-fn record(image: &Path, tree: &Tree) -> Result<Option<Record>, SbomError> {
+/// The record of origins inside an image, else the one beside it.
+pub(super) fn image_record(image: &Path, tree: &Tree) -> Result<Option<Record>, SbomError> {
     if let Some((record, _)) = inside_record(tree)? {
         return Ok(Some(record));
     }

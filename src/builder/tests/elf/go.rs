@@ -55,6 +55,11 @@ fn with_section(make: &Make, content: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// A program of Go with these lines.
+pub fn go_program(lines: &str) -> Vec<u8> {
+    with_section(&library(&[]), &section(lines))
+}
+
 fn read(bytes: &[u8]) -> Result<Option<BuildInfo>, ElfError> {
     let mut sources = Sources::default();
     let map = Map::whole(sources.add(Arc::new(bytes.to_vec())), 0, bytes.len() as u64);
@@ -72,6 +77,14 @@ fn the_main_package_and_its_version_are_read() {
     for other in [library(&[]).bytes(), b"#!/bin/sh\n".to_vec(), Vec::new()] {
         assert_eq!(read(&other).unwrap(), None);
     }
+}
+
+#[test]
+fn modules_are_those_that_are_linked() {
+    let lines = "path\tm\nmod\tm\tv1\t\n=>\tmine\tv8\t\ndep\ta\tv1\th1:x\ndep\tb\tv2\n=>\tfork\tv3\th1:y\ndep\tc\tv4\n=>\t./c\t\n";
+    let info = read(&go_program(lines)).unwrap().unwrap();
+    let modules: Vec<_> = info.dependencies.iter().map(|module| (&*module.path, &*module.version)).collect();
+    assert_eq!(modules, [("a", "v1"), ("fork", "v3"), ("c", "v4")]);
 }
 
 #[test]
@@ -187,17 +200,21 @@ fn only_the_program_that_was_asked_for_passes() {
     }
 }
 
-/// A module proxy in a directory that has one version of k8s.io/kubernetes, with one program.
+/// A module proxy in a directory that has one version of k8s.io/kubernetes, with one program, and of a module that this needs.
 const PROXY: &str = r#"
 import pathlib, sys, zipfile
-folder = pathlib.Path(sys.argv[1], "k8s.io/kubernetes/@v")
-folder.mkdir(parents=True)
-module = "module k8s.io/kubernetes\n\ngo 1.18\n"
-(folder / "v1.34.2.info").write_text('{"Version": "v1.34.2"}')
-(folder / "v1.34.2.mod").write_text(module)
-with zipfile.ZipFile(folder / "v1.34.2.zip", "w") as file:
-    file.writestr("k8s.io/kubernetes@v1.34.2/go.mod", module)
-    file.writestr("k8s.io/kubernetes@v1.34.2/cmd/kubelet/main.go", 'package main\n\nfunc main() { println("x") }\n')
+def module(path, version, needs, name, text):
+    folder = pathlib.Path(sys.argv[1], path, "@v")
+    folder.mkdir(parents=True)
+    module = f"module {path}\n\ngo 1.18\n{needs}"
+    (folder / f"{version}.info").write_text('{"Version": "%s"}' % version)
+    (folder / f"{version}.mod").write_text(module)
+    with zipfile.ZipFile(folder / f"{version}.zip", "w") as file:
+        file.writestr(f"{path}@{version}/go.mod", module)
+        file.writestr(f"{path}@{version}/{name}", text)
+module("example.org/dep", "v0.9.1", "", "dep.go", 'package dep\n\nfunc Say() { println("x") }\n')
+module("k8s.io/kubernetes", "v1.34.2", "\nrequire example.org/dep v0.9.1\n", "cmd/kubelet/main.go",
+       'package main\n\nimport "example.org/dep"\n\nfunc main() { dep.Say() }\n')
 "#;
 
 /// Lets Go build the program as releases are built, stripped and without paths; returns where it is.
@@ -239,6 +256,10 @@ fn go_says_the_same_of_what_it_builds() {
         assert!(said.starts_with(&format!("{}: {}\n", path.display(), info.go)), "{said}");
         assert!(said.contains(&format!("\n\tpath\t{}\n", info.package)), "{said}");
         assert!(said.contains(&format!("\n\tmod\t{}\t{}\t", module.path, module.version)), "{said}");
+        assert_eq!(said.matches("\n\tdep\t").count(), 1, "{said}");
+        let needed = &info.dependencies[0];
+        assert_eq!((&*needed.path, &*needed.version, info.dependencies.len()), ("example.org/dep", "v0.9.1", 1));
+        assert!(said.contains(&format!("\n\tdep\t{}\t{}\t", needed.path, needed.version)), "{said}");
 
         let upstream =
             format!(r#"{{"type": "binary", "version": {{"pinned": "1.34.2"}}, "proof": "first-use"{DEMAND}}}"#);

@@ -5,4 +5,4 @@ mod reader;
 mod programs;
 mod loader;
 mod ldcache;
-mod go;
+pub mod go;

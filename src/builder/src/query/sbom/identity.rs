@@ -26,7 +26,7 @@ mod tests {
 
     #[test]
     fn identifiers_and_times_have_their_form() {
-        assert_eq!(uuid(b""), "e3b0c442-98fc-81c1-8149-afbf4c8996fb");
+        assert_eq!(uuid(b""), "e3b0c442-98fc-81c1-849a-fbf4c8996fb9");
         assert_eq!(time(1_789_200_000), "2026-09-12T08:00:00Z");
         for odd in [i64::MIN, -1, i64::MAX, 253_402_300_800] {
             assert_eq!(time(odd), "1970-01-01T00:00:00Z");

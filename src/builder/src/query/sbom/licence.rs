@@ -112,27 +112,36 @@ enum Token {
     Operator(Operator, bool),
 }
 
-/// The names and operators of a synopsis, in turns; `None` where they are not.
+/// The names and operators of a synopsis, in turns; `None` where they are not. In a list such as `A, B and C` a comma is the operator that
+/// comes next, and `and` at its end.
 fn tokens(synopsis: &str) -> Option<Vec<Token>> {
-    let mut tokens = Vec::new();
-    let mut name = String::new();
-    for word in synopsis.split_whitespace() {
-        let comma = name.ends_with(',');
+    let mut reversed = Vec::new();
+    let mut name = Vec::new();
+    let mut next = Operator::And;
+    let mut words = synopsis.split_whitespace().rev().peekable();
+    while let Some(word) = words.next() {
         if let Some(operator) = Operator::of(word) {
-            let finished = name.trim_end_matches(',').to_owned();
-            tokens.push(Token::Name(finished));
-            tokens.push(Token::Operator(operator, comma));
-            name.clear();
+            next = operator;
+            let comma = words.peek().is_some_and(|word| word.ends_with(','));
+            reversed.extend([finished(&mut name)?, Token::Operator(operator, comma)]);
+        } else if word.ends_with(',') && !name.is_empty() {
+            reversed.extend([finished(&mut name)?, Token::Operator(next, false)]);
+            name.push(word);
         } else {
-            if !name.is_empty() {
-                name.push(' ');
-            }
-            name.push_str(word);
+            name.push(word);
         }
     }
-    tokens.push(Token::Name(name));
-    let usable = |token: &Token| !matches!(token, Token::Name(name) if name.is_empty() || name.contains(','));
-    tokens.iter().all(usable).then_some(tokens)
+    reversed.push(finished(&mut name)?);
+    reversed.reverse();
+    Some(reversed)
+}
+
+/// The name of these words, of which the last stands first.
+fn finished(reversed: &mut Vec<&str>) -> Option<Token> {
+    reversed.reverse();
+    let name = std::mem::take(reversed).join(" ");
+    let name = name.strip_suffix(',').unwrap_or(&name);
+    (!name.is_empty() && !name.contains(',')).then(|| Token::Name(name.to_owned()))
 }
 
 fn parse(tokens: &[Token], unknown: &mut impl FnMut(&str) -> String) -> Expression {
@@ -231,7 +240,10 @@ mod tests {
             ("A or B, and C, or ISC", "((LicenseRef-A OR LicenseRef-B) AND LicenseRef-C) OR ISC"),
             ("ISC and ISC", "ISC"),
             ("public-domain", "LicenseRef-public-domain"),
-            ("GPL-2, MIT", "LicenseRef-GPL-2..MIT"),
+            ("GPL-2, MIT", "GPL-2.0-only AND MIT"),
+            ("A with B exception, ISC or MIT", "ISC OR LicenseRef-A.with.B.exception OR MIT"),
+            ("GPL-2,MIT", "LicenseRef-GPL-2.MIT"),
+            ("GPL-2 and , MIT", "LicenseRef-GPL-2.and...MIT"),
             ("or GPL-2", "LicenseRef-or.GPL-2"),
             ("GPL-9+", "LicenseRef-GPL-9."),
             ("GPL", "LicenseRef-GPL"),

@@ -1,0 +1,158 @@
+//! Bills of materials: what they say of made trees, of damaged ones, and of images that were just baked.
+
+mod attacks;
+mod images;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use vmbake::query::sbom::{Inventory, Knowledge, SbomFormat};
+use vmbake_disk::tree::Tree;
+
+use crate::elf::go::go_program;
+use crate::origin::image::{content, empty, file, link, put};
+
+const STATUS: &str = "/var/lib/dpkg/status";
+
+/// A tree of Debian 13 with that status file.
+fn debian(status: &str) -> Tree {
+    let mut tree = empty();
+    file(&mut tree, "/etc/os-release", "ID=debian\nVERSION_ID=\"13\"\nPRETTY_NAME=\"Debian 13\"\n");
+    file(&mut tree, STATUS, status);
+    tree
+}
+
+fn stanza(name: &str, rest: &str) -> String {
+    format!("Package: {name}\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1:2-3+b1\n{rest}\n\n")
+}
+
+/// A program of Go that is as large as real ones are.
+fn go_file(tree: &mut Tree, path: &str, mut bytes: Vec<u8>) {
+    bytes.resize(bytes.len().max(1 << 20), 0);
+    let kind = content(tree, &bytes);
+    put(tree, path.as_bytes(), kind);
+}
+
+fn inventory(tree: &Tree) -> Inventory {
+    Inventory::of_tree(tree, Knowledge { file_name: "disk.raw", ..Knowledge::default() }).unwrap()
+}
+
+fn document(tree: &Tree, format: SbomFormat) -> Value {
+    serde_json::from_str(&inventory(tree).text(format).unwrap()).unwrap()
+}
+
+/// The packages of a document of SPDX, by their names.
+fn packages(document: &Value) -> BTreeMap<&str, &Value> {
+    let packages = document["packages"].as_array().unwrap();
+    packages.iter().map(|package| (package["name"].as_str().unwrap(), package)).collect()
+}
+
+/// The relations of a document of SPDX, without the prefixes of identifiers.
+fn relations(document: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap().trim_start_matches("SPDXRef-").to_owned();
+    let relation = |one: &Value| {
+        let [from, how, to] = ["spdxElementId", "relationshipType", "relatedSpdxElement"].map(|key| text(&one[key]));
+        format!("{from} {how} {to}")
+    };
+    document["relationships"].as_array().unwrap().iter().map(relation).collect()
+}
+
+#[test]
+fn packages_have_sources_licences_suppliers_and_dependencies() {
+    let status = [
+        stanza("liba", "Source: a\nMaintainer: A Team <a@example.org>\nProvides: virtual (= 2)"),
+        stanza("b", "Source: bee (1:1.9)\nMaintainer: B. Person <b@example.org>\nDepends: liba (>= 1:2), c | virtual (>= 2), d (>> 9)\nPre-Depends: absent | d"),
+        stanza("d", "Multi-Arch: foreign"),
+        "Package: gone\nStatus: deinstall ok config-files\nVersion: 1\n\nPackage: half\nStatus: install ok unpacked\nArchitecture: all\nVersion: 7\n".to_owned(),
+    ];
+    let mut tree = debian(&status.concat());
+    file(
+        &mut tree,
+        "/usr/share/doc/liba/copyright",
+        "Format: x\n\nFiles: *\nLicense: GPL-2+ or Expat\n\nFiles: b\nLicense: own\n Text.\n",
+    );
+    link(&mut tree, "/usr/share/doc/b", "liba");
+    let document = document(&tree, SbomFormat::Spdx);
+    let packages = packages(&document);
+    let found: Vec<&&str> = packages.keys().collect();
+    assert_eq!(found, [&"b", &"d", &"debian", &"disk.raw", &"half", &"liba"]);
+    let (a, b) = (packages["liba"], packages["b"]);
+    let purl = |package: &Value| package["externalRefs"][0]["referenceLocator"].as_str().unwrap().to_owned();
+    assert_eq!(purl(a), "pkg:deb/debian/liba@1:2-3%2Bb1?arch=amd64&distro=debian-13&upstream=a");
+    assert_eq!(purl(b), "pkg:deb/debian/b@1:2-3%2Bb1?arch=amd64&distro=debian-13&upstream=bee%401:1.9");
+    assert_eq!(b["sourceInfo"], "built package from: bee 1:1.9");
+    assert_eq!(
+        (&a["supplier"], &b["supplier"]),
+        (&"Organization: A Team (a@example.org)".into(), &"Person: B. Person (b@example.org)".into())
+    );
+    let own = document["hasExtractedLicensingInfos"][0]["licenseId"].as_str().unwrap();
+    assert_eq!(document["hasExtractedLicensingInfos"][0]["extractedText"], "Text.");
+    assert_eq!(a["licenseDeclared"], format!("(GPL-2.0-or-later OR MIT) AND {own}"));
+    assert_eq!(
+        (&b["licenseDeclared"], &packages["d"]["licenseDeclared"]),
+        (&a["licenseDeclared"], &"NOASSERTION".into())
+    );
+    let relations = relations(&document);
+    let expected = [
+        "DOCUMENT DESCRIBES Image",
+        "Image CONTAINS OperatingSystem",
+        "OperatingSystem CONTAINS Package-b-amd64",
+        "OperatingSystem CONTAINS Package-d-amd64",
+        "OperatingSystem CONTAINS Package-half-all",
+        "OperatingSystem CONTAINS Package-liba-amd64",
+        "Package-b-amd64 DEPENDS_ON Package-d-amd64",
+        "Package-b-amd64 DEPENDS_ON Package-liba-amd64",
+    ];
+    assert_eq!(relations, expected);
+}
+
+#[test]
+fn modules_of_go_are_listed_once() {
+    let mut tree = debian("");
+    let lines = "path\texample.org/A/cmd/x\nmod\texample.org/A\tv1.2.3\t\ndep\tb\tv0.1.0+incompatible\th1:x\n";
+    go_file(&mut tree, "/usr/bin/x", go_program(lines));
+    go_file(&mut tree, "/usr/bin/y", go_program(&lines.replace("v1.2.3", "(devel)")));
+    let document = document(&tree, SbomFormat::Spdx);
+    let found = packages(&document);
+    assert_eq!(found["/usr/bin/x"]["versionInfo"], "v1.2.3");
+    let purls: Vec<_> =
+        found.values().filter_map(|package| package["externalRefs"][0]["referenceLocator"].as_str()).collect();
+    for expected in
+        ["pkg:golang/b@v0.1.0%2Bincompatible", "pkg:golang/example.org/a@v1.2.3", "pkg:golang/stdlib@1.24.2"]
+    {
+        assert_eq!(purls.iter().filter(|purl| **purl == expected).count(), 1, "{purls:?}");
+    }
+    let relations = relations(&document);
+    let held = |program: &str| {
+        relations.iter().filter(|one| one.starts_with(&format!("Application--usr-bin-{program} CONTAINS "))).count()
+    };
+    assert_eq!((held("x"), held("y")), (3, 2), "{relations:#?}");
+}
+
+#[test]
+fn both_forms_name_the_distribution_and_what_is_not_known() {
+    let tree = debian(&stanza("a", "Source: s"));
+    let spdx = document(&tree, SbomFormat::Spdx);
+    assert!(spdx["comment"].as_str().unwrap().contains("no record of origins"));
+    assert_eq!(packages(&spdx)["debian"]["SPDXID"], "SPDXRef-OperatingSystem");
+    let cdx = document(&tree, SbomFormat::CycloneDx);
+    assert_eq!(
+        (&cdx["components"][0]["type"], &cdx["components"][0]["name"], &cdx["components"][0]["version"]),
+        (&"operating-system".into(), &"debian".into(), &"13".into())
+    );
+    assert!(cdx["metadata"]["properties"][0]["value"].as_str().unwrap().contains("no record of origins"));
+    let properties: Vec<_> = cdx["components"][1]["properties"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| format!("{}={}", one["name"].as_str().unwrap(), one["value"].as_str().unwrap()))
+        .collect();
+    assert_eq!(
+        properties,
+        ["SrcName=s", "SrcVersion=2", "SrcRelease=3+b1", "SrcEpoch=1", "PkgType=debian"]
+            .map(|one| format!("aquasecurity:trivy:{one}"))
+    );
+    let serial = cdx["serialNumber"].as_str().unwrap();
+    assert_eq!(document(&tree, SbomFormat::CycloneDx)["serialNumber"], serial);
+    assert_ne!(document(&debian(&stanza("b", "")), SbomFormat::CycloneDx)["serialNumber"], serial);
+}
