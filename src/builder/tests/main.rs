@@ -6,6 +6,7 @@ mod bake_inputs;
 mod base;
 mod boot;
 mod catalog;
+mod changelog;
 mod closure;
 mod disks;
 mod download;

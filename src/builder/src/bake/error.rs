@@ -129,6 +129,7 @@ impl Hint for BakeError {
             Self::Stage(error) => Some(error),
             Self::Merge(error) => Some(error),
             Self::Origin(error) => Some(error),
+            Self::Sbom(error) => Some(error),
             Self::Publish(error) => Some(error),
             _ => None,
         }

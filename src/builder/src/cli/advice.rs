@@ -34,7 +34,9 @@ use crate::pin::resolve::ResolveError;
 use crate::pin::sources::SourcesError;
 use crate::pin::update::{EntryError, UpdateError};
 use crate::progress::{self, Event};
+use crate::query::changelog::ChangelogError;
 use crate::query::explain::ExplainError;
+use crate::query::sbom::SbomError;
 use crate::supply::download::DownloadError;
 use crate::supply::http::HttpError;
 use crate::supply::registry::RegistryError;
@@ -54,6 +56,7 @@ const KNOWN: &[Look] = &[
     known::<Box<LinkError>>,
     known::<Box<ProgramError>>,
     known::<CatalogError>,
+    known::<ChangelogError>,
     known::<ClosureError>,
     known::<DownloadError>,
     known::<EntryError>,
@@ -78,6 +81,7 @@ const KNOWN: &[Look] = &[
     known::<Refusal>,
     known::<RegistryError>,
     known::<ResolveError>,
+    known::<SbomError>,
     known::<SourcesError>,
     known::<StageError>,
     known::<StoreError>,

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use debversion::Version;
 use vmbake_disk::tree::TreeError;
 
+use crate::hint::Hint;
 use crate::image::disk::InspectError;
 use crate::query::diff::Change;
 use crate::query::explain::ExplainError;
@@ -70,6 +71,26 @@ pub enum ChangelogError {
     /// The record of origins cannot be believed.
     #[error(transparent)]
     Origins(#[from] ExplainError),
+}
+
+impl Hint for ChangelogError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
+                Some(format!("`vmbake sbom IMAGE > {}` writes it", path.display()))
+            }
+            Self::Document { .. } => Some("name an image, or a document that a bake wrote beside it".to_owned()),
+            _ => None,
+        }
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Inspect(error) => Some(error),
+            Self::Origins(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// What changed from one release to another. Each is an image, or a document that a bake wrote beside it.

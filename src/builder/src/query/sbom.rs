@@ -25,6 +25,7 @@ pub use inventory::Inventory;
 use crate::compose::origin::{Record, RecordError, inside_record};
 use crate::elf::ElfError;
 use crate::escape;
+use crate::hint::Hint;
 use crate::image::disk::InspectError;
 use crate::image::inspect::open_tree;
 use crate::manifest::{Manifest, ManifestError};
@@ -63,6 +64,16 @@ pub enum SbomError {
     /// The document cannot be written.
     #[error("cannot write the bill of materials as JSON")]
     Json(#[from] serde_json::Error),
+}
+
+impl Hint for SbomError {
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Inspect(error) => Some(error),
+            Self::Origins(error) => Some(error),
+            _ => None,
+        }
+    }
 }
 
 /// The form of a document.
