@@ -27,6 +27,7 @@ use crate::atomic_file::Pending;
 use crate::catalog::Catalog;
 use crate::compose::origin;
 use crate::digest::Digest;
+use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::previous_bake::PreviousBake;
 use crate::incremental::published::Sidecar;
@@ -36,6 +37,7 @@ use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
 use crate::progress::{Event, Progress};
 use crate::query::lint::lint;
+use crate::release::provenance::{self, BuilderId};
 use crate::supply::http::Client;
 use crate::supply::store::Store;
 use combine::{Combined, combine};
@@ -76,6 +78,8 @@ pub struct BakeRequest {
     pub out: PathBuf,
     /// Whether existing outputs are replaced.
     pub force: bool,
+    /// Who says that he has baked it.
+    pub builder: BuilderId,
     /// Threads for hashing, copying and compressing.
     pub threads: NonZeroUsize,
 }
@@ -112,9 +116,9 @@ pub struct BakedFile {
 /// An image that only has to be written.
 struct Authored<'a> {
     request: &'a BakeRequest,
-    /// `<kind>.<os-name>.<arch>`.
-    name: String,
-    /// What is to be beside the images.
+    manifest: Manifest,
+    inputs: BuildInputs,
+    /// What is to be beside the images; the statement about all of them is still missing.
     sidecars: BTreeMap<Sidecar, Vec<u8>>,
     disk: Disk,
     previous: PreviousBake<'a>,
@@ -179,19 +183,23 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
         (Sidecar::Spdx, spdx),
         (Sidecar::CycloneDx, cyclonedx),
     ];
-    let (name, sidecars) = (manifest.name(), sidecars.into());
-    Ok(Prepared::Authored(Box::new(Authored { request, name, sidecars, disk, previous, pending, notes })))
+    let sidecars = sidecars.into();
+    Ok(Prepared::Authored(Box::new(Authored { request, manifest, inputs, sidecars, disk, previous, pending, notes })))
 }
 
 impl Prepared<'_> {
     fn write(self, progress: &Progress) -> Result<Baked, BakeError> {
-        let Authored { request, name, sidecars, disk, previous, pending, notes } = match self {
+        let Authored { request, manifest, inputs, mut sidecars, disk, previous, pending, notes } = match self {
             Self::Unchanged(request, unchanged) => return Ok(unchanged.list(&request.out)?),
             Self::Authored(authored) => *authored,
         };
         // 5. Each byte is read once, and written, compressed and hashed on the way, unless the last bake has done that.
         let id = disk.content_id(0..disk.len()).map(|id| Digest::Sha256(id.0));
         let written = request.write(&disk, id, &previous, &pending, progress)?;
+        let name = manifest.name();
+        let outputs = outputs::checksums(&name, &sidecars, &written);
+        let statement = provenance::statement(&inputs, &manifest, &outputs, &request.builder);
+        sidecars.insert(Sidecar::Provenance, statement.map_err(BakeError::Json)?);
         let (baked, published) = request.publish(name, &sidecars, pending, &written, progress)?;
         if let Some((disk, published)) = id.zip(published) {
             previous.note(disk, &published, written);

@@ -7,6 +7,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::progress;
+use crate::release::provenance::BuilderId;
 
 mod accounts;
 pub mod advice;
@@ -138,6 +139,9 @@ struct BakeArgs {
     /// Output directory
     #[arg(long, value_name = "DIR", default_value = "dist")]
     out: PathBuf,
+    /// Who bakes, a URI for the provenance beside the images [default: urn:vmbake:builder]
+    #[arg(long, value_name = "URI")]
+    builder_id: Option<BuilderId>,
     /// Replace existing outputs
     #[arg(long)]
     force: bool,

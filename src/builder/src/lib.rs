@@ -13,6 +13,7 @@ pub mod user_data;
 pub mod compose;
 pub mod query;
 pub mod incremental;
+pub mod release;
 pub mod bake;
 pub mod machine;
 pub mod cli;

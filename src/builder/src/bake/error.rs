@@ -105,8 +105,8 @@ pub enum BakeError {
     /// The running program cannot be read.
     #[error("cannot read /proc/self/exe: the running program is one of the inputs of an image")]
     Program,
-    /// The record of inputs cannot be written.
-    #[error("cannot write the record of inputs as JSON")]
+    /// A document beside the image cannot be written.
+    #[error("cannot write the record of inputs or the provenance as JSON")]
     Json(#[source] serde_json::Error),
     /// The disk cannot be written.
     #[error("cannot write the disk")]

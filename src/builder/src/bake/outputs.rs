@@ -17,6 +17,7 @@ use crate::incremental::published::{Published, PublishedFile, Sidecar};
 use crate::layer::Layer;
 use crate::manifest::Manifest;
 use crate::progress::{Event, Progress};
+use crate::release::provenance::{self, BuilderId};
 
 /// What an earlier bake made that is still there.
 pub(super) struct Unchanged {
@@ -55,6 +56,9 @@ impl BakeRequest {
         let Some(base) = base.filter(|base| pinned.is_none_or(|pinned| pinned == *base)) else { return Ok(None) };
         let inputs = self.inputs(manifest, layers, previous.program(), base);
         let Some(published) = previous.unchanged(&inputs) else { return Ok(None) };
+        if self.builder_of(&published).as_ref() != Some(&self.builder) {
+            return Ok(None);
+        }
         self.supply().prover().all(manifest).map_err(FetchError::from)?;
         let name = manifest.name();
         let checksums = published.files().map(|file| (file.name(), file.checksum)).collect();
@@ -70,6 +74,12 @@ impl BakeRequest {
         };
         let outputs = published.images.iter().map(image).collect();
         Ok(Some(Unchanged { baked: Baked { name, sidecars, outputs, notes: Vec::new() }, checksums }))
+    }
+
+    /// Who is said to have baked what was published.
+    fn builder_of(&self, published: &Published) -> Option<BuilderId> {
+        let text = published.sidecars.get(&Sidecar::Provenance)?.read()?;
+        provenance::builder(&serde_json::from_slice(&text).ok()?)
     }
 
     pub(super) fn outputs(
@@ -110,9 +120,7 @@ impl BakeRequest {
     ) -> Result<(Baked, Option<Published>), BakeError> {
         let digests: BTreeMap<Sidecar, Digest> =
             sidecars.iter().map(|(sidecar, text)| (*sidecar, Digest::of(text))).collect();
-        let beside = digests.iter().map(|(sidecar, digest)| (sidecar.file_name(&name), Checksum::Bytes(*digest)));
-        let images = written.iter().map(|file| (image_name(&name, file.format), file.digest.into()));
-        let checksums = beside.chain(images).collect();
+        let checksums = checksums(&name, sidecars, written);
         checksums::forget(&self.out, &checksums)?;
         let mut noted = BTreeMap::new();
         for (sidecar, text) in sidecars {
@@ -134,6 +142,16 @@ impl BakeRequest {
         let published = all(noted).zip(all(images)).map(|(sidecars, images)| Published { sidecars, images });
         Ok((Baked { name, sidecars: digests, outputs, notes: Vec::new() }, published))
     }
+}
+
+/// What is told of the outputs called `name`, by the names of their files.
+pub(super) fn checksums(
+    name: &str,
+    sidecars: &BTreeMap<Sidecar, Vec<u8>>,
+    written: &[Written],
+) -> BTreeMap<String, Checksum> {
+    let beside = sidecars.iter().map(|(sidecar, text)| (sidecar.file_name(name), Checksum::Bytes(Digest::of(text))));
+    beside.chain(written.iter().map(|file| (image_name(name, file.format), file.digest.into()))).collect()
 }
 
 /// Name of an image's file.

@@ -10,6 +10,7 @@ use crate::manifest::{Manifest, Target};
 use crate::pin::resolve::Resolver;
 use crate::pin::update::{UpdateRequest, pin_accounts};
 use crate::progress::{Event, Progress};
+use crate::release::provenance::BuilderId;
 
 /// What the look needs.
 pub(super) struct AccountPlan<'a> {
@@ -75,6 +76,7 @@ impl AccountPlan<'_> {
             formats: Vec::new(),
             out: self.request.folder.clone(),
             force: false,
+            builder: BuilderId::default(),
             threads: self.request.threads,
         }
     }

@@ -48,6 +48,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         formats: formats.iter().copied().map(Into::into).collect(),
         out: args.out.clone(),
         force: args.force,
+        builder: args.builder_id.clone().unwrap_or_default(),
         threads,
     };
     let requests: Vec<BakeRequest> = pinned.into_iter().map(request).collect();

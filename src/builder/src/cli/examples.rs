@@ -65,6 +65,7 @@ Examples:
   vmbake bake node --base debian-13-genericcloud-amd64.qcow2 --size 8G
   vmbake bake knc knd --arch amd64,arm64 --offline --out images --force
   vmbake bake node --layers layers --format qcow2 # with layers of your own, too
+  vmbake bake node --builder-id https://ci.example.org/images   # who says so in the provenance
   vmbake bake node --json --progress json > baked.json   # for programs: the result, and on stderr each step as JSON";
 
 pub(super) const INIT: &str = "\

@@ -26,6 +26,8 @@ pub enum Sidecar {
     Spdx,
     /// The bill of materials as CycloneDX.
     CycloneDx,
+    /// Who made it of what: the statement of [`provenance`](crate::release::provenance).
+    Provenance,
 }
 
 impl Sidecar {
@@ -37,6 +39,7 @@ impl Sidecar {
             Self::Inputs => format!("{name}.inputs.json"),
             Self::Spdx => format!("{name}.spdx.json"),
             Self::CycloneDx => format!("{name}.cdx.json"),
+            Self::Provenance => format!("{name}.provenance.json"),
         }
     }
 }

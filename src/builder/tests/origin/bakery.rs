@@ -10,6 +10,7 @@ use vmbake::digest::Digest;
 use vmbake::embedded::program;
 use vmbake::pin::anchors::Anchors;
 use vmbake::pin::sources::Sources;
+use vmbake::release::provenance::BuilderId;
 use vmbake::supply::store::Store;
 use vmbake_disk::image::Format;
 use vmbake_disk::tree::Tree;
@@ -104,6 +105,7 @@ pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> BakeRequ
         formats: vec![Format::Raw],
         out: dir.join(out),
         force: false,
+        builder: BuilderId::default(),
         threads: NonZeroUsize::new(threads).unwrap(),
     }
 }
