@@ -23,12 +23,14 @@ mod fetch;
 mod files;
 mod image;
 mod init;
+mod key;
 mod layer;
 mod manifest;
 mod network;
 mod pinned;
 mod sbom;
 mod schema;
+mod sign;
 mod size;
 mod store;
 mod target;
@@ -72,6 +74,11 @@ enum Command {
     Store(store::StoreArgs),
     /// Bake images
     Bake(BakeArgs),
+    /// Make keys that sign releases
+    #[command(subcommand)]
+    Key(key::KeyCommand),
+    /// Sign what a bake wrote: the lists of digests and the provenance
+    Sign(sign::SignArgs),
     /// Boot a disk image in qemu, and leave the image as it is
     Boot(boot::BootArgs),
     /// Check layers, and list them
@@ -242,6 +249,8 @@ impl Cli {
             Command::Fetch(args) => fetch::run(args),
             Command::Store(args) => store::run(args),
             Command::Bake(args) => bake::run(args),
+            Command::Key(what) => key::run(what),
+            Command::Sign(args) => sign::run(&args),
             Command::Boot(args) => boot::run(args),
             Command::Layer(what) => layer::run(what),
             Command::Schema(what) => schema::run(&what),

@@ -7,6 +7,7 @@ use vmbake_disk::ext4::AuthorError;
 use vmbake_disk::image::ImageError;
 use vmbake_disk::layout::LayoutError;
 
+use super::key::KeySourceError;
 use super::target::TargetError;
 use super::verify::EvidenceError;
 use crate::atomic_file::PublishError;
@@ -37,6 +38,8 @@ use crate::progress::{self, Event};
 use crate::query::changelog::ChangelogError;
 use crate::query::explain::ExplainError;
 use crate::query::sbom::SbomError;
+use crate::release::key::KeyError;
+use crate::release::sign::SignError;
 use crate::supply::download::DownloadError;
 use crate::supply::http::HttpError;
 use crate::supply::registry::RegistryError;
@@ -68,6 +71,8 @@ const KNOWN: &[Look] = &[
     known::<ImagesError>,
     known::<InputError>,
     known::<InspectError>,
+    known::<KeyError>,
+    known::<KeySourceError>,
     known::<LayerError>,
     known::<LayoutError>,
     known::<LinkError>,
@@ -83,6 +88,7 @@ const KNOWN: &[Look] = &[
     known::<ResolveError>,
     known::<SbomError>,
     known::<SourcesError>,
+    known::<SignError>,
     known::<StageError>,
     known::<StoreError>,
     known::<TargetError>,

@@ -68,6 +68,17 @@ Examples:
   vmbake bake node --builder-id https://ci.example.org/images   # who says so in the provenance
   vmbake bake node --json --progress json > baked.json   # for programs: the result, and on stderr each step as JSON";
 
+pub(super) const KEY_GENERATE: &str = "\
+Examples:
+  vmbake key generate                             # release.key and release.pub
+  vmbake key generate --out keys/images";
+
+pub(super) const SIGN: &str = "\
+Examples:
+  vmbake sign dist --key release.key
+  vmbake sign dist --key cosign.key               # asks $COSIGN_PASSWORD
+  vmbake sign dist --key env://SIGNING_KEY --label ci";
+
 pub(super) const INIT: &str = "\
 Examples:
   vmbake init web
