@@ -19,6 +19,7 @@ mod files;
 mod file;
 mod raw;
 mod verity;
+mod measure;
 mod qcow2;
 
 use std::fs::File;
@@ -34,6 +35,7 @@ use chunk::Job;
 pub use clusters::{ClusterName, ClusterSum, Clusters, Place};
 pub use file::PIECE;
 use files::Files;
+pub use measure::fsverity;
 pub use sink::{HashBlock, Needs, Sink};
 
 /// A file to write.

@@ -17,8 +17,8 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use vmbake_disk::disk::Disk;
 use vmbake_disk::image::{Format, Image};
-use vmbake_disk::source::{Extent, Map, ReadAt, Sources};
-use vmbake_disk::write::{FileDigest, Output, WriteError, Written, write};
+use vmbake_disk::source::{Extent, FileSource, Map, ReadAt, Sources};
+use vmbake_disk::write::{FileDigest, Output, WriteError, Written, fsverity, write};
 
 fn disk_of(source: impl ReadAt + 'static) -> Disk {
     let mut sources = Sources::default();
@@ -57,6 +57,10 @@ fn write_both(dir: &Path, disk: &Disk, threads: usize) -> Files {
     sink::assert_stored(disk, &raw, threads);
     for (written, path) in written.iter().zip([&raw, &qcow2]) {
         assert_eq!(written.file_len, path.metadata().unwrap().len());
+        if let FileDigest::Verity(digest) = written.digest {
+            let source = FileSource::new(std::fs::File::open(path).unwrap()).unwrap();
+            assert_eq!(fsverity(&source, threads).unwrap(), digest, "{} bytes", written.file_len);
+        }
         match written.digest {
             FileDigest::Sha256(digest) => assert_eq!(run("sha256sum", &[arg(path)])[..64], hex(&digest)),
             FileDigest::Verity(digest) if have("fsverity") => {
