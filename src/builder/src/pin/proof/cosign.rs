@@ -147,6 +147,7 @@ impl Detached {
             signed: None,
             predicate_type: None,
             bundle: None,
+            statement: None,
         })
     }
 

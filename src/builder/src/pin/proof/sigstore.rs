@@ -29,13 +29,15 @@ use crate::manifest::Signed;
 
 mod bundle;
 mod error;
+mod keyed;
 pub(super) mod certificate;
-pub(super) mod json;
+pub(crate) mod json;
 pub mod rekor;
 pub(super) mod statement;
 pub(super) mod unlogged;
 
 pub use error::SigstoreError;
+use statement::Stated;
 
 /// Longest file of bundles that is worth reading: those of releases with a hundred files have a few hundred KB.
 pub const MAX_BUNDLES: u64 = 16 << 20;
@@ -70,8 +72,10 @@ pub enum Signer {
         /// OIDC issuer, compared byte by byte.
         issuer: String,
     },
-    /// A key that the user knows.
+    /// A key that the user knows; a log must have seen the signature.
     Key(PublicKey),
+    /// A key that the user knows, and nobody need have seen the signature.
+    KeyWithoutLog(PublicKey),
 }
 
 /// A public key in SubjectPublicKeyInfo form.
@@ -84,6 +88,16 @@ impl PublicKey {
         let invalid = |reason: String| SigstoreError::Key { reason };
         let text = std::str::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
         DerPublicKey::from_pem(text).map(Self).map_err(|error| invalid(error.to_string()))
+    }
+
+    /// Fails unless the key is of ECDSA with P-256: others sign only with a log.
+    pub fn require_p256(self) -> Result<Self, SigstoreError> {
+        keyed::check_key(&self.0).map(|()| self)
+    }
+
+    /// SubjectPublicKeyInfo, DER.
+    pub fn der(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 }
 
@@ -101,7 +115,7 @@ pub struct BundlePolicy<'a> {
 }
 
 /// What a bundle has proven.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proven {
     /// Subject alternative name of the certificate; none where a key signed.
     pub identity: Option<String>,
@@ -115,6 +129,8 @@ pub struct Proven {
     pub predicate_type: Option<String>,
     /// The bytes of the bundle that proved it: evidence to keep.
     pub bundle: Option<Vec<u8>>,
+    /// The statement that was signed; none if the artifact itself was.
+    pub statement: Option<Vec<u8>>,
 }
 
 impl Proven {
@@ -176,6 +192,11 @@ fn verify_one(
             let expected = PublicKeyVerificationPolicy::new(key.0.clone());
             root.verifier.verify(content.digest, &bundle, &expected)
         }
+        Signer::KeyWithoutLog(key) => {
+            keyed::verify(&bundle, artifact, &key.0)?;
+            let Stated { predicate_type, statement, .. } = content;
+            return Ok(Proven { predicate_type, statement, bundle: Some(bytes.to_owned()), ..Proven::default() });
+        }
     };
     let result = result.map_err(refused)?;
     not_after(result.verified_timestamps(), policy.now)?;
@@ -186,6 +207,7 @@ fn verify_one(
         signed: result.verified_timestamps().iter().min().copied(),
         predicate_type: content.predicate_type,
         bundle: Some(bytes.to_owned()),
+        statement: content.statement,
     })
 }
 

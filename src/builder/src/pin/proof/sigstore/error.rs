@@ -78,6 +78,17 @@ pub enum SigstoreError {
         /// Who says it, where the certificate does.
         found: Option<String>,
     },
+    /// Another key has signed.
+    #[error("signed by the key {found:?}, expected {expected:?}")]
+    OtherKey {
+        /// The hint of the key that is asked for.
+        expected: String,
+        /// The hint that the bundle has.
+        found: String,
+    },
+    /// The key did not sign that.
+    #[error("the signature is not of this key over these bytes")]
+    Signature,
     /// The certificate cannot be used.
     #[error("certificate: {reason}")]
     Certificate {

@@ -20,6 +20,8 @@ pub(super) struct Stated {
     pub(super) digest: ArtifactDigest,
     /// Type of the statement, if there is one.
     pub(super) predicate_type: Option<String>,
+    /// The statement, if there is one.
+    pub(super) statement: Option<Vec<u8>>,
 }
 
 /// Checks what the bundle says against what the policy asks.
@@ -40,7 +42,7 @@ fn check_message(message: &MessageSignature, artifact: &[Digest]) -> Result<Stat
     if stated.is_some_and(|stated| stated.digest != sha256) {
         return Err(SigstoreError::OtherFile { digest });
     }
-    Ok(Stated { digest: sha256.into(), predicate_type: None })
+    Ok(Stated { digest: sha256.into(), predicate_type: None, statement: None })
 }
 
 fn check_statement(
@@ -66,7 +68,7 @@ fn check_statement(
         Some(expected) if expected != found => {
             Err(SigstoreError::PredicateType { expected: expected.to_owned(), found })
         }
-        _ => Ok(Stated { digest, predicate_type: Some(found) }),
+        _ => Ok(Stated { digest, predicate_type: Some(found), statement: Some(envelope.payload.as_bytes().to_vec()) }),
     }
 }
 
