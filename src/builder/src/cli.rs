@@ -111,7 +111,7 @@ enum Command {
     /// Show and renew what is trusted
     #[command(subcommand)]
     Trust(trust::Trust),
-    /// Check one link of the chain of trust by hand
+    /// Verify a release, or one link of the chain of trust by hand
     #[command(subcommand)]
     Verify(verify::Verify),
     /// Print the script with which a shell completes commands and options

@@ -1,12 +1,15 @@
 //! What a release says of itself, and whether that is true.
 //!
 //! The inputs and digests of a bake enter, and leave as a statement that others can check ([`provenance`]). A private key ([`key`])
-//! and the outputs become signatures beside them ([`sign`]).
+//! and the outputs become signatures beside them ([`sign`]). Whoever
+//! gets a release checks all of it ([`verify`]), and says what he demands ([`policy`]).
 
 pub mod provenance;
 pub mod sums;
 pub mod key;
 pub mod sign;
+pub mod policy;
+pub mod verify;
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

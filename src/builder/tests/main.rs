@@ -25,6 +25,7 @@ mod parsers;
 mod plan;
 mod prove;
 mod registry;
+mod release;
 mod rooms;
 mod sbom;
 mod siblings;

@@ -39,6 +39,7 @@ use crate::query::changelog::ChangelogError;
 use crate::query::explain::ExplainError;
 use crate::query::sbom::SbomError;
 use crate::release::key::KeyError;
+use crate::release::policy::PolicyError;
 use crate::release::sign::SignError;
 use crate::supply::download::DownloadError;
 use crate::supply::http::HttpError;
@@ -81,6 +82,7 @@ const KNOWN: &[Look] = &[
     known::<MergeError>,
     known::<MissingProgram>,
     known::<OriginError>,
+    known::<PolicyError>,
     known::<ProgramError>,
     known::<PublishError>,
     known::<Refusal>,

@@ -21,7 +21,7 @@ Environment:
 Exit codes:
   0  done; a check found nothing
   1  refused or failed, with the reason on stderr; or a check found something: lint, diff, layer check,
-     store verify, update --check
+     store verify, update --check, verify image
   2  wrong usage";
 
 pub(super) const UPDATE: &str = "\
@@ -114,6 +114,10 @@ pub(super) const SCHEMA_INPUTS: &str = "\
 Examples:
   vmbake schema inputs > inputs.schema.json";
 
+pub(super) const SCHEMA_POLICY: &str = "\
+Examples:
+  vmbake schema policy > policy.schema.json";
+
 pub(super) const INSPECT: &str = "\
 Examples:
   vmbake inspect dist/node.debian-13.amd64.qcow2
@@ -175,6 +179,13 @@ pub(super) const TRUST_UPDATE: &str = "\
 Examples:
   vmbake trust update                             # asks before it replaces a file in trust/
   vmbake trust update --trust trust --only debian-archive.asc --yes";
+
+pub(super) const VERIFY_IMAGE: &str = "\
+Examples:
+  vmbake verify image dist --key release.pub
+  vmbake verify image dist/node.debian-13.amd64.qcow2 --policy policy.json --json
+  vmbake verify image dist --certificate-identity https://github.com/example/images/.github/workflows/release.yml@refs/heads/main \\
+      --certificate-oidc-issuer https://token.actions.githubusercontent.com";
 
 pub(super) const VERIFY_APT: &str = "\
 Examples:

@@ -5,6 +5,7 @@ use clap::Subcommand;
 use super::{Failure, Outcome, examples, files};
 use crate::incremental::build_inputs::BuildInputs;
 use crate::layer;
+use crate::release::policy::ReleasePolicy;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SchemaCommand {
@@ -14,12 +15,16 @@ pub(super) enum SchemaCommand {
     /// The form of NAME.inputs.json, which a bake writes beside its images, as JSON Schema draft 2020-12
     #[command(after_help = examples::SCHEMA_INPUTS)]
     Inputs,
+    /// The form of a policy for `vmbake verify image`, as JSON Schema draft 2020-12
+    #[command(after_help = examples::SCHEMA_POLICY)]
+    Policy,
 }
 
 pub(super) fn run(what: &SchemaCommand) -> Result<Outcome, Failure> {
     let schema = match what {
         SchemaCommand::Layer => schemars::schema_for!(layer::Schema),
         SchemaCommand::Inputs => schemars::schema_for!(BuildInputs),
+        SchemaCommand::Policy => schemars::schema_for!(ReleasePolicy),
     };
     files::print(&(serde_json::to_string_pretty(&schema)? + "\n"))
 }

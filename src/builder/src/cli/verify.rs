@@ -1,4 +1,4 @@
-//! `vmbake verify`: each chain of verification by hand, for those who look into one that does not hold.
+//! `vmbake verify`: a release as a whole, and each link of a chain of trust by hand, for those who look into one that does not hold.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,6 +12,7 @@ use super::{Failure, Outcome, files};
 use crate::escape;
 use crate::hint::Hint;
 
+mod image;
 mod apt;
 mod checksum;
 mod sigstore;
@@ -20,6 +21,8 @@ mod oci;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Verify {
+    /// Verify a release: digests, signatures, provenance, the origin of the files, and the proof of everything that is in it
+    Image(image::Args),
     /// Prove a package of a local apt repository: InRelease, Packages, deb
     Apt(apt::Args),
     /// Prove a file by a checksum file
@@ -34,6 +37,7 @@ pub(super) enum Verify {
 
 pub(super) fn run(verify: Verify) -> Result<Outcome, Failure> {
     match verify {
+        Verify::Image(args) => image::run(&args),
         Verify::Apt(args) => apt::run(&args),
         Verify::Checksum(args) => checksum::run(&args),
         Verify::Sigstore(args) => sigstore::run(&args),

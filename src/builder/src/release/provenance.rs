@@ -230,7 +230,7 @@ pub fn builder(statement: &Value) -> Option<BuilderId> {
 }
 
 /// The first place where two statements differ, as a JSON pointer with what `found` has there and what was `expected`.
-pub fn difference(found: &Value, expected: &Value) -> Option<Difference> {
+pub fn difference(found: &Value, expected: &Value) -> Option<StatementDifference> {
     let none = Value::Null;
     let (pointer, found, expected) = match (found, expected) {
         _ if found == expected => return None,
@@ -247,15 +247,17 @@ pub fn difference(found: &Value, expected: &Value) -> Option<Difference> {
             let at = |list: &[Value]| list.get(index).unwrap_or(&none).clone();
             (label(at(one), at(other), index), at(one), at(other))
         }
-        _ => return Some(Difference { pointer: String::new(), found: short(found), expected: short(expected) }),
+        _ => {
+            return Some(StatementDifference { pointer: String::new(), found: short(found), expected: short(expected) });
+        }
     };
     let inner = difference(&found, &expected)?;
-    Some(Difference { pointer: format!("/{pointer}{}", inner.pointer), ..inner })
+    Some(StatementDifference { pointer: format!("/{pointer}{}", inner.pointer), ..inner })
 }
 
 /// Where two statements differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
+pub struct StatementDifference {
     /// The way there; an entry of a list is called by its name.
     pub pointer: String,
     /// What is there.

@@ -117,6 +117,9 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("bake knd --os debian-12", "knd debian-12 amd64", "--os"),
     ("bake node --manifests pins --offline", "busybox-static: is not proven", "`vmbake fetch`"),
     ("bake node --manifests pins --offline --store text", "text: is not a directory", "--store"),
+    ("key generate --out /k", "/k.key: cannot create", "`ls -l`"),
+    ("sign folder --key none", "none: cannot read the key", "--help"),
+    ("sign folder --key text", "text: not usable as a private key", "`vmbake key generate`"),
     ("init node", "node: a layer of this name is built in", "another name"),
     ("init Web", "name \"Web\" is not made of small letters", "`vmbake schema layer`"),
     ("boot none", "none: cannot open the image", "`vmbake bake` writes"),
@@ -162,6 +165,10 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("user-data keys --kind node --os debian-14", "layer node does not support debian-14, only debian-13", "--os"),
     ("trust show --trust text", "text: cannot read the trust anchor", "--trust"),
     ("trust update --only x", "no trust anchor x: known are", "--sources"),
+    ("verify image none", "none: cannot read", "--help"),
+    ("verify image text", "text: not usable", "--help"),
+    ("verify image folder --key text", "text: not usable", "--help"),
+    ("verify image folder --policy blank.json", "blank.json: not a valid policy", "`vmbake schema policy`"),
     (
         "verify apt --keyring none --suite s --component c --arch a --package p .",
         "none: cannot read the keyring",
@@ -210,7 +217,10 @@ fn every_command_that_can_be_refused_is_in_the_table() {
         let name = command.get_bin_name().unwrap().strip_prefix("vmbake ").unwrap();
         // These take one of a few words, and nothing of the user's.
         let is_listed = REFUSED.iter().any(|(args, ..)| args.starts_with(&format!("{name} ")) || *args == name);
-        assert!(is_listed || ["schema layer", "schema inputs", "completions"].contains(&name), "{name}");
+        assert!(
+            is_listed || ["schema layer", "schema inputs", "schema policy", "completions"].contains(&name),
+            "{name}"
+        );
     }
 }
 

@@ -17,7 +17,8 @@ use super::bakery::{TOOL, bake, can_bake, pack, qcow2_base, request};
 
 const RAW: &str = "tools.o.amd64.raw";
 const QCOW2: &str = "tools.o.amd64.qcow2";
-const BESIDE: [&str; 3] = ["tools.o.amd64.json", "tools.o.amd64.origin.json", "tools.o.amd64.inputs.json"];
+const BESIDE: [&str; 4] =
+    ["tools.o.amd64.json", "tools.o.amd64.origin.json", "tools.o.amd64.inputs.json", "tools.o.amd64.provenance.json"];
 const SUMS: [&str; 2] = ["SHA256SUMS", "FSVERITYSUMS"];
 
 /// Something that is done to a bake, and what to call it.
@@ -112,6 +113,7 @@ fn nothing_is_done_when_nothing_has_changed() {
     let first = run(&request);
     let before = files(&request.out);
     assert_eq!(before.len(), 9, "{before:?}");
+    assert_eq!(before.len(), 8, "{before:?}");
     assert_eq!(records(&request).len(), 2);
     for force in [false, true] {
         let request = BakeRequest { force, ..both(dir.path()) };

@@ -167,6 +167,7 @@ fn a_bake_without_caches_makes_the_same_and_leaves_nothing() {
     bake(&uncached).unwrap();
     let cold = files(&request.out);
     assert_eq!(cold.len(), 9);
+    assert_eq!(cold.len(), 8);
     for folder in ["seen", "decoded", "bakes"] {
         assert!(!request.store.root().join(folder).exists(), "{folder}");
     }

@@ -1,0 +1,136 @@
+//! `vmbake verify image`: a release, from its signatures down to the proofs of what is in it.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::builder::NonEmptyStringValueParser;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::super::catalog::{CatalogArgs, TrustArgs};
+use super::super::network::NetworkArgs;
+use super::super::{Failure, Outcome, examples, files};
+use super::{EvidenceError, read};
+use crate::pin::proof::sigstore::{self, PublicKey, Signer, SigstoreRoot};
+use crate::release::key::MAX_KEY;
+use crate::release::policy::ReleasePolicy;
+use crate::release::verify::{NamedSigner, SignatureDemand, VerifyRequest, image_name, verify};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = examples::VERIFY_IMAGE)]
+pub(in super::super) struct Args {
+    /// Folder that a bake wrote to, or one image in it
+    #[arg(value_name = "DIR|IMAGE")]
+    release: PathBuf,
+    /// Public key that must have signed, PEM; may be repeated: then each must have
+    #[arg(long, value_name = "FILE")]
+    key: Vec<PathBuf>,
+    /// Subject alternative name of the certificate that must have signed, exactly
+    #[arg(long, value_name = "ID", requires = "certificate_oidc_issuer", value_parser = NonEmptyStringValueParser::new())]
+    certificate_identity: Option<String>,
+    /// OIDC issuer of that certificate, exactly
+    #[arg(long, value_name = "URL", requires = "certificate_identity", value_parser = NonEmptyStringValueParser::new())]
+    certificate_oidc_issuer: Option<String>,
+    /// What else is demanded: builders, keys, sources, ages
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+    /// Authorities and logs that are trusted, trusted_root.json [default: sigstore-root.json of the trust anchors]
+    #[arg(long, value_name = "FILE")]
+    trusted_root: Option<PathBuf>,
+    /// Time of the check, RFC 3339: ages are counted to it, and nothing may have been signed after it [default: the clock]
+    #[arg(long, value_name = "TIME", value_parser = super::time)]
+    now: Option<Timestamp>,
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+}
+
+pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
+    let (folder, image) = place(&args.release)?;
+    let anchors = args.trust.load(&args.catalog)?;
+    let root = match &args.trusted_root {
+        Some(path) => SigstoreRoot::parse(&read(path, super::sigstore::MAX_FILE)?)
+            .map_err(|error| EvidenceError::unusable(path, error))?,
+        None => SigstoreRoot::parse(&anchors.read(sigstore::ROOT)?)?,
+    };
+    let policy = args.policy.as_deref().map(ReleasePolicy::load).transpose()?.unwrap_or_default();
+    let threads = match args.jobs {
+        Some(jobs) => jobs,
+        None => std::thread::available_parallelism()?,
+    };
+    let request = VerifyRequest {
+        folder,
+        image,
+        signatures: args.demands(&policy)?,
+        policy,
+        root: &root,
+        store: &args.network.store()?,
+        sources: &args.network.sources(&args.catalog)?,
+        anchors: &anchors,
+        now: args.now.unwrap_or_else(Timestamp::now),
+        threads,
+    };
+    let report = verify(&request);
+    match args.json {
+        true => files::print_json(&json!({"ok": report.is_ok(), "checks": report.checks}))?,
+        false => files::show(&report.to_string())?,
+    };
+    Ok(if report.is_ok() { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// The folder of a release, and the image in it that was named.
+fn place(release: &Path) -> Result<(&Path, Option<&str>), Failure> {
+    let found = release.metadata().map_err(|source| EvidenceError::Read { path: release.to_owned(), source })?;
+    if found.is_dir() {
+        return Ok((release, None));
+    }
+    let name = release.file_name().and_then(std::ffi::OsStr::to_str).filter(|name| image_name(name).is_some());
+    let name =
+        name.ok_or_else(|| EvidenceError::unusable(release, "neither a folder nor called NAME.raw or NAME.qcow2"))?;
+    let folder = release.parent().filter(|folder| !folder.as_os_str().is_empty());
+    Ok((folder.unwrap_or(Path::new(".")), Some(name)))
+}
+
+impl Args {
+    /// Whose signatures the options and the policy ask for.
+    fn demands(&self, policy: &ReleasePolicy) -> Result<Vec<SignatureDemand>, Failure> {
+        let mut demands = Vec::new();
+        let mut of = keys(&self.key)?;
+        if let (Some(identity), Some(issuer)) = (&self.certificate_identity, &self.certificate_oidc_issuer) {
+            let signer = Signer::Certificate { identity: identity.clone(), issuer: issuer.clone() };
+            of.push(NamedSigner { name: identity.clone(), signer });
+        }
+        if !of.is_empty() {
+            demands.push(SignatureDemand { require: of.len(), of });
+        }
+        if let Some(demand) = &policy.keys {
+            demands.push(SignatureDemand { require: demand.require, of: keys(&demand.of)? });
+        }
+        Ok(demands)
+    }
+}
+
+/// The keys in files. The same key under two names would count twice.
+fn keys(files: &[PathBuf]) -> Result<Vec<NamedSigner>, Failure> {
+    let (mut seen, mut keys) = (BTreeMap::new(), Vec::new());
+    for path in files {
+        let key = PublicKey::from_pem(&read(path, MAX_KEY)?)
+            .and_then(PublicKey::require_p256)
+            .map_err(|error| EvidenceError::unusable(path, error))?;
+        if let Some(other) = seen.insert(key.der().to_vec(), path) {
+            return Err(EvidenceError::unusable(path, format!("{} is the same key", other.display())).into());
+        }
+        keys.push(NamedSigner { name: path.display().to_string(), signer: Signer::KeyWithoutLog(key) });
+    }
+    Ok(keys)
+}

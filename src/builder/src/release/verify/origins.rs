@@ -1,0 +1,77 @@
+//! The image itself: the record of origins beside it is the one inside, and the files that it names are there.
+
+use std::collections::BTreeMap;
+
+use vmbake_disk::source::MapReader;
+use vmbake_disk::tree::{InodeId, Kind, Tree};
+
+use super::Verification;
+use super::statements::Documented;
+use crate::compose::origin::{MAX_LEN, Record, inside_record};
+use crate::compose::stage::FIRSTBOOT;
+use crate::escape;
+use crate::image::inspect::open_tree;
+use crate::incremental::published::Sidecar;
+use crate::manifest::ArtifactType;
+use crate::query::explain;
+
+impl Verification<'_> {
+    /// Asks every image that is there.
+    pub(super) fn origin(&mut self, documented: &Documented) {
+        let name = &documented.name;
+        let beside = match crate::release::read(&self.request.folder.join(Sidecar::Origins.file_name(name)), MAX_LEN) {
+            Ok(beside) => beside,
+            Err(error) => return self.report.failed_by(&Sidecar::Origins.file_name(name), "origin", &error),
+        };
+        for file in ["raw", "qcow2"].map(|end| format!("{name}.{end}")) {
+            let path = self.request.folder.join(&file);
+            if !path.is_file() {
+                continue;
+            }
+            let found = open_tree(&path, documented.inputs.partition).map_err(|error| escape::chain(&error));
+            match found.and_then(|tree| compare(&tree, &beside, documented)) {
+                Ok(paths) => self.report.ok(&file, "origin", format!("{paths} paths")),
+                Err(said) => self.report.failed(&file, "origin", said),
+            }
+        }
+    }
+}
+
+/// How many paths the record names, if all are as it says.
+fn compare(tree: &Tree, beside: &[u8], documented: &Documented) -> Result<usize, String> {
+    let (record, text) =
+        inside_record(tree).map_err(|error| escape::chain(&error))?.ok_or("it has no record of origins")?;
+    if text != beside {
+        return Err("the record of origins inside is not the one beside it".to_owned());
+    }
+    let manifest = explain::inside_manifest(tree).map_err(|error| escape::chain(&error))?;
+    if manifest.is_some_and(|manifest| manifest.digest() != documented.manifest.digest()) {
+        return Err("the manifest inside is not the one beside it".to_owned());
+    }
+    explain::check(&record, &documented.manifest).map_err(|error| escape::chain(&error))?;
+    let found: BTreeMap<String, InodeId> = tree.walk().map(|(path, id, _)| (escape::path(&path), id)).collect();
+    if let Some(path) = record.paths.keys().find(|path| !found.contains_key(*path)) {
+        return Err(format!("it has no {path}, which the record of origins names"));
+    }
+    if let Some(path) = record.removed.keys().find(|path| found.contains_key(*path)) {
+        return Err(format!("it has {path}, which the record of origins calls removed"));
+    }
+    match found.iter().find_map(|(path, id)| changed(tree, &record, documented, path, *id)) {
+        Some(said) => Err(said),
+        None => Ok(record.paths.len()),
+    }
+}
+
+/// What is wrong with a file that should be an artifact as it stands.
+fn changed(tree: &Tree, record: &Record, documented: &Documented, path: &str, id: InodeId) -> Option<String> {
+    let name = record.paths.get(path)?.artifact.as_ref()?;
+    let pinned = documented.manifest.content().dependencies.get(name);
+    let is_whole = name == FIRSTBOOT || pinned.is_some_and(|pinned| pinned.kind == ArtifactType::Binary);
+    let Kind::File(map) = &tree.inode(id).kind else { return None };
+    let expected = record.artifacts.get(name).filter(|_| is_whole)?.digest;
+    match expected.of_stream(MapReader::new(map, tree.sources())) {
+        Ok((found, _)) if found == expected => None,
+        Ok((found, _)) => Some(format!("its {path} has {found}, and {name} is {expected}")),
+        Err(error) => Some(format!("its {path} cannot be read: {error}")),
+    }
+}

@@ -1,0 +1,7 @@
+//! Releases: the provenance that a bake writes, the keys that sign, and everything that somebody may change in what was signed.
+
+mod lab;
+mod provenance;
+mod keys;
+mod attacks;
+mod demands;
