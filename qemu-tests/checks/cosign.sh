@@ -5,17 +5,13 @@ set -euo pipefail
 [ $# = 1 ] || { echo "usage: cosign.sh VMBAKE" >&2; exit 2; }
 vmbake=$(realpath "$1") here=$(dirname "$(realpath "$0")")
 . "$here/../skip.sh"
+. "$here/../cosign.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-cosign=${COSIGN:-$(command -v cosign || true)}
-if [ -z "$cosign" ]; then
-    if ! { conf=$("$here/../base/apt-root.sh" "$work/apt" "$(dpkg --print-architecture)") &&
-        (cd "$work" && APT_CONFIG=$conf apt-get -qq download cosign) && dpkg-deb -x "$work"/cosign_*.deb "$work/root"; }; then
-        skip cosign.sh "no cosign, and Debian's cannot be fetched"
-        exit
-    fi
-    cosign=$work/root/usr/bin/cosign
+if ! find_cosign "$work"; then
+    skip cosign.sh "no cosign, and Debian's cannot be fetched"
+    exit
 fi
 
 /usr/bin/python3 - "$vmbake" "$cosign" "$here/../.." "$work" <<'PY'

@@ -93,9 +93,10 @@ class Pki:
             "timestampAuthorities": [],
         }
 
-    def attest(self, subjects, identity, issuer, sign_time=None, flaw=None):
-        """A bundle 0.3 with SLSA provenance of subjects, {name: hexadecimal SHA-256}, as GitHub attests a release."""
-        statement = canonical({
+    def attest(self, subjects, identity, issuer, sign_time=None, flaw=None, statement=None):
+        """A bundle 0.3 with SLSA provenance of subjects, {name: hexadecimal SHA-256}, as GitHub attests a release; or with the bytes
+        of a statement that somebody else has made of them."""
+        statement = statement or canonical({
             "_type": "https://in-toto.io/Statement/v1",
             "subject": [{"name": name, "digest": {"sha256": digest}} for name, digest in sorted(subjects.items())],
             "predicateType": PREDICATE_TYPE,
