@@ -7,6 +7,7 @@ pub mod inputs;
 mod outputs;
 mod materials;
 mod recipe;
+pub mod rebuild;
 
 pub use all::bake_all;
 pub use combine::plan_accounts;

@@ -13,6 +13,7 @@ use super::verify::EvidenceError;
 use crate::atomic_file::PublishError;
 use crate::bake::BakeError;
 use crate::bake::inputs::InputError;
+use crate::bake::rebuild::RebuildError;
 use crate::catalog::CatalogError;
 use crate::compose::merge::MergeError;
 use crate::compose::origin::OriginError;
@@ -86,6 +87,7 @@ const KNOWN: &[Look] = &[
     known::<ProgramError>,
     known::<PublishError>,
     known::<Refusal>,
+    known::<RebuildError>,
     known::<RegistryError>,
     known::<ResolveError>,
     known::<SbomError>,

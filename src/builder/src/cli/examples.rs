@@ -184,6 +184,7 @@ pub(super) const VERIFY_IMAGE: &str = "\
 Examples:
   vmbake verify image dist --key release.pub
   vmbake verify image dist/node.debian-13.amd64.qcow2 --policy policy.json --json
+  vmbake verify image dist --key release.pub --rebuild        # is it what its inputs lead to?
   vmbake verify image dist --certificate-identity https://github.com/example/images/.github/workflows/release.yml@refs/heads/main \\
       --certificate-oidc-issuer https://token.actions.githubusercontent.com";
 

@@ -13,6 +13,7 @@ use crate::escape;
 use crate::hint::Hint;
 
 mod image;
+mod rebuild;
 mod apt;
 mod checksum;
 mod sigstore;

@@ -248,7 +248,11 @@ pub fn difference(found: &Value, expected: &Value) -> Option<StatementDifference
             (label(at(one), at(other), index), at(one), at(other))
         }
         _ => {
-            return Some(StatementDifference { pointer: String::new(), found: short(found), expected: short(expected) });
+            return Some(StatementDifference {
+                pointer: String::new(),
+                found: short(found),
+                expected: short(expected),
+            });
         }
     };
     let inner = difference(&found, &expected)?;

@@ -29,6 +29,7 @@ use crate::supply::store::Store;
 
 pub use report::{CheckState, ReleaseCheck, ReleaseReport};
 pub use signatures::{NamedSigner, SignatureDemand};
+pub use statements::Documented;
 
 /// What to verify, and by what.
 pub struct VerifyRequest<'a> {
@@ -63,8 +64,8 @@ struct Verification<'a> {
     report: ReleaseReport,
 }
 
-/// Verifies a release.
-pub fn verify(request: &VerifyRequest<'_>) -> ReleaseReport {
+/// Verifies a release. Returns too which images it has, as far as their documents agree with each other.
+pub fn verify(request: &VerifyRequest<'_>) -> (ReleaseReport, Vec<Documented>) {
     let mut verification = Verification::read(request);
     let names = verification.names();
     verification.outputs(&names);
@@ -74,7 +75,7 @@ pub fn verify(request: &VerifyRequest<'_>) -> ReleaseReport {
         verification.origin(release);
         verification.proofs(release);
     }
-    verification.report
+    (verification.report, releases.into_iter().flatten().collect())
 }
 
 impl<'a> Verification<'a> {

@@ -5,3 +5,4 @@ mod provenance;
 mod keys;
 mod attacks;
 mod demands;
+mod rebuild;

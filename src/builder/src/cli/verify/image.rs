@@ -8,9 +8,10 @@ use clap::builder::NonEmptyStringValueParser;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::super::catalog::{CatalogArgs, TrustArgs};
+use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::super::network::NetworkArgs;
 use super::super::{Failure, Outcome, examples, files};
+use super::rebuild::Rebuild;
 use super::{EvidenceError, read};
 use crate::pin::proof::sigstore::{self, PublicKey, Signer, SigstoreRoot};
 use crate::release::key::MAX_KEY;
@@ -35,6 +36,14 @@ pub(in super::super) struct Args {
     /// What else is demanded: builders, keys, sources, ages
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
+    /// Bake each image again from its inputs, with nothing that earlier bakes have left, and compare every byte
+    #[arg(long)]
+    rebuild: bool,
+    /// Base disk image for --rebuild [default: the one that the manifest pins, from the store]
+    #[arg(long, value_name = "FILE", requires = "rebuild")]
+    base: Option<PathBuf>,
+    #[command(flatten)]
+    layers: LayersArgs,
     /// Authorities and logs that are trusted, trusted_root.json [default: sigstore-root.json of the trust anchors]
     #[arg(long, value_name = "FILE")]
     trusted_root: Option<PathBuf>,
@@ -80,10 +89,18 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         now: args.now.unwrap_or_else(Timestamp::now),
         threads,
     };
-    let report = verify(&request);
+    let (mut report, images) = verify(&request);
+    let mut differences = String::new();
+    if args.rebuild {
+        let (layers, base) = (args.layers.catalog(&args.catalog), args.base.clone());
+        let rebuild = Rebuild { base, layers, quiet: args.json };
+        for image in &images {
+            differences += &rebuild.check(image, &request, &mut report)?;
+        }
+    }
     match args.json {
-        true => files::print_json(&json!({"ok": report.is_ok(), "checks": report.checks}))?,
-        false => files::show(&report.to_string())?,
+        true => files::print_json(&json!({"ok": report.is_ok(), "checks": report.checks, "differences": differences}))?,
+        false => files::show(&format!("{report}{differences}"))?,
     };
     Ok(if report.is_ok() { Outcome::Clean } else { Outcome::Findings })
 }

@@ -58,7 +58,8 @@ impl ReleaseReport {
         self.checks.iter().all(|check| matches!(check.state, CheckState::Ok | CheckState::NotAsked))
     }
 
-    pub(super) fn add(&mut self, state: CheckState, file: &str, check: &'static str, said: impl Into<String>) {
+    /// Adds a check.
+    pub fn add(&mut self, state: CheckState, file: &str, check: &'static str, said: impl Into<String>) {
         self.checks.push(ReleaseCheck { state, check, file: file.to_owned(), said: said.into() });
     }
 

@@ -29,12 +29,14 @@ enum StatementError {
 }
 
 /// The documents of an image, which agree with each other.
-pub(super) struct Documented {
-    pub(super) name: String,
-    pub(super) inputs: BuildInputs,
+pub struct Documented {
+    /// `<kind>.<os-name>.<arch>`.
+    pub name: String,
+    /// What it was made of.
+    pub inputs: BuildInputs,
     pub(super) manifest: Manifest,
     /// What the lists say of it, but for the statement itself.
-    pub(super) subjects: BTreeMap<String, Checksum>,
+    pub subjects: BTreeMap<String, Checksum>,
 }
 
 impl Documented {

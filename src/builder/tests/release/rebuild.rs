@@ -1,0 +1,117 @@
+//! Baking a release again: what shows that its bytes are what its inputs lead to, and what does not.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use super::lab::{NAME, both, relist, stderr, text};
+use crate::origin::bakery::{TOOL, can_bake};
+
+/// A release that the program has baked.
+struct Baked {
+    dir: tempfile::TempDir,
+}
+
+impl Baked {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        // Writes manifest, sources, layers, store and base.
+        both(dir.path(), "out");
+        let baked = Self { dir };
+        let out = baked.path("out");
+        let done = baked.run(
+            Path::new(env!("CARGO_BIN_EXE_vmbake")),
+            &[
+                "bake",
+                "tools",
+                "--os",
+                "o",
+                "--offline",
+                "--manifest",
+                text(&baked.path("manifest.json")),
+                "--out",
+                text(&out),
+            ],
+            "layers",
+        );
+        assert!(done.status.success(), "{}", stderr(&done));
+        baked
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn run(&self, vmbake: &Path, args: &[&str], layers: &str) -> Output {
+        let mut command = Command::new(vmbake);
+        command.args(args).args(["--no-builtin", "--base"]).arg(self.path("base.raw"));
+        for (option, name) in [("--layers", layers), ("--store", "store"), ("--sources", "sources.json")] {
+            command.arg(option).arg(self.path(name));
+        }
+        let trust = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../trust");
+        command.arg("--trust").arg(trust).env_remove("SOURCE_DATE_EPOCH").output().unwrap()
+    }
+
+    /// What is said of baking it again: exit code, the checks as `state file: said`, and how the files differ.
+    fn again(&self, vmbake: &Path, layers: &str) -> (i32, Vec<String>, String) {
+        let out = self.path("out");
+        let output = self.run(vmbake, &["verify", "image", text(&out), "--json", "--rebuild"], layers);
+        let report: Value =
+            serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+        let part = |check: &Value, key: &str| check[key].as_str().unwrap().to_owned();
+        let checks = report["checks"].as_array().unwrap().iter().filter(|check| check["check"] == "rebuild");
+        let said = checks.map(|one| format!("{} {}: {}", part(one, "state"), part(one, "file"), part(one, "said")));
+        (output.status.code().unwrap(), said.collect(), part(&report, "differences"))
+    }
+}
+
+#[test]
+fn a_release_is_baked_again_to_the_same_bytes() {
+    if !can_bake() {
+        return;
+    }
+    let baked = Baked::new();
+    let vmbake = Path::new(env!("CARGO_BIN_EXE_vmbake"));
+    let ends = ["inputs.json", "json", "origin.json", "qcow2", "raw"];
+    let same: Vec<_> = ends.iter().map(|end| format!("ok {NAME}.{end}: the same")).collect();
+    assert_eq!(baked.again(vmbake, "layers"), (0, same, String::new()));
+
+    let copied = Command::new("cp").arg("-r").args([baked.path("layers"), baked.path("other")]).status();
+    assert!(copied.unwrap().success());
+    fs::write(baked.path("other/tools/files/etc/tool.conf"), "tool = 2\n").unwrap();
+    let (code, said, _) = baked.again(vmbake, "other");
+    assert_eq!((code, said.len()), (1, 1), "{said:?}");
+    assert!(said[0].starts_with(&format!("failed {NAME}.inputs.json: /layers/tools/digest is \"sha256:")), "{said:?}");
+    assert!(said[0].contains(", and here \"sha256:"), "{said:?}");
+
+    // The same program with a byte behind its end.
+    let other = baked.path("vmbake");
+    fs::copy(vmbake, &other).unwrap();
+    fs::File::options().append(true).open(&other).unwrap().write_all(b"x").unwrap();
+    let (code, said, _) = baked.again(&other, "layers");
+    assert_eq!((code, said.len()), (1, 1), "{said:?}");
+    assert!(said[0].contains("it was baked by vmbake ") && said[0].contains(", and this is vmbake "), "{said:?}");
+}
+
+#[test]
+fn what_the_inputs_do_not_lead_to_is_named() {
+    if !can_bake() {
+        return;
+    }
+    let baked = Baked::new();
+    let raw = baked.path("out").join(format!("{NAME}.raw"));
+    let image = fs::read(&raw).unwrap();
+    let at = image.windows(TOOL.len()).position(|part| part == TOOL).unwrap();
+    fs::File::options().write(true).open(&raw).unwrap().write_all_at(b"#!/bin/sh\necho TOOL\n", at as u64).unwrap();
+    relist(&baked.path("out"), &format!("{NAME}.raw"));
+    let (code, said, differences) = baked.again(Path::new(env!("CARGO_BIN_EXE_vmbake")), "layers");
+    assert_eq!(code, 1);
+    let listed = format!("failed {NAME}.raw: it is listed with fsverity:sha256:");
+    assert!(said.iter().any(|line| line.starts_with(&listed) && line.contains("baked again it is")), "{said:?}");
+    assert_eq!(said.iter().filter(|line| line.ends_with(": the same")).count(), 4, "{said:?}");
+    assert!(differences.contains("/tool") && differences.contains(&format!("{NAME}.raw: ")), "{differences}");
+}
