@@ -29,8 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check docs sbom deny advisories test all-tests integration upstream cosign judge bases bases-quick closure dpkg scripts packages upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check docs deny advisories test all-tests integration upstream cosign sign judge bases bases-quick closure dpkg scripts packages upgrade mounts volumes kinds kinds-images repro refuse offline qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign judge sbom docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro refuse offline kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -97,8 +96,7 @@ advisories: setup ## Ask it about known vulnerabilities, whose database it fetch
 	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := docs examples sbom bases-quick dpkg mounts kinds repro refuse offline
-beside := sign docs bases-quick dpkg mounts kinds repro refuse offline
+beside := sign docs examples sbom bases-quick dpkg mounts kinds repro refuse offline
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests

@@ -93,7 +93,6 @@ pub(crate) fn inside_manifest(tree: &Tree) -> Result<Option<Manifest>, ManifestE
 }
 
 /// Fails unless record and manifest are of one bake.
-pub(super) fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
 pub(crate) fn check(record: &Record, manifest: &Manifest) -> Result<(), ExplainError> {
     if record.manifest != manifest.digest() {
         let (expected, found) = (Box::new(record.manifest), Box::new(manifest.digest()));
