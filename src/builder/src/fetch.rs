@@ -230,6 +230,7 @@ fn artifact(
     progress: &dyn Fn(u64),
 ) -> Result<FetchedArtifact, FetchError> {
     let upstream = supply.sources.upstream(&content.target(), name);
+    let upstream = upstream.or_else(|| content.download(name).map(|(_, upstream)| upstream));
     let program = upstream.map(|upstream| (upstream.clone(), content.os.arch.clone()));
     file(name, dependency, program, supply, progress)
 }

@@ -9,7 +9,9 @@ mod settings;
 mod skeleton;
 mod text;
 mod position;
+mod by_arch;
 mod document;
+mod download;
 mod rules;
 mod findings;
 mod check;
@@ -18,9 +20,12 @@ pub mod first_boot;
 mod read;
 mod released;
 mod set;
+mod together;
 mod authoring;
 
 pub use authoring::{check, release};
+pub use by_arch::ByArch;
+pub use download::Download;
 pub use requirement::Requirement;
 pub use schema::{
     Account, Alternative, AuditedScript, FileRule, Install, Layer, LayerFile, Schema, ScriptUnits, Subordinate, Units,
@@ -114,6 +119,36 @@ pub enum LayerError {
         /// Those that it is for.
         supported: String,
     },
+    /// Two layers of a kind bring an artifact of one name.
+    #[error("{name} is installed by the layers {first} and {second}: a download has a name of its own")]
+    DownloadTwice {
+        /// The name.
+        name: String,
+        /// The earlier layer.
+        first: String,
+        /// The later layer.
+        second: String,
+    },
+    /// A download is for other architectures.
+    #[error("layer {layer}: download {name} has no `{key}` for {arch}")]
+    NoArch {
+        /// The layer.
+        layer: String,
+        /// The download.
+        name: String,
+        /// What it lacks.
+        key: &'static str,
+        /// The architecture.
+        arch: String,
+    },
+    /// No layer of a kind says where container images go.
+    #[error("layer {layer} brings container images, and no layer of {kind} says in `images` where they go")]
+    NoImages {
+        /// The layer.
+        layer: String,
+        /// The kind.
+        kind: String,
+    },
     /// The roots do not go together.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
@@ -140,6 +175,12 @@ impl Hint for LayerError {
                 near => return Some(did_you_mean(near)),
             },
             Self::BuiltIn { .. } => "choose another name; `vmbake layer list` lists those that are taken",
+            Self::NoArch { .. } => "add it to the layer; --arch chooses other architectures",
+            Self::DownloadTwice { .. } => "rename one of them in its layer",
+            Self::NoImages { .. } => {
+                "require the layer container-images, which imports them into containerd too; or say \"images\": \
+                 \"/var/lib/container-images/oci\" and import them by a unit, as layers/README.md shows"
+            }
             Self::Unsupported { .. } => "--os takes one that it supports",
             _ => return None,
         };

@@ -36,6 +36,7 @@ pub mod package_request;
 pub mod progress;
 pub mod relation;
 mod spelling;
+pub mod upstream;
 
 #[cfg(test)]
 #[path = "../tests/tools/mod.rs"]

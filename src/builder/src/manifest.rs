@@ -8,9 +8,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+pub use crate::upstream::ArtifactType;
 pub use accounts::PinnedAccounts;
 pub use closure::{ClosureRecord, PackageReason};
-pub use content::{ArtifactType, Boot, BootFile, ContainerImage, Content, Dependency, Os};
+pub use content::{Boot, BootFile, ContainerImage, Content, Dependency, Os};
 pub use error::ManifestError;
 pub use proof::{Document, Form, Proof, Signed};
 

@@ -13,3 +13,5 @@ pub mod sources;
 pub mod trust;
 pub mod update;
 mod version;
+
+pub(crate) use version::is_version;

@@ -203,7 +203,12 @@ const FAULTS: &[(&str, &str)] = &[
 
 #[test]
 fn every_fault_has_its_line_and_column() {
-    for (marked, message) in FAULTS {
+    are_found(FAULTS.iter().map(|(marked, message)| ((*marked).to_owned(), *message)));
+}
+
+/// Each of these faults is found where its mark stands, by a check and by a bake.
+pub(crate) fn are_found(faults: impl Iterator<Item = (String, &'static str)>) {
+    for (marked, message) in faults {
         let rest = marked.replace('¦', "");
         let expected = format!("{}: {message}", marked.find('¦').unwrap() + 1);
         let dir = tempfile::tempdir().unwrap();

@@ -26,6 +26,7 @@ mod plan;
 mod prove;
 mod registry;
 mod release;
+mod requested;
 mod rooms;
 mod sbom;
 mod siblings;

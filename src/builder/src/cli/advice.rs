@@ -34,7 +34,7 @@ use crate::pin::proof::program::ProgramError;
 use crate::pin::prove::LinkError;
 use crate::pin::resolve::ResolveError;
 use crate::pin::sources::SourcesError;
-use crate::pin::update::{EntryError, UpdateError};
+use crate::pin::update::{EntryError, RequestError, UpdateError};
 use crate::progress::{self, Event};
 use crate::query::changelog::ChangelogError;
 use crate::query::explain::ExplainError;
@@ -89,6 +89,7 @@ const KNOWN: &[Look] = &[
     known::<Refusal>,
     known::<RebuildError>,
     known::<RegistryError>,
+    known::<RequestError>,
     known::<ResolveError>,
     known::<SbomError>,
     known::<SourcesError>,

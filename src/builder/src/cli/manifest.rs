@@ -47,7 +47,7 @@ struct Line<'a> {
     size: u64,
     digest: String,
     url: String,
-    /// The layer that a package was chosen for, and the packages that lead from what that asks for to it.
+    /// The layer that asks for it, and the packages that lead from what that asks for to a package that was chosen for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     layer: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -99,13 +99,14 @@ fn lines<'a>(manifest: &Manifest, overridden: &'a [String]) -> Vec<Line<'a>> {
     let content = manifest.content();
     let base = content.os.image.iter().map(|image| (OS_IMAGE, image));
     let dependencies = content.dependencies.iter().map(|(name, dependency)| (name.as_str(), dependency));
+    let layer = |name: &str| content.download(name).map(|(layer, _)| layer.to_owned());
     let artifacts = base.chain(dependencies).map(|(name, entry)| Line {
         name: name.to_owned(),
         version: entry.version.clone(),
         size: entry.size,
         digest: entry.digest.to_string(),
         url: entry.url.clone(),
-        layer: entry.chosen.as_ref().map(|chosen| chosen.layer.clone()),
+        layer: entry.chosen.as_ref().map(|chosen| chosen.layer.clone()).or_else(|| layer(name)),
         reason: entry.chosen.as_ref().map(|chosen| chosen.reason.clone()),
         recorded: entry.proof.clone(),
         standing: None,
@@ -147,5 +148,7 @@ fn show(line: &Line<'_>) -> String {
         return format!("{name} {version}, {size}\n    {reason}\n    {proven}\n");
     }
     let reason = reason.map(|reason| format!("\n    {reason}")).unwrap_or_default();
-    format!("{name} {version}, {size}{reason}\n    from   {url}\n    digest {digest}\n    {proven}{detail}\n")
+    let layer = line.layer.as_ref().filter(|_| line.reason.is_none());
+    let layer = layer.map(|layer| format!("\n    layer  {}", escape::line(layer))).unwrap_or_default();
+    format!("{name} {version}, {size}{reason}{layer}\n    from   {url}\n    digest {digest}\n    {proven}{detail}\n")
 }

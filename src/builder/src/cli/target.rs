@@ -10,6 +10,7 @@ use crate::layer::{Layer, LayerError, Layers};
 use crate::manifest::Target;
 use crate::pin::closure::Requests;
 use crate::pin::sources::Sources;
+use crate::pin::update::UpstreamRequests;
 use crate::spelling::{did_you_mean, near};
 
 /// The architecture that a bake takes where nobody chose one.
@@ -139,6 +140,28 @@ pub(super) fn choose_with_layers(
 
 /// What the layers of each target ask of archives. The layers of a kind that only sources know ask for nothing.
 pub(super) fn requests(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, Requests>, LayerError> {
+    let asked = resolved(layers, targets)?.into_iter().map(|(target, layers)| {
+        let asked = layers.iter().map(|layer| (layer.schema.name.clone(), layer.schema.request()));
+        (target, asked.filter(|(_, request)| !request.is_empty()).collect())
+    });
+    Ok(asked.collect())
+}
+
+/// What they ask of other upstreams.
+pub(super) fn upstreams(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, UpstreamRequests>, LayerError> {
+    let mut all = BTreeMap::new();
+    for (target, layers) in resolved(layers, targets)? {
+        let asked: &mut UpstreamRequests = all.entry(target.clone()).or_default();
+        for layer in layers {
+            asked.insert(layer.schema.name.clone(), layer.schema.upstream_request(&target.arch)?);
+        }
+        asked.retain(|_, asked| !asked.is_empty());
+    }
+    Ok(all)
+}
+
+/// The layers of each target whose layers are known.
+fn resolved(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, Vec<Layer>>, LayerError> {
     let mut all = BTreeMap::new();
     for target in targets {
         // What is listed for an operating system that the layer is not made for, can be pinned all the same.
@@ -146,9 +169,7 @@ pub(super) fn requests(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<T
         if !layers.iter().any(supports) {
             continue;
         }
-        let asked = layers.resolve(&target.kind, &target.os)?.into_iter();
-        let asked = asked.map(|layer| (layer.schema.name.clone(), layer.schema.request()));
-        all.insert(target.clone(), asked.filter(|(_, request)| !request.is_empty()).collect());
+        all.insert(target.clone(), layers.resolve(&target.kind, &target.os)?);
     }
     Ok(all)
 }

@@ -94,6 +94,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     };
     let request = UpdateRequest {
         packages: target::requests(&layers, &targets)?,
+        upstreams: target::upstreams(&layers, &targets)?,
         targets,
         folder: args.manifests,
         only: args.only.into_iter().collect::<BTreeSet<_>>(),

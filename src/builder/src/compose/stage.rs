@@ -3,8 +3,10 @@
 //! A compressed archive is decompressed once and kept in the store; an uncompressed one is used in place.
 
 pub mod archive;
+mod asked;
 mod control;
 mod deb;
+mod error;
 mod order;
 
 use std::collections::BTreeMap;
@@ -16,107 +18,18 @@ use vmbake_disk::source::{FileSource, ReadAt};
 pub use archive::{ArchiveError, ArchiveLimits, Member, MemberFault, MemberKind};
 pub use control::{Control, ControlFault};
 pub use deb::{Deb, DebError};
+pub use error::StageError;
 
 use crate::content_id::identified;
-use crate::embedded::{MissingProgram, program};
+use crate::embedded::program;
 use crate::fetch::images::Layout;
 use crate::fetch::verify::Artifact;
-use crate::hint::Hint;
 use crate::layer::{Install, Layer};
 use crate::manifest::Manifest;
 use crate::supply::store::{DecodedForm, Store};
 
 /// Name of the artifact that the builder brings itself: the first-boot program.
 pub(crate) const FIRSTBOOT: &str = "firstboot";
-
-/// Why artifacts cannot be staged.
-#[derive(Debug, thiserror::Error)]
-pub enum StageError {
-    /// A layer needs what is not pinned.
-    #[error("layer {layer} installs artifact {name}, which the manifest does not have")]
-    Missing {
-        /// Name of the layer.
-        layer: String,
-        /// Name of the artifact.
-        name: String,
-    },
-    /// The manifest pins what no layer needs.
-    #[error("artifact {name} of the manifest is installed by no layer of the kind")]
-    Unused {
-        /// Name of the artifact.
-        name: String,
-    },
-    /// Two layers install it.
-    #[error("artifact {name} is installed by the layers {first} and {second}")]
-    Twice {
-        /// Name of the artifact.
-        name: String,
-        /// The earlier layer.
-        first: String,
-        /// The later layer.
-        second: String,
-    },
-    /// The manifest was made for other packages.
-    #[error("layer {layer} asks for other packages than those that the manifest was made for")]
-    OtherPackages {
-        /// Name of the layer.
-        layer: String,
-    },
-    /// A package was chosen for a layer that is not there.
-    #[error("package {name} of the manifest was chosen for layer {layer}, which is none of the kind")]
-    NoLayer {
-        /// Name of the package.
-        name: String,
-        /// Name of the layer.
-        layer: String,
-    },
-    /// Its file is not readable.
-    #[error("{name}: cannot read")]
-    Read {
-        /// Name of the artifact.
-        name: String,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// Its archive is refused.
-    #[error("{name}: not a usable archive")]
-    Archive {
-        /// Name of the artifact.
-        name: String,
-        /// Why.
-        source: ArchiveError,
-    },
-    /// Its package is refused.
-    #[error("{name}: not a usable Debian package")]
-    Deb {
-        /// Name of the artifact.
-        name: String,
-        /// Why.
-        source: DebError,
-    },
-    /// The first-boot program is not part of this vmbake.
-    #[error(transparent)]
-    Program(#[from] MissingProgram),
-}
-
-impl Hint for StageError {
-    fn hint(&self) -> Option<String> {
-        let text = match self {
-            Self::OtherPackages { .. } | Self::NoLayer { .. } => {
-                "`vmbake update KIND` chooses the packages again, with the --layers of the bake"
-            }
-            _ => return None,
-        };
-        Some(text.to_owned())
-    }
-
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Program(error) => Some(error),
-            _ => None,
-        }
-    }
-}
 
 /// What an artifact puts into the tree.
 pub(crate) enum StagedContent {
@@ -168,9 +81,10 @@ impl Plan {
     /// Every artifact of the manifest must be installed by exactly one of `layers`.
     pub fn new(layers: Vec<Layer>, manifest: &Manifest) -> Result<Self, StageError> {
         let content = manifest.content();
+        asked::check_upstreams(&layers, content)?;
         let mut owners = BTreeMap::new();
         for (index, layer) in layers.iter().enumerate() {
-            for name in layer.schema.artifacts.keys() {
+            for (_, name, _) in layer.schema.installs() {
                 let schema = &layer.schema;
                 if let Some(first) = owners.insert(name.clone(), index) {
                     let (first, second) = (layers[first].schema.name.clone(), schema.name.clone());
@@ -181,7 +95,7 @@ impl Plan {
                 }
             }
         }
-        are_asked_for(&layers, content)?;
+        asked::check_packages(&layers, content)?;
         let mut chosen = BTreeMap::new();
         for (name, entry) in &content.dependencies {
             let Some(because) = &entry.chosen else { continue };
@@ -207,7 +121,7 @@ impl Plan {
         let layer = *self.owners.get(artifact.name()).ok_or_else(unused)?;
         let install = match self.chosen.contains_key(artifact.name()) {
             true => &Install::Deb,
-            false => self.layers[layer].schema.artifacts.get(artifact.name()).ok_or_else(unused)?,
+            false => self.layers[layer].schema.install(artifact.name()).ok_or_else(unused)?,
         };
         let upgrades = self.chosen.get(artifact.name()).cloned().flatten();
         Ok(StagedArtifact { upgrades, ..stage_one(layer, artifact, install, &self.arch, store)? })
@@ -235,23 +149,6 @@ impl Plan {
             ordered.extend(if is_chosen { order::by_needs(own) } else { own });
         }
         Ok(Staged { layers: self.layers, artifacts: ordered, images })
-    }
-}
-
-/// Fails unless the packages of the manifest were chosen for what the layers ask for.
-fn are_asked_for(layers: &[Layer], content: &crate::manifest::Content) -> Result<(), StageError> {
-    let mut known = content.closure.iter().flat_map(|closure| closure.layers.keys());
-    if let Some(layer) = known.find(|name| !layers.iter().any(|layer| layer.schema.name == **name)) {
-        return Err(StageError::OtherPackages { layer: layer.clone() });
-    }
-    let differs = |layer: &&Layer| {
-        let request = layer.schema.request();
-        let made_for = content.closure.as_ref().and_then(|closure| closure.layers.get(&layer.schema.name));
-        made_for.map_or(!request.is_empty(), |made_for| *made_for != request)
-    };
-    match layers.iter().find(differs) {
-        Some(layer) => Err(StageError::OtherPackages { layer: layer.schema.name.clone() }),
-        None => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{Account, AuditedScript, Install, Layer, Schema, rules, settings};
+use super::{Account, AuditedScript, Install, Layer, Schema, download, rules, settings};
 use crate::package_request::Choice;
 
 /// The greatest id that may be given: above are `nobody`, and the two that mean no id at all.
@@ -26,6 +26,8 @@ pub(super) fn check(layer: &Layer) -> Vec<Found> {
     found.value("/os".to_owned(), os.is_empty().then(|| "supports no operating system".to_owned()));
     requires(&mut found, schema);
     artifacts(&mut found, schema);
+    download::check(&mut found, schema);
+    download::check_images(&mut found, schema);
     packages(&mut found, schema);
     upgrades(&mut found, schema);
     scripts(&mut found, schema);
@@ -55,9 +57,8 @@ fn requires(found: &mut Findings, schema: &Schema) {
 }
 
 fn artifacts(found: &mut Findings, schema: &Schema) {
-    for (name, install) in &schema.artifacts {
-        let pointer = child("/artifacts", name);
-        found.key(pointer.clone(), rules::name(name));
+    found.keys("/artifacts", schema.artifacts.keys(), rules::name);
+    for (pointer, _, install) in schema.installs() {
         match install {
             Install::Deb => {}
             Install::File { path, mode } => {
@@ -79,7 +80,7 @@ fn packages(found: &mut Findings, schema: &Schema) {
     for (index, wanted) in schema.packages.iter().enumerate() {
         let pointer = format!("/packages/{index}");
         found.value(pointer.clone(), wanted.version.as_deref().and_then(rules::version));
-        let artifact = schema.artifacts.contains_key(&wanted.name);
+        let artifact = schema.install(&wanted.name).is_some();
         found
             .value(pointer.clone(), artifact.then(|| format!("{:?} is an artifact of the layer already", wanted.name)));
         let without = schema.without.contains(&wanted.name);
@@ -102,7 +103,7 @@ fn packages(found: &mut Findings, schema: &Schema) {
 }
 
 fn upgrades(found: &mut Findings, schema: &Schema) {
-    let unfit = |name: &str| match schema.artifacts.get(name) {
+    let unfit = |name: &str| match schema.install(name) {
         Some(Install::Deb) => None,
         Some(_) => Some(format!("artifact {name:?} is no package")),
         None => rules::package(name),

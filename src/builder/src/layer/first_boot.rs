@@ -123,10 +123,10 @@ impl Joiner {
         for (path, owner) in &schema.directories {
             self.owned("/directories", path, child("/directories", path), owner);
         }
-        for (name, install) in &schema.artifacts {
+        for (pointer, _, install) in schema.installs() {
             if let Install::File { path, mode } = install {
                 let owner = Ownership { mode: *mode, owner: "root".to_owned(), group: "root".to_owned() };
-                self.owned("/modes", path, child("/artifacts", name), &owner);
+                self.owned("/modes", path, pointer, &owner);
             }
         }
         for (path, owner) in &schema.modes {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
-use super::{Keyboard, Requirement, Scalar, Text, rules};
+use super::{Download, Keyboard, Requirement, Scalar, Text, rules};
 use crate::digest::Digest;
 use crate::package_request::{Choice, PackagePattern, PackageRequest};
 
@@ -47,6 +47,12 @@ pub struct Schema {
     /// How artifacts of the manifest are installed, by their names there.
     #[serde(default)]
     pub artifacts: BTreeMap<String, Install>,
+    /// Files and archives from addresses that the layer states itself, by the names that they get in the manifest.
+    #[serde(default)]
+    pub downloads: BTreeMap<String, Download>,
+    /// Container images, such as `docker.io/library/redis:7`: they go where `images` of any layer of the kind says.
+    #[serde(default)]
+    pub container_images: Vec<String>,
     /// Packages of the archives of the operating system, `name` or `name=VERSION` with `*` for any characters: what they depend
     /// on comes with them.
     #[serde(default)]
@@ -150,7 +156,7 @@ impl Schema {
         let upgrade = match &self.upgrade {
             Choice::Some(names) => {
                 let mut names = names.clone();
-                names.retain(|name| !self.artifacts.contains_key(name));
+                names.retain(|name| self.install(name).is_none());
                 if names.is_empty() { Choice::default() } else { Choice::Some(names) }
             }
             all => all.clone(),

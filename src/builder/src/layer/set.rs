@@ -8,7 +8,7 @@ use super::findings::Found;
 use super::read::{self, DESCRIPTION, LayerFolder};
 use super::released::Released;
 use super::settings::{self, Setting};
-use super::{Fault, Layer, LayerError, LayerFile, check as alone, first_boot, references};
+use super::{Fault, Layer, LayerError, LayerFile, check as alone, first_boot, references, together};
 use crate::catalog::{Catalog, Entries, Entry, Override, Root};
 use crate::digest::Digest;
 use crate::embedded;
@@ -112,7 +112,9 @@ impl Layers {
         for name in [kind, LAST] {
             self.visit(name, os, &mut order)?;
         }
-        Ok(order.iter().filter_map(|name| self.layers.get(name)).cloned().collect())
+        let layers: Vec<Layer> = order.iter().filter_map(|name| self.layers.get(name)).cloned().collect();
+        together::check(kind, &layers)?;
+        Ok(layers)
     }
 
     /// Puts a layer behind those that it requires. That this ends has been checked: there are no dependency cycles.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{ClosureRecord, Document, File, PackageReason, PinnedAccounts, Proof, Target};
 use crate::digest::Digest;
+use crate::upstream::{ArtifactType, Upstream, UpstreamRequest};
 
 /// What a manifest says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +23,8 @@ pub struct Content {
     pub dependencies: BTreeMap<String, Dependency>,
     /// What the packages among them were chosen for.
     pub closure: Option<ClosureRecord>,
+    /// What layers themselves ask of upstreams, by the names of the layers.
+    pub requests: BTreeMap<String, UpstreamRequest>,
     /// The ids of the accounts that their scripts make, where the scripts were looked at.
     pub accounts: Option<PinnedAccounts>,
     /// Container images for the runtime.
@@ -91,39 +94,6 @@ pub struct ContainerImage {
     pub proof: Option<Proof>,
 }
 
-/// How an artifact is packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ArtifactType {
-    /// A single program.
-    #[serde(rename = "binary")]
-    Binary,
-    /// A Debian package.
-    #[serde(rename = "deb")]
-    Deb,
-    /// A tar archive, compressed with gzip.
-    #[serde(rename = "tar.gz")]
-    TarGz,
-    /// A tar archive that is installed as it is, such as a container image.
-    #[serde(rename = "tar")]
-    Tar,
-    /// A disk image.
-    #[serde(rename = "qcow2")]
-    Qcow2,
-}
-
-impl ArtifactType {
-    /// As manifests write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Binary => "binary",
-            Self::Deb => "deb",
-            Self::TarGz => "tar.gz",
-            Self::Tar => "tar",
-            Self::Qcow2 => "qcow2",
-        }
-    }
-}
-
 /// One pinned artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "super::form::Dependency", into = "super::form::Dependency")]
@@ -148,6 +118,16 @@ impl Content {
     /// What it is for.
     pub fn target(&self) -> Target {
         Target { kind: self.kind.clone(), os: self.os.name.clone(), arch: self.os.arch.clone() }
+    }
+
+    /// The layer that asks for an artifact as a download, and where it says that is.
+    pub fn download(&self, name: &str) -> Option<(&str, &Upstream)> {
+        self.requests.iter().find_map(|(layer, asked)| Some((layer.as_str(), asked.downloads.get(name)?)))
+    }
+
+    /// Whether a layer asks for a container image.
+    pub fn asks_for_image(&self, reference: &str) -> bool {
+        self.requests.values().any(|asked| asked.container_images.contains(reference))
     }
 
     /// Every entry that has a proof of its own: the base image and the artifacts.

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{ArtifactType, ClosureRecord, ContainerImage, Digest, Document, Os, PackageReason, PinnedAccounts, Proof};
+use crate::upstream::UpstreamRequest;
 use recorded::Recorded;
 
 mod recorded;
@@ -22,6 +23,8 @@ pub(super) struct Content {
     dependencies: BTreeMap<String, Dependency>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     closure: Option<ClosureRecord>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    requests: BTreeMap<String, UpstreamRequest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     accounts: Option<PinnedAccounts>,
     /// Proofs of packages, which refer to them by name.
@@ -77,7 +80,8 @@ impl TryFrom<Content> for super::Content {
     type Error = FormError;
 
     fn try_from(form: Content) -> Result<Self, FormError> {
-        let Content { version, kind, os, dependencies, closure, accounts, indexes, images, evidence, seen } = form;
+        let Content { version, kind, os, dependencies, closure, requests, accounts, indexes, images, evidence, seen } =
+            form;
         let mut unused: Vec<&String> = indexes.keys().collect();
         let mut complete = BTreeMap::new();
         for (name, entry) in dependencies {
@@ -93,18 +97,22 @@ impl TryFrom<Content> for super::Content {
         }
         match unused.first() {
             Some(index) => Err(FormError::Unused { index: (*index).clone() }),
-            None => Ok(Self { version, kind, os, dependencies: complete, closure, accounts, images, evidence, seen }),
+            None => {
+                let dependencies = complete;
+                Ok(Self { version, kind, os, dependencies, closure, requests, accounts, images, evidence, seen })
+            }
         }
     }
 }
 
 impl From<super::Content> for Content {
     fn from(content: super::Content) -> Self {
-        let super::Content { version, kind, os, dependencies, closure, accounts, images, evidence, seen } = content;
+        let super::Content { version, kind, os, dependencies, closure, requests, accounts, images, evidence, seen } =
+            content;
         let mut indexes = BTreeMap::new();
         let short = |(name, entry)| (name, Dependency::short(entry, &mut indexes));
         let dependencies = dependencies.into_iter().map(short).collect();
-        Self { version, kind, os, dependencies, closure, accounts, indexes, images, evidence, seen }
+        Self { version, kind, os, dependencies, closure, requests, accounts, indexes, images, evidence, seen }
     }
 }
 

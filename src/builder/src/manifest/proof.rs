@@ -15,6 +15,8 @@ pub enum Proof {
     Local,
     /// Nobody but the server that the artifact was downloaded from.
     FirstUse,
+    /// The digest that the layer states which asks for the artifact.
+    Stated,
     /// A checksum file, fetched from beside the artifact.
     Checksum {
         /// Where the file was fetched.
@@ -113,7 +115,7 @@ impl Proof {
     /// The documents that it rests on.
     pub fn evidence(&self) -> &[Digest] {
         match self {
-            Self::Local | Self::FirstUse => &[],
+            Self::Local | Self::FirstUse | Self::Stated => &[],
             Self::Checksum { evidence, .. } => evidence.as_slice(),
             Self::Apt { evidence, .. } => evidence,
             Self::Sigstore(signed) | Self::Cosign(signed) => &signed.evidence,
@@ -126,6 +128,7 @@ impl fmt::Display for Proof {
         match self {
             Self::Local => f.write_str("a local file"),
             Self::FirstUse => f.write_str("the first download"),
+            Self::Stated => f.write_str("the SHA-256 that its layer states"),
             Self::Checksum { url, .. } => write!(f, "checksum file {url}"),
             Self::Apt { archive, suite, date, signers, .. } => {
                 write!(f, "archive {archive}, {suite} of {date}, signed by {}", signers.join(", "))

@@ -5,7 +5,8 @@
 //! that an old release can be proven again, while trust anchors and revocations are those of today.
 //!
 //! The chain of each entry: a pinned key or identity, a signed index or statement, and in it exactly the version, address, digest
-//! and length of the entry. What must prove it is said by `sources.json` alone; an entry that no source knows was pinned by hand.
+//! and length of the entry. What must prove it is said by `sources.json`, or by the layer that downloads it, whose words the manifest
+//! repeats and a bake compares; an entry that neither knows was pinned by hand.
 
 use std::collections::BTreeSet;
 
@@ -103,11 +104,13 @@ impl<'a> Prover<'a> {
     /// Proves an artifact.
     pub fn dependency(&self, content: &Content, name: &str, entry: &Dependency) -> Result<Standing, LinkError> {
         let Some(place) = self.place(content) else { return by_hand(entry.proof.as_ref()) };
-        match self.sources.dependencies(&place.target).find(|source| source.name == name) {
-            Some(source) => {
-                let standing = self.upstream(&place, &source.upstream, entry)?;
+        // What a layer asks for never takes the place of what a source demands.
+        let source = self.sources.upstream(&place.target, name);
+        match source.or_else(|| content.download(name).map(|(_, upstream)| upstream)) {
+            Some(upstream) => {
+                let standing = self.upstream(&place, upstream, entry)?;
                 if self.looks {
-                    self.look(&place, &source.upstream, entry)?;
+                    self.look(&place, upstream, entry)?;
                 }
                 Ok(standing)
             }

@@ -23,7 +23,7 @@ use crate::supply::http::Client;
 use crate::manifest::Target;
 use crate::pin::anchors::Anchors;
 use crate::pin::prove::Prover;
-use crate::pin::sources::{Demand, Source, Sources, System, Upstream, VersionSource};
+use crate::pin::sources::{Demand, Sources, System, Upstream, VersionSource};
 use crate::supply::store::{Store, StoreError};
 
 mod apt;
@@ -115,10 +115,10 @@ impl Resolver<'_> {
     }
 
     /// Resolves an artifact.
-    pub fn dependency(&self, place: ManifestContext<'_>, source: &Source) -> Result<Resolved, ResolveError> {
-        match &source.upstream.version {
+    pub fn dependency(&self, place: ManifestContext<'_>, upstream: &Upstream) -> Result<Resolved, ResolveError> {
+        match &upstream.version {
             VersionSource::Apt { archive, package } => self.deb(place, archive, package),
-            _ => Ok(self.file(place, &source.upstream)?.0),
+            _ => Ok(self.file(place, upstream)?.0),
         }
     }
 
@@ -139,7 +139,10 @@ impl Resolver<'_> {
             let digest = digest.map_err(|source| ResolveError::Checksum { url: from.clone(), source })?;
             checksums = Some((from, digest));
         }
-        let digest = checksums.as_ref().map(|(_, digest)| *digest);
+        let digest = match &upstream.proof {
+            Demand::Stated(digest) => Some(*digest),
+            _ => checksums.as_ref().map(|(_, digest)| *digest),
+        };
         let mut evidence = BTreeMap::new();
         let (proof, downloaded) = match &upstream.proof {
             Demand::Sigstore { .. } | Demand::Cosign { .. } => {
@@ -149,6 +152,7 @@ impl Resolver<'_> {
             _ => {
                 let downloaded = self.obtain(vec![url.clone()], digest, None)?;
                 let proof = match checksums {
+                    _ if matches!(upstream.proof, Demand::Stated(_)) => Proof::Stated,
                     Some((url, _)) => {
                         let kept = self.keep(&url, Form::Whole, &self.document(&url)?, &mut evidence)?;
                         Proof::Checksum { url, evidence: Some(kept) }

@@ -13,19 +13,16 @@ use crate::catalog::{Catalog, Override, Root};
 use crate::digest::Digest;
 use crate::manifest::Target;
 
+pub use crate::upstream::{Demand, Program, Template, Undefined, Upstream, VersionSource};
 pub use error::SourcesError;
 use merge::Merged;
 use schema::Document;
-pub use schema::{
-    Archive, Demand, ImageSource, Program, Source, SourcesSchema, System, TrustSource, Upstream, VersionSource,
-};
-pub use template::{InvalidTemplate, Template, Undefined};
+pub use schema::{Archive, ImageSource, Source, SourcesSchema, System, TrustSource};
 
 mod faults;
 mod error;
 mod merge;
 mod schema;
-mod template;
 mod weaker;
 
 /// Hours after its `Date` at which a copy of an archive's state is looked for.
@@ -162,6 +159,13 @@ impl Sources {
         self.dependencies(target).find(|source| source.name == name).map(|source| &source.upstream)
     }
 
+    /// An artifact that is the same file, and of which more must be proven: what `found` demands less.
+    pub fn demand_more(&self, found: &Upstream) -> Option<(&Source, String)> {
+        let same = self.schema.dependencies.iter().filter(|known| known.upstream.url.is_some());
+        let mut same = same.filter(|known| known.upstream.url == found.url);
+        same.find_map(|known| Some((known, weaker::upstream(found, &known.upstream)?)))
+    }
+
     /// The container images of a target. Of several files the last one that has an image counts.
     pub fn images<'a>(&'a self, target: &Target) -> impl Iterator<Item = &'a ImageSource> {
         let mut seen = BTreeSet::new();
@@ -207,21 +211,6 @@ impl Archive {
     }
 }
 
-impl Upstream {
-    /// `values` with those of one version: itself, the artifact's address, and the name at the end of that.
-    pub fn values(
-        &self,
-        mut values: BTreeMap<String, String>,
-        version: &str,
-    ) -> Result<BTreeMap<String, String>, Undefined> {
-        values.insert("version".to_owned(), version.to_owned());
-        let url = self.url.as_ref().map(|url| url.render(&values)).transpose()?.unwrap_or_default();
-        let file = url.rsplit('/').next().unwrap_or_default().to_owned();
-        values.extend([("url".to_owned(), url), ("file".to_owned(), file)]);
-        Ok(values)
-    }
-}
-
 impl ImageSource {
     fn serves(&self, target: &Target) -> bool {
         self.kinds.contains(&target.kind)
@@ -230,17 +219,6 @@ impl ImageSource {
     /// The tag of a reference to this image.
     pub fn tag_of<'a>(&self, reference: &'a str) -> Option<&'a str> {
         reference.strip_prefix(&self.image)?.strip_prefix(':')
-    }
-}
-
-impl VersionSource {
-    /// The artifact whose version must be known first.
-    pub fn needs(&self) -> Option<&str> {
-        match self {
-            Self::SameAs(name) => Some(name),
-            Self::Json { url, .. } | Self::Text { url, .. } => url.versions_of().next(),
-            _ => None,
-        }
     }
 }
 

@@ -4,35 +4,36 @@
 //! all, so that an interrupted update loses nothing; when nothing changed, no byte of it does.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use crate::digest::Digest;
 use crate::escape;
 use crate::manifest::OS_IMAGE;
 use crate::manifest::Target;
-use crate::manifest::{ArtifactType, Content, Dependency, Manifest, ManifestError, PinnedAccounts, Proof};
+use crate::manifest::{Content, Manifest, ManifestError, PinnedAccounts, Proof};
 use crate::parallel::for_each;
 use crate::pin::closure::Requests;
-use crate::pin::prove::{LOCAL, Prover};
-use crate::pin::resolve::{ResolveError, Resolved, Resolver};
-use crate::pin::sources::{Sources, VersionSource};
+use crate::pin::prove::Prover;
+use crate::pin::resolve::Resolver;
+use crate::pin::sources::Sources;
 use crate::progress::{Event, Progress};
 use jiff::Timestamp;
 
+use entry::{note_date, resolve};
 use open::{Entry, Open, path};
-use order::is_downgrade;
 
 pub use check::{Newer, newer};
 pub use error::{EntryError, UpdateError};
 pub use packages::explain;
+pub use requested::{RequestError, UpstreamRequests};
 
 mod check;
+mod entry;
 mod error;
 mod open;
 mod order;
 mod packages;
+mod requested;
 
 /// What is to be updated.
 #[derive(Debug)]
@@ -47,6 +48,8 @@ pub struct UpdateRequest {
     pub refresh: bool,
     /// What layers ask for, in their order, by manifest.
     pub packages: BTreeMap<Target, Requests>,
+    /// What layers ask of upstreams, by manifest; nothing is known of manifests that are not there.
+    pub upstreams: BTreeMap<Target, UpstreamRequests>,
     /// Entries that are resolved at the same time.
     pub threads: NonZeroUsize,
 }
@@ -89,6 +92,7 @@ pub fn seen(
 pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progress) -> Result<(), UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources, &open)?;
+    requested::check(request, resolver.sources)?;
     let prover = resolver.prover();
     let (mut total, mut failures) = (0, 0);
     // Entries that need the version of another one come after it, and are chosen when that is known.
@@ -108,6 +112,9 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
     resolver.received.finish_and_clear();
     if failures > 0 {
         return Err(UpdateError::Incomplete { failed: failures, total });
+    }
+    if request.only.is_empty() {
+        open.iter().try_for_each(|open| requested::settle(open, resolver.sources))?;
     }
     // Which packages are needed depends on the base, and on those that the manifest has anyhow.
     open.iter().try_for_each(|open| packages::bring(request, open, resolver, &prover, progress))
@@ -137,107 +144,11 @@ fn failed(open: &Open<'_>, entry: Entry<'_>, error: &(dyn std::error::Error + 's
     Event::Failed { manifest: open.target.name(), name: entry.name().to_owned(), reason: escape::chain(error) }
 }
 
-/// Resolves one entry and writes its manifest, if it can be proven again from what is kept; tells what is pinned now.
-fn resolve(
-    resolver: &Resolver<'_>,
-    prover: &Prover<'_>,
-    open: &Open<'_>,
-    entry: Entry<'_>,
-) -> Result<Event, EntryError> {
-    let (manifest, name) = (open.target.name(), entry.name().to_owned());
-    let pinned = |found: &Dependency| {
-        let (version, digest, bytes) = (found.version.clone(), found.digest, found.size);
-        Event::Pinned { manifest: manifest.clone(), name: name.clone(), version, digest, bytes }
-    };
-    let versions = open.versions();
-    let place = open.place(&versions);
-    if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
-        && resolver.image.is_none()
-        // Of what nobody can prove, the version was made up as well.
-        && open.is_proven(entry, prover).unwrap_or(false)
-    {
-        let found = resolver.version(place, source)?;
-        if is_downgrade(source, &pinned, &found) {
-            return Err(EntryError::Downgrade { pinned, found });
-        }
-    }
-    match entry {
-        Entry::Dependency(source) => {
-            let found = resolver.dependency(place, source)?;
-            let event = pinned(&found.dependency);
-            let dates = match &source.upstream.version {
-                VersionSource::Apt { archive, .. } => resolver.dates(place, archive)?,
-                _ => Vec::new(),
-            };
-            open.change(|content| {
-                dates.into_iter().for_each(|(archive, suite, date)| note_date(content, archive, suite, date));
-                content.evidence.extend(found.evidence);
-                prover.dependency(content, &source.name, &found.dependency)?;
-                content.dependencies.insert(source.name.clone(), found.dependency);
-                content.drop_unused_evidence();
-                Ok(())
-            })?;
-            Ok(event)
-        }
-        Entry::OsImage => {
-            let (found, boot) = match &resolver.image {
-                Some(path) => (
-                    local_image(path)?,
-                    crate::image::grub::read(path, resolver.partition).map_err(ResolveError::from)?,
-                ),
-                None => resolver.os_image(place)?,
-            };
-            let event = pinned(&found.dependency);
-            open.change(|content| {
-                content.os.boot = Some(boot);
-                content.evidence.extend(found.evidence);
-                prover.os_image(content, &found.dependency)?;
-                content.os.image = Some(found.dependency);
-                content.drop_unused_evidence();
-                Ok(())
-            })?;
-            Ok(event)
-        }
-        Entry::Container(source) => {
-            let image = resolver.container(place, source)?;
-            let (reference, digest) = (image.image.clone(), image.digest);
-            open.change(|content| {
-                content.images.retain(|old| source.tag_of(&old.image).is_none());
-                content.images.push(image);
-                content.images.sort_by(|a, b| a.image.cmp(&b.image));
-                Ok(())
-            })?;
-            Ok(Event::PinnedImage { manifest, name, image: reference, digest })
-        }
-    }
-}
-
-fn note_date(content: &mut Content, archive: String, suite: String, date: Timestamp) {
-    let newest = content.seen.entry(archive).or_default().entry(suite).or_insert(date);
-    *newest = date.max(*newest);
-}
-
-fn local_image(path: &Path) -> Result<Resolved, EntryError> {
-    let read = |source| EntryError::Image { path: path.to_owned(), source };
-    let (digest, size) = Digest::of(b"").of_stream(File::open(path).map_err(read)?).map_err(read)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let dependency = Dependency {
-        version: "local".to_owned(),
-        url: format!("{LOCAL}{name}"),
-        kind: ArtifactType::Qcow2,
-        digest,
-        size,
-        proof: Some(Proof::Local),
-        chosen: None,
-    };
-    Ok(Resolved { dependency, evidence: BTreeMap::new() })
-}
-
 impl UpdateRequest {
     fn open<'a>(&'a self, sources: &'a Sources) -> Result<Vec<Open<'a>>, UpdateError> {
         let open = |target: &'a Target| {
             let system = sources.system(target)?;
-            Ok(Open::load(path(&self.folder, target), target, system)?)
+            Ok(Open::load(path(&self.folder, target), target, system)?.asking(self.upstreams.get(target)))
         };
         self.targets.iter().map(open).collect()
     }
@@ -248,8 +159,9 @@ impl UpdateRequest {
                 sources.dependencies(target).any(|source| source.name == *name)
                     || sources.images(target).any(|source| source.image == *name)
             };
+            let is_asked = || open.iter().any(|open| open.requested().any(|entry| entry.name() == name));
             let is_package = || open.iter().any(|open| self.knows_package(open, name));
-            name == OS_IMAGE || self.targets.iter().any(of_target) || is_package()
+            name == OS_IMAGE || self.targets.iter().any(of_target) || is_asked() || is_package()
         };
         match self.only.iter().find(|name| !known(name)) {
             Some(name) => {

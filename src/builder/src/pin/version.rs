@@ -5,7 +5,7 @@
 pub(super) const MAX_LEN: usize = 128;
 
 /// Whether a text may be the version of an artifact that stands by itself.
-pub(super) fn is_version(text: &str) -> bool {
+pub(crate) fn is_version(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '+' | '_' | '~');
     let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric());
     starts_well && text.len() <= MAX_LEN && text.chars().all(is_plain)

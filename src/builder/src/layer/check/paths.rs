@@ -60,11 +60,11 @@ pub(super) fn modes(found: &mut Findings, schema: &Schema) {
             found.value(pointer, rules::directory_mode(owner.mode));
         }
     }
-    for (name, install) in &schema.artifacts {
+    for (pointer, _, install) in schema.installs() {
         if let Install::File { path, mode } = install
             && rules::file_mode(*mode).is_none()
         {
-            found.value(child("/artifacts", name) + "/mode", listed(path, *mode));
+            found.value(pointer + "/mode", listed(path, *mode));
         }
     }
 }

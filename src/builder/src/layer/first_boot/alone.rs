@@ -72,13 +72,13 @@ struct Alone<'a> {
 impl Alone<'_> {
     /// Whether something may come from packages, whose files nobody knows yet.
     fn has_packages(&self) -> bool {
-        let mut artifacts = self.layers.iter().flat_map(|layer| layer.schema.artifacts.values());
-        artifacts.any(|install| matches!(install, Install::Deb))
+        let mut artifacts = self.layers.iter().flat_map(|layer| layer.schema.installs());
+        artifacts.any(|(.., install)| matches!(install, Install::Deb))
     }
 
     fn brings(&self, path: &str) -> bool {
         self.layers.iter().any(|layer| {
-            layer.files.contains_key(path) || layer.schema.artifacts.values().any(|install| places(install, path))
+            layer.files.contains_key(path) || layer.schema.installs().any(|(.., install)| places(install, path))
         })
     }
 }

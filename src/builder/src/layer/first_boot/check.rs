@@ -205,7 +205,7 @@ fn written_twice(found: &mut Faults<'_>, plan: &Plan, layers: &[&Layer]) {
         for path in layer.schema.symlinks.keys() {
             writers.insert(path, format!("is also a symbolic link of layer {name}"));
         }
-        for (artifact, install) in &layer.schema.artifacts {
+        for (_, artifact, install) in layer.schema.installs() {
             if let Install::File { path, .. } = install {
                 writers.insert(path, format!("is also artifact {artifact} of layer {name}"));
             }

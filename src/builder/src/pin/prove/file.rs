@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::evidence::Wants;
 use super::{LinkError, ManifestContext, Prover, Standing, same, weak};
+use crate::digest::Digest;
 use crate::manifest::{Dependency, Form, Proof, Signed};
 use crate::pin::proof::checksum;
 use crate::pin::proof::cosign::{self, Detached};
@@ -29,6 +30,7 @@ pub(super) fn replay(
             let checksums = upstream.checksums.as_ref().map(render).transpose()?;
             by_checksum(prover, place, entry, demand, checksums.as_deref(), value("file"))
         }
+        Demand::Stated(stated) => by_layer(stated, entry),
         Demand::Apt => Err(weak("the signed index of an archive", proof)),
         Demand::Sigstore { bundle, identity, issuer, predicate_type } => {
             let identity = render(identity)?;
@@ -72,6 +74,17 @@ fn by_checksum(
         }
         (proof, Some(_)) => Err(weak("a checksum file", proof.as_ref())),
         (proof, None) => Err(weak("the first download", proof.as_ref())),
+    }
+}
+
+/// The layer that asks for the file states the digest.
+fn by_layer(stated: &Digest, entry: &Dependency) -> Result<Standing, LinkError> {
+    match &entry.proof {
+        Some(Proof::Stated) => {
+            same("digest", &entry.digest.to_string(), &stated.to_string())?;
+            Ok(Standing::Stated)
+        }
+        proof => Err(weak("the SHA-256 that its layer states", proof.as_ref())),
     }
 }
 

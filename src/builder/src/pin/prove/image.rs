@@ -16,7 +16,8 @@ pub(super) fn replay(prover: &Prover<'_>, content: &Content, pinned: &ContainerI
     same("digest", &pinned.digest.to_string(), &image.manifest.digest.to_string())?;
     same("size", &pinned.size.to_string(), &image.manifest.size.to_string())?;
     let Some(place) = prover.place(content) else { return by_hand(pinned.proof.as_ref()) };
-    match (&pinned.proof, prover.sources.images(&place.target).any(|source| source.tag_of(&pinned.image).is_some())) {
+    let is_listed = prover.sources.images(&place.target).any(|source| source.tag_of(&pinned.image).is_some());
+    match (&pinned.proof, is_listed || content.asks_for_image(&pinned.image)) {
         (Some(Proof::FirstUse), true) => Ok(Standing::FirstUse),
         (proof, true) => Err(super::weak("the first download", proof.as_ref())),
         (proof, false) => by_hand(proof.as_ref()),

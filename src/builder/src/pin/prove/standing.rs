@@ -28,6 +28,8 @@ pub enum Standing {
     },
     /// Nobody but the site, in a checksum file.
     Checksum,
+    /// The layer that asks for it.
+    Stated,
     /// Nobody but the site, when it was first asked.
     FirstUse,
     /// The user, who brought the file.
@@ -51,6 +53,7 @@ impl fmt::Display for Standing {
             }
             Self::Signer { identity } => write!(f, "by the signature of {identity}"),
             Self::Checksum => f.write_str("by a checksum file of the site, which nobody has signed"),
+            Self::Stated => f.write_str("by the digest that its layer states, which nobody has signed"),
             Self::FirstUse => f.write_str("as first downloaded, which nobody has signed"),
             Self::Local => f.write_str("a file of the user's"),
             Self::ByHand => f.write_str("pinned by hand"),

@@ -16,8 +16,12 @@ impl Resolver<'_> {
     /// Resolves a container image.
     pub fn container(&self, place: ManifestContext<'_>, source: &ImageSource) -> Result<ContainerImage, ResolveError> {
         let tag = self.version(place, &source.tag)?;
-        let reference = format!("{}:{tag}", source.image);
+        self.container_image(place, &format!("{}:{tag}", source.image))
+    }
+
+    /// Resolves the container image of a reference.
+    pub fn container_image(&self, place: ManifestContext<'_>, reference: &str) -> Result<ContainerImage, ResolveError> {
         let platform = format!("linux/{}", place.target.arch);
-        Ok(crate::supply::registry::pull_tag(self.client, self.store, &reference, &platform)?)
+        Ok(crate::supply::registry::pull_tag(self.client, self.store, reference, &platform)?)
     }
 }

@@ -65,7 +65,7 @@ impl Resolver<'_> {
                 }
                 Ok(proven.record(kept).map_or(Proof::FirstUse, Proof::Cosign))
             }
-            Demand::FirstUse | Demand::Checksum | Demand::Apt => Ok(Proof::FirstUse),
+            Demand::FirstUse | Demand::Checksum | Demand::Stated(_) | Demand::Apt => Ok(Proof::FirstUse),
         }
     }
 

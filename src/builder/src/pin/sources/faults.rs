@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::merge::Merged;
 use super::schema::Document;
 use super::{Demand, Upstream, VersionSource};
-use crate::manifest::{ArtifactType, Target};
+use crate::manifest::Target;
 
 /// Everything that is wrong with a file beyond the form, among `all` files: where, and what.
 pub(super) fn find(file: &Document, all: &Merged) -> Vec<(String, String)> {
@@ -53,32 +53,15 @@ pub(super) fn find(file: &Document, all: &Merged) -> Vec<(String, String)> {
 
 fn upstream_faults(schema: &Document, place: &str, upstream: &Upstream, faults: &mut Vec<(String, String)>) {
     let mut fault = |message: &str| faults.push((place.to_owned(), message.to_owned()));
-    let from_archive = match &upstream.version {
-        VersionSource::Apt { archive, .. } => {
-            if !schema.archives.contains_key(archive) {
-                fault(&format!("archive {archive} is not listed"));
-            }
-            true
-        }
-        _ => false,
-    };
-    let templates = [&upstream.url, &upstream.checksums];
-    if templates.into_iter().flatten().any(|url| !url.start().starts_with("https://") && url.start() != "") {
-        fault("an address is not https");
+    if let VersionSource::Apt { archive, .. } = &upstream.version
+        && !schema.archives.contains_key(archive)
+    {
+        fault(&format!("archive {archive} is not listed"));
     }
-    if upstream.program.is_some() && upstream.kind != ArtifactType::Binary {
-        fault("program needs type binary");
+    if matches!(upstream.proof, Demand::Stated(_)) {
+        fault("proof stated is for what layers download");
     }
-    match &upstream.proof {
-        Demand::Apt if !from_archive => fault("proof apt needs a version from an archive"),
-        Demand::Apt => {}
-        _ if from_archive => fault("what comes from an archive has proof apt"),
-        _ if upstream.url.is_none() => fault("url is missing"),
-        Demand::FirstUse => {}
-        // A signature is over the whole file, so the digest could be had without; the statement of both must agree.
-        _ if upstream.checksums.is_none() => fault("checksums is missing"),
-        _ => {}
-    }
+    upstream.faults().into_iter().for_each(fault);
 }
 
 fn version_faults(schema: &Document, place: &str, version: &VersionSource, faults: &mut Vec<(String, String)>) {

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
-use super::template::Template;
-use crate::manifest::ArtifactType;
+use crate::upstream::{Template, Upstream, VersionSource};
 
 /// Where upstreams live, and what each must prove.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -97,116 +96,6 @@ pub struct Source {
     pub arches: Option<BTreeSet<String>>,
     /// Where it is and what proves it.
     pub upstream: Upstream,
-}
-
-/// Where an artifact is, which version is taken, and what proves it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Upstream {
-    /// How it is packed.
-    #[serde(rename = "type")]
-    pub kind: ArtifactType,
-    /// Where the version comes from.
-    pub version: VersionSource,
-    /// Its address; absent for packages of an archive, whose index tells.
-    #[serde(default)]
-    pub url: Option<Template>,
-    /// Address of a checksum file that lists it.
-    #[serde(default)]
-    pub checksums: Option<Template>,
-    /// The proof that is demanded.
-    pub proof: Demand,
-    /// The program that it must be, where the proof does not tell.
-    #[serde(default)]
-    pub program: Option<Program>,
-}
-
-/// What Go's linker noted in a program.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Program {
-    /// Import path of its main package.
-    pub package: String,
-    /// Version of the module that the package is of; absent where releases have none.
-    #[serde(default)]
-    pub version: Option<Template>,
-}
-
-/// Where the newest version comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum VersionSource {
-    /// The newest release of a repository on GitHub, `owner/name`; a leading `v` of its tag is dropped.
-    Github(String),
-    /// A value in a JSON document.
-    Json {
-        /// Address of the document.
-        url: Template,
-        /// Where the value is (RFC 6901).
-        pointer: String,
-    },
-    /// What stands between two texts in a document.
-    Text {
-        /// Address of the document.
-        url: Template,
-        /// What stands before the version; absent means the beginning.
-        #[serde(default)]
-        after: String,
-        /// What stands behind it; absent means the end of the line.
-        #[serde(default)]
-        before: Option<String>,
-    },
-    /// The index of an archive.
-    Apt {
-        /// Name of the archive.
-        archive: String,
-        /// Name of the package there.
-        package: String,
-    },
-    /// The version that another artifact of the same manifest has.
-    SameAs(String),
-    /// This version, until somebody changes it here.
-    Pinned(String),
-}
-
-/// The least that must be proven of a digest.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Demand {
-    /// Nothing: the digest of the first download is kept.
-    FirstUse,
-    /// A checksum file from beside the artifact.
-    Checksum,
-    /// The signed index of the archive.
-    Apt,
-    /// A sigstore bundle of that signer.
-    Sigstore {
-        /// Address of the bundle, or of several, one a line.
-        bundle: Template,
-        /// Subject alternative name of the certificate.
-        identity: Template,
-        /// Issuer of that identity.
-        issuer: String,
-        /// Type of the predicate of an attestation.
-        #[serde(default)]
-        predicate_type: Option<String>,
-    },
-    /// `.sig` and `.cert` of that signer.
-    Cosign {
-        /// Address of the signature.
-        signature: Template,
-        /// Address of the certificate.
-        certificate: Template,
-        /// Subject alternative name of the certificate.
-        identity: Template,
-        /// Issuer of that identity.
-        issuer: String,
-        /// Address of the transparency log.
-        log: String,
-        /// Whether a signature that is not in the log is enough.
-        #[serde(default)]
-        without_log: bool,
-    },
 }
 
 /// A container image that some kinds of image hold.

@@ -52,6 +52,7 @@ fn strength(upstream: &Upstream) -> u8 {
     match upstream.proof {
         // A checksum file that is listed must fit all the same.
         Demand::FirstUse | Demand::Checksum => u8::from(upstream.checksums.is_some()),
+        Demand::Stated(_) => 1,
         Demand::Apt | Demand::Sigstore { .. } | Demand::Cosign { .. } => SIGNED,
     }
 }
@@ -84,6 +85,7 @@ fn demand(upstream: &Upstream) -> String {
     match &upstream.proof {
         Demand::FirstUse | Demand::Checksum if upstream.checksums.is_some() => "a checksum file".to_owned(),
         Demand::FirstUse | Demand::Checksum => "the first download".to_owned(),
+        Demand::Stated(_) => "a digest that a layer states".to_owned(),
         Demand::Apt => format!("the signed index of archive {}", archive_of(upstream).unwrap_or_default()),
         Demand::Sigstore { identity, issuer, predicate_type: Some(predicate), .. } => {
             format!("a sigstore bundle with a {predicate} by {identity} of {issuer}")

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::open::{Entry, Open};
 use super::order::is_downgrade;
-use super::{Job, UpdateError, UpdateRequest, failed, packages};
+use super::{Job, UpdateError, UpdateRequest, failed, packages, requested};
 use crate::parallel::for_each;
 use crate::pin::resolve::{ResolveError, Resolver};
 use crate::progress::Progress;
@@ -26,6 +26,7 @@ pub struct Newer {
 pub fn newer(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progress) -> Result<Vec<Newer>, UpdateError> {
     let open = request.open(resolver.sources)?;
     request.check_names(resolver.sources, &open)?;
+    requested::check(request, resolver.sources)?;
     let all = open.iter().flat_map(|open| open.entries(resolver.sources).map(move |entry| (open, entry)));
     let jobs: Vec<Job<'_>> = all.filter(|(_, entry)| request.asks_for(entry.name())).collect();
     let total = jobs.len();
@@ -58,6 +59,8 @@ fn newest(resolver: &Resolver<'_>, open: &Open<'_>, entry: Entry<'_>) -> Result<
         Entry::OsImage => resolver.version(place, &open.system.image.version)?,
         Entry::Dependency(source) => resolver.version(place, &source.upstream.version)?,
         Entry::Container(image) => resolver.version(place, &image.tag)?,
+        Entry::Download(asked) => resolver.version(place, &asked.upstream.version)?,
+        Entry::Image(asked) => asked.tag().to_owned(),
     };
     let pinned = open.pinned(entry);
     if let (Some(source), Some(pinned)) = (entry.version(open), &pinned)

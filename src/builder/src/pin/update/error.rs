@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::RequestError;
 use crate::atomic_file::PublishError;
 use crate::hint::Hint;
 use crate::manifest::ManifestError;
@@ -26,6 +27,17 @@ pub enum UpdateError {
         name: String,
         /// The targets that were looked at.
         targets: String,
+    },
+    /// What layers ask of upstreams goes against the sources.
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    /// A manifest cannot be brought in line with its layers.
+    #[error("{target}: cannot be brought in line with its layers")]
+    Settle {
+        /// The manifest.
+        target: String,
+        /// Why.
+        source: Box<EntryError>,
     },
     /// The packages that layers ask for cannot be had.
     #[error("{target}: the packages of its layers cannot be pinned")]
@@ -59,6 +71,13 @@ impl Hint for UpdateError {
             _ => return None,
         };
         Some(text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Request(error) => Some(error),
+            _ => None,
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::EntryError;
+use super::requested::{AskedDownload, AskedImage, UpstreamRequests};
 use crate::atomic_file::write_file;
 use crate::manifest::OS_IMAGE;
 use crate::manifest::Target;
@@ -21,6 +22,8 @@ pub(super) struct Open<'a> {
     pub(super) system: &'a System,
     path: PathBuf,
     content: Mutex<Content>,
+    /// What its layers ask of upstreams; `None` where nobody knows its layers.
+    asked: Option<&'a UpstreamRequests>,
 }
 
 /// Something to resolve.
@@ -29,6 +32,9 @@ pub(super) enum Entry<'a> {
     OsImage,
     Dependency(&'a Source),
     Container(&'a ImageSource),
+    /// What a layer asks for.
+    Download(AskedDownload<'a>),
+    Image(AskedImage<'a>),
 }
 
 /// Where the manifest of a target is.
@@ -45,6 +51,7 @@ fn empty(target: &Target) -> Content {
         images: Vec::new(),
         evidence: BTreeMap::new(),
         closure: None,
+        requests: BTreeMap::new(),
         accounts: None,
         seen: BTreeMap::new(),
     }
@@ -60,14 +67,31 @@ impl<'a> Open<'a> {
         } else {
             empty(target)
         };
-        Ok(Self { target, system, path, content: Mutex::new(content) })
+        Ok(Self { target, system, path, content: Mutex::new(content), asked: None })
+    }
+
+    /// The same, with what its layers ask for.
+    pub(super) fn asking(self, asked: Option<&'a UpstreamRequests>) -> Self {
+        Self { asked, ..self }
+    }
+
+    /// What its layers ask for, where that is known.
+    pub(super) fn asked(&self) -> Option<&'a UpstreamRequests> {
+        self.asked
     }
 
     /// All entries that it should have.
     pub(super) fn entries(&self, sources: &'a Sources) -> impl Iterator<Item = Entry<'a>> {
         let dependencies = sources.dependencies(self.target).map(Entry::Dependency).collect::<Vec<_>>();
         let images = sources.images(self.target).map(Entry::Container).collect::<Vec<_>>();
-        std::iter::once(Entry::OsImage).chain(dependencies).chain(images)
+        std::iter::once(Entry::OsImage).chain(dependencies).chain(images).chain(self.requested())
+    }
+
+    /// The entries that layers ask for.
+    pub(super) fn requested(&self) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+        let layers = || self.asked.into_iter().flatten();
+        let downloads = layers().flat_map(AskedDownload::all).map(Entry::Download);
+        downloads.chain(layers().flat_map(AskedImage::all).map(Entry::Image)).collect::<Vec<_>>().into_iter()
     }
 
     /// What is wrong with an entry, proven anew: nothing, that it is not pinned (`Ok(false)`), or which link is missing.
@@ -87,6 +111,10 @@ impl<'a> Open<'a> {
                 let pinned = content.images.iter().find(|pinned| source.tag_of(&pinned.image).is_some());
                 pinned.map(|pinned| prover.image(&content, pinned))
             }
+            Entry::Download(asked) => {
+                asked.pinned(&content).map(|pinned| prover.dependency(&content, asked.name, pinned))
+            }
+            Entry::Image(asked) => asked.pinned(&content).map(|pinned| prover.image(&content, pinned)),
         };
         proven.transpose().map(|standing| standing.is_some())
     }
@@ -108,6 +136,8 @@ impl<'a> Open<'a> {
             Entry::Container(source) => {
                 content.images.iter().find_map(|found| source.tag_of(&found.image).map(str::to_owned))
             }
+            Entry::Download(asked) => asked.pinned(&content).map(|found| found.version.clone()),
+            Entry::Image(asked) => asked.pinned(&content).map(|_| asked.tag().to_owned()),
         }
     }
 
@@ -151,6 +181,8 @@ impl<'a> Entry<'a> {
             Self::OsImage => OS_IMAGE,
             Self::Dependency(source) => &source.name,
             Self::Container(source) => &source.image,
+            Self::Download(asked) => asked.name,
+            Self::Image(asked) => asked.reference,
         }
     }
 
@@ -160,15 +192,17 @@ impl<'a> Entry<'a> {
             Self::OsImage if open.is_local() => None,
             Self::OsImage => Some(&open.system.image.version),
             Self::Dependency(source) => Some(&source.upstream.version),
-            // Its tag follows another entry.
-            Self::Container(_) => None,
+            Self::Download(asked) => Some(&asked.upstream.version),
+            // Its tag follows another entry, or is what a layer says.
+            Self::Container(_) | Self::Image(_) => None,
         }
     }
 
     pub(super) fn needs(self) -> Option<&'a str> {
         match self {
-            Self::OsImage => None,
+            Self::OsImage | Self::Image(_) => None,
             Self::Dependency(source) => source.upstream.version.needs(),
+            Self::Download(asked) => asked.upstream.version.needs(),
             Self::Container(source) => source.tag.needs(),
         }
     }

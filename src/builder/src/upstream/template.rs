@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A text in which names in braces stand for values.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schemars(with = "String")]
 pub struct Template {
     parts: Vec<Part>,
 }
@@ -75,6 +77,12 @@ impl fmt::Display for Template {
             Part::Text(text) => f.write_str(text),
             Part::Name(name) => write!(f, "{{{name}}}"),
         })
+    }
+}
+
+impl From<Template> for String {
+    fn from(template: Template) -> Self {
+        template.to_string()
     }
 }
 

@@ -1,0 +1,41 @@
+//! What layers ask for, compared with what the manifest was made for: layers and a manifest enter, the first difference leaves.
+
+use super::StageError;
+use crate::layer::Layer;
+use crate::manifest::Content;
+
+/// Fails unless the packages of the manifest were chosen for what the layers ask for.
+pub(super) fn check_packages(layers: &[Layer], content: &Content) -> Result<(), StageError> {
+    let mut known = content.closure.iter().flat_map(|closure| closure.layers.keys());
+    if let Some(layer) = known.find(|name| !layers.iter().any(|layer| layer.schema.name == **name)) {
+        return Err(StageError::OtherPackages { layer: layer.clone() });
+    }
+    let differs = |layer: &&Layer| {
+        let request = layer.schema.request();
+        let made_for = content.closure.as_ref().and_then(|closure| closure.layers.get(&layer.schema.name));
+        made_for.map_or(!request.is_empty(), |made_for| *made_for != request)
+    };
+    match layers.iter().find(differs) {
+        Some(layer) => Err(StageError::OtherPackages { layer: layer.schema.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// Fails unless the downloads and container images of the manifest are those that the layers ask for.
+pub(super) fn check_upstreams(layers: &[Layer], content: &Content) -> Result<(), StageError> {
+    let mut known = content.requests.keys();
+    if let Some(layer) = known.find(|name| !layers.iter().any(|layer| layer.schema.name == **name)) {
+        return Err(StageError::OtherUpstreams { layer: layer.clone() });
+    }
+    for layer in layers {
+        let (name, asked) = (&layer.schema.name, layer.schema.upstream_request(&content.os.arch)?);
+        if asked != content.requests.get(name).cloned().unwrap_or_default() {
+            return Err(StageError::OtherUpstreams { layer: name.clone() });
+        }
+        let is_pinned = |image: &&String| content.images.iter().any(|pinned| pinned.image == **image);
+        if let Some(image) = asked.container_images.iter().find(|image| !is_pinned(image)) {
+            return Err(StageError::NoImage { layer: name.clone(), image: image.clone() });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! Why artifacts cannot be staged.
+
+use super::{ArchiveError, DebError};
+use crate::embedded::MissingProgram;
+use crate::hint::Hint;
+use crate::layer::LayerError;
+
+/// Why artifacts cannot be staged.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// A layer needs what is not pinned.
+    #[error("layer {layer} installs artifact {name}, which the manifest does not have")]
+    Missing {
+        /// Name of the layer.
+        layer: String,
+        /// Name of the artifact.
+        name: String,
+    },
+    /// The manifest pins what no layer needs.
+    #[error("artifact {name} of the manifest is installed by no layer of the kind")]
+    Unused {
+        /// Name of the artifact.
+        name: String,
+    },
+    /// Two layers install it.
+    #[error("artifact {name} is installed by the layers {first} and {second}")]
+    Twice {
+        /// Name of the artifact.
+        name: String,
+        /// The earlier layer.
+        first: String,
+        /// The later layer.
+        second: String,
+    },
+    /// The manifest was made for other packages.
+    #[error("layer {layer} asks for other packages than those that the manifest was made for")]
+    OtherPackages {
+        /// Name of the layer.
+        layer: String,
+    },
+    /// The manifest was made for other downloads or container images.
+    #[error("layer {layer} asks for other downloads or container images than those that the manifest was made for")]
+    OtherUpstreams {
+        /// Name of the layer.
+        layer: String,
+    },
+    /// A container image that a layer asks for is not pinned.
+    #[error("layer {layer} asks for the container image {image}, which the manifest does not have")]
+    NoImage {
+        /// Name of the layer.
+        layer: String,
+        /// The reference.
+        image: String,
+    },
+    /// A layer cannot be used for the architecture.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
+    /// A package was chosen for a layer that is not there.
+    #[error("package {name} of the manifest was chosen for layer {layer}, which is none of the kind")]
+    NoLayer {
+        /// Name of the package.
+        name: String,
+        /// Name of the layer.
+        layer: String,
+    },
+    /// Its file is not readable.
+    #[error("{name}: cannot read")]
+    Read {
+        /// Name of the artifact.
+        name: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Its archive is refused.
+    #[error("{name}: not a usable archive")]
+    Archive {
+        /// Name of the artifact.
+        name: String,
+        /// Why.
+        source: ArchiveError,
+    },
+    /// Its package is refused.
+    #[error("{name}: not a usable Debian package")]
+    Deb {
+        /// Name of the artifact.
+        name: String,
+        /// Why.
+        source: DebError,
+    },
+    /// The first-boot program is not part of this vmbake.
+    #[error(transparent)]
+    Program(#[from] MissingProgram),
+}
+
+impl Hint for StageError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::OtherPackages { .. } | Self::NoLayer { .. } => {
+                "`vmbake update KIND` chooses the packages again, with the --layers of the bake"
+            }
+            Self::OtherUpstreams { .. } | Self::NoImage { .. } => {
+                "`vmbake update KIND` pins what the layers ask for now, with the --layers of the bake"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Program(error) => Some(error),
+            Self::Layer(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! `downloads` of a layer: upstreams that it states itself, each with the rule by which it is installed; and `container_images`.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::findings::Findings;
+use super::position::child;
+use super::{ByArch, Install, LayerError, Schema, rules};
+use crate::manifest::OS_IMAGE;
+use crate::oci::Reference;
+use crate::pin::is_version;
+use crate::upstream::{ArtifactType, Demand, Program, Template, Upstream, UpstreamRequest, VersionSource};
+
+/// Names of manifests that mean something else: the program that vmbake brings, the base image, the configuration itself.
+const RESERVED: [&str; 3] = ["firstboot", OS_IMAGE, "vmconfig"];
+
+/// A file or archive from an address.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Download {
+    /// Its address, with https, or one for each architecture; `{version}` and `{arch}` stand for values, as in `sources.json`.
+    pub url: ByArch<Template>,
+    /// Its version, or where the newest one comes from, as in `sources.json`.
+    #[serde(deserialize_with = "version")]
+    #[schemars(with = "TextOrSource")]
+    pub version: VersionSource,
+    /// SHA-256 of the file, or one for each architecture; in place of `checksums` and `proof`.
+    #[serde(default)]
+    pub sha256: Option<ByArch<String>>,
+    /// Address of a checksum file that lists it, or one for each architecture.
+    #[serde(default)]
+    pub checksums: Option<ByArch<Template>>,
+    /// What must prove it, as in `sources.json`; with `checksums` alone, that file.
+    #[serde(default)]
+    pub proof: Option<Demand>,
+    /// The program that it must be, where the proof does not tell.
+    #[serde(default)]
+    pub program: Option<Program>,
+    /// How it is installed, as an artifact.
+    pub install: Install,
+}
+
+/// The form of a version, for editors.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its form is used")]
+enum TextOrSource {
+    Text(String),
+    Source(VersionSource),
+}
+
+impl Download {
+    /// The upstream that it states for an architecture, or the key that it lacks.
+    fn upstream(&self, arch: &str) -> Result<Upstream, &'static str> {
+        let url = self.url.of(arch).ok_or("url")?.clone();
+        let checksums = self.checksums.as_ref().map(|sums| sums.of(arch).cloned().ok_or("checksums")).transpose()?;
+        let stated = self.sha256.as_ref().map(|stated| stated.of(arch).ok_or("sha256")).transpose()?;
+        let stated = stated.map(|hex| format!("sha256:{hex}").parse().map_err(|_| "sha256")).transpose()?;
+        let proof = match (stated, &self.proof) {
+            (Some(stated), _) => Demand::Stated(stated),
+            (None, Some(proof)) => proof.clone(),
+            (None, None) => Demand::Checksum,
+        };
+        let kind = match self.install {
+            Install::Deb => ArtifactType::Deb,
+            Install::File { .. } => ArtifactType::Binary,
+            Install::Tar { .. } if url.to_string().ends_with(".tar") => ArtifactType::Tar,
+            Install::Tar { .. } => ArtifactType::TarGz,
+        };
+        let (version, program) = (self.version.clone(), self.program.clone());
+        Ok(Upstream { kind, version, url: Some(url), checksums, proof, program })
+    }
+
+    /// What it states for each architecture that it names, or for any.
+    fn upstreams(&self) -> Vec<Upstream> {
+        let urls = self.url.values().into_iter().map(|(arch, _)| arch);
+        let sums = self.checksums.iter().flat_map(|sums| sums.values()).map(|(arch, _)| arch);
+        let arches: BTreeSet<&str> = urls.chain(sums).map(|arch| arch.map_or("", String::as_str)).collect();
+        // What is wrong with digests is told where they stand.
+        let proof = if self.sha256.is_some() { Some(Demand::FirstUse) } else { self.proof.clone() };
+        let plain = Self { sha256: None, proof, ..self.clone() };
+        arches.into_iter().filter_map(|arch| plain.upstream(arch).ok()).collect()
+    }
+
+    /// What is wrong with what proves it, if anything is.
+    fn unproven(&self) -> Option<&'static str> {
+        match (&self.sha256, &self.checksums, &self.proof) {
+            (Some(_), None, None) if !matches!(self.version, VersionSource::Pinned(_)) => {
+                Some("`sha256` is of one version, which `version` must say")
+            }
+            (Some(_), None, None) => None,
+            (Some(_), ..) => Some("`sha256` takes the place of `checksums` and `proof`"),
+            (None, _, Some(Demand::FirstUse | Demand::Apt | Demand::Stated(_))) => {
+                Some("`proof` is \"checksum\", or an object with `sigstore` or `cosign`; a digest stands in `sha256`")
+            }
+            (None, None, None) => Some("nothing proves it: it needs `sha256`, or `checksums`"),
+            (None, ..) => None,
+        }
+    }
+}
+
+impl Schema {
+    /// How each artifact is installed, with its name and its place in the layer.
+    pub fn installs(&self) -> impl Iterator<Item = (String, &String, &Install)> {
+        let artifacts = self.artifacts.iter().map(|(name, install)| (child("/artifacts", name), name, install));
+        let downloads = self.downloads.iter();
+        let downloads =
+            downloads.map(|(name, download)| (child("/downloads", name) + "/install", name, &download.install));
+        artifacts.chain(downloads)
+    }
+
+    /// How the artifact of that name is installed.
+    pub fn install(&self, name: &str) -> Option<&Install> {
+        self.artifacts.get(name).or_else(|| self.downloads.get(name).map(|download| &download.install))
+    }
+
+    /// What it asks of upstreams for an architecture.
+    pub fn upstream_request(&self, arch: &str) -> Result<UpstreamRequest, LayerError> {
+        let upstream = |(name, download): (&String, &Download)| match download.upstream(arch) {
+            Ok(upstream) => Ok((name.clone(), upstream)),
+            Err(key) => {
+                let (layer, name, arch) = (self.name.clone(), name.clone(), arch.to_owned());
+                Err(LayerError::NoArch { layer, name, key, arch })
+            }
+        };
+        Ok(UpstreamRequest {
+            downloads: self.downloads.iter().map(upstream).collect::<Result<_, _>>()?,
+            container_images: self.container_images.iter().cloned().collect(),
+        })
+    }
+}
+
+/// What a layer may not say of downloads.
+pub(super) fn check(found: &mut Findings, schema: &Schema) {
+    for (name, download) in &schema.downloads {
+        let pointer = child("/downloads", name);
+        let reserved = RESERVED.contains(&name.as_str()).then(|| format!("name {name:?} is one of vmbake itself"));
+        let artifact = schema.artifacts.contains_key(name);
+        let twice = artifact.then(|| format!("{name:?} is an artifact of the layer already"));
+        found.key(pointer.clone(), rules::name(name).or(reserved).or(twice));
+        let is_https = |url: &Template| url.start().starts_with("https://");
+        each(found, &pointer, "url", &download.url, |url| {
+            (!is_https(url)).then(|| "the address is not https".to_owned())
+        });
+        if let VersionSource::Pinned(version) = &download.version {
+            let fault = (!is_version(version)).then(|| format!("{version:?} is no version"));
+            found.value(format!("{pointer}/version"), fault);
+        }
+        if let Some(stated) = &download.sha256 {
+            each(found, &pointer, "sha256", stated, |hex| rules::sha256(hex));
+        }
+        // Of each fault one word is enough.
+        let is_https = download.url.values().into_iter().all(|(_, url)| is_https(url));
+        let form = || download.upstreams().iter().flat_map(Upstream::faults).next().filter(|_| is_https);
+        found.key(pointer, download.unproven().or_else(form).map(str::to_owned));
+    }
+}
+
+/// Checks a value for each architecture.
+fn each<T>(found: &mut Findings, parent: &str, key: &str, values: &ByArch<T>, rule: impl Fn(&T) -> Option<String>) {
+    let pointer = child(parent, key);
+    let values = values.values();
+    found.value(pointer.clone(), values.is_empty().then(|| "names no architecture".to_owned()));
+    for (arch, value) in values {
+        found.value(arch.map_or_else(|| pointer.clone(), |arch| child(&pointer, arch)), rule(value));
+    }
+}
+
+/// What a layer may not say of container images.
+pub(super) fn check_images(found: &mut Findings, schema: &Schema) {
+    let reference = |text: &str| text.parse::<Reference>().err().map(|error| error.to_string());
+    found.list("/container_images", &schema.container_images, reference);
+}
+
+/// A version as it stands, or where it comes from.
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VersionSource, D::Error> {
+    struct Either;
+    impl<'de> Visitor<'de> for Either {
+        type Value = VersionSource;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a version, or where it comes from")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<VersionSource, E> {
+            Ok(VersionSource::Pinned(text.to_owned()))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<VersionSource, A::Error> {
+            VersionSource::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    deserializer.deserialize_any(Either)
+}

@@ -1,0 +1,163 @@
+//! Resolves one entry and writes its manifest, if it can be proven again from what is kept.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use super::EntryError;
+use super::open::{Entry, Open};
+use super::order::is_downgrade;
+use super::requested::{AskedDownload, AskedImage};
+use crate::digest::Digest;
+use crate::manifest::{ArtifactType, ContainerImage, Content, Dependency, Proof};
+use crate::pin::prove::{LOCAL, Prover};
+use crate::pin::resolve::{ManifestContext, ResolveError, Resolved, Resolver};
+use crate::pin::sources::{ImageSource, Source, VersionSource};
+use crate::progress::Event;
+
+/// Resolves an entry; tells what is pinned now.
+pub(super) fn resolve(
+    resolver: &Resolver<'_>,
+    prover: &Prover<'_>,
+    open: &Open<'_>,
+    entry: Entry<'_>,
+) -> Result<Event, EntryError> {
+    let versions = open.versions();
+    let place = open.place(&versions);
+    if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
+        && resolver.image.is_none()
+        // Of what nobody can prove, the version was made up as well.
+        && open.is_proven(entry, prover).unwrap_or(false)
+    {
+        let found = resolver.version(place, source)?;
+        if is_downgrade(source, &pinned, &found) {
+            return Err(EntryError::Downgrade { pinned, found });
+        }
+    }
+    let job = Job { resolver, prover, open, place };
+    let (manifest, name) = (open.target.name(), entry.name().to_owned());
+    let image = match entry {
+        Entry::Container(source) => job.container(source)?,
+        Entry::Image(asked) => job.image(asked)?,
+        Entry::Dependency(source) => return Ok(pinned(manifest, name, job.dependency(source)?)),
+        Entry::Download(asked) => return Ok(pinned(manifest, name, job.download(asked)?)),
+        Entry::OsImage => return Ok(pinned(manifest, name, job.os_image()?)),
+    };
+    Ok(Event::PinnedImage { manifest, name, image: image.image, digest: image.digest })
+}
+
+/// Notes the `Date` of an archive and suite, if none is newer.
+pub(super) fn note_date(content: &mut Content, archive: String, suite: String, date: Timestamp) {
+    let newest = content.seen.entry(archive).or_default().entry(suite).or_insert(date);
+    *newest = date.max(*newest);
+}
+
+fn pinned(manifest: String, name: String, found: Dependency) -> Event {
+    let Dependency { version, digest, size: bytes, .. } = found;
+    Event::Pinned { manifest, name, version, digest, bytes }
+}
+
+/// What an entry is resolved with.
+struct Job<'a> {
+    resolver: &'a Resolver<'a>,
+    prover: &'a Prover<'a>,
+    open: &'a Open<'a>,
+    place: ManifestContext<'a>,
+}
+
+impl Job<'_> {
+    fn dependency(&self, source: &Source) -> Result<Dependency, EntryError> {
+        let found = self.resolver.dependency(self.place, &source.upstream)?;
+        let dates = match &source.upstream.version {
+            VersionSource::Apt { archive, .. } => self.resolver.dates(self.place, archive)?,
+            _ => Vec::new(),
+        };
+        self.keep(&source.name, found, |content| {
+            dates.into_iter().for_each(|(archive, suite, date)| note_date(content, archive, suite, date));
+        })
+    }
+
+    fn download(&self, asked: AskedDownload<'_>) -> Result<Dependency, EntryError> {
+        let found = self.resolver.dependency(self.place, asked.upstream)?;
+        self.keep(asked.name, found, |content| asked.note(content))
+    }
+
+    /// Puts an artifact into the manifest, with what else is to be noted.
+    fn keep(&self, name: &str, found: Resolved, note: impl FnOnce(&mut Content)) -> Result<Dependency, EntryError> {
+        let Resolved { dependency, evidence } = found;
+        self.open.change(|content| {
+            note(content);
+            content.evidence.extend(evidence);
+            self.prover.dependency(content, name, &dependency)?;
+            content.dependencies.insert(name.to_owned(), dependency.clone());
+            content.drop_unused_evidence();
+            Ok(())
+        })?;
+        Ok(dependency)
+    }
+
+    fn os_image(&self) -> Result<Dependency, EntryError> {
+        let (found, boot) = match &self.resolver.image {
+            Some(path) => (
+                local_image(path)?,
+                crate::image::grub::read(path, self.resolver.partition).map_err(ResolveError::from)?,
+            ),
+            None => self.resolver.os_image(self.place)?,
+        };
+        let Resolved { dependency, evidence } = found;
+        self.open.change(|content| {
+            content.os.boot = Some(boot);
+            content.evidence.extend(evidence);
+            self.prover.os_image(content, &dependency)?;
+            content.os.image = Some(dependency.clone());
+            content.drop_unused_evidence();
+            Ok(())
+        })?;
+        Ok(dependency)
+    }
+
+    fn container(&self, source: &ImageSource) -> Result<ContainerImage, EntryError> {
+        let image = self.resolver.container(self.place, source)?;
+        self.put(image, |old| source.tag_of(&old.image).is_some(), |_| {})
+    }
+
+    fn image(&self, asked: AskedImage<'_>) -> Result<ContainerImage, EntryError> {
+        let image = self.resolver.container_image(self.place, asked.reference)?;
+        self.put(image, |old| old.image == asked.reference, |content| asked.note(content))
+    }
+
+    /// Puts a container image into the manifest in place of others.
+    fn put(
+        &self,
+        image: ContainerImage,
+        replaces: impl Fn(&ContainerImage) -> bool,
+        note: impl FnOnce(&mut Content),
+    ) -> Result<ContainerImage, EntryError> {
+        self.open.change(|content| {
+            note(content);
+            content.images.retain(|old| !replaces(old));
+            content.images.push(image.clone());
+            content.images.sort_by(|a, b| a.image.cmp(&b.image));
+            Ok(())
+        })?;
+        Ok(image)
+    }
+}
+
+fn local_image(path: &Path) -> Result<Resolved, EntryError> {
+    let read = |source| EntryError::Image { path: path.to_owned(), source };
+    let (digest, size) = Digest::of(b"").of_stream(File::open(path).map_err(read)?).map_err(read)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let dependency = Dependency {
+        version: "local".to_owned(),
+        url: format!("{LOCAL}{name}"),
+        kind: ArtifactType::Qcow2,
+        digest,
+        size,
+        proof: Some(Proof::Local),
+        chosen: None,
+    };
+    Ok(Resolved { dependency, evidence: BTreeMap::new() })
+}

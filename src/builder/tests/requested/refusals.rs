@@ -1,0 +1,85 @@
+//! What layers may not ask of upstreams, as an update tells it.
+
+use super::yard::{Yard, sha256, stated, tool};
+
+const SIGNED: &str = r#"{"name": "their", "kinds": ["other"], "upstream": {"type": "tar.gz", "version": {"pinned": "1.0"},
+  "url": "https://up.example/v{version}/tool-{arch}.tar.gz", "checksums": "https://up.example/v{version}/sums.txt",
+  "proof": {"sigstore": {"bundle": "{url}.b", "identity": "me@example.org", "issuer": "https://example.org"}}}}"#;
+
+const TOOL: &str = r#"{"name": "tool", "kinds": ["box"], "upstream": {"type": "binary", "version": {"pinned": "1.0"},
+  "url": "https://up.example/v{version}/hello", "proof": "first-use"}}"#;
+
+const PAUSE: &str = r#"{"image": "registry.example/pause", "kinds": ["box"], "tag": {"pinned": "3.10"}}"#;
+
+#[test]
+fn a_file_with_another_digest_is_refused_naming_both() {
+    let Some(yard) = Yard::new() else { return };
+    let zeros = "0".repeat(64);
+    yard.layer("box", &tool(&format!(r#""sha256": {{"amd64": "{zeros}"}}"#)));
+    let (ok, said) = yard.update(&[]);
+    let expected = format!("has digest sha256:{}, not sha256:{zeros}", sha256("amd64"));
+    assert!(!ok && said.contains(&expected), "{said}");
+    assert!(!yard.text().contains("tool"), "{}", yard.text());
+    let (ok, said) = yard.update_for("arm64", &[]);
+    assert!(!ok && said.contains("layer box: download tool has no `sha256` for arm64"), "{said}");
+}
+
+#[test]
+fn a_name_is_one_of_its_own() {
+    let Some(yard) = Yard::new() else { return };
+    yard.layer("other", &stated());
+    yard.layer("box", &(r#", "requires": ["other"]"#.to_owned() + &stated()));
+    let twice = "tool is installed by the layers other and box: a download has a name of its own";
+    for (ok, said) in [yard.update(&[]), yard.update(&["--check"])] {
+        assert!(!ok && said.contains(twice) && said.contains("hint: rename one of them"), "{said}");
+    }
+    yard.layer("box", r#", "requires": ["other"], "artifacts": {"tool": {"type": "deb"}}"#);
+    assert!(yard.update(&[]).1.contains(twice));
+    yard.layer("box", &stated());
+    yard.sources(TOOL, "");
+    for more in [&[][..], &["--check"]] {
+        let (ok, said) = yard.update(more);
+        let expected = "box.o.amd64: download tool of layer box has the name of an artifact of the sources";
+        assert!(!ok && said.contains(expected) && said.contains("hint: give the download another name"), "{said}");
+    }
+}
+
+#[test]
+fn a_download_is_no_way_around_a_signature() {
+    let Some(yard) = Yard::new() else { return };
+    yard.layer("box", &stated());
+    yard.sources(SIGNED, "");
+    let (ok, said) = yard.update(&[]);
+    let expected = "box.o.amd64: download tool of layer box demands less than artifact their of the sources: \
+         a digest that a layer states instead of a sigstore bundle by me@example.org of https://example.org";
+    assert!(!ok && said.contains(expected), "{said}");
+    assert!(said.contains("hint: take its `checksums` and `proof` from the artifact their"), "{said}");
+    assert!(!yard.path("m").exists());
+}
+
+#[test]
+fn sources_state_no_digests() {
+    let Some(yard) = Yard::new() else { return };
+    yard.sources(&TOOL.replace("\"first-use\"", &format!(r#"{{"stated": "sha256:{}"}}"#, "0".repeat(64))), "");
+    let (ok, said) = yard.update(&[]);
+    assert!(!ok && said.contains("dependencies[0] (tool): proof stated is for what layers download"), "{said}");
+}
+
+#[test]
+fn an_image_of_the_sources_is_not_asked_for_again() {
+    let Some(yard) = Yard::new() else { return };
+    yard.layer("box", r#", "images": "/images", "container_images": ["registry.example/pause:3.11"]"#);
+    yard.sources("", PAUSE);
+    let (ok, said) = yard.update(&[]);
+    let expected = "box.o.amd64: container image registry.example/pause:3.11 of layer box is one of the sources";
+    assert!(!ok && said.contains(expected) && said.contains("hint: leave it out of `container_images`"), "{said}");
+}
+
+#[test]
+fn container_images_have_a_place() {
+    let Some(yard) = Yard::new() else { return };
+    yard.layer("box", r#", "container_images": ["registry.example/pause:3.10"]"#);
+    let (ok, said) = yard.update(&[]);
+    let expected = "layer box brings container images, and no layer of box says in `images` where they go";
+    assert!(!ok && said.contains(expected) && said.contains("hint: require the layer container-images"), "{said}");
+}
