@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -27,7 +27,7 @@ pub struct Download {
     pub url: ByArch<Template>,
     /// Its version, or where the newest one comes from, as in `sources.json`.
     #[serde(deserialize_with = "version")]
-    #[schemars(with = "TextOrSource")]
+    #[schemars(schema_with = "version_form")]
     pub version: VersionSource,
     /// SHA-256 of the file, or one for each architecture; in place of `checksums` and `proof`.
     #[serde(default)]
@@ -43,15 +43,6 @@ pub struct Download {
     pub program: Option<Program>,
     /// How it is installed, as an artifact.
     pub install: Install,
-}
-
-/// The form of a version, for editors.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[allow(dead_code, reason = "only its form is used")]
-enum TextOrSource {
-    Text(String),
-    Source(VersionSource),
 }
 
 impl Download {
@@ -175,6 +166,11 @@ fn each<T>(found: &mut Findings, parent: &str, key: &str, values: &ByArch<T>, ru
 pub(super) fn check_images(found: &mut Findings, schema: &Schema) {
     let reference = |text: &str| text.parse::<Reference>().err().map(|error| error.to_string());
     found.list("/container_images", &schema.container_images, reference);
+}
+
+/// The form of a version, for editors.
+fn version_form(generator: &mut SchemaGenerator) -> schemars::Schema {
+    json_schema!({"anyOf": [{"type": "string"}, generator.subschema_for::<VersionSource>()]})
 }
 
 /// A version as it stands, or where it comes from.
