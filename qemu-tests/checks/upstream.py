@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""upstream.py VMBAKE: manifests of knd and knc from release sites on loopback, then every attack on them that we know.
+"""upstream.py VMBAKE: manifests of knd and knc from release sites on loopback, then every attack on them that we know; and what layers
+download themselves (requested.py).
 
 The sites hold real programs in the layouts of their upstreams, signed with keys made for this run; the Debian archive is the
 real one. Prints `ok: NAME` or `FAIL: NAME` for each case, and exits 1 after any failure.
@@ -20,6 +21,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "upstream"))
 from doors import Proxy, tls_door  # noqa: E402
 from lab import Lab  # noqa: E402
+from requested import requested  # noqa: E402
 
 ARCHES = ["amd64", "arm64"]
 TARGETS = [f"{kind}.debian-13.{arch}" for kind in ("knc", "knd") for arch in ARCHES]
@@ -341,6 +343,7 @@ def main(vmbake):
             fetch(lab, manifests, work)
             doors(lab, manifests, work)
             attack(lab, manifests, work)
+            requested(lab, case, work / "requested")
             weaken(lab, manifests, store, work)
             forge(lab, manifests, store, work)
             (work / "kill").mkdir()

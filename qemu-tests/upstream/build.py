@@ -24,7 +24,7 @@ from programs import Programs, release
 ARCHES = ["amd64", "arm64"]
 VERSIONS = {
     "nstance": "0.4.1", "netsy": "0.7.2", "containerd": "2.2.1", "runc": "1.4.0", "crictl": "1.34.0", "cni-plugins": "1.8.0",
-    "kube2iam": "0.15.0", "zot": "2.1.11", "kubernetes": "1.34.2", "fluent-bit": "4.2.0", "pause": "3.10.1", "image": "20261110-2299",
+    "kube2iam": "0.15.0", "zot": "2.1.11", "kubernetes": "1.34.2", "fluent-bit": "4.2.0", "pause": "3.10.1", "image": "20261110-2299", "k3s": "1.34.1+k3s1",
 }
 GITHUB = "https://token.actions.githubusercontent.com"
 CONTAINERD = "https://github.com/containerd/containerd/.github/workflows/release.yml@refs/tags/v{}"
@@ -99,6 +99,13 @@ def github(site, programs, versions, pki, now):
     version = versions["zot"]
     files = both("zot-linux-{}-minimal", lambda p: p.standin("zot", version))
     site.release("project-zot/zot", f"v{version}", {**files, "checksums.sha256.txt": sums(files, "sha256", " *").encode()})
+
+    # A layer of `examples` asks for it, no source.
+    version = versions["k3s"]
+    named = {"amd64": "k3s", "arm64": "k3s-arm64"}
+    files = {named[arch]: programs[arch].standin("k3s", version) for arch in ARCHES}
+    lists = {f"sha256sum-{arch}.txt": sums({name: files[name]}, "sha256").encode() for arch, name in named.items()}
+    site.release("k3s-io/k3s", f"v{version}", {**files, **lists})
 
     version = versions["containerd"]
     names = ["containerd", "containerd-shim-runc-v2", "ctr"]
