@@ -172,7 +172,7 @@ refuse: bake ## Bake from bad inputs: each must fail cleanly
 offline: bake ## Bake offline below strace: no socket
 	qemu-tests/checks/offline.sh $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)
 
-kinds-images: base builder ## Bake knd and knc with artifacts from release sites on loopback, into target/kinds
+kinds-images: base builder ## Bake knd, knc and examples/k3s with artifacts from release sites on loopback, into target/kinds
 	qemu-tests/upstream/bake.py $(vmbake) "$$(cat $(amd64))"
 
 # Below emulation node and knd add five minutes to `make test`, and have nothing that knc does not have but for SeaBIOS.
@@ -185,6 +185,7 @@ qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, ne
 	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=
 	qemu-tests/checks/examples.py --boot $(vmbake) "$$(cat $(amd64))" $(store)
 	qemu-tests/checks/examples.py --boot --arch arm64 --only web $(vmbake) "$$(cat $(amd64).arm64)" $(store)
+	$(vmbake) boot target/kinds/k3s.$(OS).amd64.raw --network isolated --timeout 1200 --check unit=k3s.service,no-failed-units
 	$(MAKE) --no-print-directory bake KIND=node OS=debian-12 BASE="$$(qemu-tests/base/build.sh --suite bookworm --also netbase)"
 	$(vmbake) boot $(OUT)/node.debian-12.amd64.raw --network isolated --timeout 1200 --check unit=containerd.service,no-failed-units
 	qemu-tests/run.py --images $(OUT) --images target/kinds

@@ -3,7 +3,7 @@
 `update`, `fetch` and `bake`, and looks for what it promises in the image. With --boot each is booted by `vmbake boot --check` instead, and must
 answer: a page, a query, a container that runs. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
 
-The packages are Debian's of today. k3s comes from a release site, and is baked by upstream.py from a stand-in.
+The packages are Debian's of today. k3s comes from a release site: `make kinds-images` bakes it from one on loopback, with a stand-in for its program.
 """
 
 import argparse

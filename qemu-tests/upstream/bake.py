@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bake.py VMBAKE BASE: bakes knd and knc on BASE (amd64), from release sites on loopback, into target/kinds.
+"""bake.py VMBAKE BASE: bakes knd, knc and examples/k3s on BASE (amd64), from release sites on loopback, into target/kinds.
 
 An architecture whose images were baked already by the same vmbake, from the same sites and on the same base, is left as it is:
 the boot tests and the comparison with an installed node (checks/kinds.py) share the images.
@@ -19,6 +19,9 @@ from lab import Lab
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = HERE.parent.parent / "target/kinds"
 KINDS = ("knd", "knc")
+# What layers of the reader's own ask of release sites.
+EXAMPLES = HERE.parent.parent / "examples"
+ASKING = ("k3s",)
 OS = "debian-13"
 EPOCH = "1700000000"
 
@@ -71,6 +74,7 @@ def _sites(vmbake, bases):
             shutil.rmtree(work, ignore_errors=True)
             shutil.copytree(lab.root / "trust", work / "trust")
             _good("update", lab.update(work / "manifests", work / "store", *KINDS, "--arch", arch))
+            _good("update", lab.update(work / "manifests", work / "store", *ASKING, "--arch", arch, "--layers", EXAMPLES))
             # The sites' disk images boot, but they are no Debian: the bases take their places.
             for path in (work / "manifests").glob("*.json"):
                 document = json.loads(path.read_text())
@@ -78,6 +82,8 @@ def _sites(vmbake, bases):
                 path.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n")
             for kind in KINDS:
                 _good(f"bake of {target(kind, arch)}", baking(vmbake, kind, arch, base, "--out", FOLDER))
+            for kind in ASKING:
+                _good(f"bake of {target(kind, arch)}", baking(vmbake, kind, arch, base, "--out", FOLDER, "--layers", EXAMPLES))
     finally:
         lab.server.kill()
         lab.server.wait()
@@ -92,13 +98,14 @@ def _good(what, result):
 
 def _same(arch, key):
     path = FOLDER / arch / "key"
-    return path.exists() and path.read_text() == key and all(image(kind, arch).exists() for kind in KINDS)
+    return path.exists() and path.read_text() == key and all(image(kind, arch).exists() for kind in (*KINDS, *ASKING))
 
 
 def _key(vmbake, base):
     """A digest of all that decides what the images are."""
     digest = hashlib.sha256()
-    for path in [pathlib.Path(vmbake), *sorted(path for path in HERE.iterdir() if path.is_file())]:
+    own = sorted(path for path in HERE.iterdir() if path.is_file())
+    for path in [pathlib.Path(vmbake), *own, *(EXAMPLES / kind / "layer.json" for kind in ASKING)]:
         digest.update(path.read_bytes())
     status = os.stat(base)
     digest.update(f"{base} {status.st_size} {status.st_mtime_ns}".encode())
@@ -111,7 +118,7 @@ def main(vmbake, base):
     except Failed as failed:
         print(f"bake.py: {failed}", file=sys.stderr)
         return 1
-    for kind in KINDS:
+    for kind in (*KINDS, *ASKING):
         print(image(kind, "amd64"))
     return 0
 
