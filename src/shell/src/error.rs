@@ -18,9 +18,17 @@ pub struct ShellError {
 /// Why a run was given up.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
-    /// A program of the tree that neither the interpreter nor its caller knows.
+    /// A program of the tree that neither the interpreter nor its caller knows, and whose language nobody can tell.
     #[error("the command is not known")]
     UnknownCommand,
+    /// A program of the tree that neither the interpreter nor its caller knows, and that is no script of a shell.
+    #[error("{name} is {what}, and nobody knows here what it does: it has to run on the machine")]
+    Foreign {
+        /// Its name.
+        name: String,
+        /// Such as `a compiled program`.
+        what: String,
+    },
     /// A known command with an option, operand or operator that is not known.
     #[error("{what} is not supported")]
     Unsupported {

@@ -6,6 +6,8 @@ mod redirect;
 mod conditional;
 mod program;
 
+pub use program::foreign;
+
 pub(crate) use program::Interpreter;
 
 use std::rc::Rc;

@@ -51,6 +51,7 @@ mod commands;
 mod run;
 
 pub use error::{ErrorKind, ShellError};
+pub use eval::foreign;
 pub use files::{Errno, Files, Follow, Node, NodeKind};
 pub use host::{Call, Commands, Outcome, Variables};
 pub use limits::Limits;

@@ -11,6 +11,9 @@ fn error(source: &str) -> ShellError {
     for (name, content) in [
         ("unknown", &b"\x7fELF"[..]),
         ("perlish", b"#!/usr/bin/perl\n"),
+        ("environed", b"#!/usr/bin/env -S python3 -u\n"),
+        ("plain", b"echo a\n"),
+        ("verbose", b"#!/bin/sh -v\n"),
         ("script", b"#!/bin/sh\nf() { unknown; }\nf\n"),
     ] {
         files.write(format!("/usr/bin/{name}").as_bytes(), content.to_vec(), 0o755).unwrap();
@@ -40,13 +43,33 @@ fn unknown_commands_stop_the_run_wherever_they_stand() {
         "command unknown",
         "env unknown",
         "/usr/bin/unknown",
-        "perlish",
         "sh -c unknown",
         "f() { script; }; f",
         "f() { (unknown); }; f",
     ] {
+        assert_eq!(error(source).kind, foreign("unknown", "a compiled program"), "{source}");
+    }
+    assert_eq!(error("perlish a").kind, foreign("perlish", "a script for perl"));
+    assert_eq!(error("environed").kind, foreign("environed", "a script for python3"));
+    for source in ["plain", "verbose"] {
         assert_eq!(error(source).kind, ErrorKind::UnknownCommand, "{source}");
     }
+}
+
+fn foreign(name: &str, what: &str) -> ErrorKind {
+    ErrorKind::Foreign { name: name.to_owned(), what: what.to_owned() }
+}
+
+/// Programs are larger than any script that is read.
+#[test]
+fn a_large_program_is_compiled() {
+    let mut tree = host::tree("/work");
+    let origin = tree.first_origin();
+    let mut files = TreeFiles::new(&mut tree, Default::default(), origin);
+    files.write(b"/usr/bin/large", [&b"\x7fELF"[..], &[0; 100]].concat(), 0o755).unwrap();
+    let limits = Limits { size_bytes: 100, ..Limits::default() };
+    let error = host::interpret("large", "/work", &mut tree, &mut Nothing, limits).unwrap_err();
+    assert_eq!(error.kind, foreign("large", "a compiled program"));
 }
 
 #[test]
@@ -54,7 +77,10 @@ fn errors_name_script_line_and_arguments() {
     let found = error("x='a b'\nif false; then\n  :\nelse\n  unknown -x \"$x\" >/dev/null || true\nfi\n");
     assert_eq!((found.script.as_str(), found.line), ("/work.script", 5));
     assert_eq!(found.command, ["unknown", "-x", "a b"]);
-    assert_eq!(found.to_string(), "/work.script:5: unknown -x a b: the command is not known");
+    assert_eq!(
+        found.to_string(),
+        "/work.script:5: unknown -x a b: unknown is a compiled program, and nobody knows here what it does: it has to run on the machine"
+    );
     let found = error("echo 'echo a\n\ngrep --frob' > f; . ./f");
     assert_eq!((found.script.as_str(), found.line), ("./f", 3));
     assert_eq!(found.kind, ErrorKind::Unsupported { what: "--frob".to_owned() });

@@ -45,12 +45,16 @@ fn programs_end_as_where_nothing_runs() {
 
 #[test]
 fn what_only_a_machine_can_run_waits_for_the_first_boot() {
-    for command in
-        ["perl -e 1", "ip addr", "postconf -e a=b", "sysctl -n kernel.x", "start-stop-daemon --start", "su own"]
-    {
+    const COMPILED: &str = "\x7fELF";
+    for (command, content) in [
+        ("anything --at all", COMPILED),
+        ("pam-auth-update", "#!/usr/bin/perl -w\n"),
+        ("newaliases", "#!/usr/bin/env python3\n"),
+        ("sysctl -n kernel.x", COMPILED),
+        ("start-stop-daemon --start", COMPILED),
+    ] {
         let path = format!("/usr/bin/{}", command.split(' ').next().unwrap());
-        let tree =
-            postinst(base_with(&[(&path, "\x7fELF")]), &format!("echo >/etc/before\n{command} || true")).unwrap();
+        let tree = postinst(base_with(&[(&path, content)]), &format!("echo >/etc/before\n{command} || true")).unwrap();
         let status = text(&tree, "/var/lib/dpkg/status");
         assert!(status.contains("Package: own\nStatus: install ok unpacked\n"), "{command}: {status}");
         assert!(tree.lookup(b"/etc/before").is_none(), "{command}");

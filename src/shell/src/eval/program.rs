@@ -117,14 +117,23 @@ impl Shell<'_> {
 
     /// Runs a program of the tree that is a script of a shell.
     fn tree_script(&mut self, path: &[u8], args: &[Vec<u8>]) -> Run<u8> {
+        let longest = u64::try_from(self.budget.limits.size_bytes).unwrap_or(u64::MAX);
+        if self.stat(path, Follow::Yes).is_ok_and(|node| node.size > longest) {
+            return Err(self.foreign(path, COMPILED.to_owned()));
+        }
         let content = match self.read_file(path)? {
             Ok(content) => content,
             Err(error) => return self.cannot_run(path, error),
         };
-        match Interpreter::of(&content) {
-            Some(interpreter) => self.run_script(path, &content, args, interpreter),
-            None => Err(self.fatal(ErrorKind::UnknownCommand)),
+        match (Interpreter::of(&content), foreign(&content)) {
+            (Some(interpreter), _) => self.run_script(path, &content, args, interpreter),
+            (None, Some(what)) => Err(self.foreign(path, what)),
+            (None, None) => Err(self.fatal(ErrorKind::UnknownCommand)),
         }
+    }
+
+    fn foreign(&self, path: &[u8], what: String) -> Stop {
+        self.fatal(ErrorKind::Foreign { name: show(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)), what })
     }
 
     fn cannot_run(&mut self, path: &[u8], error: Errno) -> Run<u8> {
@@ -176,6 +185,27 @@ fn base_name(name: &[u8]) -> Option<&[u8]> {
 }
 
 /// The shell that the first line of a script names.
+/// What a program is that no shell can run, such as `a compiled program` or `a script for perl`; `None` for scripts of a shell, and for what
+/// is neither.
+pub fn foreign(content: &[u8]) -> Option<String> {
+    if content.starts_with(b"\x7fELF") {
+        return Some(COMPILED.to_owned());
+    }
+    let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let name = |word: &[u8]| word.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
+    let mut program = name(words.next()?);
+    if program == b"env" {
+        program = name(words.find(|word| !word.starts_with(b"-"))?);
+    }
+    (!SHELLS.contains(&&program[..])).then(|| format!("a script for {}", show(&program)))
+}
+
+const COMPILED: &str = "a compiled program";
+
+/// The shells whose scripts are interpreted.
+const SHELLS: [&[u8]; 3] = [b"sh", b"dash", b"bash"];
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Interpreter {
     pub(crate) bash: bool,
@@ -194,7 +224,7 @@ impl Interpreter {
         }
         let name = program.rsplit(|byte| *byte == b'/').next()?;
         let mut found = Self { bash: name == b"bash", ..Self::default() };
-        if !matches!(name, b"sh" | b"dash" | b"bash") {
+        if !SHELLS.contains(&name) {
             return None;
         }
         for option in words {

@@ -139,8 +139,8 @@ fn interpret(target: &mut Target, database: &mut Database, call: &Call<'_>) -> R
 
 /// Runs a script on a machine on which perhaps another one of the package runs.
 fn on_system(system: &mut System<'_, '_>, files: &mut dyn Files, call: &Call<'_>) -> Result<Ran, MergeError> {
-    if let Some(interpreter) = other_language(call.source) {
-        return Ok(Ran::Waits(format!("it is a script for {interpreter}")));
+    if let Some(what) = vmbake_shell::foreign(call.source) {
+        return Ok(Ran::Waits(format!("it is {what}")));
     }
     let name = format!("{}.{}", call.package, call.script);
     let args: Vec<Vec<u8>> = call.args.iter().map(|arg| arg.as_bytes().to_vec()).collect();
@@ -153,7 +153,8 @@ fn on_system(system: &mut System<'_, '_>, files: &mut dyn Files, call: &Call<'_>
             Err(call.error(ScriptFault::Failed { status: finished.status, stderr: stderr.trim_end().to_owned() }))
         }
         Err(error) => match error.kind {
-            ErrorKind::Deferred { .. }
+            ErrorKind::Foreign { .. }
+            | ErrorKind::Deferred { .. }
             | ErrorKind::Random { .. }
             | ErrorKind::Clock { .. }
             | ErrorKind::Machine { .. } => Ok(Ran::Waits(error.to_string())),
@@ -171,19 +172,6 @@ fn line(source: &[u8], name: &str, error: &vmbake_shell::ShellError) -> String {
     let mut lines = source.split(|byte| *byte == b'\n');
     let found = lines.nth(number.saturating_sub(1)).filter(|_| number > 0 && error.script == name);
     crate::escape::lines(String::from_utf8_lossy(found.unwrap_or_default()).trim())
-}
-
-/// The interpreter of a script that is none of a shell.
-fn other_language(source: &[u8]) -> Option<String> {
-    let line = source.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let line = String::from_utf8_lossy(line);
-    let mut words = line.split_whitespace();
-    let mut program = words.next()?.rsplit('/').next()?;
-    if program == "env" {
-        program = words.find(|word| !word.starts_with('-')).unwrap_or(program);
-    }
-    let other = ["perl", "python", "ruby", "php", "lua", "guile", "tclsh"];
-    other.iter().any(|name| program.starts_with(name)).then(|| program.to_owned())
 }
 
 /// Runs a script in every way in which dpkg runs one, over a tree with nothing in it. For fuzzers, which know no packages.

@@ -26,51 +26,9 @@ pub(super) fn find(name: &str) -> Option<Command> {
         "python3" => python,
         _ if name.starts_with("python3.") => python,
         _ if CACHES.contains(&name) => cache,
-        _ if WAITING.contains(&name) => waits,
         _ => return None,
     })
 }
-
-/// What only a machine can run: programs in other languages, databases, networks and mounts, and compilers of caches and maps.
-const WAITING: [&str; 37] = [
-    "createdb",
-    "createuser",
-    "crontab",
-    "dbus-uuidgen",
-    "findmnt",
-    "ifconfig",
-    "ip",
-    "lighty-disable-mod",
-    "lighty-enable-mod",
-    "localedef",
-    "mount",
-    "mountpoint",
-    "mysql",
-    "newaliases",
-    "pam-auth-update",
-    "perl",
-    "php",
-    "postalias",
-    "postconf",
-    "postfix",
-    "postmap",
-    "ps",
-    "psql",
-    "python",
-    "ruby",
-    "runuser",
-    "setpriv",
-    "sqlite3",
-    "ss",
-    "su",
-    "systemd-detect-virt",
-    "umount",
-    "update-catalog",
-    "update-inetd",
-    "update-locale",
-    "update-passwd",
-    "update-xmlcatalog",
-];
 
 /// What makes a cache of the files of all packages. The script of the package that has it runs it when it is configured and when it is set
 /// off by those files.
