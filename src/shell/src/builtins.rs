@@ -1,5 +1,6 @@
 //! Builtins of the shell: those that need its state.
 
+mod alias;
 mod control;
 mod variables;
 mod options;
@@ -13,6 +14,7 @@ pub(crate) mod test;
 use crate::eval::Run;
 use crate::shell::Shell;
 
+pub(crate) use alias::Alias;
 pub(crate) use directory::normalize;
 pub(crate) use options::letters as flag_letters;
 pub(crate) use print::{Escapes, echo_program, unescape};
@@ -63,7 +65,8 @@ pub(crate) fn regular(name: &[u8]) -> Option<Builtin> {
         b"kill" | b"ulimit" | b"wait" | b"jobs" | b"fg" | b"bg" => {
             |shell, _, _| Err(shell.fatal(crate::ErrorKind::Machine { what: "processes and their limits".to_owned() }))
         }
-        b"alias" | b"unalias" => |shell, _, _| shell.unsupported(b"an alias"),
+        b"alias" => alias::alias,
+        b"unalias" => |shell, _, _| shell.unsupported(b"an alias that ends"),
         _ => return None,
     })
 }

@@ -91,6 +91,9 @@ impl Shell<'_> {
                 self.case(subject, arms, tested)?
             }
             Node::Function { name, body } => {
+                if self.state.aliases.contains_key(name) {
+                    return self.unsupported(b"a function with the name of an alias");
+                }
                 Rc::make_mut(&mut self.state.functions).insert(name.clone(), body.clone());
                 0
             }

@@ -164,6 +164,7 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
             .sum(),
         variables: Rc::new(variables),
         functions: Rc::default(),
+        aliases: Rc::default(),
         zero: Rc::new(script.name.as_bytes().to_vec()),
         params: Rc::new(script.args.to_vec()),
         flags: Flags { errexit: interpreter.errexit, nounset: interpreter.nounset, ..Flags::default() },

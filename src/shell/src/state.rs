@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::builtins::Alias;
 use crate::descriptors::Handle;
 use crate::syntax::Node;
 
@@ -39,6 +40,7 @@ pub(crate) struct State {
     pub(crate) variables: Rc<BTreeMap<Vec<u8>, Variable>>,
     pub(crate) variables_bytes: usize,
     pub(crate) functions: Rc<BTreeMap<Vec<u8>, Rc<Node>>>,
+    pub(crate) aliases: Rc<BTreeMap<Vec<u8>, Rc<Alias>>>,
     /// `$0` and what follows.
     pub(crate) zero: Rc<Vec<u8>>,
     pub(crate) params: Rc<Vec<Vec<u8>>>,

@@ -104,6 +104,7 @@ fn what_no_run_can_know_is_refused() {
     assert!(machine("uname -r"));
     assert!(machine("cat /proc/cpuinfo"));
     assert!(machine("read x < /sys/kernel/x"));
+    assert!(machine("cat /sys/class/x/state"));
     assert!(machine("kill 1"));
     assert!(random("head -c 4 /dev/urandom"));
     assert!(random("t=$(mktemp)"));
@@ -113,6 +114,15 @@ fn what_no_run_can_know_is_refused() {
     assert!(random("#!/bin/bash\necho $RANDOM"));
     assert!(clock("date"));
     assert!(clock("x=$(date +%s) || true"));
+}
+
+/// A pattern below `/sys` finds nothing, as where nothing is mounted.
+#[test]
+fn patterns_of_the_kernel_find_nothing() {
+    let mut tree = host::tree("/work");
+    let source = "cat /sys/class/iscsi_session/session*/state 2>/dev/null | grep -q . || echo none";
+    let finished = host::interpret(source, "/work", &mut tree, &mut Nothing, Limits::default()).unwrap();
+    assert_eq!(finished.stdout, b"none\n");
 }
 
 #[test]
@@ -149,7 +159,31 @@ fn options_and_syntax_that_are_not_known_are_refused() {
         "trap",
         "export -p",
         "printf %f 1",
-        "alias a=b",
+        "if true; then alias a=b; fi",
+        "alias a=b; a",
+        "f() { alias a=b; }; f",
+        "alias a",
+        "alias a='b; c'",
+        "alias a='b >f'",
+        "alias a='b=1 c'",
+        "alias a='b '",
+        "alias a=",
+        "alias a=b\nalias b='echo a'\na",
+        "alias a=b\na() { :; }",
+        "alias a=b\ncommand -v a",
+        "alias a=b\ntype a",
+        "alias a=b\nunalias a",
+        "echo 'alias b=c' > s; alias a=b\n. ./s",
+        "diff f /etc/passwd",
+        "diff -u f f",
+        "diff -q . f",
+        "nice",
+        "nice -10 true",
+        "ionice -p 1",
+        "find . -printf %s",
+        "find . -printf '\\0'",
+        "find . -regex '.*\\(a\\|b\\)'",
+        "find . -regex '.*{2}'",
         "umask u=rwx",
         "tr a 'b*'x y",
         "mktemp -u",
@@ -184,6 +218,7 @@ fn options_and_syntax_that_are_not_known_are_refused() {
         let found = error(source).kind;
         assert!(matches!(found, ErrorKind::Syntax { .. }), "{source}: {found:?}");
     }
+    assert!(matches!(error("#!/bin/bash\nalias a=b").kind, ErrorKind::Unsupported { .. }));
     assert!(matches!(error("#!/usr/bin/perl\nprint 1").kind, ErrorKind::Unsupported { .. }));
 }
 

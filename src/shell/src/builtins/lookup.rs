@@ -25,6 +25,9 @@ pub(super) fn command(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
     }
     // dash looks at the first name only.
     let Some(name) = names.first() else { return Ok(0) };
+    if shell.state.aliases.contains_key(name) {
+        return shell.unsupported(b"showing an alias");
+    }
     match shown(shell, name) {
         Some(text) => shell.out(&[&text[..], b"\n"].concat()).map(|()| 0),
         None => Ok(127),
@@ -35,6 +38,9 @@ pub(super) fn command(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
 pub(super) fn type_of(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     let mut status = 0;
     for name in args {
+        if shell.state.aliases.contains_key(name) {
+            return shell.unsupported(b"showing an alias");
+        }
         let text: Vec<u8> = if RESERVED.contains(&&name[..]) {
             b" is a shell keyword".to_vec()
         } else if shell.state.functions.contains_key(name) {

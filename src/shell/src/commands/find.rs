@@ -5,6 +5,7 @@ mod parse;
 
 use super::Words;
 use super::paths::last_name;
+use super::regex::Expression;
 use crate::eval::Run;
 use crate::files::{Follow, Node, NodeKind};
 use crate::pattern::Pattern;
@@ -17,6 +18,8 @@ enum Test {
     Not(Box<Test>),
     Name(Pattern),
     Path(Pattern),
+    /// `-regex`, of the whole path.
+    Regex(Expression),
     Kind(Vec<NodeKind>),
     /// `-perm`: the sign, and the bits.
     Mode(u8, u16),
@@ -30,9 +33,19 @@ enum Test {
     Prune,
     Delete,
     Print(u8),
+    Format(Vec<Piece>),
     Exec(Vec<Vec<u8>>),
     /// `-exec … +`, by its number.
     Collect(usize),
+}
+
+/// A piece of what `-printf` prints.
+enum Piece {
+    Text(Vec<u8>),
+    /// `%p`
+    Path,
+    /// `%f`
+    Name,
 }
 
 struct Search<'s, 'h> {
@@ -149,6 +162,7 @@ impl Search<'_, '_> {
             Test::Not(inner) => !self.holds(path, node, inner, pruned)?,
             Test::Name(pattern) => pattern.matches(last_name(path)),
             Test::Path(pattern) => pattern.matches(path),
+            Test::Regex(expression) => expression.is_match(self.shell, path)?,
             Test::Kind(kinds) => kinds.contains(&node.kind),
             Test::Mode(b'-', mode) => node.mode & mode == *mode,
             Test::Mode(b'/', mode) => *mode == 0 || node.mode & mode != 0,
@@ -172,6 +186,16 @@ impl Search<'_, '_> {
             }
             Test::Print(end) => {
                 self.shell.out(&[path, &[*end][..]].concat())?;
+                true
+            }
+            Test::Format(pieces) => {
+                let texts = pieces.iter().map(|piece| match piece {
+                    Piece::Text(text) => &text[..],
+                    Piece::Path => path,
+                    Piece::Name => last_name(path),
+                });
+                let text: Vec<u8> = texts.collect::<Vec<_>>().concat();
+                self.shell.out(&text)?;
                 true
             }
             Test::Delete => {

@@ -1,4 +1,4 @@
-//! Programs that run others: `env`, `sh`, `xargs`; and `which`, which only looks for them.
+//! Programs that run others: `env`, `nice`, `ionice`, `sh`, `xargs`; and `which`, which only looks for them.
 
 use super::complain;
 use super::count;
@@ -48,6 +48,32 @@ pub(super) fn env(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         for (name, value) in values {
             shell.change(&name, Some(value), true)?;
         }
+        let status = shell.invoke(&argv)?;
+        shell.state.status = status;
+        Ok(status)
+    })
+}
+
+/// `nice -n 10 command`
+pub(super) fn nice(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] = &[("adjustment=", b'n')];
+    run_operands(shell, args, &Accepted { letters: b"n:", long, strict: true })
+}
+
+/// `ionice -c 3 command`
+pub(super) fn ionice(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let long: &[(&str, u8)] = &[("class=", b'c'), ("classdata=", b'n'), ("ignore", b't')];
+    run_operands(shell, args, &Accepted { letters: b"c:n:t", long, strict: true })
+}
+
+/// Runs the operands: priorities change no result.
+fn run_operands(shell: &mut Shell<'_>, args: &[Vec<u8>], accepted: &Accepted) -> Run<u8> {
+    let options = parse(shell, args, accepted)?;
+    if options.operands.is_empty() {
+        return shell.unsupported(b"the priority of the shell");
+    }
+    let argv = options.operands;
+    shell.subshell(|shell| {
         let status = shell.invoke(&argv)?;
         shell.state.status = status;
         Ok(status)

@@ -3,6 +3,7 @@
 use super::options::{Accepted, parse};
 use super::{complain, count, inputs, split_lines};
 use crate::eval::Run;
+use crate::files::Follow;
 use crate::shell::Shell;
 
 pub(super) fn cat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -152,6 +153,26 @@ pub(super) fn tee(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
     shell.out(&input)?;
     Ok(status)
+}
+
+/// `diff -q`, which only says whether two files differ.
+pub(super) fn diff(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let options = parse(shell, args, &Accepted { letters: b"q", long: &[("brief", b'q')], strict: false })?;
+    let [left, right] = &options.operands[..] else { return shell.unsupported(b"diff without two files") };
+    let is_dir = |path: &Vec<u8>| shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir());
+    if is_dir(left) || is_dir(right) {
+        return shell.unsupported(b"diff of directories");
+    }
+    let (contents, failed) = inputs(shell, "diff", &[left.clone(), right.clone()])?;
+    match &contents[..] {
+        [(_, first), (_, second)] if !failed && first == second => Ok(0),
+        [_, _] if !failed && !options.has(b'q') => shell.unsupported(b"telling how files differ"),
+        [_, _] if !failed => {
+            shell.out(&[b"Files ", &left[..], b" and ", right, b" differ\n"].concat())?;
+            Ok(1)
+        }
+        _ => Ok(2),
+    }
 }
 
 pub(super) fn cmp(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {

@@ -155,6 +155,7 @@ impl Shell<'_> {
                 .collect();
             shell.state.variables = Rc::new(exported);
             shell.state.functions = Rc::default();
+            shell.state.aliases = Rc::default();
             shell.state.zero = Rc::new(name.to_vec());
             shell.state.params = Rc::new(args.to_vec());
             shell.state.flags = Flags { errexit: by.errexit, nounset: by.nounset, ..Flags::default() };
@@ -184,7 +185,6 @@ fn base_name(name: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The shell that the first line of a script names.
 /// What a program is that no shell can run, such as `a compiled program` or `a script for perl`; `None` for scripts of a shell, and for what
 /// is neither.
 pub fn foreign(content: &[u8]) -> Option<String> {
@@ -206,6 +206,7 @@ const COMPILED: &str = "a compiled program";
 /// The shells whose scripts are interpreted.
 const SHELLS: [&[u8]; 3] = [b"sh", b"dash", b"bash"];
 
+/// The shell that the first line of a script names.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Interpreter {
     pub(crate) bash: bool,

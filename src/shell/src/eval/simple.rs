@@ -23,7 +23,8 @@ impl Shell<'_> {
         self.step()?;
         self.state.line = simple.line;
         self.state.substituted = 0;
-        let words = self.command_words(&simple.words)?;
+        let replaced = self.without_alias(simple)?;
+        let words = self.command_words(replaced.as_ref().unwrap_or(&simple.words))?;
         self.state.line = simple.line;
         // `command` takes functions away, and from special builtins that they end the shell.
         let prefix = builtins::command_prefix(&words);

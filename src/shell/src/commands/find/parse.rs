@@ -1,6 +1,7 @@
 //! The expression of `find`, parsed.
 
-use super::{Search, Test};
+use super::{Piece, Search, Test};
+use crate::commands::regex::{Expression, Syntax};
 use crate::commands::{attributes, count, modes};
 use crate::eval::Run;
 use crate::expand::literal_pattern;
@@ -53,6 +54,7 @@ impl Search<'_, '_> {
             b"!" | b"-not" => Test::Not(Box::new(self.test(args, depth + 1)?)),
             b"-name" => Test::Name(literal_pattern(&self.operand(args)?)),
             b"-path" | b"-wholename" => Test::Path(literal_pattern(&self.operand(args)?)),
+            b"-regex" => self.regex(&self.operand(args)?)?,
             b"-type" => Test::Kind(self.kinds(&self.operand(args)?)?),
             b"-perm" => self.mode(&self.operand(args)?)?,
             b"-user" | b"-uid" => {
@@ -93,6 +95,10 @@ impl Search<'_, '_> {
             b"-prune" => Test::Prune,
             b"-print" => self.action(Test::Print(b'\n')),
             b"-print0" => self.action(Test::Print(0)),
+            b"-printf" => {
+                let pieces = self.format(&self.operand(args)?)?;
+                self.action(Test::Format(pieces))
+            }
             b"-delete" => {
                 self.depth_first = true;
                 self.action(Test::Delete)
@@ -122,6 +128,39 @@ impl Search<'_, '_> {
             }
             command.push(word);
         }
+    }
+
+    /// An expression in the syntax of Emacs, as far as it is that of grep -E.
+    fn regex(&mut self, text: &[u8]) -> Run<Test> {
+        let differs = |pair: &[u8]| pair[0] == b'\\' && !b".*[]^$+?\\/-".contains(&pair[1]);
+        if text.iter().any(|byte| b"(){}|".contains(byte)) || text.windows(2).any(differs) || text.ends_with(b"\\") {
+            return self.shell.unsupported(&[b"-regex ", text].concat());
+        }
+        let whole = [b"^(", text, b")$"].concat();
+        Ok(Test::Regex(Expression::new(self.shell, &whole, Syntax::Extended, false)?))
+    }
+
+    fn format(&self, text: &[u8]) -> Run<Vec<Piece>> {
+        let mut pieces = Vec::new();
+        let mut bytes = text.iter().copied();
+        while let Some(byte) = bytes.next() {
+            pieces.push(match byte {
+                b'%' => match bytes.next() {
+                    Some(b'p') => Piece::Path,
+                    Some(b'f') => Piece::Name,
+                    Some(b'%') => Piece::Text(b"%".to_vec()),
+                    _ => return self.shell.unsupported(&[b"-printf ", text].concat()),
+                },
+                b'\\' => match bytes.next() {
+                    Some(b'n') => Piece::Text(b"\n".to_vec()),
+                    Some(b't') => Piece::Text(b"\t".to_vec()),
+                    Some(b'\\') => Piece::Text(b"\\".to_vec()),
+                    _ => return self.shell.unsupported(&[b"-printf ", text].concat()),
+                },
+                byte => Piece::Text(vec![byte]),
+            });
+        }
+        Ok(pieces)
     }
 
     fn kinds(&self, text: &[u8]) -> Run<Vec<NodeKind>> {

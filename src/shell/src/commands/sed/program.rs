@@ -7,6 +7,9 @@ use super::substitution::{Piece, Substitution};
 use crate::eval::Run;
 use crate::shell::Shell;
 
+/// What a line and a command count for, in bytes of work. They are no steps: a script may have files of ten thousands of lines.
+const ROUND: usize = 32;
+
 /// What a run gives.
 pub(super) struct Edited {
     pub(super) text: Vec<u8>,
@@ -58,7 +61,7 @@ pub(super) fn run(shell: &mut Shell<'_>, commands: &[Command], text: &[u8], quie
     let mut again = false;
     let mut status = None;
     while again || machine.number < machine.lines.len() {
-        shell.step()?;
+        shell.spend(ROUND)?;
         if !again {
             machine.pattern = machine.take();
             machine.substituted = false;
@@ -117,7 +120,7 @@ impl<'m> Machine<'m> {
         let commands = self.commands;
         let mut at = 0;
         while let Some(command) = commands.get(at) {
-            shell.step()?;
+            shell.spend(ROUND)?;
             let selected = self.selects(shell, at, command)? != command.negated;
             at += 1;
             if !selected {
