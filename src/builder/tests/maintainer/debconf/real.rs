@@ -89,6 +89,12 @@ const CASES: &[Case] = &[
         before: NEW,
     },
     Case {
+        name: "fields",
+        config: "unset IFS\nset -- $(echo a b)\necho $# >>$LOG\ndb_get ask/name\nset -- $(echo a b)\necho $# >>$LOG\necho \"<${IFS-unset}>\" >>$LOG",
+        postinst: "db_get ask/name\nset -- $(echo a b)\necho $# >>$LOG",
+        before: NEW,
+    },
+    Case {
         name: "templates of its own",
         config: "F=${LOG%log}more\nprintf 'Template: more/one\\nType: string\\nDefault: d\\nDescription: One\\n' > $F\n\
             say db_x_loadtemplatefile $F\nsay db_get more/one\nsay db_x_loadtemplatefile $F else\nsay db_metaget more/one owners\n\

@@ -162,6 +162,10 @@ fn talk(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
         Ok(None) => return status(0),
         Err(fault) => return Ok(outcome(fault)),
     };
+    // confmodule puts back the value of IFS; where it was not set, the value is empty from here on.
+    if call.variables.get(b"IFS").is_none() {
+        call.variables.set(b"IFS", b"");
+    }
     // As confmodule parts it: only a status of one digit is taken off.
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let number = reply.split(blank).next().unwrap_or_default();
