@@ -10,7 +10,13 @@ fn capabilities_need_the_layer_s_word() {
     for line in ["setcap cap_net_raw+ep /usr/bin/nix", "setcap -r /usr/bin/ping"] {
         run(base(), &format!("if {line}; then exit 1; fi")).expect(line);
     }
-    for line in ["setcap cap_foo+ep /usr/bin/ping", "setcap -v cap_net_raw+ep /usr/bin/ping", "setcap -r"] {
+    for line in [
+        "setcap cap_foo+ep /usr/bin/ping",
+        "setcap -v cap_net_raw+ep /usr/bin/ping",
+        "setcap -r",
+        "setcap",
+        "setcap -r /usr/bin/ping cap_chown+ep",
+    ] {
         let error = run(base(), line).map(|_| ()).expect_err(line);
         assert!(error.starts_with("own: its postinst (sha256 "), "{line}: {error}");
     }
@@ -20,11 +26,22 @@ fn capabilities_need_the_layer_s_word() {
 fn capabilities_are_written_where_the_layer_lists_the_file() {
     use crate::bake_inputs::parts::{bake_onto, control, deb, package};
 
-    let script = "#!/bin/sh\nsetcap cap_net_raw+ep /usr/bin/ping\n";
+    // Several files in one call: those behind one that fails are left alone.
+    let script = "#!/bin/sh\nsetcap cap_net_raw+ep /usr/bin//ping cap_chown+ep /usr/bin/second cap_chown+ep /nix cap_chown+ep /usr/bin/third\n\
+        [ $? = 1 ]\n";
     let own = package("own", deb(&control("own", ""), &[("postinst", script)], &[]));
-    let base = system(&[("/usr/bin/ping", "program")]);
-    let tree = bake_onto(base, &[own], r#", "setuid": ["/usr/bin/ping"]"#).unwrap();
-    let meta = &tree.inode(tree.lookup(b"/usr/bin/ping").unwrap()).meta;
-    let value = meta.xattrs.get(&b"security.capability"[..]).unwrap();
-    assert_eq!(value[..8], [1, 0, 0, 2, 0, 0x20, 0, 0]);
+    let base = system(
+        &["ping", "second", "third"]
+            .map(|name| (format!("/usr/bin/{name}"), "program"))
+            .each_ref()
+            .map(|(path, text)| (path.as_str(), *text)),
+    );
+    let tree = bake_onto(base, &[own], r#", "setuid": ["/usr/bin/ping", "/usr/bin/second"]"#).unwrap();
+    for (name, expected) in
+        [("ping", Some([1, 0, 0, 2, 0, 0x20, 0, 0])), ("second", Some([1, 0, 0, 2, 1, 0, 0, 0])), ("third", None)]
+    {
+        let meta = &tree.inode(tree.lookup(format!("/usr/bin/{name}").as_bytes()).unwrap()).meta;
+        let value = meta.xattrs.get(&b"security.capability"[..]);
+        assert_eq!(value.map(|value| value[..8].to_vec()), expected.map(|value| value.to_vec()), "{name}");
+    }
 }

@@ -4,6 +4,7 @@ use vmbake_disk::tree::Kind;
 use vmbake_shell::Call;
 
 use super::{Command, Done, System, status, unsupported, words};
+use crate::compose::merge::MergeError;
 
 const ATTRIBUTE: &[u8] = b"security.capability";
 
@@ -60,23 +61,42 @@ pub(super) fn find(name: &str) -> Option<Command> {
     (name == "setcap").then_some(setcap as Command)
 }
 
+/// `setcap TEXT FILE [TEXT FILE]…`, which ends at the first file that fails.
 fn setcap(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
     let Some(words) = words(call) else { return unsupported(call) };
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != "-q").collect();
-    let [text, path] = words.as_slice() else { return unsupported(call) };
-    let value = match *text {
-        "-r" => None,
-        text => match attribute(text) {
-            Some(value) => Some(value),
-            None => return unsupported(call),
-        },
-    };
+    let value = |text: &str| if text == "-r" { Some(None) } else { attribute(text).map(Some) };
+    let mut pairs = Vec::new();
+    for pair in words.chunks(2) {
+        match (pair.first().and_then(|text| value(text)), pair.get(1)) {
+            (Some(value), Some(path)) => pairs.push((value, path.replace("//", "/"))),
+            _ => return unsupported(call),
+        }
+    }
+    if pairs.is_empty() {
+        return unsupported(call);
+    }
+    for (value, path) in pairs {
+        if !set(system, call, value, &path)? {
+            return status(1);
+        }
+    }
+    status(0)
+}
+
+/// Sets or removes the capabilities of one file, unless that fails.
+fn set(
+    system: &mut System<'_, '_>,
+    call: &mut Call<'_>,
+    value: Option<Vec<u8>>,
+    path: &str,
+) -> Result<bool, MergeError> {
     let path = call.path(path.as_bytes());
     let target = &mut system.target();
     let found = target.wrap(target.tree.find(&path))?;
     let Some(id) = found.filter(|id| matches!(target.tree.inode(*id).kind, Kind::File(_))) else {
         call.stderr.extend_from_slice(b"Failed to set capabilities on file: No such file or directory\n");
-        return status(1);
+        return Ok(false);
     };
     let mut meta = target.tree.inode(id).meta.clone();
     match value {
@@ -86,12 +106,12 @@ fn setcap(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
         }
         None => {
             if meta.xattrs.remove(ATTRIBUTE).is_none() {
-                return status(1);
+                return Ok(false);
             }
         }
     }
     *target.tree.meta_mut(id) = meta;
-    status(0)
+    Ok(true)
 }
 
 /// The value for clauses such as `cap_net_raw,cap_net_admin+ep`; effective is one bit for all.
@@ -134,6 +154,7 @@ mod tests {
             ("cap_net_raw+ep", "0100000200200000000000000000000000000000"),
             ("cap_net_bind_service=+ep", "0100000200040000000000000000000000000000"),
             ("cap_net_raw,cap_net_admin=eip", "0100000200300000003000000000000000000000"),
+            ("cap_net_bind_service=+ep cap_net_raw=+ep", "0100000200240000000000000000000000000000"),
             ("cap_chown=p", "0000000201000000000000000000000000000000"),
             ("cap_dac_override+ep cap_sys_admin+ep", "0100000202002000000000000000000000000000"),
         ] {
