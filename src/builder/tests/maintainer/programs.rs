@@ -1,7 +1,7 @@
 //! Programs that do nothing, fail or wait where nothing runs.
 
 use super::helpers::{postinst, refusal, said};
-use crate::bake_inputs::parts::{bake_onto, base_with, control, deb, package, text};
+use crate::bake_inputs::parts::{bake_onto, base_with, control, deb, file, owned, package, text};
 
 #[test]
 fn programs_end_as_where_nothing_runs() {
@@ -54,7 +54,8 @@ fn what_only_a_machine_can_run_waits_for_the_first_boot() {
         ("start-stop-daemon --start", COMPILED),
     ] {
         let path = format!("/usr/bin/{}", command.split(' ').next().unwrap());
-        let tree = postinst(base_with(&[(&path, content)]), &format!("echo >/etc/before\n{command} || true")).unwrap();
+        let lines = format!("chmod 755 {path}\necho >/etc/before\n{command} || true");
+        let tree = postinst(base_with(&[(&path, content)]), &lines).unwrap();
         let status = text(&tree, "/var/lib/dpkg/status");
         assert!(status.contains("Package: own\nStatus: install ok unpacked\n"), "{command}: {status}");
         assert!(tree.lookup(b"/etc/before").is_none(), "{command}");
@@ -79,6 +80,21 @@ fn caches_are_left_to_the_machine() {
     // Nothing would run it there.
     let status = text(&bake_onto(base(), &[part("")], "").unwrap(), "/var/lib/dpkg/status");
     assert!(status.contains("Package: own\nStatus: install ok unpacked\n"), "{status}");
+}
+
+/// Only a postinst can wait, and only for what the machine can run.
+#[test]
+fn programs_that_no_machine_can_stand_for_stop_the_bake() {
+    for (script, content, expected) in [
+        ("preinst", "\x7fELF", "anything is a compiled program, and nobody knows here what it does"),
+        ("postinst", "echo a\n", "the command is not known"),
+    ] {
+        let data = [owned(file("./usr/bin/anything", content), 0o755, 0, 0)];
+        let first = package("first", deb(&control("first", ""), &[], &data));
+        let calls = deb(&control("own", "Pre-Depends: first\n"), &[(script, "#!/bin/sh\nanything || true\n")], &[]);
+        let error = bake_onto(base_with(&[]), &[first, package("own", calls)], "").unwrap_err();
+        assert!(error.contains(expected), "{script}: {error}");
+    }
 }
 
 #[test]
