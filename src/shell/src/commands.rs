@@ -11,6 +11,7 @@ mod awk;
 mod grep;
 mod sed;
 mod make;
+mod temporary;
 mod copy;
 mod remove;
 mod install;
@@ -70,7 +71,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"ls" => status::ls,
         b"md5sum" => digests::md5sum,
         b"mkdir" => make::mkdir,
-        b"mktemp" => make::mktemp,
+        b"mktemp" => temporary::mktemp,
         b"mv" => copy::mv,
         b"nice" => start::nice,
         b"readlink" => paths::readlink,
@@ -87,6 +88,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"stat" => status::stat,
         b"tail" => text::tail,
         b"tee" => text::tee,
+        b"tempfile" => temporary::tempfile,
         b"touch" => make::touch,
         b"tr" => translate::tr,
         b"uname" => machine::uname,

@@ -116,6 +116,23 @@ fn what_no_run_can_know_is_refused() {
     assert!(clock("x=$(date +%s) || true"));
 }
 
+/// Debian's tempfile is there in some releases only.
+#[test]
+fn tempfile_makes_files_that_must_be_gone() {
+    let mut tree = host::tree("/work");
+    let run = |source: &str, tree: &mut vmbake_disk::tree::Tree| {
+        host::interpret(source, "/work", tree, &mut Nothing, Limits::default()).map(|found| found.stdout)
+    };
+    assert_eq!(run("tempfile; echo $?", &mut tree).unwrap(), b"127\n");
+    let source = "printf x >/usr/bin/tempfile; chmod 755 /usr/bin/tempfile; f=$(tempfile -p own --suffix=.x -m 0640)\n\
+        stat -c '%a %s' $f; echo ${f%/*} ${f##*.}; [ -e $f ] && rm $f; tempfile -d /nope; echo $?";
+    assert_eq!(run(source, &mut tree).unwrap(), b"640 0\n/tmp x\n1\n");
+    for (source, random) in [("f=$(tempfile)", true), ("tempfile -n /tmp/x", false), ("tempfile -m u+x", false)] {
+        let kind = run(source, &mut tree).unwrap_err().kind;
+        assert_eq!(matches!(kind, ErrorKind::Random { .. }), random, "{source}: {kind:?}");
+    }
+}
+
 /// A pattern below `/sys` finds nothing, as where nothing is mounted.
 #[test]
 fn patterns_of_the_kernel_find_nothing() {
@@ -142,6 +159,8 @@ fn options_and_syntax_that_are_not_known_are_refused() {
         "echo a | sed 's/\\(a\\)\\1/b/'",
         "echo a | sed 's/a/b/w f'",
         "echo a | sed 'l'",
+        "echo a | sed 's/[\\x41]/b/'",
+        "echo a | sed '/[^]\\d]/d'",
         "echo a | grep '[[.a.]]'",
         "cp --frob a b",
         "cp -K mode",

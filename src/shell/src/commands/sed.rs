@@ -1,6 +1,7 @@
 //! `sed`: the commands that maintainer scripts use.
 
 mod script;
+mod patterns;
 mod substitution;
 mod program;
 

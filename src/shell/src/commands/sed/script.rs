@@ -1,6 +1,6 @@
 //! The script of `sed`, parsed.
 
-use super::super::regex::{Expression, Syntax};
+use super::super::regex::Expression;
 use super::substitution::Substitution;
 use crate::eval::Run;
 use crate::shell::Shell;
@@ -53,10 +53,10 @@ pub(super) enum Action {
 }
 
 pub(super) struct Parser<'p, 'h> {
-    shell: &'p mut Shell<'h>,
-    text: &'p [u8],
+    pub(super) shell: &'p mut Shell<'h>,
+    pub(super) text: &'p [u8],
     pub(super) at: usize,
-    extended: bool,
+    pub(super) extended: bool,
 }
 
 /// Parses a script.
@@ -143,70 +143,6 @@ impl Parser<'_, '_> {
         let ignore_case = self.peek() == Some(b'I');
         self.at += usize::from(ignore_case);
         Ok(Address::Match(self.expression(&text, ignore_case)?.map(Box::new)))
-    }
-
-    pub(super) fn expression(&mut self, text: &[u8], ignore_case: bool) -> Run<Option<Expression>> {
-        if text.is_empty() {
-            return Ok(None);
-        }
-        let syntax = if self.extended { Syntax::Extended } else { Syntax::Basic };
-        Expression::new(self.shell, text, syntax, ignore_case).map(Some)
-    }
-
-    /// Text up to a delimiter, which is taken; one behind a backslash, or in a set of an expression, is part of it.
-    pub(super) fn delimited(&mut self, delimiter: u8, regex: bool) -> Run<Vec<u8>> {
-        let mut text = Vec::new();
-        let mut set = false;
-        while let Some(byte) = self.peek() {
-            self.at += 1;
-            if byte == b'\\' && !set {
-                match self.peek() {
-                    Some(next) if next == delimiter => {
-                        // `s|a\|b|` has the plain character, which in a basic expression may be an operator behind its backslash.
-                        if regex && !self.extended && b"(){}|+?".contains(&delimiter) {
-                            text.push(delimiter);
-                        } else if regex && b".*[]^$+?(){}|".contains(&delimiter) {
-                            text.extend([b'\\', delimiter]);
-                        } else {
-                            text.push(delimiter);
-                        }
-                        self.at += 1;
-                    }
-                    Some(next) => {
-                        text.extend([b'\\', next]);
-                        self.at += 1;
-                    }
-                    None => return self.wrong("a backslash at its end"),
-                }
-                continue;
-            }
-            if byte == delimiter && !set {
-                return Ok(text);
-            }
-            if regex && byte == b'[' && !set {
-                set = true;
-                text.push(byte);
-                for first in [b'^', b']'] {
-                    if self.peek() == Some(first) {
-                        text.push(first);
-                        self.at += 1;
-                    }
-                }
-                continue;
-            }
-            if set && byte == b'[' && self.peek() == Some(b':') {
-                let rest = &self.text[self.at..];
-                if let Some(len) = rest.windows(2).position(|window| window == b":]") {
-                    text.push(b'[');
-                    text.extend_from_slice(&rest[..len + 2]);
-                    self.at += len + 2;
-                    continue;
-                }
-            }
-            set = set && byte != b']';
-            text.push(byte);
-        }
-        self.wrong("a command that is not closed")
     }
 
     fn command(&mut self) -> Run<Command> {
