@@ -16,6 +16,7 @@ fn programs_end_as_where_nothing_runs() {
         ("aa-enabled --quiet", 1),
         ("aa-status --enabled", 1),
         ("selinuxenabled", 1),
+        ("stty size", 1),
         ("pidof own", 1),
         ("pgrep own", 1),
         ("pkill own", 1),

@@ -15,8 +15,8 @@ pub(super) fn find(name: &str) -> Option<Command> {
         // apparmor.service loads the profiles on every boot.
         "apparmor_parser" => nothing,
         "aa-enabled" | "aa-status" | "selinuxenabled" => fails,
-        // No process, no bus and no kernel module is there.
-        "pidof" | "pgrep" | "pkill" | "killall" | "dbus-send" | "modprobe" => fails,
+        // No process, no bus, no kernel module and no terminal is there.
+        "stty" | "pidof" | "pgrep" | "pkill" | "killall" | "dbus-send" | "modprobe" => fails,
         "apache2ctl" | "apachectl" => apache,
         "chattr" => chattr,
         "start-stop-daemon" => start_stop,
@@ -32,13 +32,14 @@ pub(super) fn find(name: &str) -> Option<Command> {
 
 /// What makes a cache of the files of all packages. The script of the package that has it runs it when it is configured and when it is set
 /// off by those files.
-const CACHES: [&str; 11] = [
+const CACHES: [&str; 12] = [
     "fc-cache",
     "gdk-pixbuf-query-loaders",
     "gio-querymodules",
     "glib-compile-schemas",
     "gtk-update-icon-cache",
     "install-info",
+    "systemd-hwdb",
     "update-desktop-database",
     "update-fonts-alias",
     "update-info-dir",

@@ -29,7 +29,7 @@ const RUNNING: [&str; 17] = [
 pub(super) fn find(name: &str) -> Option<Command> {
     Some(match name {
         "deb-systemd-helper" => deb_systemd_helper,
-        "deb-systemd-invoke" | "invoke-rc.d" | "service" | "systemd-hwdb" | "journalctl" => no_services,
+        "deb-systemd-invoke" | "invoke-rc.d" | "service" | "journalctl" => no_services,
         "systemctl" => systemctl,
         "systemd-run" => not_booted,
         "systemd-machine-id-setup" => machine,
