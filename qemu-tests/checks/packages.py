@@ -39,6 +39,7 @@ MEANT = [
 # What differs beside these when packages are configured on the machine: each machine has its own.
 EACH_ITS_OWN = [
     (r"/etc/ssl/(certs|private)/ssl-cert-snakeoil[.](pem|key)|/etc/ssl/certs/[0-9a-f]{8}[.]\d+", "a random key, and its certificate"),
+    (r"/var/lib/postgresql/\d+/main/(global/pg_control|pg_wal/.*|pg_stat/.*)", "a new cluster of databases, with an identifier and times"),
     (r"/boot/initrd[.]img-.*", "it has the times at which its files were written"),
     (r"/var/cache/fontconfig/[0-9a-f-]+-le64[.]cache-\d+", "it has the times of directories"),
     (r"/var/lib/ucf/(hashfile|registry)[.]\d", "earlier states, in the order in which packages were configured"),

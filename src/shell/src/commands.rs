@@ -54,6 +54,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"cp" => copy::cp,
         b"cut" => lines::cut,
         b"date" => machine::date,
+        b"df" => machine::df,
         b"diff" => text::diff,
         b"dirname" => paths::dirname,
         b"egrep" => grep::egrep,

@@ -106,6 +106,9 @@ fn what_no_run_can_know_is_refused() {
     assert!(machine("read x < /sys/kernel/x"));
     assert!(machine("cat /sys/class/x/state"));
     assert!(machine("kill 1"));
+    assert!(machine("df /"));
+    assert!(machine("df --output=size /"));
+    assert!(random("df --output=avail . | tail -n 1 > f"));
     assert!(random("head -c 4 /dev/urandom"));
     assert!(random("t=$(mktemp)"));
     assert!(random("d=$(mktemp -d); touch $d/x"));

@@ -75,7 +75,7 @@ pub(super) fn find(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     while let Some((first, rest)) = args.split_first() {
         match &first[..] {
             b"-H" => follow_operands = Follow::Yes,
-            b"-L" => (follow_operands, search.follow) = (Follow::Yes, Follow::Yes),
+            b"-L" => search.follow = Follow::Yes,
             b"-P" => {}
             _ => break,
         }
@@ -87,6 +87,9 @@ pub(super) fn find(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let test = search.either(&mut rest, 0)?;
     if let Some(arg) = rest.first() {
         return search.shell.unsupported(arg);
+    }
+    if search.follow == Follow::Yes {
+        follow_operands = Follow::Yes;
     }
     let standard = [b".".to_vec()];
     for path in if paths == 0 { &standard[..] } else { &args[..paths] } {

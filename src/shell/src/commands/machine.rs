@@ -1,10 +1,11 @@
-//! What asks for the user and the machine: `id`, `whoami`, `uname`, `date`.
+//! What asks for the user and the machine: `id`, `whoami`, `uname`, `date`, `df`.
 
 use super::complain;
 use super::options::{Accepted, parse};
 use crate::ErrorKind;
 use crate::eval::Run;
-use crate::shell::Shell;
+use crate::files::Follow;
+use crate::shell::{PID, Shell};
 
 /// Scripts run as root.
 pub(super) fn id(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -102,4 +103,17 @@ pub(super) fn uname(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 
 pub(super) fn date(shell: &mut Shell<'_>, _args: &[Vec<u8>]) -> Run<u8> {
     Err(shell.fatal(ErrorKind::Clock { what: "date".to_owned() }))
+}
+
+/// `df --output=avail PATH`, by which scripts ask whether there is room: there is, some gigabytes. The number is that of [`PID`], which may not
+/// be left in a file.
+pub(super) fn df(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let (Some(b"--output=avail"), [_, path]) = (args.first().map(Vec::as_slice), args) else {
+        return Err(shell.fatal(ErrorKind::Machine { what: "the room on its disks".to_owned() }));
+    };
+    if let Err(error) = shell.stat(path, Follow::Yes) {
+        return complain(shell, "df", &[path, &b": "[..], error.text().as_bytes()].concat());
+    }
+    shell.out(&[b"  Avail\n", PID, b"\n"].concat())?;
+    Ok(0)
 }

@@ -90,6 +90,10 @@ impl Search<'_, '_> {
                 self.depth_first = true;
                 Test::And(Vec::new())
             }
+            b"-follow" => {
+                self.follow = Follow::Yes;
+                Test::And(Vec::new())
+            }
             b"-xdev" | b"-mount" | b"-true" | b"-noleaf" => Test::And(Vec::new()),
             b"-false" => Test::Or(Vec::new()),
             b"-prune" => Test::Prune,
