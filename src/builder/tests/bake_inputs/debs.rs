@@ -149,12 +149,17 @@ fn a_good_package_is_installed_as_dpkg_does() {
         member(b'1', b"./usr/lib/same.service", b"./usr/lib/systemd/system/good.service", b""),
         member(b'2', b"./usr/lib/libgood.so", b"libgood.so.1", b""),
     ];
-    let info = [("conffiles", "/etc/good.conf\n"), ("postinst", POSTINST), ("triggers", "activate-noawait ldconfig\n")];
+    let info = [
+        ("conffiles", "/etc/good.conf\nremove-on-upgrade /etc/old.conf\n"),
+        ("postinst", POSTINST),
+        ("triggers", "activate-noawait ldconfig\n"),
+    ];
     let tree = bake(&[package("art", deb(&text_of_control, &info, &data))]).unwrap();
 
     let stanza = "Package: libgood\nStatus: install ok installed\nPriority: optional\nSection: libs\nInstalled-Size: 9\n\
         Maintainer: M <m@example.org>\nArchitecture: amd64\nMulti-Arch: same\nSource: good-src (1.0)\nVersion: 1.0-1\n\
-        Depends: libc6 (>= 2.38)\nConflicts: none\nConffiles:\n /etc/good.conf d7f986677d9f563bd1794b09d82206a3\n\
+        Depends: libc6 (>= 2.38)\nConflicts: none\nConffiles:\n /etc/good.conf d7f986677d9f563bd1794b09d82206a3\n \
+        /etc/old.conf newconffile remove-on-upgrade\n\
         Description: d\n More of it.\n .\n End.\nHomepage: https://example.org\n\n";
     let old: Vec<&str> = BASE_STATUS.split_inclusive("\n\n").collect();
     let expected = [old[1], old[0], stanza, old[2]].concat();

@@ -150,9 +150,14 @@ fn no_removals(target: &Target, deb: &Deb) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// The lines of the field `Conffiles`: those of the package in its order, then obsolete ones.
+/// The lines of the field `Conffiles`: those of the package in its order, then obsolete ones. Of those that an upgrade is to remove, dpkg never
+/// looks at the content.
 pub(super) fn field(deb: &Deb, digests: &BTreeMap<String, String>, obsolete: &[(String, String)]) -> String {
-    let own = deb.conffiles().into_iter().filter_map(|path| Some(format!("\n {path} {}", digests.get(&path)?)));
+    let text = deb.info.get("conffiles").map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
+    let own = text.lines().map(str::trim).filter_map(|line| match line.strip_prefix("remove-on-upgrade ") {
+        Some(path) => Some(format!("\n {} newconffile remove-on-upgrade", path.trim())),
+        None => Some(format!("\n {line} {}", digests.get(line)?)),
+    });
     own.chain(obsolete.iter().map(|(path, digest)| format!("\n {path} {digest} obsolete"))).collect()
 }
 
