@@ -202,6 +202,8 @@ fn options_and_syntax_that_are_not_known_are_refused() {
         "nice",
         "nice -10 true",
         "ionice -p 1",
+        "ionice -c3 -p 1",
+        "ionice -p $$",
         "find . -printf %s",
         "find . -printf '\\0'",
         "find . -regex '.*\\(a\\|b\\)'",

@@ -4,7 +4,7 @@ use super::complain;
 use super::count;
 use super::options::{Accepted, parse};
 use crate::eval::{Interpreter, Run};
-use crate::shell::Shell;
+use crate::shell::{PID, Shell};
 
 pub(super) fn which(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, args, &Accepted { letters: b"as", long: &[], strict: true })?;
@@ -60,10 +60,16 @@ pub(super) fn nice(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     run_operands(shell, args, &Accepted { letters: b"n:", long, strict: true })
 }
 
-/// `ionice -c 3 command`
+/// `ionice -c 3 command`, `ionice -c 3 -p $$`
 pub(super) fn ionice(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let long: &[(&str, u8)] = &[("class=", b'c'), ("classdata=", b'n'), ("ignore", b't')];
-    run_operands(shell, args, &Accepted { letters: b"c:n:t", long, strict: true })
+    let long: &[(&str, u8)] = &[("class=", b'c'), ("classdata=", b'n'), ("ignore", b't'), ("pid=", b'p')];
+    let accepted = Accepted { letters: b"c:n:tp:", long, strict: true };
+    let options = parse(shell, args, &accepted)?;
+    match options.value(b'p') {
+        Some(PID) if options.has(b'c') && options.operands.is_empty() => Ok(0),
+        Some(_) => shell.unsupported(b"the priority of another process"),
+        None => run_operands(shell, args, &accepted),
+    }
 }
 
 /// Runs the operands: priorities change no result.
