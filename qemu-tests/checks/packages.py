@@ -34,11 +34,15 @@ MEANT = [
     (r".*/__pycache__(/.*)?", "Python's byte-code is made when a program runs"),
     (r"/(run|tmp|dev|proc|sys|debs)(/.*)?|/usr/sbin/policy-rc[.]d", "not of the image"),
     (r"/var/lib/vmbake(/.*)?|.*/vmbake-configure-packages[.]service", "what configures packages that wait"),
+    (r"/etc/runit/runsvdir/default/.*", "not linked where there is a policy-rc.d, as in the chroot"),
     (r"/etc/machine-id|/etc/os-release", "the layer hygiene sets them"),
 ]
 # What differs beside these when packages are configured on the machine: each machine has its own.
 EACH_ITS_OWN = [
     (r"/etc/ssl/(certs|private)/ssl-cert-snakeoil[.](pem|key)|/etc/ssl/certs/[0-9a-f]{8}[.]\d+", "a random key, and its certificate"),
+    (r"/var/lib/dlocate/.*", "an index with times and states of that moment, in the order of a Perl hash"),
+    (r"/etc/bind/rndc[.]key|/etc/firebird/4[.]0/SYSDBA[.]password", "a random key or password"),
+    (r"/var/lib/firebird/4[.]0/system/security4[.]fdb", "the database with that password"),
     (r"/var/lib/postgresql/\d+/main/(global/pg_control|pg_wal/.*|pg_stat/.*)", "a new cluster of databases, with an identifier and times"),
     (r"/boot/initrd[.]img-.*", "it has the times at which its files were written"),
     (r"/var/cache/fontconfig/[0-9a-f-]+-le64[.]cache-\d+", "it has the times of directories"),
@@ -193,7 +197,8 @@ class Bench:
 
     def bake(self, folder, name):
         """Bakes an image of one package; gives an error, or nothing, and the seconds of the bake."""
-        kind = re.sub(r"[^a-z0-9-]", "-", name)
+        # The prefix keeps it apart from the built-in layers, of which some have the name of a package.
+        kind = "only-" + re.sub(r"[^a-z0-9-]", "-", name)
         layer = folder / "layers" / kind
         layer.mkdir(parents=True)
         (layer / "layer.json").write_text(json.dumps({"name": kind, "version": "1", "description": name, "os": ["debian-13"], "packages": [name]}))
