@@ -78,7 +78,7 @@ fn adduser_reads_its_configuration() {
         DIR_MODE=0750\nADD_EXTRA_GROUPS=0\n";
     let commands = [
         "adduser --system --group a",
-        "adduser --system b",
+        "adduser --allow-bad-names --system --stdoutmsglevel=warn b",
         "adduser --system c",
         "adduser --gecos= --disabled-password d",
     ];

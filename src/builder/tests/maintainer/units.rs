@@ -156,6 +156,8 @@ fn systemctl_changes_files_alone() {
 0\tsystemctl daemon-reload
 0\tsystemctl restart x.service
 1\tsystemctl is-active x.service
+1\tsystemctl
+1\tsystemctl list-units
 1\tsystemctl is-system-running
 1\tsystemd-run true
 0\tinvoke-rc.d x start",
@@ -181,7 +183,6 @@ fn what_is_not_known_of_units_stops_the_bake() {
         "deb-systemd-helper strange x.service",
         "deb-systemd-helper --strange enable x.service",
         "deb-systemd-helper enable /x.service",
-        "systemctl",
         "systemctl enable",
         "systemctl show x.service",
         "systemctl --runtime enable x.service",

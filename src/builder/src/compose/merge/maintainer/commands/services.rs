@@ -123,7 +123,8 @@ fn systemctl(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
         "--no-block",
         "--no-pager",
     ];
-    let [verb, names @ ..] = words.as_slice() else { return unsupported(call) };
+    // Without a verb, it lists units.
+    let (verb, names) = words.split_first().unwrap_or((&"list-units", &[]));
     if !options.iter().all(|option| known.contains(option)) || names.iter().any(|name| name.contains('/')) {
         return unsupported(call);
     }
@@ -132,7 +133,7 @@ fn systemctl(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
         return status(0);
     }
     match *verb {
-        "is-active" | "is-failed" => return not_booted(system, call),
+        "is-active" | "is-failed" | "list-units" => return not_booted(system, call),
         "is-system-running" => {
             if !has("--quiet") && !has("-q") {
                 call.stdout.extend_from_slice(b"offline\n");

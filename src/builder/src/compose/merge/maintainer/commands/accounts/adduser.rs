@@ -34,6 +34,10 @@ const KNOWN: &[Known] = &[
     flag("allow-all-names", '\0'),
     flag("quiet", 'q'),
     flag("verbose", '\0'),
+    // What is told, and where.
+    value("stdoutmsglevel", '\0'),
+    value("stderrmsglevel", '\0'),
+    value("logmsglevel", '\0'),
 ];
 
 pub(super) fn adduser(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
