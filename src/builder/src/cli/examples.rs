@@ -14,6 +14,7 @@ Environment:
   XDG_CONFIG_HOME    the configuration is $XDG_CONFIG_HOME/vmbake/config.json, by default below ~/.config
   VMBAKE_MIRRORS     mirrors as for --mirror, separated by blanks
   SOURCE_DATE_EPOCH  time of the files that a bake makes, in seconds since 1970
+  COSIGN_PASSWORD    password of a cosign.key
   GITHUB_TOKEN       is sent to api.github.com, and to nobody else
   https_proxy        proxy for what is not below one of the hosts in no_proxy
   SSL_CERT_FILE      authorities of TLS, in place of the system's

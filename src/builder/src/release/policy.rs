@@ -9,12 +9,13 @@ use serde::Deserialize;
 
 use crate::digest::Digest;
 use crate::hint::Hint;
-use crate::manifest::Content;
+use crate::manifest::{Content, Proof};
 use crate::pin::proof::sigstore::json;
 use crate::release::provenance::BuilderId;
 
 /// Longest policy that is read.
 const MAX_POLICY: u64 = 1 << 20;
+const SECONDS_OF_DAY: i64 = 86_400;
 /// The form that is read.
 const FORMAT: u32 = 1;
 
@@ -71,9 +72,9 @@ pub struct ReleasePolicy {
     #[serde(default)]
     #[schemars(length(min = 1))]
     pub sources: Option<BTreeSet<Digest>>,
-    /// Most days since the newest index that was seen of each archive.
+    /// Most days since the newest index that was seen of an archive, by its name in `sources.json`.
     #[serde(default)]
-    pub max_index_age_days: Option<u32>,
+    pub max_index_age_days: BTreeMap<String, u32>,
 }
 
 /// How many of which keys must have signed.
@@ -132,19 +133,61 @@ impl ReleasePolicy {
         (!known.contains(&builder.to_string())).then(|| format!("{builder} is no builder that the policy names"))
     }
 
-    /// The age of the oldest of the newest indexes of each archive, or why it is too old.
-    pub(super) fn index_age(&self, content: &Content, now: Timestamp, most: u32) -> Result<String, String> {
-        let newest: BTreeMap<&String, Timestamp> =
-            content.seen.iter().filter_map(|(archive, suites)| Some((archive, *suites.values().max()?))).collect();
-        let Some((archive, date)) = newest.into_iter().min_by_key(|(_, date)| *date) else {
-            return Ok("nothing is from an archive".to_owned());
+    /// The age of the newest index of each archive that the policy names, or why it is too old.
+    pub(super) fn index_ages(&self, content: &Content, now: Timestamp) -> Vec<Result<String, String>> {
+        let age = |(archive, most): (&String, &u32)| {
+            let Some(date) = newest_index(content, archive) else {
+                return Err(format!("no index of {archive} was seen"));
+            };
+            let days = now.as_second().saturating_sub(date.as_second()).div_euclid(SECONDS_OF_DAY);
+            let said = format!("the newest index of {archive} is of {date}, {days} days before");
+            match days {
+                _ if date > now => {
+                    Err(format!("the newest index of {archive} is of {date}, after the time of the check"))
+                }
+                days if days > i64::from(*most) => Err(format!("{said}; {most} are allowed")),
+                _ => Ok(said),
+            }
         };
-        let days = now.as_second().saturating_sub(date.as_second()).div_euclid(86_400);
-        let said = format!("the newest index of {archive} is of {date}, {days} days before {now}");
-        match days {
-            _ if date > now => Err(format!("{said}: it is of the future")),
-            days if days > i64::from(most) => Err(format!("{said}; at most {most} are allowed")),
-            _ => Ok(said),
-        }
+        self.max_index_age_days.iter().map(age).collect()
+    }
+}
+
+/// The newest `Date` of an archive in a manifest: that it was seen, or that a package is proven by it.
+fn newest_index(content: &Content, archive: &str) -> Option<Timestamp> {
+    let seen = content.seen.get(archive).into_iter().flat_map(BTreeMap::values).copied();
+    let proven = content.entries().filter_map(|entry| match &entry.proof {
+        Some(Proof::Apt { archive: of, date, .. }) if of == archive => Some(*date),
+        _ => None,
+    });
+    seen.chain(proven).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::Manifest;
+
+    #[test]
+    fn each_archive_has_an_age_of_its_own() {
+        let text = r#"{"vmconfig": {"version": "1", "kind": "k", "os": {"name": "o", "arch": "amd64"}, "dependencies": {"p":
+            {"version": "1", "url": "u", "type": "deb", "size": 1,
+            "digest": "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "proof": {"type": "apt",
+            "archive": "proven", "suite": "s", "date": "2026-01-09T00:00:00Z", "signers": ["A"]}}},
+            "seen": {"seen": {"s": "2026-01-01T00:00:00Z", "t": "2026-01-08T00:00:00Z"}}}}"#;
+        let manifest = Manifest::parse(Path::new("m"), text.as_bytes().to_vec()).unwrap();
+        let ages = |archive: &str, most: u32, now: &str| {
+            let policy = format!(r#"{{"format": 1, "max_index_age_days": {{"{archive}": {most}}}}}"#);
+            let policy = ReleasePolicy::parse(Path::new("p"), policy.as_bytes()).unwrap();
+            let [age] = policy.index_ages(manifest.content(), now.parse().unwrap()).try_into().unwrap();
+            age
+        };
+        let at = "2026-01-10T23:59:59Z";
+        assert_eq!(ages("seen", 2, at).unwrap(), "the newest index of seen is of 2026-01-08T00:00:00Z, 2 days before");
+        assert!(ages("seen", 1, at).unwrap_err().ends_with("2 days before; 1 are allowed"));
+        assert!(ages("proven", 1, at).is_ok());
+        assert!(ages("proven", 0, at).is_err());
+        assert!(ages("proven", 9, "2026-01-08T00:00:00Z").unwrap_err().ends_with("after the time of the check"));
+        assert_eq!(ages("other", 9, at).unwrap_err(), "no index of other was seen");
     }
 }

@@ -161,7 +161,9 @@ fn another_builder_may_sign_the_same_with_its_name() {
 #[test]
 fn a_policy_is_read_strictly() {
     let parse = |text: &str| ReleasePolicy::parse(Path::new("/p/policy.json"), text.as_bytes());
-    let policy = parse(r#"{"format": 1, "keys": {"require": 1, "of": ["a.pub"]}, "max_index_age_days": 3}"#).unwrap();
+    let policy =
+        parse(r#"{"format": 1, "keys": {"require": 1, "of": ["a.pub"]}, "max_index_age_days": {"debian": 3}}"#)
+            .unwrap();
     assert_eq!(policy.keys.unwrap().of, [Path::new("/p/a.pub")]);
     for (text, expected) in [
         ("{}", "missing field `format`"),
@@ -182,4 +184,46 @@ fn a_policy_is_read_strictly() {
         };
         assert!(said.contains(expected), "{text}: {said}");
     }
+}
+
+#[test]
+fn ages_are_counted_to_the_time_of_the_check() {
+    if !can_bake() {
+        return;
+    }
+    let lab = Lab::new();
+    let policy = lab.path("policy.json");
+    fs::write(&policy, r#"{"format": 1, "max_index_age_days": {"debian": 3}}"#).unwrap();
+    let (code, said) = lab.verify(&lab.path("signed"), &["--policy", text(&policy), "--now", "2026-01-01T00:00:00Z"]);
+    let expected = format!("failed policy {NAME}.json: no index of debian was seen");
+    assert!(code == 1 && said.contains(&expected), "{said:?}");
+}
+
+/// Another validator agrees with ours about the form of a policy.
+#[test]
+fn the_schema_tells_policies_from_other_documents() {
+    let Some(python) = crate::layers::python() else { return };
+    let schema = vmbake(&["schema", "policy"], &[]).stdout;
+    let texts = [
+        r#"{"format": 1}"#,
+        r#"{"format": 1, "builders": ["urn:a:b"], "keys": {"require": 1, "of": ["a"]}, "max_index_age_days": {"a": 1}}"#,
+        r#"{}"#,
+        r#"{"format": 1, "builders": []}"#,
+        r#"{"format": 1, "keys": {"require": 0, "of": ["a"]}}"#,
+        r#"{"format": 1, "sources": ["x"]}"#,
+        r#"{"format": 1, "more": 1}"#,
+        r#"{"format": 1, "max_index_age_days": {"a": -1}}"#,
+    ];
+    let script = "import json, sys, jsonschema\n\
+        schema = json.loads(sys.argv[1])\n\
+        jsonschema.Draft202012Validator.check_schema(schema)\n\
+        validator = jsonschema.Draft202012Validator(schema)\n\
+        print([validator.is_valid(json.loads(text)) for text in sys.argv[2:]])\n";
+    let output =
+        std::process::Command::new(python).args(["-c", script, str::from_utf8(&schema).unwrap()]).args(texts).output();
+    let output = output.unwrap();
+    let expected = "[True, True, False, False, False, False, False, False]\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{}", stderr(&output));
+    let accepted = texts.map(|text| ReleasePolicy::parse(Path::new("p"), text.as_bytes()).is_ok());
+    assert_eq!(accepted, [true, true, false, false, false, false, false, false]);
 }

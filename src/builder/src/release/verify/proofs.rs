@@ -56,8 +56,7 @@ impl Verification<'_> {
                 false => self.report.failed(&file, "policy", format!("sources {found} are none that the policy names")),
             }
         }
-        if let Some(days) = policy.max_index_age_days {
-            let age = policy.index_age(documented.manifest.content(), self.request.now, days);
+        for age in policy.index_ages(documented.manifest.content(), self.request.now) {
             match age {
                 Ok(said) => self.report.ok(manifest, "policy", said),
                 Err(said) => self.report.failed(manifest, "policy", said),
