@@ -71,8 +71,8 @@ fn every_change_is_named() {
         ),
         (
             "one more document",
-            &|out| fs::write(out.join(file("spdx.json")), "{}").unwrap(),
-            &["failed list tools.o.amd64.spdx.json: it is there, and no list has it"],
+            &|out| fs::write(out.join(file("more.json")), "{}").unwrap(),
+            &["failed list tools.o.amd64.more.json: it is there, and no list has it"],
         ),
         (
             "a swapped sidecar",

@@ -36,7 +36,7 @@ fn the_statement_names_all_inputs_and_all_outputs() {
     let mut subjects: Vec<_> = statement["subject"].as_array().unwrap().iter().map(subject).collect();
     subjects.sort();
     assert_eq!(subjects, listed);
-    assert_eq!(subjects.len(), 5);
+    assert!(subjects.len() >= 5, "{subjects:?}");
 
     let inputs = read(&format!("{NAME}.inputs.json"));
     let inputs = BuildInputs::parse(NAME.as_ref(), inputs.as_bytes()).unwrap();

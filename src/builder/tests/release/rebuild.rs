@@ -76,9 +76,11 @@ fn a_release_is_baked_again_to_the_same_bytes() {
     }
     let baked = Baked::new();
     let vmbake = Path::new(env!("CARGO_BIN_EXE_vmbake"));
-    let ends = ["inputs.json", "json", "origin.json", "qcow2", "raw"];
-    let same: Vec<_> = ends.iter().map(|end| format!("ok {NAME}.{end}: the same")).collect();
-    assert_eq!(baked.again(vmbake, "layers"), (0, same, String::new()));
+    let (code, said, differences) = baked.again(vmbake, "layers");
+    assert_eq!((code, differences.as_str()), (0, ""), "{said:?}");
+    for end in ["inputs.json", "json", "origin.json", "qcow2", "raw"] {
+        assert!(said.contains(&format!("ok {NAME}.{end}: the same")), "{end}: {said:?}");
+    }
 
     let copied = Command::new("cp").arg("-r").args([baked.path("layers"), baked.path("other")]).status();
     assert!(copied.unwrap().success());
@@ -112,6 +114,7 @@ fn what_the_inputs_do_not_lead_to_is_named() {
     assert_eq!(code, 1);
     let listed = format!("failed {NAME}.raw: it is listed with fsverity:sha256:");
     assert!(said.iter().any(|line| line.starts_with(&listed) && line.contains("baked again it is")), "{said:?}");
-    assert_eq!(said.iter().filter(|line| line.ends_with(": the same")).count(), 4, "{said:?}");
+    let same = said.iter().filter(|line| line.ends_with(": the same")).count();
+    assert!(same >= 4 && same == said.len() - 1, "{said:?}");
     assert!(differences.contains("/tool") && differences.contains(&format!("{NAME}.raw: ")), "{differences}");
 }
