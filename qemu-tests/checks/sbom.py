@@ -78,6 +78,40 @@ def valid(out):
     case("both have the same package URLs", {c["purl"] for c in components if "purl" in c} <= set(locators), "")
 
 
+def files(vmbake, image):
+    """Every file, on demand: all are there with the digests that hashlib has. The libraries need minutes for so many: they get a few."""
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+    from spdx_tools.spdx.parser.jsonlikedict.json_like_dict_parser import JsonLikeDictParser
+    from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
+
+    spdx = json.loads(run(vmbake, "sbom", image, "--files"))
+    cdx = json.loads(run(vmbake, "sbom", image, "--files", "--format", "cyclonedx-1.6"))
+    listed = [json.loads(line) for line in run(vmbake, "ls", image, "/", "--recursive", "--json").splitlines()]
+    regular = {entry.get("escaped_path", entry["path"].replace("\\", "\\x5c")) for entry in listed if entry["type"] == "regular file"}
+    named = {file["fileName"].removeprefix(".") for file in spdx["files"]}
+    components = {component["name"] for component in cdx["components"] if component["type"] == "file"}
+    case(f"all {len(regular)} files are listed", named == regular == components, named ^ regular)
+    digests = {file["SPDXID"]: {sum["algorithm"]: sum["checksumValue"] for sum in file["checksums"]} for file in spdx["files"]}
+    code = hashlib.sha1("".join(sorted(found["SHA1"] for found in digests.values())).encode()).hexdigest()
+    said = spdx["packages"][0]["packageVerificationCode"]["packageVerificationCodeValue"]
+    case("hashlib has the same verification code", said == code, (said, code))
+    wrong = []
+    for file in spdx["files"][:: len(spdx["files"]) // 20]:
+        content = subprocess.run([vmbake, "cat", "--escaped", image, file["fileName"][1:]], check=True, capture_output=True).stdout
+        if digests[file["SPDXID"]] != {"SHA1": hashlib.sha1(content).hexdigest(), "SHA256": hashlib.sha256(content).hexdigest()}:
+            wrong.append(file["fileName"])
+    case("hashlib has the same digests of 20 files", not wrong, wrong)
+    few = {file["SPDXID"] for file in spdx["files"][:20]}
+    spdx["files"] = spdx["files"][:20]
+    spdx["relationships"] = [one for one in spdx["relationships"] if not one["relatedSpdxElement"].startswith("SPDXRef-File-") or one["relatedSpdxElement"] in few]
+    found = validate_full_spdx_document(JsonLikeDictParser().parse(spdx))
+    case("spdx-tools finds a document with files valid", not found, found[:5])
+    cdx["components"] = [one for one in cdx["components"] if one["type"] != "file" or f"SPDXRef-{one['bom-ref']}" in few]
+    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(cdx))
+    case("the schema of CycloneDX holds with files", error is None, error)
+
+
 def packages(spdx, cdx, image):
     """The packages, by dpkg-query, and what trivy and grype ask for: trivy/pkg/sbom/spdx/unmarshal.go, syft/format/internal/spdxutil."""
     fields = ["Package", "Version", "Architecture", "source:Package", "source:Version", "db:Status-Abbrev"]
@@ -215,6 +249,7 @@ def main(vmbake, out, store, modules):
             said = run(vmbake, "sbom", out / f"{NAME}.{disk}", "--format", option)
             case(f"vmbake sbom prints {NAME}.{form}.json of the {disk} image", said == (out / f"{NAME}.{form}.json").read_text(), said[:200])
     valid(out)
+    files(vmbake, out / f"{NAME}.raw")
     with tempfile.TemporaryDirectory() as image:
         files_of(out / f"{NAME}.raw", image)
         packages(spdx, cdx, image)

@@ -1,5 +1,6 @@
 //! `vmbake sbom`: what an image is made of.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -19,6 +20,12 @@ pub(super) struct SbomArgs {
     /// Form of the document
     #[arg(long, default_value = "spdx-2.3")]
     format: Form,
+    /// List every regular file with its digests, too
+    #[arg(long)]
+    files: bool,
+    /// Threads that read files [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N", requires = "files")]
+    jobs: Option<NonZeroUsize>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -30,7 +37,11 @@ enum Form {
 }
 
 pub(super) fn run(args: &SbomArgs) -> Result<Outcome, Failure> {
-    let inventory = Inventory::of_image(&args.image, args.partition)?;
+    let threads = match args.jobs {
+        Some(jobs) => jobs,
+        None => std::thread::available_parallelism()?,
+    };
+    let inventory = Inventory::of_image(&args.image, args.partition, args.files.then_some(threads))?;
     for note in &inventory.notes {
         tell(&Event::Note { path: Some(args.image.clone()), note: note.clone() });
     }

@@ -8,6 +8,7 @@ mod status;
 mod licence;
 mod copyright;
 mod golang;
+mod files;
 mod inventory;
 mod collect;
 mod identity;
@@ -15,6 +16,7 @@ mod spdx;
 mod cyclonedx;
 
 use std::fmt;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use vmbake_disk::tree::{Tree, TreeError};
@@ -100,12 +102,22 @@ impl Inventory {
         collect::collect(tree, known)
     }
 
+    /// Adds the files of the image, all of which are read.
+    pub fn add_files(&mut self, tree: &Tree, threads: NonZeroUsize) -> Result<(), SbomError> {
+        self.files = files::hashed(tree, threads).map_err(SbomError::Tree)?;
+        Ok(())
+    }
+
     /// What the image at `path` is made of, by its root partition or the one that was `chosen`. Record and manifest are those inside, else
-    /// those beside it that a bake wrote.
-    pub fn of_image(path: &Path, chosen: Option<u32>) -> Result<Self, SbomError> {
+    /// those beside it that a bake wrote. Its files are listed if there are threads to read them.
+    pub fn of_image(path: &Path, chosen: Option<u32>, files: Option<NonZeroUsize>) -> Result<Self, SbomError> {
         let tree = open_tree(path, chosen)?;
         let record = image_record(path, &tree)?;
-        Self::of_opened(path, &tree, record.as_ref())
+        let mut inventory = Self::of_opened(path, &tree, record.as_ref())?;
+        if let Some(threads) = files {
+            inventory.add_files(&tree, threads)?;
+        }
+        Ok(inventory)
     }
 
     /// As [`Self::of_image`], of an image whose tree and record were read.

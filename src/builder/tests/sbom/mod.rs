@@ -4,6 +4,8 @@ mod attacks;
 mod images;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::process::Command;
 
 use serde_json::Value;
 use vmbake::query::sbom::{Inventory, Knowledge, SbomFormat};
@@ -11,6 +13,7 @@ use vmbake_disk::tree::Tree;
 
 use crate::elf::go::go_program;
 use crate::origin::image::{content, empty, file, link, put};
+use crate::tools::have;
 
 const STATUS: &str = "/var/lib/dpkg/status";
 
@@ -155,4 +158,34 @@ fn both_forms_name_the_distribution_and_what_is_not_known() {
     let serial = cdx["serialNumber"].as_str().unwrap();
     assert_eq!(document(&tree, SbomFormat::CycloneDx)["serialNumber"], serial);
     assert_ne!(document(&debian(&stanza("b", "")), SbomFormat::CycloneDx)["serialNumber"], serial);
+}
+
+#[test]
+fn files_are_listed_with_the_digests_of_coreutils() {
+    if !have(&["sha1sum", "sha256sum"]) {
+        return;
+    }
+    let mut tree = debian("");
+    file(&mut tree, "/a", "hello");
+    link(&mut tree, "/link", "a");
+    let mut found = inventory(&tree);
+    found.add_files(&tree, NonZeroUsize::MIN).unwrap();
+    let spdx: Value = serde_json::from_str(&found.text(SbomFormat::Spdx).unwrap()).unwrap();
+    let files = spdx["files"].as_array().unwrap();
+    let names: Vec<_> = files.iter().map(|file| file["fileName"].as_str().unwrap()).collect();
+    assert_eq!(names, ["./a", "./etc/os-release", "./var/lib/dpkg/status"]);
+    for (place, tool) in ["sha1sum", "sha256sum"].into_iter().enumerate() {
+        let script = format!("printf hello | {tool}");
+        let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let digest = files[0]["checksums"][place]["checksumValue"].as_str().unwrap();
+        assert_eq!(String::from_utf8(output.stdout).unwrap().split(' ').next().unwrap(), digest);
+    }
+    assert_eq!(packages(&spdx)["disk.raw"]["filesAnalyzed"], true);
+    assert!(relations(&spdx).contains(&"Image CONTAINS File-1".to_owned()));
+    let cdx: Value = serde_json::from_str(&found.text(SbomFormat::CycloneDx).unwrap()).unwrap();
+    let listed = cdx["components"].as_array().unwrap().iter().filter(|one| one["type"] == "file");
+    assert_eq!(
+        listed.map(|one| one["name"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["/a", "/etc/os-release", "/var/lib/dpkg/status"]
+    );
 }

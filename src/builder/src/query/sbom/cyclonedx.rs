@@ -3,10 +3,12 @@
 //! Names of keys are the standard's; properties with the prefix `aquasecurity:trivy:` are what Trivy knows source packages by. The texts of
 //! licences that SPDX does not know are only in the document of SPDX.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::files::HashedFile;
 use super::identity;
 use super::inventory::{Element, IMAGE, Inventory, Relationship, Role};
 use crate::digest::Digest;
@@ -54,7 +56,7 @@ struct Component<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     #[serde(rename = "bom-ref")]
-    bom_ref: &'a str,
+    bom_ref: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     supplier: Option<Organization<'a>>,
     name: &'a str,
@@ -128,6 +130,7 @@ struct Dependency<'a> {
 /// The document of an inventory, with that UUID as its serial number.
 pub(super) fn document<'a>(inventory: &'a Inventory, uuid: &str) -> Document<'a> {
     let parts = inventory.elements.iter().skip(IMAGE + 1).filter(|element| element.role != Role::Base);
+    let files = inventory.files.iter().enumerate().map(|(number, file)| of_file(number, file));
     let notes = inventory.notes.iter().map(|note| Property { name: "vmbake:note".to_owned(), value: note });
     Document {
         schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
@@ -146,7 +149,7 @@ pub(super) fn document<'a>(inventory: &'a Inventory, uuid: &str) -> Document<'a>
                 .map(|image| Component { pedigree: pedigree(inventory), ..component(image) }),
             properties: notes.collect(),
         },
-        components: parts.map(component).collect(),
+        components: parts.map(component).chain(files).collect(),
         dependencies: dependencies(inventory),
     }
 }
@@ -167,7 +170,7 @@ fn component(element: &Element) -> Component<'_> {
     let url = element.url.as_deref();
     Component {
         kind: kind(element.role),
-        bom_ref: &element.id,
+        bom_ref: Cow::Borrowed(&element.id),
         supplier,
         name: &element.name,
         version: element.version.as_deref(),
@@ -177,6 +180,23 @@ fn component(element: &Element) -> Component<'_> {
         pedigree: None,
         external_references: url.map(|url| ExternalReference { url, kind: "distribution" }).into_iter().collect(),
         properties: properties(element),
+    }
+}
+
+fn of_file(number: usize, file: &HashedFile) -> Component<'_> {
+    let sha1 = Hash { alg: "SHA-1", content: file.sha1.clone() };
+    Component {
+        kind: "file",
+        bom_ref: Cow::Owned(format!("File-{}", number + 1)),
+        supplier: None,
+        name: &file.path,
+        version: None,
+        hashes: vec![sha1, hash(&file.sha256)],
+        licenses: Vec::new(),
+        purl: None,
+        pedigree: None,
+        external_references: Vec::new(),
+        properties: Vec::new(),
     }
 }
 

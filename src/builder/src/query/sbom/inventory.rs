@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::copyright::OwnLicence;
+use super::files::HashedFile;
 use crate::digest::Digest;
 
 /// Longest part of an identifier that is made of a name, in characters.
@@ -81,6 +82,8 @@ pub struct Inventory {
     pub(super) relations: BTreeSet<(usize, Relationship, usize)>,
     /// Licences that SPDX does not know, by their identifiers.
     pub(super) licences: BTreeMap<String, OwnLicence>,
+    /// The files, where they were asked for.
+    pub(super) files: Vec<HashedFile>,
     used: BTreeSet<String>,
     repeated: BTreeMap<String, usize>,
 }

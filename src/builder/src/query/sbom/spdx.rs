@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::files::{HashedFile, verification_code};
 use super::identity;
 use super::inventory::{Element, IMAGE, Inventory, Relationship, Role, Supplier};
 use crate::digest::Digest;
@@ -23,6 +24,8 @@ pub(super) struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
     packages: Vec<Package<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<ListedFile>,
     has_extracted_licensing_infos: Vec<ExtractedLicence<'a>>,
     relationships: Vec<Relation>,
 }
@@ -47,6 +50,8 @@ struct Package<'a> {
     supplier: Option<String>,
     download_location: &'a str,
     files_analyzed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    package_verification_code: Option<VerificationCode>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     checksums: Vec<Checksum>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,6 +65,24 @@ struct Package<'a> {
     external_refs: Vec<ExternalRef<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct VerificationCode {
+    package_verification_code_value: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListedFile {
+    #[serde(rename = "SPDXID")]
+    spdx_id: String,
+    file_name: String,
+    checksums: [Checksum; 2],
+    license_concluded: &'static str,
+    license_info_in_files: [&'static str; 1],
+    copyright_text: &'static str,
 }
 
 #[derive(Serialize)]
@@ -108,7 +131,8 @@ pub(super) fn document<'a>(inventory: &'a Inventory, uuid: &str) -> Document<'a>
             license_list_version: list_version(),
         },
         comment: (!inventory.notes.is_empty()).then(|| inventory.notes.join("\n")),
-        packages: inventory.elements.iter().map(package).collect(),
+        packages: packages(inventory),
+        files: inventory.files.iter().enumerate().map(|(number, file)| listed(number, file)).collect(),
         has_extracted_licensing_infos: licences
             .map(|(id, own)| ExtractedLicence { license_id: id, extracted_text: &own.text, name: &own.name })
             .collect(),
@@ -120,6 +144,33 @@ pub(super) fn document<'a>(inventory: &'a Inventory, uuid: &str) -> Document<'a>
 fn list_version() -> String {
     let parts: Vec<&str> = ::spdx::identifiers::VERSION.split('.').take(2).collect();
     parts.join(".")
+}
+
+fn packages(inventory: &Inventory) -> Vec<Package<'_>> {
+    let mut packages: Vec<_> = inventory.elements.iter().map(package).collect();
+    if let Some(image) = packages.get_mut(IMAGE).filter(|_| !inventory.files.is_empty()) {
+        let package_verification_code_value = verification_code(&inventory.files);
+        image.files_analyzed = true;
+        image.package_verification_code = Some(VerificationCode { package_verification_code_value });
+    }
+    packages
+}
+
+fn file_id(number: usize) -> String {
+    format!("SPDXRef-File-{}", number + 1)
+}
+
+fn listed(number: usize, file: &HashedFile) -> ListedFile {
+    let sha1 = Checksum { algorithm: "SHA1", checksum_value: file.sha1.clone() };
+    ListedFile {
+        spdx_id: file_id(number),
+        // Names in a package are relative.
+        file_name: format!(".{}", file.path),
+        checksums: [sha1, checksum(&file.sha256)],
+        license_concluded: NONE,
+        license_info_in_files: [NONE],
+        copyright_text: NONE,
+    }
 }
 
 fn package(element: &Element) -> Package<'_> {
@@ -137,6 +188,7 @@ fn package(element: &Element) -> Package<'_> {
         supplier: element.supplier.as_ref().map(supplier),
         download_location: element.url.as_deref().unwrap_or(NONE),
         files_analyzed: false,
+        package_verification_code: None,
         checksums: element.digest.iter().map(checksum).collect(),
         source_info: source.map(|(name, version)| format!("built package from: {name} {version}")),
         license_concluded: NONE,
@@ -196,5 +248,10 @@ fn relationships(inventory: &Inventory) -> Vec<Relation> {
         },
         related_spdx_element: id(*to),
     });
-    std::iter::once(described).chain(others).collect()
+    let files = (0..inventory.files.len()).map(|number| Relation {
+        spdx_element_id: id(IMAGE),
+        relationship_type: "CONTAINS",
+        related_spdx_element: file_id(number),
+    });
+    std::iter::once(described).chain(others).chain(files).collect()
 }
