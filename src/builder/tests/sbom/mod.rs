@@ -5,9 +5,13 @@ mod images;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use vmbake::compose::origin::Record;
+use vmbake::digest::Digest;
+use vmbake::manifest::Manifest;
 use vmbake::query::sbom::{Inventory, Knowledge, SbomFormat};
 use vmbake_disk::tree::Tree;
 
@@ -188,4 +192,50 @@ fn files_are_listed_with_the_digests_of_coreutils() {
         listed.map(|one| one["name"].as_str().unwrap()).collect::<Vec<_>>(),
         ["/a", "/etc/os-release", "/var/lib/dpkg/status"]
     );
+}
+
+#[test]
+fn artifacts_of_the_record_have_digests_and_proofs() {
+    let [image, index, deb, archive] = ["image", "index", "deb", "archive"].map(|text| Digest::of(text.as_bytes()));
+    let entry = |kind: &str, url: &str, digest: Digest, proof: &str| {
+        format!(
+            r#"{{"version": "1.0+x", "url": "{url}", "type": "{kind}", "digest": "{digest}", "size": 1, "proof": {proof}}}"#
+        )
+    };
+    let proof = r#"{"type": "sigstore", "identity": "me", "issuer": "you"}"#;
+    let text = format!(
+        r#"{{"vmconfig": {{"version": "9", "kind": "k", "os": {{"name": "debian-13", "arch": "amd64"}}, "dependencies": {{"d": {}, "tool": {}}},
+        "images": [{{"image": "example.org/a/Pause:3.10", "digest": "{image}", "size": 1, "platform": "linux/amd64", "index": "{index}"}}]}}}}"#,
+        entry("deb", "https://example.org/d_1.deb", deb, r#"{"type": "first-use"}"#),
+        entry("tar.gz", "https://example.org/tool?a=b&c", archive, proof),
+    );
+    let manifest = Manifest::parse(Path::new("m"), text.into_bytes()).unwrap();
+    let record = format!(
+        "{{\"format\":1,\"manifest\":\"{}\",\"layers\":{{\"l\":{{\"version\":\"1\",\"digest\":\"{index}\"}}}},\"artifacts\":{{\
+         \"d\":{{\"layer\":\"l\",\"digest\":\"{deb}\"}},\"example.org/a/Pause:3.10\":{{\"layer\":\"l\",\"digest\":\"{image}\"}},\
+         \"tool\":{{\"layer\":\"l\",\"digest\":\"{archive}\"}}}},\"paths\":{{\"/var/lib/dpkg/info/d:amd64.list\":{{\"layer\":\"l\",\
+         \"artifact\":\"d\"}}}},\"removed\":{{}}}}\n",
+        manifest.digest()
+    );
+    let record = Record::parse("r", record.as_bytes()).unwrap();
+    let tree = debian(&[stanza("d", ""), stanza("other", "")].concat());
+    let known = Knowledge { file_name: "", record: Some(&record), manifest: Some(&manifest) };
+    let inventory = Inventory::of_tree(&tree, known).unwrap();
+    assert_eq!((inventory.name.as_str(), inventory.notes.len()), ("k.debian-13.amd64", 0));
+    let spdx: Value = serde_json::from_str(&inventory.text(SbomFormat::Spdx).unwrap()).unwrap();
+    let found = packages(&spdx);
+    let purl = |name: &str| found[name]["externalRefs"][0]["referenceLocator"].as_str().unwrap().to_owned();
+    let digest = |name: &str| found[name]["checksums"][0]["checksumValue"].as_str().map(str::to_owned);
+    // The purl specification: names of images in small letters; in values of qualifiers what could end one is encoded.
+    let expected = format!("pkg:oci/pause@{image}?arch=amd64&repository_url=example.org/a/Pause&tag=3.10");
+    assert_eq!(purl("example.org/a/Pause:3.10"), expected);
+    let expected = "download_url=https://example.org/tool%3Fa%3Db%26c";
+    assert_eq!(purl("tool"), format!("pkg:generic/tool@1.0%2Bx?checksum={archive}&{expected}"));
+    assert_eq!(found["tool"]["comment"], "layer: l\nproof: sigstore bundle by me (you)");
+    assert_eq!(
+        (digest("d"), digest("other"), digest("example.org/a/Pause:3.10")),
+        (Some(deb.hex()), None, Some(image.hex()))
+    );
+    assert_eq!(found["d"]["comment"], "layer: l\nproof: the first download");
+    assert_eq!(found["d"]["downloadLocation"], "https://example.org/d_1.deb");
 }

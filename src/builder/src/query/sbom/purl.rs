@@ -1,7 +1,7 @@
 //! Package URLs: what a thing is, in the words of the purl specification.
 //!
-//! Everything but letters, digits, `.`, `-`, `_`, `~` and `:` is percent-encoded, in UTF-8; qualifiers are sorted, and those without a
-//! value are left out.
+//! Everything but letters, digits, `.`, `-`, `_`, `~` and `:` is percent-encoded, in UTF-8, and `/` is not in qualifiers; those are sorted,
+//! and the ones without a value are left out.
 
 use crate::digest::Digest;
 
@@ -23,7 +23,7 @@ impl Purl {
     /// With a qualifier, unless its value is empty.
     pub(super) fn with(mut self, key: &'static str, value: &str) -> Self {
         if !value.is_empty() {
-            self.qualifiers.push((key, encoded(value)));
+            self.qualifiers.push((key, encoded(value).replace("%2F", "/")));
         }
         self
     }
