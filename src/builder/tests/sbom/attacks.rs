@@ -140,3 +140,15 @@ fn damaged_programs_of_go_are_noted() {
     );
     assert!(noted[1].starts_with("/c-outside: it is not known whether Go made it: the section headers"), "{noted:?}");
 }
+
+#[test]
+fn programs_with_countless_modules_are_noted() {
+    let mut tree = debian("");
+    let program = go_program(&format!("path\ta\n{}", "dep\tb\tv1\n".repeat(90_000)));
+    for number in 1..=6 {
+        go_file(&mut tree, &format!("/{number}"), program.clone());
+    }
+    let notes = inventory(&tree).notes;
+    let noted: Vec<&String> = notes.iter().filter(|note| note.starts_with('/')).collect();
+    assert_eq!(noted, ["/6: not listed, as all programs of Go together have more than 500000 modules"]);
+}

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use vmbake_disk::tree::{InodeId, Tree, TreeError};
+use vmbake_disk::tree::{InodeId, Kind, Tree, TreeError};
 
 use super::licence::{Expression, expression};
 use crate::digest::Digest;
@@ -13,6 +13,9 @@ use crate::escape;
 
 /// Largest copyright file that is read, in bytes: that of Linux has 100 KB, that of a browser 1 MB.
 const MAX_FILE: u64 = 4 << 20;
+
+/// Most bytes of all copyright files together: those of a node have 3 MB. The files of a hostile image may be holes of any length.
+const MAX_FILES: u64 = 256 << 20;
 
 /// Characters of a licence's name that its identifier shows, and of the digest of its text.
 const SHOWN_NAME: usize = 48;
@@ -29,7 +32,7 @@ pub(super) struct OwnLicence {
 }
 
 /// What is known of licences, filled package by package.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Copyrights {
     /// Licences that SPDX does not know, by their identifiers.
     pub(super) own: BTreeMap<String, OwnLicence>,
@@ -37,6 +40,14 @@ pub(super) struct Copyrights {
     read: BTreeMap<InodeId, Option<String>>,
     /// What could not be used.
     pub(super) notes: Vec<String>,
+    /// How many bytes may still be read.
+    left: u64,
+}
+
+impl Default for Copyrights {
+    fn default() -> Self {
+        Self { own: BTreeMap::new(), read: BTreeMap::new(), notes: Vec::new(), left: MAX_FILES }
+    }
 }
 
 impl Copyrights {
@@ -50,6 +61,15 @@ impl Copyrights {
         };
         if let Some(known) = self.read.get(&id) {
             return Ok(known.clone());
+        }
+        if let Kind::File(map) = &tree.inode(id).kind {
+            let Some(left) = self.left.checked_sub(map.len().min(MAX_FILE)) else {
+                self.notes.push(format!(
+                    "{path}: not read, as all copyright files together have more than {MAX_FILES} bytes"
+                ));
+                return Ok(None);
+            };
+            self.left = left;
         }
         let found = match tree.read(path.as_bytes(), MAX_FILE) {
             Ok(bytes) => self.expression(&String::from_utf8_lossy(&bytes)),
@@ -152,6 +172,11 @@ impl Paragraph {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use vmbake_disk::source::Map;
+    use vmbake_disk::tree::{Inode, Metadata, Origin};
+
     use super::*;
 
     fn read(text: &str) -> (Option<String>, BTreeMap<String, OwnLicence>) {
@@ -183,6 +208,27 @@ mod tests {
         assert_eq!(found.as_ref(), own.keys().next());
         assert_eq!(read("\n \n"), (None, BTreeMap::new()));
         assert_eq!(read("Format: 1\n\nFiles: *\n"), (None, BTreeMap::new()));
+    }
+
+    #[test]
+    fn no_more_is_read_than_honest_images_have() {
+        let mut tree = Tree::new(Metadata::default(), Origin::default());
+        for name in ["a", "b", "c"] {
+            let source = tree.sources_mut().add(Arc::new(b"text".to_vec()));
+            let inode = Inode {
+                meta: Metadata::default(),
+                kind: Kind::File(Map::whole(source, 0, 4)),
+                origin: tree.first_origin(),
+            };
+            let folder = format!("/usr/share/doc/{name}");
+            tree.make_dirs(folder.as_bytes(), &Metadata::default(), tree.first_origin()).unwrap();
+            tree.place(format!("{folder}/copyright").as_bytes(), inode).unwrap();
+        }
+        let mut copyrights = Copyrights { left: 9, ..Copyrights::default() };
+        let found = ["a", "b", "a", "c"].map(|name| copyrights.of(&tree, name).unwrap().is_some());
+        assert_eq!(found, [true, true, true, false]);
+        assert_eq!(copyrights.notes.len(), 1);
+        assert!(copyrights.notes[0].starts_with("/usr/share/doc/c/copyright: not read, "), "{:?}", copyrights.notes);
     }
 
     #[test]
