@@ -5,7 +5,6 @@ mod combine;
 mod error;
 pub mod inputs;
 mod outputs;
-mod materials;
 mod recipe;
 pub mod rebuild;
 
@@ -38,6 +37,7 @@ use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
 use crate::progress::{Event, Progress};
 use crate::query::lint::lint;
+use crate::query::sbom;
 use crate::release::provenance::{self, BuilderId};
 use crate::supply::http::Client;
 use crate::supply::store::Store;
@@ -161,7 +161,7 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
         return Err(BakeError::Unclean(Box::new(finding)));
     }
     progress.tell(Event::Merged { files: tree.walk().count() });
-    let [spdx, cyclonedx] = materials::documents(&tree, &manifest, &origins)?;
+    let [spdx, cyclonedx] = sbom::sidecars(&tree, &manifest, &origins)?;
 
     // 4. The tree becomes a file system, the file system a disk.
     let disk_len = request.size.unwrap_or(base_len);

@@ -114,7 +114,7 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
         return Err(UpdateError::Incomplete { failed: failures, total });
     }
     if request.only.is_empty() {
-        open.iter().try_for_each(|open| requested::settle(open, resolver.sources))?;
+        open.iter().try_for_each(|open| open.settle(resolver.sources))?;
     }
     // Which packages are needed depends on the base, and on those that the manifest has anyhow.
     open.iter().try_for_each(|open| packages::bring(request, open, resolver, &prover, progress))

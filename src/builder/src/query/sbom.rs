@@ -24,7 +24,7 @@ use vmbake_disk::tree::{Tree, TreeError};
 pub use collect::Knowledge;
 pub use inventory::Inventory;
 
-use crate::compose::origin::{Record, RecordError, inside_record};
+use crate::compose::origin::{RECORD, Record, RecordError, inside_record};
 use crate::elf::ElfError;
 use crate::escape;
 use crate::hint::Hint;
@@ -94,6 +94,14 @@ impl fmt::Display for SbomFormat {
             Self::CycloneDx => "CycloneDX 1.6",
         })
     }
+}
+
+/// What lies beside an image of `tree` that was baked with this manifest and this record of origins: [SPDX, CycloneDX].
+pub fn sidecars(tree: &Tree, manifest: &Manifest, origins: &[u8]) -> Result<[Vec<u8>; 2], SbomError> {
+    let record = Record::parse(RECORD, origins)?;
+    let known = Knowledge { file_name: "", record: Some(&record), manifest: Some(manifest) };
+    let inventory = Inventory::of_tree(tree, known)?;
+    Ok([inventory.text(SbomFormat::Spdx)?.into_bytes(), inventory.text(SbomFormat::CycloneDx)?.into_bytes()])
 }
 
 impl Inventory {

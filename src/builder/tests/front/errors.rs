@@ -162,7 +162,11 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("user-data render --kind nod", "layer nod does not exist", "did you mean `node`?"),
     ("user-data render --kind knd", "PROVIDER_KIND", "`vmbake user-data keys --kind knd`"),
     ("user-data render --kind node --env none", "none", "`vmbake user-data render --help`"),
-    ("user-data keys --kind node --os debian-14", "layer node does not support debian-14, only debian-13", "--os"),
+    (
+        "user-data keys --kind node --os debian-14",
+        "layer node does not support debian-14, only debian-12, debian-13",
+        "--os",
+    ),
     ("trust show --trust text", "text: cannot read the trust anchor", "--trust"),
     ("trust update --only x", "no trust anchor x: known are", "--sources"),
     ("verify image none", "none: cannot read", "--help"),

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::EntryError;
 use super::requested::{AskedDownload, AskedImage, UpstreamRequests};
+use super::{EntryError, UpdateError};
 use crate::atomic_file::write_file;
 use crate::manifest::OS_IMAGE;
 use crate::manifest::Target;
@@ -75,9 +75,27 @@ impl<'a> Open<'a> {
         Self { asked, ..self }
     }
 
-    /// What its layers ask for, where that is known.
-    pub(super) fn asked(&self) -> Option<&'a UpstreamRequests> {
-        self.asked
+    /// Drops what no layer asks for any more, and records what they ask for.
+    pub(super) fn settle(&self, sources: &Sources) -> Result<(), UpdateError> {
+        let Some(asked) = self.asked.filter(|asked| self.content().requests != **asked) else { return Ok(()) };
+        let changed = self.change(|content| {
+            let old = std::mem::replace(&mut content.requests, asked.clone());
+            for name in old.values().flat_map(|old| old.downloads.keys()) {
+                if content.download(name).is_none() && sources.upstream(self.target, name).is_none() {
+                    content.dependencies.remove(name);
+                }
+            }
+            for reference in old.values().flat_map(|old| &old.container_images) {
+                let is_listed = sources.images(self.target).any(|source| source.tag_of(reference).is_some());
+                if !content.asks_for_image(reference) && !is_listed {
+                    content.images.retain(|image| image.image != *reference);
+                }
+            }
+            content.drop_unused_evidence();
+            Ok(())
+        });
+        changed
+            .map_err(|source: EntryError| UpdateError::Settle { target: self.target.name(), source: Box::new(source) })
     }
 
     /// All entries that it should have.

@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::open::Open;
-use super::{EntryError, UpdateError, UpdateRequest};
+use super::UpdateRequest;
 use crate::hint::Hint;
 use crate::manifest::{ContainerImage, Content, Dependency, Target};
 use crate::pin::sources::Sources;
@@ -154,26 +153,4 @@ fn check_download(sources: &Sources, target: &Target, asked: AskedDownload<'_>) 
         }
         None => Ok(()),
     }
-}
-
-/// Drops what no layer of a manifest asks for any more, and records what they ask for.
-pub(super) fn settle(open: &Open<'_>, sources: &Sources) -> Result<(), UpdateError> {
-    let Some(asked) = open.asked().filter(|asked| open.content().requests != **asked) else { return Ok(()) };
-    let changed = open.change(|content| {
-        let old = std::mem::replace(&mut content.requests, asked.clone());
-        for name in old.values().flat_map(|old| old.downloads.keys()) {
-            if content.download(name).is_none() && sources.upstream(open.target, name).is_none() {
-                content.dependencies.remove(name);
-            }
-        }
-        for reference in old.values().flat_map(|old| &old.container_images) {
-            let is_listed = sources.images(open.target).any(|source| source.tag_of(reference).is_some());
-            if !content.asks_for_image(reference) && !is_listed {
-                content.images.retain(|image| image.image != *reference);
-            }
-        }
-        content.drop_unused_evidence();
-        Ok(())
-    });
-    changed.map_err(|source: EntryError| UpdateError::Settle { target: open.target.name(), source: Box::new(source) })
 }

@@ -28,22 +28,30 @@ impl Verification<'_> {
             if !path.is_file() {
                 continue;
             }
-            let found = open_tree(&path, documented.inputs.partition).map_err(|error| escape::chain(&error));
-            match found.and_then(|tree| compare(&tree, &beside, documented)) {
+            let tree = match open_tree(&path, documented.inputs.partition) {
+                Ok(tree) => tree,
+                Err(error) => {
+                    self.report.failed_by(&file, "origin", &error);
+                    continue;
+                }
+            };
+            match compare(&tree, &beside, documented) {
                 Ok(paths) => self.report.ok(&file, "origin", format!("{paths} paths")),
                 Err(said) => self.report.failed(&file, "origin", said),
             }
+            self.materials(&file, &tree, &beside, documented);
         }
     }
 }
 
 /// How many paths the record names, if all are as it says.
 fn compare(tree: &Tree, beside: &[u8], documented: &Documented) -> Result<usize, String> {
-    let (record, text) =
-        inside_record(tree).map_err(|error| escape::chain(&error))?.ok_or("it has no record of origins")?;
-    if text != beside {
+    let inside = inside_record(tree).map_err(|error| escape::chain(&error))?;
+    // An image without the layer of the first boot has none: then the one that the lists name counts.
+    if inside.is_some_and(|(_, text)| text != beside) {
         return Err("the record of origins inside is not the one beside it".to_owned());
     }
+    let record = Record::parse("the record of origins", beside).map_err(|error| escape::chain(&error))?;
     let manifest = explain::inside_manifest(tree).map_err(|error| escape::chain(&error))?;
     if manifest.is_some_and(|manifest| manifest.digest() != documented.manifest.digest()) {
         return Err("the manifest inside is not the one beside it".to_owned());
