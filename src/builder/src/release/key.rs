@@ -1,6 +1,6 @@
 //! Keys that sign releases: ECDSA with P-256 and SHA-256. PEM enters, signatures leave; no message has any part of a key.
 //!
-//! A private key is PKCS#8 (RFC 5958), or that encrypted as cosign does it ([`cosign`]). A public key is SubjectPublicKeyInfo (RFC 5280),
+//! A private key is PKCS#8 (RFC 5958), or that encrypted as cosign does it (`cosign`). A public key is SubjectPublicKeyInfo (RFC 5280),
 //! and its hint in bundles is Base64 of the SHA-256 of its DER, as cosign writes it. Signatures are deterministic (RFC 6979), in
 //! DER: the same key signs the same bytes in the same way.
 
