@@ -1,12 +1,9 @@
 //! Whether a release is what it says: a folder of outputs, whom to believe and what to demand enter, a list of checks leaves.
 //!
-//! Nothing is believed because it is there. Digests are computed ([`outputs`]), signatures are verified ([`signatures`]), the statement
-//! is written once more from the record of inputs, the manifest and the lists ([`statements`]), the image is asked where its files came from
-//! ([`origins`]) and what it is made of ([`materials`]), and every proof of the manifest is replayed ([`proofs`]). The checks stand in that order; each is told, also behind one
 //! Nothing is believed because it is there. Digests are computed (`outputs`), signatures are verified (`signatures`), the statement
 //! is written once more from the record of inputs, the manifest and the lists (`statements`), the image is asked where its files came from
-//! (`origins`) and every proof of the manifest is replayed (`proofs`). The checks stand in that order; each is told, also behind one
-//! that failed. No socket is opened.
+//! (`origins`) and what it is made of (`materials`), and every proof of the manifest is replayed (`proofs`). The checks stand in that
+//! order; each is told, also behind one that failed. No socket is opened.
 
 mod outputs;
 mod signatures;

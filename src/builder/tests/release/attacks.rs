@@ -212,6 +212,16 @@ fn every_change_is_named() {
             ],
         ),
         (
+            "another bill of materials",
+            &|out| changed(out, &file("spdx.json"), &|text| text.replacen("SPDX-2.3", "SPDX-2.2", 1)),
+            &["failed sbom tools.o.amd64.spdx.json: /spdxVersion is \"SPDX-2.2\", and the image says \"SPDX-2.3\""],
+        ),
+        (
+            "a bill of materials in another form",
+            &|out| changed(out, &file("cdx.json"), &|text| text + "\n"),
+            &["failed sbom tools.o.amd64.cdx.json: it is not in the form in which vmbake writes it"],
+        ),
+        (
             "a program in the image",
             &|out| {
                 let image = fs::read(out.join(&raw)).unwrap();

@@ -1,27 +1,66 @@
-//! The bills of materials: those beside an image are compared with the ones that its files lead to.
+//! The bills of materials beside an image: each must be what the image itself says.
 
+use serde_json::Value;
 use vmbake_disk::tree::Tree;
 
-use super::Verification;
 use super::statements::Documented;
+use super::{CheckState, Verification};
+use crate::compose::origin::Record;
+use crate::escape;
 use crate::incremental::published::Sidecar;
-use crate::query::sbom;
+use crate::query::sbom::{Inventory, Knowledge, SbomFormat};
+use crate::release::provenance::difference;
 use crate::release::sign::MAX_STATEMENT;
 
+/// Name of the check.
+const CHECK: &str = "sbom";
+
+/// The documents with their forms.
+const DOCUMENTS: [(Sidecar, SbomFormat); 2] =
+    [(Sidecar::Spdx, SbomFormat::Spdx), (Sidecar::CycloneDx, SbomFormat::CycloneDx)];
+
 impl Verification<'_> {
-    /// Asks the image `file`, whose files are `tree`.
-    pub(super) fn materials(&mut self, file: &str, tree: &Tree, origins: &[u8], documented: &Documented) {
-        let sidecars = [Sidecar::Spdx, Sidecar::CycloneDx].map(|sidecar| sidecar.file_name(&documented.name));
-        let expected = match sbom::sidecars(tree, &documented.manifest, origins) {
-            Ok(expected) => expected,
-            Err(error) => return self.report.failed_by(file, "sbom", &error),
-        };
-        for (sidecar, expected) in sidecars.iter().zip(expected) {
-            match crate::release::read(&self.request.folder.join(sidecar), MAX_STATEMENT) {
-                Ok(found) if found == expected => self.report.ok(sidecar, "sbom", format!("is that of {file}")),
-                Ok(_) => self.report.failed(sidecar, "sbom", format!("is not the one that {file} leads to")),
-                Err(error) => self.report.failed_by(sidecar, "sbom", &error),
+    /// Compares the bills of materials with what the image of `tree` says.
+    pub(super) fn materials(&mut self, documented: &Documented, tree: &Tree, record: &Record) {
+        let known = Knowledge { file_name: "", record: Some(record), manifest: Some(&documented.manifest) };
+        let inventory = Inventory::of_tree(tree, known);
+        for (sidecar, form) in DOCUMENTS {
+            let file = sidecar.file_name(&documented.name);
+            if !self.listed.contains_key(&file) {
+                self.report.add(CheckState::NotAsked, &file, CHECK, "there is none");
+                continue;
+            }
+            let expected = inventory.as_ref().map_err(|error| escape::chain(error));
+            let expected = expected.and_then(|inventory| inventory.text(form).map_err(|error| escape::chain(&error)));
+            match expected.and_then(|expected| self.compare_materials(&file, &expected)) {
+                Ok(()) => self.report.ok(&file, CHECK, form.to_string()),
+                Err(said) => {
+                    let (state, said) = judged(documented, said);
+                    self.report.add(state, &file, CHECK, said);
+                }
             }
         }
+    }
+
+    fn compare_materials(&self, file: &str, expected: &str) -> Result<(), String> {
+        let path = self.request.folder.join(file);
+        let found = crate::release::read(&path, MAX_STATEMENT).map_err(|error| error.to_string())?;
+        if found == expected.as_bytes() {
+            return Ok(());
+        }
+        let parsed = |text: &[u8]| serde_json::from_slice::<Value>(text).map_err(|error| error.to_string());
+        Err(match difference(&parsed(&found)?, &parsed(expected.as_bytes())?) {
+            Some(other) => format!("{} is {}, and the image says {}", other.pointer, other.found, other.expected),
+            None => "it is not in the form in which vmbake writes it".to_owned(),
+        })
+    }
+}
+
+/// Another version may say the same of an image in other words.
+fn judged(documented: &Documented, said: String) -> (CheckState, String) {
+    let version = &documented.inputs.program.version;
+    match version == env!("CARGO_PKG_VERSION") {
+        true => (CheckState::Failed, said),
+        false => (CheckState::NotVerified, format!("vmbake {version} wrote it, and only that can compare it: {said}")),
     }
 }

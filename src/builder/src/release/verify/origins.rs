@@ -23,29 +23,30 @@ impl Verification<'_> {
             Ok(beside) => beside,
             Err(error) => return self.report.failed_by(&Sidecar::Origins.file_name(name), "origin", &error),
         };
+        // What it is made of, the first image that is as it should be tells for all: they hold the same disk.
+        let mut asked = None;
         for file in ["raw", "qcow2"].map(|end| format!("{name}.{end}")) {
             let path = self.request.folder.join(&file);
             if !path.is_file() {
                 continue;
             }
-            let tree = match open_tree(&path, documented.inputs.partition) {
-                Ok(tree) => tree,
-                Err(error) => {
-                    self.report.failed_by(&file, "origin", &error);
-                    continue;
+            let tree = open_tree(&path, documented.inputs.partition).map_err(|error| escape::chain(&error));
+            match tree.and_then(|tree| Ok((compare(&tree, &beside, documented)?, tree))) {
+                Ok((record, tree)) => {
+                    self.report.ok(&file, "origin", format!("{} paths", record.paths.len()));
+                    asked.get_or_insert((record, tree));
                 }
-            };
-            match compare(&tree, &beside, documented) {
-                Ok(paths) => self.report.ok(&file, "origin", format!("{paths} paths")),
                 Err(said) => self.report.failed(&file, "origin", said),
             }
-            self.materials(&file, &tree, &beside, documented);
+        }
+        if let Some((record, tree)) = asked {
+            self.materials(documented, &tree, &record);
         }
     }
 }
 
-/// How many paths the record names, if all are as it says.
-fn compare(tree: &Tree, beside: &[u8], documented: &Documented) -> Result<usize, String> {
+/// The record, if all is as it says.
+fn compare(tree: &Tree, beside: &[u8], documented: &Documented) -> Result<Record, String> {
     let inside = inside_record(tree).map_err(|error| escape::chain(&error))?;
     // An image without the layer of the first boot has none: then the one that the lists name counts.
     if inside.is_some_and(|(_, text)| text != beside) {
@@ -66,7 +67,7 @@ fn compare(tree: &Tree, beside: &[u8], documented: &Documented) -> Result<usize,
     }
     match found.iter().find_map(|(path, id)| changed(tree, &record, documented, path, *id)) {
         Some(said) => Err(said),
-        None => Ok(record.paths.len()),
+        None => Ok(record),
     }
 }
 
