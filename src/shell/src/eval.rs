@@ -18,6 +18,9 @@ use crate::shell::Shell;
 use crate::syntax::reader::Reader;
 use crate::syntax::{Arm, Node, Parser, SyntaxError, Word};
 
+/// What a pipe takes before its writer waits, in bytes: pipe(7), "Pipe capacity".
+const PIPE_CAPACITY: usize = 64 << 10;
+
 /// Why commands stop before their end.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -246,10 +249,11 @@ impl Shell<'_> {
         }
     }
 
-    /// Stages run one after the other, each in a subshell: what one writes is there when the next one reads.
+    /// Stages run one after the other, each in a subshell: what one writes is there when the next one reads. With `pipefail` a writer
+    /// fails if its reader ends early, unless the pipe takes all that it writes.
     fn pipe(&mut self, stages: &[Node], tested: bool) -> Run<u8> {
         let mut input = self.descriptor(0);
-        let mut status = 0;
+        let (mut status, mut failed) = (0, 0);
         for (at, stage) in stages.iter().enumerate() {
             let (handle, collected) = Handle::output();
             let last = at + 1 == stages.len();
@@ -260,9 +264,14 @@ impl Shell<'_> {
                 }
                 shell.eval(stage, tested)
             })?;
-            input = Some(Handle::bytes(collected.take()));
+            failed = if status == 0 { failed } else { status };
+            let written = collected.take();
+            if self.state.flags.pipefail && written.len() > PIPE_CAPACITY {
+                return self.unsupported(b"more than 64 KiB in a pipe, with pipefail");
+            }
+            input = Some(Handle::bytes(written));
         }
-        Ok(status)
+        Ok(if self.state.flags.pipefail { failed } else { status })
     }
 
     /// `&`: whether it ends before the script goes on is not known, and so neither is what it does.

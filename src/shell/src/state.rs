@@ -25,6 +25,8 @@ pub(crate) struct Flags {
     pub(crate) nounset: bool,
     pub(crate) xtrace: bool,
     pub(crate) verbose: bool,
+    /// Of bash: a pipeline fails with the last of its stages that does.
+    pub(crate) pipefail: bool,
 }
 
 /// Where `getopts` stands in one argument.

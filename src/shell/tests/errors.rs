@@ -255,3 +255,18 @@ fn bash_scripts_have_conditionals() {
     let plain = host::interpret("[[ a = a ]]", "/work", &mut tree, &mut Nothing, Limits::default()).unwrap();
     assert_eq!(plain.status, 127, "no such command in sh");
 }
+
+#[test]
+fn bash_scripts_can_fail_with_any_stage_of_a_pipeline() {
+    let body = "false | true; echo $?\nset -o pipefail\nfalse | true; echo $?\n(exit 3) | false | true; echo $?\ntrue | cat; echo $?\n\
+                if echo a | grep b | cat; then echo y; else echo n; fi\nset +o pipefail\nfalse | true; echo $?\nset -eo pipefail\nfalse | true\necho unreached\n";
+    let mut tree = host::tree("/work");
+    let source = format!("#!/bin/bash\n{body}");
+    let finished = host::interpret(&source, "/work", &mut tree, &mut Nothing, Limits::default()).unwrap();
+    let real = std::process::Command::new("bash").args(["-c", body]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&finished.stdout), String::from_utf8_lossy(&real.stdout));
+    assert_eq!((Some(i32::from(finished.status)), finished.stdout.is_empty()), (real.status.code(), false));
+    // A reader that ends early would end the writer, or not: that is a matter of time.
+    let long = "#!/bin/bash\nset -o pipefail\nfor a in 1 2 3 4 5 6 7 8 9; do printf '%08192d' 0; done | head -n 1\n";
+    assert!(matches!(error(long).kind, ErrorKind::Unsupported { .. }));
+}
