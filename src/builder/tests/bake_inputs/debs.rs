@@ -189,3 +189,20 @@ fn a_good_package_is_installed_as_dpkg_does() {
     assert_eq!(text(&tree, &format!("{enabled}/multi-user.target.wants/good.service")), "");
     assert!(matches!(tree.inode(tree.lookup(b"/lib").unwrap()).kind, Kind::Symlink(_)), "the base's link stays");
 }
+
+#[test]
+fn a_conffile_that_one_package_gave_up_is_anothers() {
+    let [one, other] = ["a-common", "b"].map(|name| control(name, ""));
+    let gave_up = [("conffiles", "remove-on-upgrade /etc/b.rc\n")];
+    let has = [("conffiles", "/etc/b.rc\n")];
+    let data = [dir("./"), dir("./etc/"), file("./etc/b.rc", "b\n")];
+    let parts = [package("a-common", deb(&one, &gave_up, &[dir("./")])), package("b", deb(&other, &has, &data))];
+    let tree = bake(&parts).unwrap();
+    assert_eq!(text(&tree, "/etc/b.rc"), "b\n");
+    let status = text(&tree, "/var/lib/dpkg/status");
+    assert!(status.contains("Conffiles:\n /etc/b.rc newconffile remove-on-upgrade\n"), "{status}");
+    assert!(status.contains("Conffiles:\n /etc/b.rc 3b5d5c3712955042212316173ccf37be\n"), "{status}");
+    // As long as it is the other's, it stays refused.
+    let parts = [package("a-common", deb(&one, &has, &data)), package("b", deb(&other, &has, &data))];
+    assert!(bake(&parts).unwrap_err().contains("/etc/b.rc"), "two packages have it");
+}

@@ -154,13 +154,15 @@ impl Old {
     }
 }
 
-/// The field `Conffiles`: a path, its digest and perhaps words about it, on a line each.
+/// The field `Conffiles`: a path, its digest and perhaps a word about it, on a line each. What an upgrade is to remove was never a file of
+/// this version: another package may have it.
 pub(super) fn conffiles(control: &Control) -> BTreeMap<String, String> {
     let lines = control.get("Conffiles").unwrap_or_default().lines().map(str::trim);
     let parse = |line: &str| {
-        let line = ["remove-on-upgrade", "obsolete"]
-            .iter()
-            .fold(line, |line, word| line.strip_suffix(word).map_or(line, str::trim_end));
+        if line.ends_with(" remove-on-upgrade") {
+            return None;
+        }
+        let line = line.strip_suffix("obsolete").map_or(line, str::trim_end);
         let (path, digest) = line.rsplit_once(' ')?;
         Some((path.to_owned(), digest.to_owned()))
     };
