@@ -45,6 +45,8 @@ EACH_ITS_OWN = [
     (r"/etc/bind/rndc[.]key|/etc/firebird/4[.]0/SYSDBA[.]password", "a random key or password"),
     (r"/var/lib/firebird/4[.]0/system/security4[.]fdb", "the database with that password"),
     (r"/var/lib/postgresql/\d+/main/(global/pg_control|pg_wal/.*|pg_stat/.*)", "a new cluster of databases, with an identifier and times"),
+    (r"/etc/ssl/certs/java/cacerts", "it has the times at which certificates were added"),
+    (r"/var/lib/certmonger/.*", "random keys, and names made of the time"),
     (r"/var/lib/mysql/.*", "a new database, with identifiers and times"),
     (r"/boot/initrd[.]img-.*", "it has the times at which its files were written"),
     (r"/var/cache/fontconfig/[0-9a-f-]+-le64[.]cache-\d+", "it has the times of directories"),

@@ -236,3 +236,11 @@ fn scripts_of_system_v_are_registered_once() {
     assert_eq!(run(0o755, "defaults", base_with(&[("/etc/rc5.d/K20reg", "")])), [false, false], "the base has some");
     assert_eq!(run(0o755, "defaults", base_with(&[("/etc/rc5.d/K20other", "")])), [true, true]);
 }
+
+#[test]
+fn ucf_keeps_what_is_there() {
+    // It goes by what dpkg says of `--force-confold`.
+    let postinst = "#!/bin/sh\nset -e\necho \"$DPKG_FORCE\" >/etc/force\n";
+    let tree = run(service_with(postinst), "").unwrap();
+    assert_eq!(text(&tree, "/etc/force"), "security-mac,downgrade,confold\n");
+}

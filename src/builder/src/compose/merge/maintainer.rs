@@ -69,13 +69,15 @@ impl Call<'_> {
     }
 
     fn settings(&self) -> Settings {
-        let set: [(&str, &str); 11] = [
+        let set: [(&str, &str); 12] = [
             ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
             ("HOME", "/root"),
             ("LC_ALL", "C.UTF-8"),
             ("DEBIAN_FRONTEND", "noninteractive"),
             ("DPKG_ADMINDIR", "/var/lib/dpkg"),
             ("DPKG_ROOT", ""),
+            // A bake is a call of dpkg with `--force-confold`; ucf looks for it here.
+            ("DPKG_FORCE", "security-mac,downgrade,confold"),
             ("DPKG_MAINTSCRIPT_PACKAGE", self.package),
             ("DPKG_MAINTSCRIPT_PACKAGE_REFCOUNT", "1"),
             ("DPKG_MAINTSCRIPT_ARCH", self.arch),
