@@ -42,7 +42,7 @@ MEANT = [
 EACH_ITS_OWN = [
     (r"/etc/ssl/(certs|private)/ssl-cert-snakeoil[.](pem|key)|/etc/ssl/certs/[0-9a-f]{8}[.]\d+", "a random key, and its certificate"),
     (r"/var/lib/dlocate/.*", "an index with times and states of that moment, in the order of a Perl hash"),
-    (r"/etc/bind/rndc[.]key|/etc/firebird/4[.]0/SYSDBA[.]password", "a random key or password"),
+    (r"/etc/bind/rndc[.]key|/etc/munge/munge[.]key|/etc/firebird/4[.]0/SYSDBA[.]password", "a random key or password"),
     (r"/var/lib/firebird/4[.]0/system/security4[.]fdb", "the database with that password"),
     (r"/var/lib/postgresql/\d+/main/(global/pg_control|pg_wal/.*|pg_stat/.*)", "a new cluster of databases, with an identifier and times"),
     (r"/etc/ssl/certs/java/cacerts", "it has the times at which certificates were added"),
@@ -147,17 +147,19 @@ def text_difference(left, right):
 
 
 # Files whose lines come in the order in which packages are unpacked or configured, which is another one if some of them wait.
-IN_ANY_ORDER = ["/var/lib/dpkg/triggers/File", "/var/lib/ucf/hashfile", "/var/lib/ucf/registry"]
+IN_ANY_ORDER = ["/etc/group", "/etc/gshadow", "/etc/passwd", "/etc/shadow", "/var/lib/dpkg/triggers/File", "/var/lib/ucf/hashfile", "/var/lib/ucf/registry"]
 
 
 def same_meaning(path, left, right, waited):
     """Whether two files differ only in what may: in shadow(5) the day of the last change, which is that of the image here and today there; in
     others the order of lines, where packages waited."""
-    if waited and path in IN_ANY_ORDER:
-        return sorted(open(left)) == sorted(open(right))
-    if path != "/etc/shadow":
+    if path != "/etc/shadow" and not (waited and path in IN_ANY_ORDER):
         return False
-    texts = [re.sub(r"(?m)^([^:]*:[!*]*:)\d+:", r"\1:", open(name).read()) for name in (left, right)]
+    texts = [open(name, newline="").read() for name in (left, right)]
+    if path == "/etc/shadow":
+        texts = [re.sub(r"(?m)^([^:]*:[!*]*:)\d+:", r"\1:", text) for text in texts]
+    if waited and path in IN_ANY_ORDER:
+        texts = [sorted(text.splitlines()) for text in texts]
     return texts[0] == texts[1]
 
 
