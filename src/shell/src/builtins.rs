@@ -17,7 +17,7 @@ use crate::shell::Shell;
 pub(crate) use alias::Alias;
 pub(crate) use directory::normalize;
 pub(crate) use options::letters as flag_letters;
-pub(crate) use print::{Escapes, echo_program, unescape};
+pub(crate) use print::{Conversion, Escapes, digits, echo_program, padded, unescape};
 
 /// A builtin: its operands, and whether its failure is tested.
 pub(crate) type Builtin = fn(&mut Shell<'_>, &[Vec<u8>], bool) -> Run<u8>;

@@ -4,7 +4,7 @@ use vmbake_shell::{ErrorKind, Files, Limits, Script, ShellError, TreeFiles, pars
 
 use crate::host::{self, Nothing};
 
-fn error(source: &str) -> ShellError {
+pub fn error(source: &str) -> ShellError {
     let mut tree = host::tree("/work");
     let origin = tree.first_origin();
     let mut files = TreeFiles::new(&mut tree, Default::default(), origin);
@@ -148,13 +148,10 @@ fn patterns_of_the_kernel_find_nothing() {
 #[test]
 fn options_and_syntax_that_are_not_known_are_refused() {
     for source in [
-        "awk '{ x = 1; print x }' f",
-        "awk 'BEGIN { print 1 }'",
         "getopt ab: -a",
         "getopt -u -o a -- -a",
         "getopt -o :a -- -a",
         "getopt -o a b -- -a",
-        "awk '$1 > 5 { print }' f",
         "cat -A f",
         "ln -s /etc l; rm -rf l/",
         "grep -P a f",

@@ -41,6 +41,22 @@ fn endless_scripts_stop() {
         ("trap 'while :; do :; done' EXIT", "steps"),
         ("seq 1 99999999999", "steps"),
         ("echo aa | sed ':a;s/a/a/;ta'", "steps"),
+        ("awk 'BEGIN { while (1) x++ }'", "bytes of work"),
+        ("awk 'BEGIN { for (;;); }'", "bytes of work"),
+        ("awk 'BEGIN { do ; while (1) }'", "bytes of work"),
+        ("awk 'BEGIN { x = \"a\"; while (1) x = x x }'", "bytes of variables"),
+        ("awk 'BEGIN { while (1) a[i++] = \"aaaaaaaaaaaaaaaaaaaaaaaa\" }'", "bytes of variables"),
+        ("awk 'BEGIN { while (1) a[i++] }'", "bytes of variables"),
+        ("awk 'BEGIN { while (1) $0 = $0 \"aaaaaaaaaaaaaaaa\" $0 }'", "bytes of one value, file or output"),
+        ("awk 'BEGIN { x = \"aaaa\"; while (1) gsub(/a/, \"&&\", x) }'", "bytes of variables"),
+        (
+            "awk 'BEGIN { while (1) print \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\" }'",
+            "bytes of one value, file or output",
+        ),
+        ("awk 'BEGIN { printf \"%999999999d\", 1 }'", "bytes of one value, file or output"),
+        ("awk 'BEGIN { $999999999 = 1 }'", "fields"),
+        ("awk 'BEGIN { NF = 999999999 }'", "fields"),
+        ("awk 'BEGIN { while (1) if (\"a\" ~ \"a\" i++) n++ }'", "bytes of work"),
     ] {
         let found = limit(source);
         let calls = |what: &str| matches!(what, "nested calls" | "nested commands");
@@ -67,6 +83,17 @@ fn deep_syntax_is_refused() {
         format!("find . {} -true", "! ".repeat(20_000)),
         format!("expr {} 1", "\\( ".repeat(20_000)),
         format!("grep '{}' /etc/passwd", "\\(".repeat(20_000)),
+        format!("awk 'BEGIN {{ print {}1{} }}'", "(".repeat(20_000), ")".repeat(20_000)),
+        format!("awk 'BEGIN {{ print {}1 }}'", "-".repeat(20_000)),
+        format!("awk 'BEGIN {{ print {}1 }}'", "$".repeat(20_000)),
+        format!("awk 'BEGIN {{ print 1{} }}'", "+1".repeat(3_000)),
+        format!("awk 'BEGIN {{ print 1{} }}'", "+1".repeat(20_000)),
+        format!("awk 'BEGIN {{ print 1{} }}'", " \"a\"".repeat(20_000)),
+        format!("awk 'BEGIN {{ print 1{} }}'", "^1".repeat(20_000)),
+        format!("awk 'BEGIN {{ print 1{} }}'", "?1:1".repeat(20_000)),
+        format!("awk 'BEGIN {{ {}1 }}'", "x=".repeat(20_000)),
+        format!("awk 'BEGIN {{ {}1 }}'", "if (1) ".repeat(20_000)),
+        format!("awk 'BEGIN {} 1'", "{".repeat(20_000)),
     ] {
         let mut tree = host::tree("/work");
         let result = host::interpret(&source, "/work", &mut tree, &mut Nothing, Limits::default());
@@ -106,5 +133,22 @@ fn patterns_and_expressions_take_bounded_time() {
         let begin = Instant::now();
         let _ = host::interpret(&source, "/work", &mut tree, &mut Nothing, Limits::default());
         assert!(begin.elapsed() < Duration::from_secs(60), "{}", &source[source.len() - 60..]);
+    }
+}
+
+/// A long chain of operators is a deep tree, which is dropped by recursion.
+#[test]
+fn programs_of_awk_in_nested_calls_fit_the_stack_of_a_thread() {
+    let (begin, end) = ("if :; then case a in a) for i in 1; do { ( ", " ) }; done;; esac; fi");
+    let chain = format!("awk 'BEGIN {{ if (0) print 1{} }}'", "+1".repeat(1_900));
+    let deep = format!("awk 'BEGIN {{ print {}1{} }}'", "(".repeat(90), ")".repeat(90));
+    for program in [chain, deep] {
+        let source = format!("f() {{ {program}; {} f {}; }}; f", begin.repeat(6), end.repeat(6));
+        let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
+            let mut tree = host::tree("/work");
+            host::interpret(&source, "/work", &mut tree, &mut Nothing, Limits::default()).map(|found| found.status)
+        });
+        let error = thread.unwrap().join().unwrap().unwrap_err();
+        assert!(matches!(error.kind, ErrorKind::Limit { what: "nested commands", .. }), "{error:?}");
     }
 }

@@ -7,5 +7,6 @@ mod host;
 mod snippets;
 mod errors;
 mod limits;
+mod awk;
 mod property;
 mod seam;

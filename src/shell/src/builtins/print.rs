@@ -87,15 +87,15 @@ pub(crate) fn echo_program(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 }
 
 /// One conversion of a format.
-struct Conversion {
-    minus: bool,
-    zero: bool,
-    plus: bool,
-    space: bool,
-    alternative: bool,
-    width: usize,
-    precision: Option<usize>,
-    letter: u8,
+pub(crate) struct Conversion {
+    pub(crate) minus: bool,
+    pub(crate) zero: bool,
+    pub(crate) plus: bool,
+    pub(crate) space: bool,
+    pub(crate) alternative: bool,
+    pub(crate) width: usize,
+    pub(crate) precision: Option<usize>,
+    pub(crate) letter: u8,
 }
 
 /// `printf`
@@ -221,7 +221,7 @@ fn convert(
 }
 
 /// The digits of a number with its sign, filled with zeros where the precision or a flag wants them.
-fn digits(conversion: &Conversion, value: i64) -> Vec<u8> {
+pub(crate) fn digits(conversion: &Conversion, value: i64) -> Vec<u8> {
     let signed = matches!(conversion.letter, b'd' | b'i');
     let number = match conversion.letter {
         b'd' | b'i' => value.unsigned_abs().to_string(),
@@ -248,7 +248,7 @@ fn digits(conversion: &Conversion, value: i64) -> Vec<u8> {
     format!("{sign}{zeros}{number}").into_bytes()
 }
 
-fn padded(conversion: &Conversion, text: Vec<u8>) -> Vec<u8> {
+pub(crate) fn padded(conversion: &Conversion, text: Vec<u8>) -> Vec<u8> {
     let fill = vec![b' '; conversion.width.saturating_sub(text.len())];
     if conversion.minus { [text, fill].concat() } else { [fill, text].concat() }
 }
