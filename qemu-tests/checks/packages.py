@@ -47,6 +47,8 @@ EACH_ITS_OWN = [
     (r"/var/lib/postgresql/\d+/main/(global/pg_control|pg_wal/.*|pg_stat/.*)", "a new cluster of databases, with an identifier and times"),
     (r"/etc/ssl/certs/java/cacerts", "it has the times at which certificates were added"),
     (r"/var/lib/certmonger/.*", "random keys, and names made of the time"),
+    (r"/var/lib/rabbitmq/[.]erlang[.]cookie", "a random key"),
+    (r"/etc/dbconfig-common/.*|/var/lib/ucf/cache/:etc:dbconfig-common:.*|/etc/puppetdb/conf[.]d/database[.]ini", "a random password of a database"),
     (r"/var/lib/mysql/.*", "a new database, with identifiers and times"),
     (r"/boot/initrd[.]img-.*", "it has the times at which its files were written"),
     (r"/var/cache/fontconfig/[0-9a-f-]+-le64[.]cache-\d+", "it has the times of directories"),
