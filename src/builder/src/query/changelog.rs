@@ -16,7 +16,7 @@ use vmbake_disk::tree::TreeError;
 
 use crate::hint::Hint;
 use crate::image::disk::InspectError;
-use crate::query::diff::Change;
+use crate::query::diff::changes;
 use crate::query::explain::ExplainError;
 use crate::query::sbom::SbomError;
 pub use report::{Changelog, PackageChanges, ReleaseName, SecurityChanges, SizeChange};
@@ -117,16 +117,6 @@ pub fn changelog(from: &Path, to: &Path) -> Result<Changelog, ChangelogError> {
         to: to.release,
         notes,
     })
-}
-
-/// What is in one only, or has another value in the other.
-fn changes(from: &BTreeMap<String, String>, to: &BTreeMap<String, String>) -> Vec<Change> {
-    let mut names: Vec<&String> = from.keys().chain(to.keys()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let change =
-        |name: &String| Change { name: name.clone(), from: from.get(name).cloned(), to: to.get(name).cloned() };
-    names.into_iter().filter(|name| from.get(*name) != to.get(*name)).map(change).collect()
 }
 
 fn package_changes(from: &BTreeMap<String, String>, to: &BTreeMap<String, String>) -> PackageChanges {

@@ -168,7 +168,8 @@ impl Facts {
     }
 }
 
-fn changes(from: &BTreeMap<String, String>, to: &BTreeMap<String, String>) -> Vec<Change> {
+/// What is in one only, or has another value in the other.
+pub(super) fn changes(from: &BTreeMap<String, String>, to: &BTreeMap<String, String>) -> Vec<Change> {
     let mut names: Vec<&String> = from.keys().chain(to.keys()).collect();
     names.sort_unstable();
     names.dedup();
