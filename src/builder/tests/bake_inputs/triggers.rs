@@ -106,3 +106,25 @@ fn a_layer_answers_for_a_trigger() {
     assert!(text(&tree, "/var/lib/dpkg/status").contains(stanza), "{}", text(&tree, "/var/lib/dpkg/status"));
     assert!(tree.lookup(b"/var/lib/vmbake/configure-packages").is_some());
 }
+
+#[test]
+fn packages_that_set_off_each_other_without_end_are_named() {
+    let stanza =
+        |name: &str| format!("Package: {name}\nStatus: install ok installed\nArchitecture: all\nVersion: 1\n\n");
+    let script = |sets_off: &str| format!("#!/bin/sh\n[ \"$1\" != triggered ] || {sets_off}\n");
+    let run = |eager: &str| {
+        let base = base_with(&[
+            ("/var/lib/dpkg/status", &format!("{BASE_STATUS}{}{}", stanza("keen"), stanza("eager"))),
+            ("/var/lib/dpkg/info/keen.postinst", &script("dpkg-trigger --no-await wake-eager")),
+            ("/var/lib/dpkg/info/eager.postinst", &script(eager)),
+            ("/var/lib/dpkg/triggers/wake-keen", "keen\n"),
+            ("/var/lib/dpkg/triggers/wake-eager", "eager\n"),
+        ]);
+        bake_onto(base, &[one("p", "activate wake-keen\n", &[])], "")
+    };
+    let tree = run("echo woken >>/etc/woken").unwrap();
+    assert_eq!(text(&tree, "/etc/woken"), "woken\n");
+    let error = run("dpkg-trigger --no-await wake-keen").expect_err("for ever");
+    assert!(error.contains("set off each other's triggers without end"), "{error}");
+    assert!(error.contains("keen") || error.contains("eager"), "{error}");
+}
