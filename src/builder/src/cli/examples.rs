@@ -53,7 +53,8 @@ Examples:
 pub(super) const STORE_GC: &str = "\
 Examples:
   vmbake store gc --dry-run                       # what do the manifests in manifests/ not pin?
-  vmbake store gc --manifests manifests --manifests /srv/manifests";
+  vmbake store gc --manifests manifests --manifests /srv/manifests
+  vmbake store gc --manifests manifests --manifests dist  # and what baking the images in dist again takes";
 
 pub(super) const STORE_PATH: &str = "\
 Examples:

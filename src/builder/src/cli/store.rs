@@ -9,10 +9,34 @@ use clap::{Args, Subcommand};
 use super::{Failure, Outcome, examples, files};
 use crate::digest::Digest;
 use crate::escape;
+use crate::incremental::build_inputs::BuildInputs;
+use crate::incremental::published::Sidecar;
 use crate::incremental::record;
 use crate::manifest::Manifest;
 use crate::progress::{counted, human_bytes, remark};
 use crate::supply::store::{Store, StoreError};
+
+/// What follows the name of an image in that of its record of inputs.
+const INPUTS: &str = ".inputs.json";
+/// Longest record of inputs that is read.
+const MAX_INPUTS: u64 = 4 << 20;
+
+/// Why garbage collection cannot tell what stays.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StoreCommandError {
+    /// A record of inputs names another manifest than the one beside it.
+    #[error("{path}: has digest {found}, {inputs} names the manifest {expected}")]
+    OtherManifest {
+        /// The manifest.
+        path: PathBuf,
+        /// The record.
+        inputs: PathBuf,
+        /// The digest in the record.
+        expected: Box<Digest>,
+        /// That of the manifest.
+        found: Box<Digest>,
+    },
+}
 
 #[derive(Debug, Args)]
 pub(super) struct StoreArgs {
@@ -34,7 +58,7 @@ enum StoreCommand {
     /// Remove what no manifest pins
     #[command(after_help = examples::STORE_GC)]
     Gc {
-        /// Directories of manifests, or single ones, whose artifacts stay
+        /// Manifests whose artifacts stay, `NAME.inputs.json` of images that must stay rebuildable, or directories of either
         #[arg(long, value_name = "PATH", default_value = "manifests")]
         manifests: Vec<PathBuf>,
         /// Only tell what would be removed
@@ -93,10 +117,10 @@ fn verify(store: &Store, json: bool) -> Result<Outcome, Failure> {
 fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> Result<Outcome, Failure> {
     let keep = || -> Result<BTreeSet<Digest>, Failure> {
         let mut keep = BTreeSet::new();
-        for path in manifests {
-            for manifest in load_all(path)? {
-                keep.extend(crate::fetch::blobs(&manifest, store));
-            }
+        for path in manifests.iter().map(|path| documents(path)).collect::<Result<Vec<_>, _>>()?.concat() {
+            let (manifest, base) = load(&path)?;
+            keep.extend(crate::fetch::blobs(&manifest, store));
+            keep.extend(base);
         }
         Ok(keep)
     };
@@ -111,19 +135,38 @@ fn collect(store: &Store, manifests: &[PathBuf], dry_run: bool, json: bool) -> R
     Ok(Outcome::Clean)
 }
 
-/// The manifest at `path`, or all that are in that directory.
-fn load_all(path: &Path) -> Result<Vec<Manifest>, Failure> {
+/// The document at `path`, or all manifests and records of inputs that are in that directory.
+fn documents(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     if !path.is_dir() {
-        return Ok(vec![Manifest::load(path)?]);
+        return Ok(vec![path.to_owned()]);
     }
-    let mut manifests = Vec::new();
+    let mut found = Vec::new();
     for entry in std::fs::read_dir(path)? {
         let path = entry?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = file_name(&path);
         // <kind>.<os>.<arch>.json: other documents of that directory have fewer dots.
-        if name.ends_with(".json") && name.split('.').count() == 4 {
-            manifests.push(Manifest::load(&path)?);
+        if name.ends_with(INPUTS) || (name.ends_with(".json") && name.split('.').count() == 4) {
+            found.push(path);
         }
     }
-    Ok(manifests)
+    found.sort();
+    Ok(found)
+}
+
+/// A manifest; or that of a record of inputs, which lies beside it, with the base image that the record names.
+fn load(path: &Path) -> Result<(Manifest, Option<Digest>), Failure> {
+    let name = file_name(path);
+    let Some(stem) = name.strip_suffix(INPUTS) else { return Ok((Manifest::load(path)?, None)) };
+    let inputs = BuildInputs::parse(path, &crate::release::read(path, MAX_INPUTS)?)?;
+    let beside = path.with_file_name(Sidecar::Manifest.file_name(stem));
+    let manifest = Manifest::load(&beside)?;
+    if manifest.digest() != inputs.manifest {
+        let (expected, found) = (Box::new(inputs.manifest), Box::new(manifest.digest()));
+        return Err(StoreCommandError::OtherManifest { path: beside, inputs: path.to_owned(), expected, found }.into());
+    }
+    Ok((manifest, Some(inputs.base)))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
