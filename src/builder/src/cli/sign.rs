@@ -28,7 +28,7 @@ pub(super) struct SignArgs {
 }
 
 /// A part of a file's name.
-fn label(text: &str) -> Result<String, &'static str> {
+pub(super) fn label(text: &str) -> Result<String, &'static str> {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_".contains(char);
     if !text.is_empty() && text.len() <= 64 && text.chars().all(is_plain) {
         return Ok(text.to_owned());

@@ -4,6 +4,7 @@
 //! the hint of a public key and no entry of a log. Names: `SHA256SUMS.sigstore.json`, `FSVERITYSUMS.sigstore.json`,
 //! `NAME.provenance.sigstore.json`; a signer with a label has it before `sigstore.json`, so that several can sign one release.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use base64ct::{Base64, Encoding};
@@ -126,6 +127,29 @@ pub fn sign(folder: &Path, key: &PrivateKey, label: Option<&str>) -> Result<Vec<
     if signed.len() == lists {
         return Err(SignError::NoProvenance { path });
     }
+    write(folder, label, signed)
+}
+
+/// Signs lists that were verified, by the names of their files, and statements about the images called so. Returns the bundles.
+pub fn attest(
+    folder: &Path,
+    key: &PrivateKey,
+    label: Option<&str>,
+    lists: &BTreeMap<&'static str, Sums>,
+    statements: &BTreeMap<String, Vec<u8>>,
+) -> Result<Vec<PathBuf>, SignError> {
+    let mut signed = Vec::new();
+    for (name, Sums { text, .. }) in lists {
+        signed.push(((*name).to_owned(), blob(key, text)?));
+    }
+    for (name, statement) in statements {
+        signed.push((format!("{name}{PROVENANCE}").trim_end_matches(".json").to_owned(), envelope(key, statement)?));
+    }
+    write(folder, label, signed)
+}
+
+/// Writes bundles, each by the name of what it is of.
+fn write(folder: &Path, label: Option<&str>, signed: Vec<(String, Value)>) -> Result<Vec<PathBuf>, SignError> {
     let label = label.map(|label| format!(".{label}")).unwrap_or_default();
     let mut written = Vec::new();
     for (name, bundle) in signed {

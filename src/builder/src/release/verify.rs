@@ -65,8 +65,18 @@ struct Verification<'a> {
     report: ReleaseReport,
 }
 
-/// Verifies a release. Returns too which images it has, as far as their documents agree with each other.
-pub fn verify(request: &VerifyRequest<'_>) -> (ReleaseReport, Vec<Documented>) {
+/// What was verified.
+pub struct VerifiedRelease {
+    /// What was checked, and what came of it.
+    pub report: ReleaseReport,
+    /// The images, as far as their documents agree with each other.
+    pub images: Vec<Documented>,
+    /// The lists, by the names of their files.
+    pub lists: BTreeMap<&'static str, Sums>,
+}
+
+/// Verifies a release.
+pub fn verify(request: &VerifyRequest<'_>) -> VerifiedRelease {
     let mut verification = Verification::read(request);
     let names = verification.names();
     verification.outputs(&names);
@@ -76,7 +86,8 @@ pub fn verify(request: &VerifyRequest<'_>) -> (ReleaseReport, Vec<Documented>) {
         verification.origin(release);
         verification.proofs(release);
     }
-    (verification.report, releases.into_iter().flatten().collect())
+    let Verification { report, lists, .. } = verification;
+    VerifiedRelease { report, images: releases.into_iter().flatten().collect(), lists }
 }
 
 impl<'a> Verification<'a> {

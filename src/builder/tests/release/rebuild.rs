@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
+use vmbake::digest::Digest;
 
 use super::lab::{NAME, both, relist, stderr, text};
 use crate::origin::bakery::{TOOL, can_bake};
@@ -99,6 +100,53 @@ fn a_release_is_baked_again_to_the_same_bytes() {
     assert!(said[0].contains("it was baked by vmbake ") && said[0].contains(", and this is vmbake "), "{said:?}");
 }
 
+/// Whoever bakes a release again may say so with a key and a name of its own, and is believed by those.
+#[test]
+fn a_rebuilder_signs_what_it_has_baked_again() {
+    if !can_bake() {
+        return;
+    }
+    let baked = Baked::new();
+    let vmbake = Path::new(env!("CARGO_BIN_EXE_vmbake"));
+    let (out, key) = (baked.path("out"), baked.path("again"));
+    let made = Command::new(vmbake).args(["key", "generate", "--out", text(&key)]).output().unwrap();
+    assert!(made.status.success(), "{}", stderr(&made));
+    let (private, public) = (baked.path("again.key"), baked.path("again.pub"));
+    let verify = ["verify", "image", text(&out), "--json"];
+    let sign = ["--rebuild", "--sign", text(&private), "--builder-id", "urn:again"];
+    let bundles = |label: &str| {
+        let stems = ["FSVERITYSUMS".to_owned(), "SHA256SUMS".to_owned(), format!("{NAME}.provenance")];
+        stems.map(|stem| out.join(format!("{stem}.{label}.sigstore.json")))
+    };
+    // What is not the same is not signed.
+    let raw = out.join(format!("{NAME}.raw"));
+    let last = fs::metadata(&raw).unwrap().len() - 1;
+    let file = fs::File::options().read(true).write(true).open(&raw).unwrap();
+    file.write_all_at(b"x", last).unwrap();
+    let refused = baked.run(vmbake, &[verify.as_slice(), &sign].concat(), "layers");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(bundles("rebuild").iter().all(|bundle| !bundle.exists()));
+    file.write_all_at(b"\0", last).unwrap();
+
+    let done = baked.run(vmbake, &[verify.as_slice(), &sign].concat(), "layers");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    let signed: Vec<PathBuf> =
+        report["signed"].as_array().unwrap().iter().map(|path| path.as_str().unwrap().into()).collect();
+    assert_eq!(signed, bundles("rebuild"));
+    let policy = baked.path("policy.json");
+    fs::write(&policy, r#"{"format": 1, "builders": ["urn:vmbake:builder", "urn:again"]}"#).unwrap();
+    let demand = ["--rebuild", "--key", text(&public), "--policy", text(&policy)];
+    let done = baked.run(vmbake, &[verify.as_slice(), &demand].concat(), "layers");
+    assert!(done.status.success(), "{}", stderr(&done));
+    // Whoever does not believe that builder does not believe its statement.
+    fs::write(&policy, r#"{"format": 1, "builders": ["urn:vmbake:builder"]}"#).unwrap();
+    let done = baked.run(vmbake, &[verify.as_slice(), &demand].concat(), "layers");
+    assert_eq!(done.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(said.contains("urn:again is no builder that the policy names"), "{said}");
+}
+
 #[test]
 fn what_the_inputs_do_not_lead_to_is_named() {
     if !can_bake() {
@@ -117,4 +165,36 @@ fn what_the_inputs_do_not_lead_to_is_named() {
     let same = said.iter().filter(|line| line.ends_with(": the same")).count();
     assert!(same >= 4 && same == said.len() - 1, "{said:?}");
     assert!(differences.contains("/tool") && differences.contains(&format!("{NAME}.raw: ")), "{differences}");
+}
+
+#[test]
+fn garbage_collection_keeps_what_a_record_of_inputs_names() {
+    if !can_bake() {
+        return;
+    }
+    let baked = Baked::new();
+    let vmbake = Path::new(env!("CARGO_BIN_EXE_vmbake"));
+    let (out, store) = (baked.path("out"), baked.path("store"));
+    let base = Digest::of(b"a base that no manifest pins");
+    fs::write(store.join("blobs/sha256").join(base.hex()), "a base that no manifest pins").unwrap();
+    let collect = |what: &Path| {
+        let gc = ["store", "gc", "--dry-run", "--store", text(&store), "--manifests", text(what)];
+        let output = Command::new(vmbake).args(gc).output().unwrap();
+        (output.status.success(), format!("{}{}", String::from_utf8_lossy(&output.stdout), stderr(&output)))
+    };
+    let blobs = |said: &str| said.lines().filter(|line| line.contains("/blobs/")).count();
+    for kept in [out.clone(), out.join(format!("{NAME}.inputs.json")), baked.path("manifest.json")] {
+        let (is_done, said) = collect(&kept);
+        assert!(is_done && blobs(&said) == 1 && said.contains(&base.hex()), "{}: {said}", kept.display());
+    }
+    let inputs = fs::read(out.join(format!("{NAME}.inputs.json"))).unwrap();
+    let mut inputs: Value = serde_json::from_slice(&inputs).unwrap();
+    inputs["base"] = base.to_string().into();
+    fs::write(baked.path("x.inputs.json"), inputs.to_string()).unwrap();
+    fs::copy(baked.path("manifest.json"), baked.path("x.json")).unwrap();
+    let (is_done, said) = collect(&baked.path("x.inputs.json"));
+    assert!(is_done && blobs(&said) == 0, "{said}");
+    fs::File::options().append(true).open(baked.path("x.json")).unwrap().write_all(b" ").unwrap();
+    let (is_done, said) = collect(&baked.path("x.inputs.json"));
+    assert!(!is_done && said.contains("x.json: has digest ") && said.contains(" names the manifest "), "{said}");
 }

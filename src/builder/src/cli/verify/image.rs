@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::builder::NonEmptyStringValueParser;
@@ -9,14 +10,21 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
+use super::super::key::KeySource;
 use super::super::network::NetworkArgs;
+use super::super::sign::label;
 use super::super::{Failure, Outcome, examples, files};
 use super::rebuild::Rebuild;
 use super::{EvidenceError, read};
+use crate::escape;
 use crate::pin::proof::sigstore::{self, PublicKey, Signer, SigstoreRoot};
 use crate::release::key::MAX_KEY;
 use crate::release::policy::ReleasePolicy;
-use crate::release::verify::{NamedSigner, SignatureDemand, VerifyRequest, image_name, verify};
+use crate::release::provenance::BuilderId;
+use crate::release::sign::attest;
+use crate::release::verify::{
+    Documented, NamedSigner, SignatureDemand, VerifiedRelease, VerifyRequest, image_name, verify,
+};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples::VERIFY_IMAGE)]
@@ -42,6 +50,15 @@ pub(in super::super) struct Args {
     /// Base disk image for --rebuild [default: the one that the manifest pins, from the store]
     #[arg(long, value_name = "FILE", requires = "rebuild")]
     base: Option<PathBuf>,
+    /// If all of that holds, sign it: private key, as for `vmbake sign`
+    #[arg(long, value_name = "KEY", requires_all = ["rebuild", "builder_id"])]
+    sign: Option<KeySource>,
+    /// Whom the statements that --sign signs name as the builder: a URI
+    #[arg(long, value_name = "URI", requires = "sign")]
+    builder_id: Option<BuilderId>,
+    /// With --sign, write NAME.LABEL.sigstore.json
+    #[arg(long, requires = "sign", default_value = "rebuild", value_parser = label)]
+    label: String,
     #[command(flatten)]
     layers: LayersArgs,
     /// Authorities and logs that are trusted, trusted_root.json [default: sigstore-root.json of the trust anchors]
@@ -89,7 +106,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
         now: args.now.unwrap_or_else(Timestamp::now),
         threads,
     };
-    let (mut report, images) = verify(&request);
+    // A key that cannot be used is told before anything is baked.
+    let signs = match (&args.sign, &args.builder_id) {
+        (Some(key), Some(builder)) => Some((key.load()?, builder)),
+        _ => None,
+    };
+    let VerifiedRelease { mut report, images, lists } = verify(&request);
     let mut differences = String::new();
     if args.rebuild {
         let (layers, base) = (args.layers.catalog(&args.catalog), args.base.clone());
@@ -98,10 +120,20 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
             differences += &rebuild.check(image, &request, &mut report)?;
         }
     }
-    match args.json {
-        true => files::print_json(&json!({"ok": report.is_ok(), "checks": report.checks, "differences": differences}))?,
-        false => files::show(&format!("{report}{differences}"))?,
-    };
+    let mut signed = Vec::new();
+    if let Some((key, builder)) = signs.filter(|_| report.is_ok()) {
+        let statement = |image: &Documented| Ok((image.name.clone(), image.statement_text(builder)?));
+        let statements = images.iter().map(statement).collect::<Result<_, serde_json::Error>>()?;
+        signed = attest(folder, &key, Some(&args.label), &lists, &statements)?;
+    }
+    let signed: Vec<String> = signed.iter().map(|path| escape::name(path.as_os_str().as_bytes())).collect();
+    if args.json {
+        let (ok, checks) = (report.is_ok(), &report.checks);
+        files::print_json(&json!({"ok": ok, "checks": checks, "differences": differences, "signed": signed}))?;
+    } else {
+        let signed: String = signed.iter().map(|path| format!("signed        {path}\n")).collect();
+        files::show(&format!("{report}{differences}{signed}"))?;
+    }
     Ok(if report.is_ok() { Outcome::Clean } else { Outcome::Findings })
 }
 

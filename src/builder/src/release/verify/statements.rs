@@ -49,9 +49,14 @@ impl Documented {
         self.subjects.values().filter_map(digest).collect()
     }
 
+    /// The text of the statement that `builder` makes.
+    pub fn statement_text(&self, builder: &BuilderId) -> Result<Vec<u8>, serde_json::Error> {
+        provenance::statement(&self.inputs, &self.manifest, &self.subjects, builder)
+    }
+
     /// The statement that `builder` makes.
     pub(super) fn statement(&self, builder: &BuilderId) -> Result<Value, serde_json::Error> {
-        json::parse(&provenance::statement(&self.inputs, &self.manifest, &self.subjects, builder)?)
+        json::parse(&self.statement_text(builder)?)
     }
 }
 
