@@ -53,11 +53,31 @@ def files_of(image, folder):
         subprocess.run(["/usr/sbin/debugfs", "-R", f"rdump {path} {folder}", f"{image}?offset={offset}"], check=True, capture_output=True)
 
 
-def valid(out):
-    """Both forms, by the libraries of their projects."""
+def cyclonedx(what, text):
+    """CycloneDX, by the schema and the library of its project."""
     from cyclonedx.model.bom import Bom
     from cyclonedx.schema import SchemaVersion
     from cyclonedx.validation.json import JsonStrictValidator
+
+    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+    case(f"{what}: the schema of CycloneDX 1.6 holds", error is None, error)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bom = Bom.from_json(json.loads(text))
+        case(f"{what}: cyclonedx-python-lib reads it, and each dependency is there", bom.validate(), bom)
+
+
+def program():
+    """That of vmbake itself, which a release of the program has: every crate of the registry has a licence and the digest of Cargo.lock."""
+    text = run(HERE.parent / "dist/sbom.py")
+    cyclonedx("vmbake", text)
+    components = json.loads(text)["components"]
+    bare = [one["name"] for one in components if "licenses" not in one or ("hashes" not in one and not one["name"].startswith("vmbake-"))]
+    case(f"vmbake: each of {len(components)} crates has its licence and digest", len(components) > 100 and not bare, bare)
+
+
+def valid(out):
+    """Both forms, by the libraries of their projects."""
     from packageurl import PackageURL
     from spdx_tools.spdx.parser.parse_anything import parse_file
     from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
@@ -65,12 +85,7 @@ def valid(out):
     spdx, cdx = out / f"{NAME}.spdx.json", out / f"{NAME}.cdx.json"
     found = validate_full_spdx_document(parse_file(str(spdx)))
     case("spdx-tools finds the SPDX document valid", not found, found[:5])
-    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(cdx.read_text())
-    case("the schema of CycloneDX 1.6 holds", error is None, error)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        bom = Bom.from_json(json.loads(cdx.read_text()))
-        case("cyclonedx-python-lib reads it, and each dependency is there", bom.validate(), bom)
+    cyclonedx("the image", cdx.read_text())
     locators = [ref["referenceLocator"] for package in json.loads(spdx.read_text())["packages"] for ref in package.get("externalRefs", [])]
     odd = [purl for purl in locators if PackageURL.from_string(purl).to_string() != purl]
     case("packageurl has each package URL in the same form", locators and not odd, odd)
@@ -248,6 +263,7 @@ def main(vmbake, out, store, modules):
         for form, option in [("spdx", "spdx-2.3"), ("cdx", "cyclonedx-1.6")]:
             said = run(vmbake, "sbom", out / f"{NAME}.{disk}", "--format", option)
             case(f"vmbake sbom prints {NAME}.{form}.json of the {disk} image", said == (out / f"{NAME}.{form}.json").read_text(), said[:200])
+    program()
     valid(out)
     files(vmbake, out / f"{NAME}.raw")
     with tempfile.TemporaryDirectory() as image:

@@ -1,6 +1,6 @@
 #!/bin/bash
 # build.sh OUT: builds vmbake for amd64 and arm64 into OUT, for those without a compiler: static programs that need no library of the machine
-# that they run on, a Debian package of each, the licences of what is linked into them, and SHA256SUMS.
+# that they run on, a Debian package of each, the licences and the bill of materials of what is linked into them, and SHA256SUMS.
 #
 # The same source and toolchain give the same bytes in any folder: paths of this machine are mapped away, flags of the user's own are left out, C is
 # compiled by a pinned compiler (zig.sh), and times are SOURCE_DATE_EPOCH, by default that of the last commit. So is a wrapper around rustc
@@ -43,6 +43,7 @@ for arch in "${!cpu[@]}"; do
     qemu-tests/dist/deb.sh "$arch" "$version" "$work/out/vmbake-$version-$arch" "$work" "$work/out"
 done
 install -m 0644 "$work/third-party.txt" "$work/out/vmbake-$version-third-party.txt"
+qemu-tests/dist/sbom.py >"$work/out/vmbake-$version.cdx.json"
 (cd "$work/out" && sha256sum -- * >"$work/SHA256SUMS" && mv "$work/SHA256SUMS" .)
 rm -rf "$out"
 mv "$work/out" "$out"

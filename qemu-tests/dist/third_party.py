@@ -4,32 +4,14 @@ with its licence, then each different text once with the crates that have it. Th
 """
 
 import collections
-import json
 import pathlib
 import re
-import subprocess
 import sys
 
-TARGETS = ["x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl"]
+import crates
+
 TEXT = re.compile(r"(LICEN[CS]E|COPYING|COPYRIGHT|NOTICE)([-._].*)?", re.IGNORECASE)
 RULE = "-" * 80
-
-
-def linked(target):
-    """The packages that the program consists of on a target, without those that only its build needs."""
-    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", target]
-    graph = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-    packages = {package["id"]: package for package in graph["packages"]}
-    nodes = {node["id"]: node for node in graph["resolve"]["nodes"]}
-    todo = [id for id, package in packages.items() if package["name"] == "vmbake"]
-    found = set()
-    while todo:
-        id = todo.pop()
-        if id in found or any("proc-macro" in part["kind"] for part in packages[id]["targets"]):
-            continue
-        found.add(id)
-        todo += [dep["pkg"] for dep in nodes[id]["deps"] if any(kind["kind"] is None for kind in dep["dep_kinds"])]
-    return [packages[id] for id in found]
 
 
 def texts(package):
@@ -40,11 +22,7 @@ def texts(package):
 
 
 def main():
-    packages = {}
-    for target in TARGETS:
-        for package in linked(target):
-            if package["source"]:
-                packages[package["name"], package["version"]] = package
+    packages = {(package["name"], package["version"]): package for package, _ in crates.linked().values() if package["source"]}
     if not packages:
         sys.exit("cargo names no package that is linked into vmbake")
     print("Linked into vmbake, with the licences that each package names. The standard library of Rust (MIT OR Apache-2.0)")
