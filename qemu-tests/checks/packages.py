@@ -36,6 +36,7 @@ MEANT = [
     (r"/var/lib/vmbake(/.*)?|.*/vmbake-configure-packages[.]service", "what configures packages that wait"),
     (r"/etc/runit/runsvdir/default/.*", "not linked where there is a policy-rc.d, as in the chroot"),
     (r"/etc/machine-id|/etc/os-release", "the layer hygiene sets them"),
+    (r"/var/lib/ucf/(hashfile|registry)[.]\d", "earlier states, in the order in which packages were configured"),
     (r"/etc/varnish/secret", "a random number, which systemd-tmpfiles takes from /proc on each machine"),
 ]
 # What differs beside these when packages are configured on the machine: each machine has its own.
@@ -48,12 +49,11 @@ EACH_ITS_OWN = [
     (r"/etc/ssl/certs/java/cacerts", "it has the times at which certificates were added"),
     (r"/var/lib/certmonger/.*", "random keys, and names made of the time"),
     (r"/var/lib/rabbitmq/[.]erlang[.]cookie|/var/lib/pkcs11-daemon/softhsm2[.]psk|/etc/postsrsd[.]secret", "a random key"),
-    (r"/etc/dbconfig-common/.*|/var/lib/ucf/cache/:etc:dbconfig-common:.*|/etc/puppetdb/conf[.]d/database[.]ini|/etc/rsyslog[.]d/pgsql[.]conf",
+    (r"/etc/dbconfig-common/.*|/var/lib/ucf/cache/:etc:(dbconfig-common|puppetdb:conf[.]d|rsyslog[.]d):.*|/etc/puppetdb/conf[.]d/database[.]ini|/etc/rsyslog[.]d/pgsql[.]conf",
      "a random password of a database"),
     (r"/var/lib/mysql/.*", "a new database, with identifiers and times"),
     (r"/boot/initrd[.]img-.*", "it has the times at which its files were written"),
     (r"/var/cache/fontconfig/[0-9a-f-]+-le64[.]cache-\d+", "it has the times of directories"),
-    (r"/var/lib/ucf/(hashfile|registry)[.]\d", "earlier states, in the order in which packages were configured"),
 ]
 MEANT, EACH_ITS_OWN = ([(re.compile(pattern), reason) for pattern, reason in rules] for rules in (MEANT, EACH_ITS_OWN))
 INNER = """set -e
@@ -149,20 +149,26 @@ def text_difference(left, right):
     return [line[:200] for line, _ in zip(difflib.unified_diff(*lines, "dpkg", "image", n=0, lineterm=""), range(14))]
 
 
-# Files whose lines come in the order in which packages are unpacked or configured, which is another one if some of them wait.
-IN_ANY_ORDER = ["/etc/group", "/etc/gshadow", "/etc/passwd", "/etc/shadow", "/var/lib/dpkg/triggers/File", "/var/lib/ucf/hashfile", "/var/lib/ucf/registry"]
+# Files whose lines come in the order in which packages are unpacked or configured: another one if some of them wait, and always in the files of triggers and ucf,
+# as dpkg promises no order beyond what packages depend on.
+IN_ANY_ORDER = ["/etc/group", "/etc/gshadow", "/etc/passwd", "/etc/shadow", "/usr/share/info/dir"]
+ALWAYS_IN_ANY_ORDER = ["/var/lib/dpkg/triggers/File", "/var/lib/ucf/hashfile", "/var/lib/ucf/registry"]
 
 
 def same_meaning(path, left, right, waited):
     """Whether two files differ only in what may: in shadow(5) the day of the last change, which is that of the image here and today there; in
-    others the order of lines, where packages waited."""
-    if path != "/etc/shadow" and not (waited and path in IN_ANY_ORDER):
+    others the order of lines; in ucf's the digests of files that each machine has its own of."""
+    is_unordered = path in ALWAYS_IN_ANY_ORDER or (waited and path in IN_ANY_ORDER)
+    if path != "/etc/shadow" and not is_unordered:
         return False
     texts = [open(name, newline="").read() for name in (left, right)]
     if path == "/etc/shadow":
         texts = [re.sub(r"(?m)^([^:]*:[!*]*:)\d+:", r"\1:", text) for text in texts]
-    if waited and path in IN_ANY_ORDER:
+    if is_unordered:
         texts = [sorted(text.splitlines()) for text in texts]
+    if path == "/var/lib/ucf/hashfile":
+        own = [re.compile(r"[0-9a-f]{32}  (" + pattern.pattern + ")") for pattern, _ in EACH_ITS_OWN]
+        texts = [[line for line in lines if not any(pattern.fullmatch(line) for pattern in own)] for lines in texts]
     return texts[0] == texts[1]
 
 
