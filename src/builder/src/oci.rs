@@ -11,17 +11,15 @@ use std::io::Read;
 
 use crate::digest::Digest;
 
-pub(crate) use auth::{Challenge, MAX_TOKEN, parse_token};
 pub(crate) use document::ACCEPT;
 pub use document::{Descriptor, MediaType};
 pub use layer::check_layer;
 pub(crate) use layout::{INDEX, Index, MARKER, MARKER_FILE, REF_NAME};
 pub use platform::{InvalidPlatform, Platform};
-pub use reference::{InvalidReference, Reference};
+pub use reference::{InvalidReference, Reference, RemoteName, RepositoryName, is_tag};
 
 use document::{Config, Document};
 
-mod auth;
 mod document;
 mod layer;
 mod layout;

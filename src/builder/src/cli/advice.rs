@@ -45,6 +45,7 @@ use crate::release::sign::SignError;
 use crate::supply::download::DownloadError;
 use crate::supply::http::HttpError;
 use crate::supply::registry::RegistryError;
+use crate::supply::registry::credentials::CredentialError;
 use crate::supply::store::StoreError;
 use crate::user_data::UserDataError;
 
@@ -63,6 +64,7 @@ const KNOWN: &[Look] = &[
     known::<CatalogError>,
     known::<ChangelogError>,
     known::<ClosureError>,
+    known::<CredentialError>,
     known::<DownloadError>,
     known::<EntryError>,
     known::<EvidenceError>,

@@ -102,6 +102,9 @@ pub struct Descriptor {
     /// What else is said of it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
+    /// What kind of artifact a manifest is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifact_type: Option<String>,
     /// Its digest.
     pub digest: Digest,
     /// What it is.
@@ -132,7 +135,12 @@ impl Descriptor {
     /// A document of which only the digest is known.
     pub fn unknown(digest: Digest) -> Self {
         let media_type = MediaType::Other(String::new());
-        Self { media_type, digest, size: 0, platform: None, annotations: BTreeMap::new() }
+        Self { media_type, digest, size: 0, platform: None, artifact_type: None, annotations: BTreeMap::new() }
+    }
+
+    /// A blob that is there.
+    pub fn new(media_type: &str, digest: Digest, size: u64) -> Self {
+        Self { media_type: media_type.to_owned().into(), size, ..Self::unknown(digest) }
     }
 }
 
@@ -153,7 +161,7 @@ pub(super) struct RootFs {
 
 pub(super) enum Document {
     Index(Index),
-    Manifest(Manifest),
+    Manifest(Box<Manifest>),
 }
 
 pub(super) struct Index {
@@ -205,10 +213,10 @@ impl Document {
             }
             (Some(manifests), None, None, None) => Ok(Self::Index(Index { flavour: Flavour::Oci, manifests })),
             (None, Some(config), Some(layers), Some(MediaType::Manifest(flavour))) => {
-                Ok(Self::Manifest(Manifest { flavour, config, layers }))
+                Ok(Self::Manifest(Box::new(Manifest { flavour, config, layers })))
             }
             (None, Some(config), Some(layers), None) => {
-                Ok(Self::Manifest(Manifest { flavour: Flavour::Oci, config, layers }))
+                Ok(Self::Manifest(Box::new(Manifest { flavour: Flavour::Oci, config, layers })))
             }
             (_, _, _, Some(other @ MediaType::Other(_))) => {
                 Err(OciError::MediaType { digest: digest(), found: other.to_string() })

@@ -1,74 +1,154 @@
-//! Names of images: `registry.k8s.io/pause:3.10`.
+//! Names of images and repositories: `registry.k8s.io/pause:3.10`, `ghcr.io/example/images@sha256:…`.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Descriptor, MediaType};
 use crate::digest::Digest;
+
+/// A repository of a registry, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryName {
+    host: String,
+    name: String,
+}
 
 /// A reference with a tag, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    host: String,
-    name: String,
+    pub(crate) repository: RepositoryName,
     pub(crate) tag: String,
+}
+
+/// A repository with a tag, a digest, both or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteName {
+    /// Where it is.
+    pub repository: RepositoryName,
+    /// The tag, which may be moved.
+    pub tag: Option<String>,
+    /// The digest, which may not.
+    pub digest: Option<Digest>,
 }
 
 /// A text that is no reference.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is not HOST/NAME:TAG, such as registry.k8s.io/pause:3.10")]
-pub struct InvalidReference(String);
+#[error("{text:?} is not {form}")]
+pub struct InvalidReference {
+    text: String,
+    form: &'static str,
+}
+
+impl InvalidReference {
+    fn new(text: &str, form: &'static str) -> Self {
+        Self { text: text.to_owned(), form }
+    }
+}
+
+impl FromStr for RepositoryName {
+    type Err = InvalidReference;
+
+    /// Grammar of the distribution specification, section "Pulling manifests"; a host has a dot or a port, or is `localhost`.
+    fn from_str(text: &str) -> Result<Self, InvalidReference> {
+        let invalid = || InvalidReference::new(text, "HOST/NAME, such as ghcr.io/example/images");
+        let (host, name) = text.split_once('/').ok_or_else(invalid)?;
+        let is_host = (host == "localhost" || host.contains(['.', ':']))
+            && host.chars().all(|c| c.is_ascii_alphanumeric() || ".:-[]".contains(c));
+        let is_part = |part: &str| {
+            part.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+                && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c))
+        };
+        match is_host && name.split('/').all(is_part) {
+            true => Ok(Self { host: host.to_owned(), name: name.to_owned() }),
+            false => Err(invalid()),
+        }
+    }
+}
 
 impl FromStr for Reference {
     type Err = InvalidReference;
 
     fn from_str(text: &str) -> Result<Self, InvalidReference> {
-        let invalid = || InvalidReference(text.to_owned());
-        let (host, rest) = text.split_once('/').ok_or_else(invalid)?;
-        let (name, tag) = rest.rsplit_once(':').ok_or_else(invalid)?;
-        // Grammar of the distribution specification, section "Pulling manifests"; a host has a dot or a port.
-        let is_host = host.contains(['.', ':']) && host.chars().all(|c| c.is_ascii_alphanumeric() || ".:-".contains(c));
-        let is_part = |part: &str| {
-            part.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
-                && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "._-".contains(c))
-        };
-        let is_tag = tag.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-            && tag.len() <= 128
-            && tag.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
-        if !is_host || !name.split('/').all(is_part) || !is_tag {
-            return Err(invalid());
+        let invalid = || InvalidReference::new(text, "HOST/NAME:TAG, such as registry.k8s.io/pause:3.10");
+        match text.parse().map_err(|_| invalid())? {
+            RemoteName { repository, tag: Some(tag), digest: None } => Ok(Self { repository, tag }),
+            _ => Err(invalid()),
         }
-        Ok(Self { host: host.to_owned(), name: name.to_owned(), tag: tag.to_owned() })
+    }
+}
+
+impl FromStr for RemoteName {
+    type Err = InvalidReference;
+
+    fn from_str(text: &str) -> Result<Self, InvalidReference> {
+        let form = "HOST/NAME with :TAG or @DIGEST, such as ghcr.io/example/images:1.0";
+        let invalid = || InvalidReference::new(text, form);
+        let (rest, digest) = match text.split_once('@') {
+            Some((rest, digest)) => (rest, Some(digest.parse().map_err(|_| invalid())?)),
+            None => (text, None),
+        };
+        let (host, path) = rest.split_once('/').ok_or_else(invalid)?;
+        let (name, tag) = match path.split_once(':') {
+            Some((name, tag)) => (name, Some(tag)),
+            None => (path, None),
+        };
+        let repository = format!("{host}/{name}").parse().map_err(|_| invalid())?;
+        match tag.is_none_or(is_tag) {
+            true => Ok(Self { repository, tag: tag.map(str::to_owned), digest }),
+            false => Err(invalid()),
+        }
+    }
+}
+
+/// Whether a text may be a tag.
+pub fn is_tag(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && text.len() <= 128
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+}
+
+impl fmt::Display for RepositoryName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.host, self.name)
     }
 }
 
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}:{}", self.host, self.name, self.tag)
+        write!(f, "{}:{}", self.repository, self.tag)
     }
 }
 
-impl Reference {
-    /// Docker Hub answers under another name than the one that references have.
-    fn base(&self) -> String {
+impl fmt::Display for RemoteName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.repository)?;
+        self.tag.iter().try_for_each(|tag| write!(f, ":{tag}"))?;
+        self.digest.iter().try_for_each(|digest| write!(f, "@{digest}"))
+    }
+}
+
+impl RepositoryName {
+    /// Its name within the registry.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The registry, with its port where one is named.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Whether the registry is on this machine. Such ones are asked without TLS, as by docker and oras.
+    pub fn is_local(&self) -> bool {
+        let host = self.host.strip_prefix("[::1]").map(|_| "localhost");
+        let host = host.or_else(|| self.host.split(':').next()).unwrap_or_default();
+        host == "localhost" || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The address below which its parts are. Docker Hub answers under another name than the one that references have.
+    pub(crate) fn base(&self, plain_http: bool) -> String {
         let host = if self.host == "docker.io" { "registry-1.docker.io" } else { &self.host };
-        format!("https://{host}/v2/{}", self.name)
-    }
-
-    pub(crate) fn manifest_url(&self, reference: &str) -> String {
-        format!("{}/manifests/{reference}", self.base())
-    }
-
-    pub(crate) fn blob_url(&self, digest: &Digest) -> String {
-        format!("{}/blobs/{digest}", self.base())
-    }
-
-    /// Where a document is: a config is a blob, an index or a manifest is not.
-    pub(crate) fn document_url(&self, document: &Descriptor) -> String {
-        match document.media_type {
-            MediaType::Config => self.blob_url(&document.digest),
-            _ => self.manifest_url(&document.digest.to_string()),
-        }
+        let scheme = if plain_http { "http" } else { "https" };
+        format!("{scheme}://{host}/v2/{}", self.name)
     }
 }
 
@@ -79,10 +159,32 @@ mod tests {
     #[test]
     fn references_are_taken_apart() {
         let reference: Reference = "docker.io/library/busybox:1.37".parse().unwrap();
-        assert_eq!(reference.manifest_url("1.37"), "https://registry-1.docker.io/v2/library/busybox/manifests/1.37");
-        assert_eq!("localhost:5000/a:b".parse::<Reference>().unwrap().base(), "https://localhost:5000/v2/a");
+        assert_eq!(reference.repository.base(false), "https://registry-1.docker.io/v2/library/busybox");
+        let base = |text: &str| text.parse::<Reference>().unwrap().repository.base(true);
+        assert_eq!(base("localhost:5000/a:b"), "http://localhost:5000/v2/a");
         for wrong in ["", "pause:3", "k8s.io/pause", "k8s.io/../x:1", "k8s.io/A:1", "k8s.io/a:b/c", "k8s.io/a: b"] {
             assert!(wrong.parse::<Reference>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_remote_name_has_a_tag_a_digest_both_or_none() {
+        let digest = Digest::of(b"");
+        for rest in ["", ":1.0", &format!("@{digest}"), &format!(":1.0@{digest}")] {
+            let text = format!("r.example:5000/a/b{rest}");
+            assert_eq!(text.parse::<RemoteName>().unwrap().to_string(), text);
+        }
+        for wrong in ["r.example/a@sha256:1", "r.example/a:", "r.example", "r.example/a@", "r.example/a:b@c", "a/b:c"] {
+            assert!(wrong.parse::<RemoteName>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_local() {
+        let is_local = |text: &str| text.parse::<RepositoryName>().unwrap().is_local();
+        assert!(["localhost/a", "localhost:5000/a", "127.0.0.1:5000/a", "[::1]:5000/a"].into_iter().all(is_local));
+        assert!(
+            !["localhost.example/a", "127.0.0.1.example/a", "10.0.0.1:5000/a", "r.example/a"].into_iter().any(is_local)
+        );
     }
 }

@@ -69,8 +69,8 @@ impl DownloadError {
     }
 }
 
-/// A file that is to be downloaded.
-#[derive(Clone, Debug, Default)]
+/// A file that is to be downloaded. Its headers may have credentials, so it cannot be printed.
+#[derive(Clone, Default)]
 pub struct Wanted {
     /// Where it is; the later addresses are asked when the earlier ones do not have it, or do not answer.
     pub urls: Vec<String>,

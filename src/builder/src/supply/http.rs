@@ -8,16 +8,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ureq::Agent;
-use ureq::http::Uri;
+use ureq::http::{self, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, SendBody};
 
 use crate::hint::Hint;
 
 pub use answer::Answer;
 pub use mirror::{InvalidMirror, Mirror, Mirrors};
 pub use pace::{Deadline, Limits};
-pub use request::{Headers, Request};
+pub use request::{Headers, Payload, Request};
 pub use retry::{Failures, Retry};
 pub use ureq::http::header;
 
@@ -31,6 +31,8 @@ mod mirror;
 mod pace;
 mod retry;
 
+/// A server that was sent something may be silent for so many times longer: it hashes and copies what it got before it answers.
+const PATIENCE: u32 = 10;
 /// Redirects that are followed for one request. Release sites need two.
 const MAX_REDIRECTS: usize = 5;
 
@@ -97,6 +99,14 @@ pub enum HttpError {
         /// Where to.
         target: String,
     },
+    /// A redirect that would carry a secret to another place.
+    #[error("{url}: redirects what is secret to {target}")]
+    Elsewhere {
+        /// What redirects.
+        url: String,
+        /// Where to.
+        target: String,
+    },
     /// More than whoever asks can use.
     #[error("{url}: more than {limit} bytes")]
     TooLarge {
@@ -146,6 +156,8 @@ impl HttpError {
         match self {
             Self::Transport { source, .. } => !matches!(**source, ureq::Error::Tls(_) | ureq::Error::Rustls(_)),
             Self::Broken { .. } | Self::Slow { .. } => true,
+            // Some answer so to whoever asks too often, and say when to ask again.
+            Self::Status { status: 403, retry_after, .. } => retry_after.is_some(),
             Self::Status { status, .. } => matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504),
             _ => false,
         }
@@ -211,8 +223,23 @@ impl Client {
         request: &Request<'_>,
         read: impl Fn(Answer) -> Result<T, HttpError>,
     ) -> Result<T, HttpError> {
-        let deadline = Deadline::after(self.limits.document);
+        self.send_within(request, self.limits.document, read)
+    }
+
+    /// The same, with another time for all attempts together.
+    pub fn send_within<T>(
+        &self,
+        request: &Request<'_>,
+        allowed: Duration,
+        read: impl Fn(Answer) -> Result<T, HttpError>,
+    ) -> Result<T, HttpError> {
+        let deadline = Deadline::after(allowed);
         self.limits.retry.run(|| read(self.send_once(request, deadline)?))
+    }
+
+    /// The address that is asked in place of `url`.
+    pub fn address(&self, url: &str) -> String {
+        self.mirrors.map(url)
     }
 
     /// The start of the answer, whose body must be there at the deadline: makes one request and follows its redirects.
@@ -224,13 +251,29 @@ impl Client {
             deadline.check(&next)?;
             let uri = parse(&next)?;
             let transport = |source| HttpError::Transport { url: next.clone(), source: Box::new(source) };
-            let response = self.agent.run(hops.request(&uri)?).map_err(transport)?;
+            let response = self.exchange(hops.request(&uri)?).map_err(transport)?;
             match hops.next(&uri, &response)? {
                 Some(target) => next = mirrored(&target),
                 None => return Answer::new(next, response, self.limits, deadline),
             }
         }
         Err(HttpError::Redirects { url: request.url.to_owned() })
+    }
+
+    /// Makes one request. What is sent has as much time as a slow line needs, and a server some more to put it away.
+    fn exchange(&self, request: http::Request<Payload<'_>>) -> Result<http::Response<ureq::Body>, ureq::Error> {
+        let (mut parts, payload) = request.into_parts();
+        let Some(mut reader) = payload.reader() else { return self.agent.run(http::Request::from_parts(parts, ())) };
+        parts.headers.insert(header::CONTENT_LENGTH, payload.len().into());
+        let request = http::Request::from_parts(parts, SendBody::from_reader(&mut reader));
+        let sending = Duration::from_secs(payload.len() / self.limits.least_rate.max(1));
+        let request = self
+            .agent
+            .configure_request(request)
+            .timeout_send_body(Some(self.limits.silence + sending))
+            .timeout_recv_response(Some(self.limits.silence * PATIENCE))
+            .build();
+        self.agent.run(request)
     }
 }
 
@@ -240,6 +283,19 @@ fn parse(url: &str) -> Result<Uri, HttpError> {
         Some("http" | "https") => Ok(uri),
         _ => Err(HttpError::Invalid { url: url.to_owned() }),
     }
+}
+
+/// Whether two addresses are of one server: what one may see, the other may.
+pub(crate) fn is_same_server(one: &str, other: &str) -> bool {
+    match (parse(one), parse(other)) {
+        (Ok(one), Ok(other)) => hops::place(&one) == hops::place(&other),
+        _ => false,
+    }
+}
+
+/// What a `Location` in an answer from `url` stands for; it may not leave TLS.
+pub(crate) fn located(url: &str, location: &str) -> Result<String, HttpError> {
+    hops::reference_target(&parse(url)?, location)
 }
 
 /// The scheme that a reference starts with, if it has one; the case of its letters does not matter (RFC 3986, section 3.1).

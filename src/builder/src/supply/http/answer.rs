@@ -32,7 +32,7 @@ impl Answer {
         let (head, body) = response.into_parts();
         match head.status.is_success() {
             true => Ok(Self { url, status: head.status, headers: head.headers, body, limits, deadline }),
-            false => Err(refused(url, head.status, &head.headers)),
+            false => Err(refused(url, head.status, &head.headers, body)),
         }
     }
 
@@ -60,12 +60,30 @@ impl Answer {
     }
 }
 
+/// What GitHub's registry says, with status 403 and no header, to whoever asks too much in too short a time.
+const SECONDARY_LIMIT: &str = "secondary rate limit";
+/// How long it wants to be left alone then, unless it says so.
+const SECONDARY_PAUSE: Duration = Duration::from_secs(60);
+/// As much of a refusal is read.
+const MAX_REFUSAL: u64 = 4 << 10;
+
 /// What a status other than 2xx means.
-fn refused(url: String, status: StatusCode, headers: &HeaderMap) -> HttpError {
+fn refused(url: String, status: StatusCode, headers: &HeaderMap, body: ureq::Body) -> HttpError {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let retry_after = text(header::RETRY_AFTER).and_then(|value| value.parse().ok()).map(Duration::from_secs);
+    let is_limited = || status == StatusCode::FORBIDDEN && says(body, SECONDARY_LIMIT);
+    let retry_after = retry_after.or_else(|| is_limited().then_some(SECONDARY_PAUSE));
     // A registry may offer several ways, each in a header of its own.
     let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     let challenge = challenges.max_by_key(|value| value.to_ascii_lowercase().starts_with("bearer "));
     HttpError::Status { url, status: status.as_u16(), retry_after, challenge: challenge.map(str::to_owned) }
+}
+
+/// Whether the start of a refusal has these words.
+fn says(body: ureq::Body, words: &str) -> bool {
+    let mut text = Vec::new();
+    let read = body.into_with_config().limit(MAX_REFUSAL).reader().read_to_end(&mut text);
+    // What is longer than the limit counts as far as it was read.
+    let _ = read;
+    String::from_utf8_lossy(&text).contains(words)
 }

@@ -1,9 +1,8 @@
 //! The requests that one request becomes when it is redirected: who gets credentials, and what stays of a POST.
 
-use ureq::http::uri::Authority;
 use ureq::http::{self, Method, Response, StatusCode, Uri, header};
 
-use super::{HttpError, Request};
+use super::{HttpError, Payload, Request};
 
 /// Host of the API that takes `GITHUB_TOKEN`, whose limit for anonymous requests is 60 an hour.
 const GITHUB_API: &str = "api.github.com";
@@ -26,11 +25,11 @@ impl<'a> Hops<'a> {
     }
 
     /// The request to make at `uri`. `Authorization` and the token go only where the request was made to in the first place.
-    pub(super) fn request(&mut self, uri: &Uri) -> Result<http::Request<&'a [u8]>, HttpError> {
-        let place = |uri: &Uri| -> (Option<String>, Option<Authority>) {
-            (uri.scheme_str().map(str::to_owned), uri.authority().cloned())
-        };
+    pub(super) fn request(&mut self, uri: &Uri) -> Result<http::Request<Payload<'a>>, HttpError> {
         self.strayed |= place(uri) != place(&self.first);
+        if self.strayed && self.made.confined {
+            return Err(HttpError::Elsewhere { url: self.first.to_string(), target: uri.to_string() });
+        }
         let mut request = http::Request::builder().method(&self.made.method).uri(uri.clone());
         for (name, value) in self.made.headers.iter().filter(|(name, _)| !self.strayed || name != header::AUTHORIZATION)
         {
@@ -39,21 +38,28 @@ impl<'a> Hops<'a> {
         if let Some(token) = self.github_token.filter(|_| !self.strayed && is_github_api(uri)) {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
-        request.body(self.made.body).map_err(|_| HttpError::Invalid { url: uri.to_string() })
+        request.body(self.made.payload).map_err(|_| HttpError::Invalid { url: uri.to_string() })
     }
 
     /// Where an answer leads to; `None` if it is the last one.
     ///
     /// 307 and 308 repeat the request as it is. 303 asks for a GET, and 301 and 302 leave it open (RFC 9110, sections 15.4.2 to 15.4.4):
-    /// a POST that they answer is refused, since no answer to another question is wanted.
+    /// a POST or PUT that they answer is refused, since no answer to another question is wanted.
     pub(super) fn next<B>(&self, from: &Uri, response: &Response<B>) -> Result<Option<String>, HttpError> {
         let Some(target) = redirect_target(from, response)? else { return Ok(None) };
         let repeats = matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
-        match self.made.method == Method::GET || repeats {
+        match matches!(self.made.method, Method::GET | Method::HEAD) || repeats {
             true => Ok(Some(target)),
             false => Err(HttpError::Method { url: from.to_string(), status: response.status().as_u16(), target }),
         }
     }
+}
+
+/// What has to be the same for two addresses to be of one server: scheme, host and port.
+pub(super) fn place(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
+    let scheme = uri.scheme_str();
+    let usual = scheme.map(|scheme| if scheme == "https" { 443 } else { 80 });
+    (scheme, uri.host().map(str::to_ascii_lowercase), uri.port_u16().or(usual))
 }
 
 fn is_github_api(uri: &Uri) -> bool {
@@ -68,13 +74,20 @@ fn redirect_target<B>(from: &Uri, response: &Response<B>) -> Result<Option<Strin
     let Some(target) = response.headers().get(header::LOCATION).and_then(|target| target.to_str().ok()) else {
         return Ok(None);
     };
+    reference_target(from, target).map(Some)
+}
+
+/// What a `Location` in an answer from `from` stands for. It may not leave TLS.
+pub(super) fn reference_target(from: &Uri, target: &str) -> Result<String, HttpError> {
     let url = from.to_string();
-    let (Some(own), Some(authority)) = (from.scheme_str(), from.authority()) else { return Ok(None) };
+    let (Some(own), Some(authority)) = (from.scheme_str(), from.authority()) else {
+        return Err(HttpError::Invalid { url });
+    };
     let scheme = super::scheme(target);
     if own == "https" && scheme.as_deref() == Some("http") {
         return Err(HttpError::Downgrade { url, target: target.to_owned() });
     }
-    Ok(Some(if let Some(rest) = target.strip_prefix("//") {
+    Ok(if let Some(rest) = target.strip_prefix("//") {
         format!("{own}://{rest}")
     } else if target.starts_with('/') {
         format!("{own}://{authority}{target}")
@@ -83,7 +96,7 @@ fn redirect_target<B>(from: &Uri, response: &Response<B>) -> Result<Option<Strin
     } else {
         let folder = from.path().rsplit_once('/').map_or("", |(folder, _)| folder);
         format!("{own}://{authority}{folder}/{target}")
-    }))
+    })
 }
 
 #[cfg(test)]
@@ -139,6 +152,18 @@ mod tests {
         let hops = ["https://r.example/a", "https://r.example/b", "https://cdn.example/", "https://r.example/c"];
         let made = Request::get(hops[0]).header(header::AUTHORIZATION, "Bearer r");
         assert_eq!(credentials(None, &made, &hops), ["Bearer r", "Bearer r", "none", "none"]);
+        let hops = ["https://r.example/a", "https://R.example:443/b", "https://r.example:444/"];
+        assert_eq!(credentials(None, &made, &hops), ["Bearer r", "Bearer r", "none"]);
+    }
+
+    #[test]
+    fn a_secret_that_is_sent_stays_where_it_was_sent_to() {
+        let made = Request::post("https://r.example/token", b"refresh_token=s").confined();
+        let mut hops = Hops::new(made.url.parse().unwrap(), &made, None);
+        assert!(hops.request(&"https://r.example/other".parse().unwrap()).is_ok());
+        let error = hops.request(&"https://evil.example/token".parse().unwrap()).unwrap_err();
+        assert!(matches!(error, HttpError::Elsewhere { .. }), "{error}");
+        assert!(!format!("{made:?}").contains("refresh_token"));
     }
 
     #[test]
@@ -149,7 +174,8 @@ mod tests {
         for status in [307, 308] {
             let target = hops.next(&from, &redirect(status, "/b")).unwrap().unwrap();
             let request = hops.request(&target.parse().unwrap()).unwrap();
-            assert_eq!((request.method(), *request.body()), (&Method::POST, b"{}".as_slice()));
+            assert_eq!(request.method(), Method::POST);
+            assert!(matches!(request.body(), Payload::Bytes(b"{}")));
         }
         for status in [301, 302, 303] {
             let error = hops.next(&from, &redirect(status, "/b")).unwrap_err();

@@ -1,5 +1,6 @@
 //! Asking again: how often, and after which pause.
 
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use super::HttpError;
@@ -63,7 +64,8 @@ impl Failures {
         if self.in_a_row >= self.policy.attempts {
             return Err(error);
         }
-        std::thread::sleep(self.pause(&error));
+        let pause = self.pause(&error);
+        std::thread::sleep(pause + spread(pause));
         Ok(())
     }
 
@@ -76,6 +78,12 @@ impl Failures {
         let growing = self.policy.first_pause * 2u32.saturating_pow(self.in_a_row.saturating_sub(1).min(6));
         asked.unwrap_or(growing).min(self.policy.max_pause)
     }
+}
+
+/// Up to a quarter of a pause more, so that those who failed together do not ask again together.
+fn spread(pause: Duration) -> Duration {
+    let quarter = u64::try_from(pause.as_millis() / 4).unwrap_or(0);
+    Duration::from_millis(RandomState::new().hash_one(0_u8).checked_rem(quarter).unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -12,13 +12,18 @@ use vmbake::supply::store::Store;
 
 use crate::tools::have;
 
+mod auth;
+mod blobs;
+mod referrers;
+pub mod stand_in;
+
 const TOOLS: [&str; 2] = ["docker-registry", "skopeo"];
 const LAYOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/oci/ok-index");
 
 /// A registry that stops with the test.
-struct Registry {
+pub struct Registry {
     process: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Drop for Registry {
@@ -28,12 +33,26 @@ impl Drop for Registry {
     }
 }
 
-fn start(dir: &Path) -> Registry {
+pub fn start(dir: &Path) -> Registry {
+    start_with(dir, "")
+}
+
+/// The user `user` with the password `secret`, as htpasswd writes it.
+const HTPASSWD: &str = "user:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n";
+
+/// A registry that asks for a name and a password.
+pub fn start_with_password(dir: &Path) -> Registry {
+    let file = dir.join("htpasswd");
+    std::fs::write(&file, HTPASSWD).unwrap();
+    start_with(dir, &format!("auth:\n  htpasswd:\n    realm: test\n    path: {}\n", file.display()))
+}
+
+fn start_with(dir: &Path, more: &str) -> Registry {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let config = dir.join("registry.yml");
     let storage = dir.join("registry");
     let text = format!(
-        "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: {address}\n",
+        "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: {address}\n{more}",
         storage.display()
     );
     std::fs::write(&config, text).unwrap();
