@@ -21,7 +21,7 @@ base     := $(amd64)$(filter-out .debian-13,.$(OS))$(filter-out .amd64,.$(ARCH))
 # What tests were left out, and why.
 export VMBAKE_SKIPPED := $(CURDIR)/target/skipped
 # Tests of the crates see no settings of the user's own, and believe the folders that they make.
-plain    := umask 022 && env -u VMBAKE_MIRRORS -u SOURCE_DATE_EPOCH XDG_CONFIG_HOME=$(CURDIR)/target/config XDG_CACHE_HOME=$(CURDIR)/target/cache
+plain    := umask 022 && env -u VMBAKE_MIRRORS -u VMBAKE_SHARED -u VMBAKE_SHARED_WRITE -u SOURCE_DATE_EPOCH XDG_CONFIG_HOME=$(CURDIR)/target/config XDG_CACHE_HOME=$(CURDIR)/target/cache
 
 # rustc that lints as well: what is built for use and for tests is linted on the way, and no crate is compiled a second time
 # just for that.
@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign judge sbom docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild refuse offline kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign judge sbom docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -96,7 +96,7 @@ advisories: setup ## Ask it about known vulnerabilities, whose database it fetch
 	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := sign docs examples sbom bases-quick dpkg mounts kinds repro rebuild refuse offline
+beside := sign docs examples sbom bases-quick dpkg mounts kinds repro rebuild shared refuse offline
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests
@@ -171,6 +171,9 @@ refuse: bake ## Bake from bad inputs: each must fail cleanly
 
 rebuild: bake ## Bake the baked image again as a stranger would: another user, an empty store that a mirror on loopback fills
 	qemu-tests/checks/rebuild.sh $(vmbake) "$$(cat $(amd64))" $(OUT) $(name) $(store)
+
+shared: bake ## Share blobs between ten machines by a registry, ask plan what is to be done, and collect garbage there
+	qemu-tests/checks/shared.py $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)
 
 offline: bake ## Bake offline below strace: no socket
 	qemu-tests/checks/offline.sh $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)

@@ -13,18 +13,7 @@ finish() {
 trap finish EXIT
 chmod 755 "$work"
 
-# What the archive has, at the addresses that the manifest names; a file of another address is not there.
-/usr/bin/python3 - "$out/$name.json" "$store" "$work/mirror" <<'END'
-import json, os, pathlib, sys, urllib.parse
-content = json.load(open(sys.argv[1]))["vmconfig"]
-wanted = {entry["url"]: entry["digest"] for entry in content["dependencies"].values()}
-wanted |= {entry["url"]: digest for digest, entry in content["evidence"].items()}
-for url, digest in wanted.items():
-    parts = urllib.parse.urlsplit(url)
-    path = pathlib.Path(sys.argv[3], parts.netloc, parts.path.lstrip("/"))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.symlink(pathlib.Path(sys.argv[2], "blobs", *digest.split(":")), path)
-END
+"$(dirname "$0")/archive_mirror.py" "$out/$name.json" "$store" "$work/mirror"
 /usr/bin/python3 -u -m http.server --bind 127.0.0.1 --directory "$work/mirror" 0 >"$work/port" 2>"$work/asked" &
 server=$!
 until grep -qs 'port [0-9]' "$work/port"; do kill -0 "$server" && sleep 0.1; done

@@ -5,6 +5,7 @@ mod combine;
 mod error;
 pub mod inputs;
 mod outputs;
+pub mod plan;
 mod recipe;
 pub mod rebuild;
 

@@ -28,6 +28,7 @@ mod layer;
 mod manifest;
 mod network;
 mod pinned;
+mod plan;
 mod sbom;
 mod schema;
 mod sign;
@@ -73,7 +74,11 @@ enum Command {
     /// Look after the store of artifacts
     Store(store::StoreArgs),
     /// Bake images
+    #[command(after_help = examples::BAKE)]
     Bake(BakeArgs),
+    /// Tell what a bake would do: which images are unchanged, what is still to be downloaded; and the matrix of a CI system
+    #[command(after_help = examples::PLAN)]
+    Plan(BakeArgs),
     /// Make keys that sign releases
     #[command(subcommand)]
     Key(key::KeyCommand),
@@ -119,7 +124,6 @@ enum Command {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = examples::BAKE)]
 struct BakeArgs {
     #[command(flatten)]
     pinned: pinned::PinnedArgs,
@@ -249,6 +253,7 @@ impl Cli {
             Command::Fetch(args) => fetch::run(args),
             Command::Store(args) => store::run(args),
             Command::Bake(args) => bake::run(args),
+            Command::Plan(args) => plan::run(args),
             Command::Key(what) => key::run(what),
             Command::Sign(args) => sign::run(&args),
             Command::Boot(args) => boot::run(args),

@@ -222,6 +222,12 @@ pub fn blobs(manifest: &Manifest, store: &Store) -> Vec<Digest> {
     blobs
 }
 
+/// Whether a store has every blob of a container image.
+pub fn is_complete(store: &Store, image: &ContainerImage) -> bool {
+    let blobs = registry::blobs(store, image);
+    !blobs.is_empty() && blobs.iter().all(|digest| store.path(digest).exists())
+}
+
 fn artifact(
     content: &Content,
     name: &str,

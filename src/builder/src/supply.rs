@@ -6,5 +6,6 @@
 pub mod download;
 pub mod http;
 pub mod registry;
+pub mod shared;
 pub(crate) mod stamp;
 pub mod store;

@@ -8,6 +8,30 @@ use crate::manifest::Target;
 use crate::progress::{Event, Progress};
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
+    let json = args.json;
+    let requests = requests(args)?;
+    let store = requests.first().map(|request| &request.store);
+    if let Some((store, exposed)) = store.and_then(|store| Some((store, store.exposed()?))) {
+        let (path, note) = (store.root().to_owned(), format!("nothing is taken from an earlier bake: {exposed}"));
+        Progress::new(json).tell(Event::Note { path: Some(path), note });
+    }
+    // A store that cannot be written to has nobody who would remove anything from it either.
+    let _shared = store.and_then(|store| store.share().ok());
+    bake_all::<Failure>(&requests, json, |baked| {
+        if json {
+            files::print_json(&baked)?;
+        } else {
+            let line =
+                |output: &BakedFile| escape::line(format!("{}  {}", output.checksum, output.path.display())) + "\n";
+            files::show(&baked.outputs.iter().map(line).collect::<String>())?;
+        }
+        Ok(())
+    })?;
+    Ok(Outcome::Clean)
+}
+
+/// What the arguments ask for, an image each.
+pub(super) fn requests(args: BakeArgs) -> Result<Vec<BakeRequest>, Failure> {
     if args.base.is_some() && args.pinned.has_arches() {
         return Err("--base is of one architecture: choose it with --arch".into());
     }
@@ -19,17 +43,11 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     formats.dedup();
     let store = args.network.store()?;
     let store = if args.no_cache { store.without_caches() } else { store };
-    if let Some(exposed) = store.exposed() {
-        let (path, note) = (store.root().to_owned(), format!("nothing is taken from an earlier bake: {exposed}"));
-        Progress::new(args.json).tell(Event::Note { path: Some(path), note });
-    }
     let epoch = source_date_epoch()?;
     let threads = match args.jobs {
         Some(jobs) => jobs,
         None => std::thread::available_parallelism()?,
     };
-    // A store that cannot be written to has nobody who would remove anything from it either.
-    let _shared = store.share().ok();
     let (layers, anchors) = (args.layers.catalog(&args.catalog), args.trust.load(&args.catalog)?);
     let request = |Pinned { target: Target { kind, os, arch }, manifest }| BakeRequest {
         kind,
@@ -51,18 +69,7 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
         builder: args.builder_id.clone().unwrap_or_default(),
         threads,
     };
-    let requests: Vec<BakeRequest> = pinned.into_iter().map(request).collect();
-    bake_all::<Failure>(&requests, args.json, |baked| {
-        if args.json {
-            files::print_json(&baked)?;
-        } else {
-            let line =
-                |output: &BakedFile| escape::line(format!("{}  {}", output.checksum, output.path.display())) + "\n";
-            files::show(&baked.outputs.iter().map(line).collect::<String>())?;
-        }
-        Ok(())
-    })?;
-    Ok(Outcome::Clean)
+    Ok(pinned.into_iter().map(request).collect())
 }
 
 impl From<Format> for vmbake_disk::image::Format {

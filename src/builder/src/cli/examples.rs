@@ -13,6 +13,7 @@ Environment:
   XDG_CACHE_HOME     the store is $XDG_CACHE_HOME/vmbake/store, by default below ~/.cache
   XDG_CONFIG_HOME    the configuration is $XDG_CONFIG_HOME/vmbake/config.json, by default below ~/.config
   VMBAKE_MIRRORS     mirrors as for --mirror, separated by blanks
+  VMBAKE_SHARED      shared store as for --shared; VMBAKE_SHARED_WRITE=1 is --shared-write
   SOURCE_DATE_EPOCH  time of the files that a bake makes, in seconds since 1970
   COSIGN_PASSWORD    password of a cosign.key
   GITHUB_TOKEN       is sent to api.github.com, and to nobody else
@@ -69,6 +70,11 @@ Examples:
   vmbake bake node --layers layers --format qcow2 # with layers of your own, too
   vmbake bake node --builder-id https://ci.example.org/images   # who says so in the provenance
   vmbake bake node --json --progress json > baked.json   # for programs: the result, and on stderr each step as JSON";
+
+pub(super) const PLAN: &str = "\
+Examples:
+  vmbake plan node knd knc --arch amd64,arm64     # a line for each image
+  vmbake plan node knd knc --arch amd64,arm64 --json > plan.json   # with the matrix of GitHub Actions and GitLab";
 
 pub(super) const KEY_GENERATE: &str = "\
 Examples:

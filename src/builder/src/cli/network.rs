@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use clap::Args;
 use serde::Deserialize;
@@ -10,11 +11,17 @@ use serde::Deserialize;
 use super::Failure;
 use super::catalog::{CatalogArgs, SourcesArgs};
 use crate::pin::sources::Sources;
+use crate::progress::{Event, tell};
 use crate::supply::http::{Client, Mirror, Mirrors};
+use crate::supply::registry::Credentials;
+use crate::supply::shared::{InvalidSharedName, SharedName, SharedStore};
 use crate::supply::store::Store;
 
 /// Mirrors from the environment, separated by blanks.
 const VARIABLE: &str = "VMBAKE_MIRRORS";
+/// The shared store, and `1` if it is written.
+const SHARED: &str = "VMBAKE_SHARED";
+const SHARED_WRITE: &str = "VMBAKE_SHARED_WRITE";
 
 #[derive(Debug, Args)]
 pub(super) struct NetworkArgs {
@@ -26,6 +33,12 @@ pub(super) struct NetworkArgs {
     /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
+    /// Look here for what the store lacks, before upstreams: oci://HOST/REPOSITORY [default: $VMBAKE_SHARED, or the configuration file]
+    #[arg(long, value_name = "URL")]
+    shared: Option<SharedName>,
+    /// Put there what the store has [default: $VMBAKE_SHARED_WRITE=1, or the configuration file]
+    #[arg(long)]
+    shared_write: bool,
 }
 
 /// The configuration file.
@@ -34,11 +47,38 @@ pub(super) struct NetworkArgs {
 struct Config {
     #[serde(default)]
     mirrors: BTreeMap<String, String>,
+    /// Address of the shared store.
+    shared: Option<String>,
+    /// Whether it is written.
+    #[serde(default)]
+    shared_write: bool,
+}
+
+/// What it says.
+#[derive(Debug, Default)]
+struct Settings {
+    mirrors: Vec<Mirror>,
+    shared: Option<SharedName>,
+    shared_write: bool,
 }
 
 impl NetworkArgs {
+    /// The store, with the shared one behind it.
     pub(super) fn store(&self) -> Result<Store, Failure> {
-        Ok(Store::open(self.store.clone())?)
+        let store = Store::open(self.store.clone())?;
+        let config = config()?;
+        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let name = match (&self.shared, variable(SHARED)) {
+            (Some(name), _) => Some(name.clone()),
+            (None, Some(text)) => Some(text.parse().map_err(|error| format!("{SHARED}: {error}"))?),
+            (None, None) => config.shared.clone(),
+        };
+        let Some(name) = name else { return Ok(store) };
+        let writes =
+            self.shared_write || config.shared_write || variable(SHARED_WRITE).is_some_and(|value| value == "1");
+        let warn = |warning| tell(&Event::Warning { warning });
+        let shared = SharedStore::new(name, self.mirrors(config)?, &Credentials::of_user(), writes, warn);
+        Ok(store.sharing(Arc::new(shared)))
     }
 
     pub(super) fn sources(&self, catalog: &CatalogArgs) -> Result<Sources, Failure> {
@@ -48,16 +88,7 @@ impl NetworkArgs {
     /// A client with all mirrors: those of the command line before those of the environment, of the configuration file
     /// and of the host's apt.
     pub(super) fn client(&self, sources: &Sources) -> Result<Client, Failure> {
-        let mut mirrors = Mirrors::default();
-        for mirror in config_mirrors()? {
-            mirrors.insert(mirror);
-        }
-        for text in std::env::var(VARIABLE).unwrap_or_default().split_whitespace() {
-            mirrors.insert(text.parse().map_err(|error| format!("{VARIABLE}: {error}"))?);
-        }
-        for mirror in &self.mirrors {
-            mirrors.insert(mirror.clone());
-        }
+        let mut mirrors = self.mirrors(config()?)?;
         let targets = index_targets().unwrap_or_default();
         for archive in sources.schema().archives.values() {
             let Some(origin) = &archive.origin else { continue };
@@ -70,27 +101,45 @@ impl NetworkArgs {
         }
         Ok(Client::new(mirrors))
     }
+
+    /// The mirrors that the user names.
+    fn mirrors(&self, config: Settings) -> Result<Mirrors, Failure> {
+        let mut mirrors = Mirrors::default();
+        for mirror in config.mirrors {
+            mirrors.insert(mirror);
+        }
+        for text in std::env::var(VARIABLE).unwrap_or_default().split_whitespace() {
+            mirrors.insert(text.parse().map_err(|error| format!("{VARIABLE}: {error}"))?);
+        }
+        for mirror in &self.mirrors {
+            mirrors.insert(mirror.clone());
+        }
+        Ok(mirrors)
+    }
 }
 
 /// `$XDG_CONFIG_HOME/vmbake/config.json`, by default below `~/.config`.
-fn config_mirrors() -> Result<Vec<Mirror>, Failure> {
+fn config() -> Result<Settings, Failure> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let Some(folder) = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config"))) else {
-        return Ok(Vec::new());
+        return Ok(Settings::default());
     };
     let path = folder.join("vmbake/config.json");
     match std::fs::read(&path) {
         Ok(text) => parse_config(&path, &text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),
         Err(error) => Err(format!("{}: {error}", path.display()).into()),
     }
 }
 
-fn parse_config(path: &Path, text: &[u8]) -> Result<Vec<Mirror>, Failure> {
+fn parse_config(path: &Path, text: &[u8]) -> Result<Settings, Failure> {
     let at = |error: String| format!("{}: {error}", path.display());
     let config: Config = serde_json::from_slice(text).map_err(|error| at(error.to_string()))?;
     let mirrors = config.mirrors.iter().map(|(prefix, target)| Mirror::new(prefix, target));
-    Ok(mirrors.collect::<Result<_, _>>().map_err(|error| at(error.to_string()))?)
+    let mirrors = mirrors.collect::<Result<_, _>>().map_err(|error| at(error.to_string()))?;
+    let shared = config.shared.map(|text| text.parse()).transpose();
+    let shared = shared.map_err(|error: InvalidSharedName| at(error.to_string()))?;
+    Ok(Settings { mirrors, shared, shared_write: config.shared_write })
 }
 
 /// The indexes that the host's apt has, a line for each: origin, label and address of the archive. `None` on other systems.
@@ -126,8 +175,9 @@ mod tests {
     #[test]
     fn the_configuration_file_is_strict() {
         let parse = |text: &str| parse_config(Path::new("c.json"), text.as_bytes());
-        assert_eq!(parse(r#"{"mirrors": {"https://a.example": "http://m"}}"#).unwrap().len(), 1);
-        for wrong in [r#"{"mirror": {}}"#, r#"{"mirrors": {"a": "b"}}"#, "x"] {
+        assert_eq!(parse(r#"{"mirrors": {"https://a.example": "http://m"}}"#).unwrap().mirrors.len(), 1);
+        assert!(parse(r#"{"shared": "oci://r.example/a", "shared_write": true}"#).unwrap().shared.is_some());
+        for wrong in [r#"{"mirror": {}}"#, r#"{"mirrors": {"a": "b"}}"#, r#"{"shared": "https://r.example/a"}"#, "x"] {
             assert!(parse(wrong).unwrap_err().to_string().starts_with("c.json: "), "{wrong}");
         }
     }

@@ -59,7 +59,7 @@ impl Hint for DownloadError {
 
 impl DownloadError {
     /// Whether something else than the wanted file is at that address.
-    fn is_other_file(&self) -> bool {
+    pub(super) fn is_other_file(&self) -> bool {
         matches!(self, Self::Size { .. } | Self::Digest { .. } | Self::Http(HttpError::TooLarge { .. }))
     }
 
@@ -104,9 +104,34 @@ pub fn obtain(
     wanted: &Wanted,
     progress: &dyn Fn(u64),
 ) -> Result<Downloaded, DownloadError> {
-    if let Some(found) = intact(store, wanted)? {
+    let found = match (intact(store, wanted)?, store.shared(), &wanted.digest) {
+        (None, Some(shared), Some(digest)) if shared.bring(store, digest, wanted.size, wanted.limit) => {
+            let found = intact(store, wanted)?;
+            found.iter().for_each(|found| progress(found.size));
+            found
+        }
+        (Some(found), Some(shared), _) => {
+            shared.offer(&found.digest, &found.file, found.size);
+            Some(found)
+        }
+        (found, ..) => found,
+    };
+    if let Some(found) = found {
         return Ok(found);
     }
+    let found = from_upstream(client, store, wanted, progress)?;
+    if let Some(shared) = store.shared() {
+        shared.offer(&found.digest, &found.file, found.size);
+    }
+    Ok(found)
+}
+
+fn from_upstream(
+    client: &Client,
+    store: &Store,
+    wanted: &Wanted,
+    progress: &dyn Fn(u64),
+) -> Result<Downloaded, DownloadError> {
     let mut refused: Option<DownloadError> = None;
     for url in &wanted.urls {
         match from_url(client, store, wanted, url, progress) {

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::digest::Digest;
 use crate::digest::Hasher;
@@ -20,6 +21,7 @@ use standing::Standing;
 pub use decoded::{Decoded, DecodedForm, Spool};
 pub use maintain::{Corrupt, Garbage};
 pub use partial::Partial;
+pub use shared::SharedBlobs;
 
 mod decoded;
 mod layout;
@@ -27,6 +29,7 @@ mod maintain;
 mod partial;
 mod private;
 mod seen;
+mod shared;
 mod standing;
 
 /// Folder of the records of bakes.
@@ -119,6 +122,7 @@ const READ_ONLY: &str =
 pub struct Store {
     root: PathBuf,
     standing: Standing,
+    shared: Option<Arc<dyn SharedBlobs>>,
 }
 
 /// Keeps garbage collection away while it lives.
@@ -139,7 +143,22 @@ impl Store {
             return Err(StoreError::NotFolder { path: root });
         }
         let standing = Standing::of(&root)?;
-        Ok(Self { root, standing })
+        Ok(Self { root, standing, shared: None })
+    }
+
+    /// The same store, behind which there is another one.
+    pub fn sharing(self, shared: Arc<dyn SharedBlobs>) -> Self {
+        Self { shared: Some(shared), ..self }
+    }
+
+    /// The store behind this one.
+    pub(super) fn shared(&self) -> Option<&dyn SharedBlobs> {
+        self.shared.as_deref()
+    }
+
+    /// This store alone.
+    pub(super) fn alone(&self) -> Self {
+        Self { shared: None, ..self.clone() }
     }
 
     /// The same store, of which only blobs are used: each is hashed and decoded again, and nothing but blobs is kept.

@@ -103,6 +103,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     ("fetch node --manifests text", "text: is not a directory of manifests", "--manifest"),
     ("fetch node --manifest secret.raw", "secret.raw: cannot read the manifest", "`ls -l`"),
+    ("plan nod", "no kind nod", "did you mean `node`?"),
     ("bake nod", "no kind nod", "did you mean `node`?"),
     (
         "bake node",

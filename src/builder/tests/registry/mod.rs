@@ -15,6 +15,7 @@ use crate::tools::have;
 mod auth;
 mod blobs;
 mod referrers;
+mod shared;
 pub mod stand_in;
 
 const TOOLS: [&str; 2] = ["docker-registry", "skopeo"];

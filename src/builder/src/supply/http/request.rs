@@ -44,7 +44,7 @@ impl<'a> Payload<'a> {
     }
 
     /// Its bytes from the first one; `None` where nothing is to be sent.
-    pub(super) fn reader(&self) -> Option<Box<dyn Read + 'a>> {
+    pub(in crate::supply) fn reader(&self) -> Option<Box<dyn Read + 'a>> {
         match *self {
             Self::None => None,
             Self::Bytes(bytes) => Some(Box::new(bytes)),

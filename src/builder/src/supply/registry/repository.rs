@@ -159,7 +159,18 @@ impl Repository {
 
     /// A blob in the store, downloaded if it is not there; it has the digest and length of its descriptor.
     pub fn obtain(&self, store: &Store, blob: &Descriptor, limit: u64) -> Result<Downloaded, RegistryError> {
-        self.obtain_from(store, blob, &format!("blobs/{}", blob.digest), limit)
+        self.obtain_at(store, blob, &blob.digest, limit)
+    }
+
+    /// The same of a blob that the registry has under the digest `place`, in another algorithm.
+    pub fn obtain_at(
+        &self,
+        store: &Store,
+        blob: &Descriptor,
+        place: &Digest,
+        limit: u64,
+    ) -> Result<Downloaded, RegistryError> {
+        self.obtain_from(store, blob, &format!("blobs/{place}"), limit)
     }
 
     /// The same of a manifest or an index.
