@@ -29,6 +29,7 @@ mod manifest;
 mod network;
 mod pinned;
 mod plan;
+mod push;
 mod sbom;
 mod schema;
 mod sign;
@@ -84,6 +85,8 @@ enum Command {
     Key(key::KeyCommand),
     /// Sign what a bake wrote: the lists of digests and the provenance
     Sign(sign::SignArgs),
+    /// Push a release to a registry
+    Push(push::PushArgs),
     /// Boot a disk image in qemu, and leave the image as it is
     Boot(boot::BootArgs),
     /// Check layers, and list them
@@ -256,6 +259,7 @@ impl Cli {
             Command::Plan(args) => plan::run(args),
             Command::Key(what) => key::run(what),
             Command::Sign(args) => sign::run(&args),
+            Command::Push(args) => push::run(&args),
             Command::Boot(args) => boot::run(args),
             Command::Layer(what) => layer::run(what),
             Command::Schema(what) => schema::run(&what),

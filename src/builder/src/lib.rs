@@ -14,6 +14,7 @@ pub mod compose;
 pub mod query;
 pub mod incremental;
 pub mod release;
+pub mod distribute;
 pub mod bake;
 pub mod machine;
 pub mod cli;

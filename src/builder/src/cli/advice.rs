@@ -18,6 +18,8 @@ use crate::catalog::CatalogError;
 use crate::compose::merge::MergeError;
 use crate::compose::origin::OriginError;
 use crate::compose::stage::StageError;
+use crate::distribute::push::PushError;
+use crate::distribute::release::DocumentError;
 use crate::embedded::MissingProgram;
 use crate::escape;
 use crate::fetch::FetchError;
@@ -65,6 +67,7 @@ const KNOWN: &[Look] = &[
     known::<ChangelogError>,
     known::<ClosureError>,
     known::<CredentialError>,
+    known::<DocumentError>,
     known::<DownloadError>,
     known::<EntryError>,
     known::<EvidenceError>,
@@ -88,6 +91,7 @@ const KNOWN: &[Look] = &[
     known::<PolicyError>,
     known::<ProgramError>,
     known::<PublishError>,
+    known::<PushError>,
     known::<Refusal>,
     known::<RebuildError>,
     known::<RegistryError>,

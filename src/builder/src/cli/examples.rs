@@ -17,6 +17,8 @@ Environment:
   SOURCE_DATE_EPOCH  time of the files that a bake makes, in seconds since 1970
   COSIGN_PASSWORD    password of a cosign.key
   GITHUB_TOKEN       is sent to api.github.com, and to nobody else
+  DOCKER_CONFIG      folder of docker's config.json, with credentials for registries
+  REGISTRY_AUTH_FILE credentials for registries, as podman keeps them
   https_proxy        proxy for what is not below one of the hosts in no_proxy
   SSL_CERT_FILE      authorities of TLS, in place of the system's
 
@@ -39,6 +41,12 @@ pub(super) const MANIFEST_SHOW: &str = "\
 Examples:
   vmbake manifest show manifests/node.debian-13.amd64.json
   vmbake manifest show manifests/node.debian-13.amd64.json --json";
+
+pub(super) const PUSH: &str = "\
+Examples:
+  vmbake push dist/node.debian-13.amd64.raw ghcr.io/example/node:1.0
+  vmbake push dist/node.debian-13.{amd64,arm64}.raw ghcr.io/example/node:1.0 --tag latest --key release.key
+  vmbake push dist/node.debian-13.amd64.raw localhost:5000/node:test --dry-run --json";
 
 pub(super) const FETCH: &str = "\
 Examples:

@@ -10,10 +10,11 @@ use serde::Deserialize;
 
 use super::Failure;
 use super::catalog::{CatalogArgs, SourcesArgs};
+use crate::oci::RepositoryName;
 use crate::pin::sources::Sources;
 use crate::progress::{Event, tell};
 use crate::supply::http::{Client, Mirror, Mirrors};
-use crate::supply::registry::Credentials;
+use crate::supply::registry::{Access, Credentials, Repository};
 use crate::supply::shared::{InvalidSharedName, SharedName, SharedStore};
 use crate::supply::store::Store;
 
@@ -24,10 +25,26 @@ const SHARED: &str = "VMBAKE_SHARED";
 const SHARED_WRITE: &str = "VMBAKE_SHARED_WRITE";
 
 #[derive(Debug, Args)]
-pub(super) struct NetworkArgs {
+pub(super) struct MirrorArgs {
     /// Ask URL for everything below PREFIX; may be repeated, and comes before $VMBAKE_MIRRORS and the configuration file
     #[arg(long = "mirror", value_name = "PREFIX=URL")]
     mirrors: Vec<Mirror>,
+}
+
+/// How a registry is asked.
+#[derive(Debug, Args)]
+pub(super) struct RegistryArgs {
+    /// Ask the registry without TLS, as is done anyway on localhost
+    #[arg(long)]
+    plain_http: bool,
+    #[command(flatten)]
+    mirrors: MirrorArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct NetworkArgs {
+    #[command(flatten)]
+    mirrors: MirrorArgs,
     #[command(flatten)]
     sources: SourcesArgs,
     /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
@@ -77,7 +94,7 @@ impl NetworkArgs {
         let writes =
             self.shared_write || config.shared_write || variable(SHARED_WRITE).is_some_and(|value| value == "1");
         let warn = |warning| tell(&Event::Warning { warning });
-        let shared = SharedStore::new(name, self.mirrors(config)?, &Credentials::of_user(), writes, warn);
+        let shared = SharedStore::new(name, self.mirrors.load(config)?, &Credentials::of_user(), writes, warn);
         Ok(store.sharing(Arc::new(shared)))
     }
 
@@ -88,7 +105,7 @@ impl NetworkArgs {
     /// A client with all mirrors: those of the command line before those of the environment, of the configuration file
     /// and of the host's apt.
     pub(super) fn client(&self, sources: &Sources) -> Result<Client, Failure> {
-        let mut mirrors = self.mirrors(config()?)?;
+        let mut mirrors = self.mirrors.load(config()?)?;
         let targets = index_targets().unwrap_or_default();
         for archive in sources.schema().archives.values() {
             let Some(origin) = &archive.origin else { continue };
@@ -101,9 +118,11 @@ impl NetworkArgs {
         }
         Ok(Client::new(mirrors))
     }
+}
 
+impl MirrorArgs {
     /// The mirrors that the user names.
-    fn mirrors(&self, config: Settings) -> Result<Mirrors, Failure> {
+    fn load(&self, config: Settings) -> Result<Mirrors, Failure> {
         let mut mirrors = Mirrors::default();
         for mirror in config.mirrors {
             mirrors.insert(mirror);
@@ -115,6 +134,15 @@ impl NetworkArgs {
             mirrors.insert(mirror.clone());
         }
         Ok(mirrors)
+    }
+}
+
+impl RegistryArgs {
+    /// The repository of that name, asked with the user's credentials.
+    pub(super) fn repository(&self, name: &RepositoryName, access: Access) -> Result<Repository, Failure> {
+        let client = Client::new(self.mirrors.load(config()?)?);
+        let plain_http = self.plain_http || name.is_local();
+        Ok(Repository::with_transport(&client, &Credentials::of_user(), name.clone(), access, plain_http))
     }
 }
 

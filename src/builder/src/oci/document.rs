@@ -132,6 +132,18 @@ impl Descriptor {
         Self { annotations, platform: None, ..self.clone() }
     }
 
+    /// The same, for a platform.
+    #[must_use]
+    pub fn of_platform(self, os: &str, architecture: &str) -> Self {
+        let platform = PlatformEntry { os: os.to_owned(), architecture: architecture.to_owned(), variant: None };
+        Self { platform: Some(platform), ..self }
+    }
+
+    /// Operating system and architecture, in an index.
+    pub fn platform(&self) -> Option<(&str, &str)> {
+        self.platform.as_ref().map(|platform| (platform.os.as_str(), platform.architecture.as_str()))
+    }
+
     /// A document of which only the digest is known.
     pub fn unknown(digest: Digest) -> Self {
         let media_type = MediaType::Other(String::new());

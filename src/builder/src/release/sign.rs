@@ -20,9 +20,9 @@ use crate::release::sums::{Sums, SumsError, SumsKind, read_sums};
 /// What follows the name of a statement.
 pub(super) const PROVENANCE: &str = ".provenance.json";
 /// What follows the name of everything that is signed.
-pub(super) const BUNDLE: &str = ".sigstore.json";
+pub(crate) const BUNDLE: &str = ".sigstore.json";
 /// Type of a bundle.
-const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
+pub(crate) const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 /// Type of what envelopes hold.
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 /// Longest statement that is read: hundreds of packages have 300 KB.
@@ -177,7 +177,7 @@ fn blob(key: &PrivateKey, content: &[u8]) -> Result<Value, KeyError> {
 }
 
 /// The bundle of a signed envelope with the statement `payload`.
-fn envelope(key: &PrivateKey, payload: &[u8]) -> Result<Value, KeyError> {
+pub(crate) fn envelope(key: &PrivateKey, payload: &[u8]) -> Result<Value, KeyError> {
     let head = format!("DSSEv1 {} {PAYLOAD_TYPE} {} ", PAYLOAD_TYPE.len(), payload.len());
     let signature = Base64::encode_string(&key.sign(&[head.as_bytes(), payload].concat()));
     Ok(json!({

@@ -126,7 +126,7 @@ impl<'a> Verification<'a> {
 }
 
 /// Whether a file is of the image called `name`.
-fn belongs(file: &str, name: &str) -> bool {
+pub(crate) fn belongs(file: &str, name: &str) -> bool {
     file.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'))
 }
 
