@@ -29,6 +29,7 @@ mod manifest;
 mod network;
 mod pinned;
 mod plan;
+mod pull;
 mod push;
 mod sbom;
 mod schema;
@@ -87,6 +88,8 @@ enum Command {
     Sign(sign::SignArgs),
     /// Push a release to a registry
     Push(push::PushArgs),
+    /// Pull an image of a release from a registry, if it is signed
+    Pull(pull::PullArgs),
     /// Boot a disk image in qemu, and leave the image as it is
     Boot(boot::BootArgs),
     /// Check layers, and list them
@@ -260,6 +263,7 @@ impl Cli {
             Command::Key(what) => key::run(what),
             Command::Sign(args) => sign::run(&args),
             Command::Push(args) => push::run(&args),
+            Command::Pull(args) => pull::run(&args),
             Command::Boot(args) => boot::run(args),
             Command::Layer(what) => layer::run(what),
             Command::Schema(what) => schema::run(&what),

@@ -1,6 +1,7 @@
 //! How releases travel: the outputs of a bake enter, and leave for other places in a form that others can read, and come back from there.
 //!
-//! [`release`] says what a release is as OCI documents; [`push`] sends it to a registry.
+//! [`release`] says what a release is as OCI documents; [`push`] sends it to a registry, and [`pull`] brings it back.
 
 pub mod release;
 pub mod push;
+pub mod pull;

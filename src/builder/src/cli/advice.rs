@@ -18,6 +18,7 @@ use crate::catalog::CatalogError;
 use crate::compose::merge::MergeError;
 use crate::compose::origin::OriginError;
 use crate::compose::stage::StageError;
+use crate::distribute::pull::PullError;
 use crate::distribute::push::PushError;
 use crate::distribute::release::DocumentError;
 use crate::embedded::MissingProgram;
@@ -91,6 +92,7 @@ const KNOWN: &[Look] = &[
     known::<PolicyError>,
     known::<ProgramError>,
     known::<PublishError>,
+    known::<PullError>,
     known::<PushError>,
     known::<Refusal>,
     known::<RebuildError>,

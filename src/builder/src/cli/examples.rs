@@ -48,6 +48,12 @@ Examples:
   vmbake push dist/node.debian-13.{amd64,arm64}.raw ghcr.io/example/node:1.0 --tag latest --key release.key
   vmbake push dist/node.debian-13.amd64.raw localhost:5000/node:test --dry-run --json";
 
+pub(super) const PULL: &str = "\
+Examples:
+  vmbake pull ghcr.io/example/node:1.0 --key release.pub --out images
+  vmbake pull ghcr.io/example/node:1.1 --key release.pub --out images --from images/node.debian-13.amd64.raw
+  vmbake pull localhost:5000/node:test --allow-unsigned --format qcow2";
+
 pub(super) const FETCH: &str = "\
 Examples:
   vmbake fetch node                               # everything that `vmbake bake node --offline` needs

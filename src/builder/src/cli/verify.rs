@@ -12,6 +12,7 @@ use super::{Failure, Outcome, files};
 use crate::escape;
 use crate::hint::Hint;
 
+pub(super) mod signers;
 mod image;
 mod rebuild;
 mod apt;

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::digest::Digest;
 use crate::hint::Hint;
 use crate::oci::Descriptor;
+use crate::parallel;
 use crate::parallel::locked;
 use crate::release::key::PrivateKey;
 use crate::supply::http::Payload;
@@ -19,7 +20,7 @@ use crate::supply::registry::{Arrival, RegistryError, Repository};
 use super::release::attachments::Attachment;
 use super::release::document::{INDEX, MANIFEST, Written, empty_config};
 use super::release::signature::sign_index;
-use super::release::{DocumentError, ReleaseDocuments, ReleaseFolder, assemble};
+use super::release::{DocumentError, EachBlob, ReleaseBlob, ReleaseDocuments, ReleaseFolder, assemble};
 
 /// Why a release was not pushed.
 #[derive(Debug, thiserror::Error)]
@@ -126,13 +127,19 @@ pub fn plan(request: &PushRequest<'_>) -> Result<(ReleaseDocuments, PushReport),
 /// Pushes a release.
 pub fn push(request: &PushRequest<'_>, repository: &Repository) -> Result<PushReport, PushError> {
     let push = Push { request, repository, done: Mutex::default(), report: Mutex::default() };
-    if !request.force && push.has_tags()? {
-        // Refused before anything is sent.
-        let (documents, _) = plan(request)?;
-        push.check_tags(&documents.index.descriptor.digest)?;
-    }
-    let documents =
-        assemble(request.folder, request.attach, request.threads, &|blob, payload| push.blob(blob, payload))?;
+    let documents = match !request.force && push.has_tags()? {
+        // Refused before anything is sent. Most of it will be there.
+        true => {
+            let (documents, _) = plan(request)?;
+            push.check_tags(&documents.index.descriptor.digest)?;
+            push.missing(&documents.blobs)?;
+            documents
+        }
+        false => {
+            let each: &EachBlob<'_, PushError> = &|blob, payload| push.blob(blob, payload);
+            assemble(request.folder, request.attach, request.threads, each)?
+        }
+    };
     for manifest in &documents.manifests {
         push.manifest(manifest, MANIFEST)?;
     }
@@ -190,9 +197,29 @@ impl Push<'_> {
             return Ok(());
         }
         let arrival = self.repository.put_blob(&blob.digest, payload, None)?;
+        self.count(arrival, blob);
+        Ok(())
+    }
+
+    /// Sends those that are not there.
+    fn missing(&self, blobs: &[ReleaseBlob]) -> Result<(), PushError> {
+        let results = parallel::for_each(blobs.iter().collect(), self.request.threads, |blob: &ReleaseBlob| match self
+            .repository
+            .has_blob(&blob.descriptor.digest)?
+        {
+            true => {
+                locked(&self.done).insert(blob.descriptor.digest);
+                self.count(Arrival::There, &blob.descriptor);
+                Ok(())
+            }
+            false => blob.with_payload(|payload| self.blob(&blob.descriptor, payload)),
+        });
+        results.into_iter().collect()
+    }
+
+    fn count(&self, arrival: Arrival, blob: &Descriptor) {
         locked(&self.report).count(arrival, blob.size);
         (self.request.progress)(blob.size);
-        Ok(())
     }
 
     fn manifest(&self, manifest: &Written, media_type: &str) -> Result<(), PushError> {

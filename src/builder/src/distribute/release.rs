@@ -17,4 +17,4 @@ mod assemble;
 
 pub use assemble::{BlobSource, EachBlob, ReleaseBlob, ReleaseDocuments, assemble};
 pub use error::DocumentError;
-pub use folder::{NamedImage, ReleaseFolder};
+pub use folder::{MAX_ATTACHED, NamedImage, ReleaseFolder, is_signature};

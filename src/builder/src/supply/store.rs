@@ -21,7 +21,11 @@ use standing::Standing;
 pub use decoded::{Decoded, DecodedForm, Spool};
 pub use maintain::{Corrupt, Garbage};
 pub use partial::Partial;
+<<<<<<< HEAD
 pub use shared::SharedBlobs;
+=======
+pub(crate) use partial::lock;
+>>>>>>> 6d9d10a (pull: Bring releases back from registries)
 
 mod decoded;
 mod layout;

@@ -1,11 +1,9 @@
 //! `vmbake verify image`: a release, from its signatures down to the proofs of what is in it.
 
-use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use clap::builder::NonEmptyStringValueParser;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -14,17 +12,14 @@ use super::super::key::KeySource;
 use super::super::network::NetworkArgs;
 use super::super::sign::label;
 use super::super::{Failure, Outcome, examples, files};
+use super::EvidenceError;
 use super::rebuild::Rebuild;
-use super::{EvidenceError, read};
+use super::signers::{RootArgs, SignerArgs, keys};
 use crate::escape;
-use crate::pin::proof::sigstore::{self, PublicKey, Signer, SigstoreRoot};
-use crate::release::key::MAX_KEY;
 use crate::release::policy::ReleasePolicy;
 use crate::release::provenance::BuilderId;
 use crate::release::sign::attest;
-use crate::release::verify::{
-    Documented, NamedSigner, SignatureDemand, VerifiedRelease, VerifyRequest, image_name, verify,
-};
+use crate::release::verify::{Documented, SignatureDemand, VerifiedRelease, VerifyRequest, image_name, verify};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples::VERIFY_IMAGE)]
@@ -32,15 +27,8 @@ pub(in super::super) struct Args {
     /// Folder that a bake wrote to, or one image in it
     #[arg(value_name = "DIR|IMAGE")]
     release: PathBuf,
-    /// Public key that must have signed, PEM; may be repeated: then each must have
-    #[arg(long, value_name = "FILE")]
-    key: Vec<PathBuf>,
-    /// Subject alternative name of the certificate that must have signed, exactly
-    #[arg(long, value_name = "ID", requires = "certificate_oidc_issuer", value_parser = NonEmptyStringValueParser::new())]
-    certificate_identity: Option<String>,
-    /// OIDC issuer of that certificate, exactly
-    #[arg(long, value_name = "URL", requires = "certificate_identity", value_parser = NonEmptyStringValueParser::new())]
-    certificate_oidc_issuer: Option<String>,
+    #[command(flatten)]
+    signers: SignerArgs,
     /// What else is demanded: builders, keys, sources, ages
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
@@ -61,9 +49,8 @@ pub(in super::super) struct Args {
     label: String,
     #[command(flatten)]
     layers: LayersArgs,
-    /// Authorities and logs that are trusted, trusted_root.json [default: sigstore-root.json of the trust anchors]
-    #[arg(long, value_name = "FILE")]
-    trusted_root: Option<PathBuf>,
+    #[command(flatten)]
+    root: RootArgs,
     /// Time of the check, RFC 3339: ages are counted to it, and nothing may have been signed after it [default: the clock]
     #[arg(long, value_name = "TIME", value_parser = super::time)]
     now: Option<Timestamp>,
@@ -84,11 +71,7 @@ pub(in super::super) struct Args {
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (folder, image) = place(&args.release)?;
     let anchors = args.trust.load(&args.catalog)?;
-    let root = match &args.trusted_root {
-        Some(path) => SigstoreRoot::parse(&read(path, super::sigstore::MAX_FILE)?)
-            .map_err(|error| EvidenceError::unusable(path, error))?,
-        None => SigstoreRoot::parse(&anchors.read(sigstore::ROOT)?)?,
-    };
+    let root = args.root.load(&anchors)?;
     let policy = args.policy.as_deref().map(ReleasePolicy::load).transpose()?.unwrap_or_default();
     let threads = match args.jobs {
         Some(jobs) => jobs,
@@ -154,11 +137,7 @@ impl Args {
     /// Whose signatures the options and the policy ask for.
     fn demands(&self, policy: &ReleasePolicy) -> Result<Vec<SignatureDemand>, Failure> {
         let mut demands = Vec::new();
-        let mut of = keys(&self.key)?;
-        if let (Some(identity), Some(issuer)) = (&self.certificate_identity, &self.certificate_oidc_issuer) {
-            let signer = Signer::Certificate { identity: identity.clone(), issuer: issuer.clone() };
-            of.push(NamedSigner { name: identity.clone(), signer });
-        }
+        let of = self.signers.named()?;
         if !of.is_empty() {
             demands.push(SignatureDemand { require: of.len(), of });
         }
@@ -167,19 +146,4 @@ impl Args {
         }
         Ok(demands)
     }
-}
-
-/// The keys in files. The same key under two names would count twice.
-fn keys(files: &[PathBuf]) -> Result<Vec<NamedSigner>, Failure> {
-    let (mut seen, mut keys) = (BTreeMap::new(), Vec::new());
-    for path in files {
-        let key = PublicKey::from_pem(&read(path, MAX_KEY)?)
-            .and_then(PublicKey::require_p256)
-            .map_err(|error| EvidenceError::unusable(path, error))?;
-        if let Some(other) = seen.insert(key.der().to_vec(), path) {
-            return Err(EvidenceError::unusable(path, format!("{} is the same key", other.display())).into());
-        }
-        keys.push(NamedSigner { name: path.display().to_string(), signer: Signer::KeyWithoutLog(key) });
-    }
-    Ok(keys)
 }

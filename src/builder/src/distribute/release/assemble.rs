@@ -59,16 +59,24 @@ impl ReleaseBlob {
         Self { descriptor: written.descriptor, source: BlobSource::Memory(written.bytes) }
     }
 
+    /// What `work` makes of its bytes, which are read again. A file that has changed meanwhile has another digest.
+    pub fn with_payload<T, E: From<DocumentError>>(
+        &self,
+        work: impl FnOnce(Payload<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        match &self.source {
+            BlobSource::Memory(bytes) => work(Payload::Bytes(bytes)),
+            BlobSource::File(path) => work(Payload::Range { file: &open(path)?, offset: 0, len: self.descriptor.size }),
+            BlobSource::Chunk { path, offset, len } => work(Payload::Bytes(&again(path, *offset, *len)?)),
+        }
+    }
+
     /// Its bytes again. Whoever writes them down has to look whether the file has changed meanwhile.
     pub fn open(&self) -> Result<Box<dyn Read + '_>, DocumentError> {
         match &self.source {
             BlobSource::Memory(bytes) => Ok(Box::new(bytes.as_slice())),
             BlobSource::File(path) => Ok(Box::new(open(path)?)),
-            BlobSource::Chunk { path, offset, len } => {
-                let failed = |source| DocumentError::Read { path: path.clone(), source };
-                let disk = FileSource::new(open(path)?).map_err(failed)?;
-                Ok(Box::new(io::Cursor::new(frame(&disk, *offset, *len).map_err(failed)?.bytes)))
-            }
+            BlobSource::Chunk { path, offset, len } => Ok(Box::new(io::Cursor::new(again(path, *offset, *len)?))),
         }
     }
 }
@@ -84,6 +92,13 @@ pub struct ReleaseDocuments {
     pub blobs: Vec<ReleaseBlob>,
     /// What is attached to the index.
     pub attachments: Vec<Attachment>,
+}
+
+/// The chunk of an image once more.
+fn again(path: &Path, offset: u64, len: usize) -> Result<Vec<u8>, DocumentError> {
+    let failed = |source| DocumentError::Read { path: path.to_owned(), source };
+    let disk = FileSource::new(open(path)?).map_err(failed)?;
+    Ok(frame(&disk, offset, len).map_err(failed)?.bytes)
 }
 
 /// What is done with each blob of an image while its bytes are at hand: by several threads at the same time, and with equal ones once.

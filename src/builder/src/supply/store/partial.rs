@@ -104,7 +104,7 @@ impl Partial {
 
 /// Opens the file, which nobody else may be able to write, and waits for its lock. Whoever had the lock before may have renamed or removed the file meanwhile: then
 /// the lock is on something that nobody will find again, and a new file is made.
-pub(super) fn lock(path: &std::path::Path) -> std::io::Result<File> {
+pub(crate) fn lock(path: &std::path::Path) -> std::io::Result<File> {
     loop {
         let file = ownership::open_or_make(path)?;
         file.lock()?;

@@ -1,0 +1,71 @@
+//! Options that say who must have signed, and by which authorities a signature is judged.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+
+use super::super::Failure;
+use super::{EvidenceError, read};
+use crate::pin::anchors::Anchors;
+use crate::pin::proof::sigstore::{self, PublicKey, Signer, SigstoreRoot};
+use crate::release::key::MAX_KEY;
+use crate::release::verify::NamedSigner;
+
+#[derive(Debug, clap::Args)]
+pub(in super::super) struct SignerArgs {
+    /// Public key that must have signed, PEM; may be repeated: then each must have
+    #[arg(long, value_name = "FILE")]
+    key: Vec<PathBuf>,
+    /// Subject alternative name of the certificate that must have signed, exactly
+    #[arg(long, value_name = "ID", requires = "certificate_oidc_issuer", value_parser = NonEmptyStringValueParser::new())]
+    certificate_identity: Option<String>,
+    /// OIDC issuer of that certificate, exactly
+    #[arg(long, value_name = "URL", requires = "certificate_identity", value_parser = NonEmptyStringValueParser::new())]
+    certificate_oidc_issuer: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(in super::super) struct RootArgs {
+    /// Authorities and logs that are trusted, trusted_root.json [default: sigstore-root.json of the trust anchors]
+    #[arg(long, value_name = "FILE")]
+    trusted_root: Option<PathBuf>,
+}
+
+impl SignerArgs {
+    /// Those who must have signed.
+    pub(in super::super) fn named(&self) -> Result<Vec<NamedSigner>, Failure> {
+        let mut of = keys(&self.key)?;
+        if let (Some(identity), Some(issuer)) = (&self.certificate_identity, &self.certificate_oidc_issuer) {
+            let signer = Signer::Certificate { identity: identity.clone(), issuer: issuer.clone() };
+            of.push(NamedSigner { name: identity.clone(), signer });
+        }
+        Ok(of)
+    }
+}
+
+impl RootArgs {
+    /// Authorities and logs.
+    pub(in super::super) fn load(&self, anchors: &Anchors) -> Result<SigstoreRoot, Failure> {
+        Ok(match &self.trusted_root {
+            Some(path) => SigstoreRoot::parse(&read(path, super::sigstore::MAX_FILE)?)
+                .map_err(|error| EvidenceError::unusable(path, error))?,
+            None => SigstoreRoot::parse(&anchors.read(sigstore::ROOT)?)?,
+        })
+    }
+}
+
+/// The keys in files. The same key under two names would count twice.
+pub(super) fn keys(files: &[PathBuf]) -> Result<Vec<NamedSigner>, Failure> {
+    let (mut seen, mut keys) = (BTreeMap::new(), Vec::new());
+    for path in files {
+        let key = PublicKey::from_pem(&read(path, MAX_KEY)?)
+            .and_then(PublicKey::require_p256)
+            .map_err(|error| EvidenceError::unusable(path, error))?;
+        if let Some(other) = seen.insert(key.der().to_vec(), path) {
+            return Err(EvidenceError::unusable(path, format!("{} is the same key", other.display())).into());
+        }
+        keys.push(NamedSigner { name: path.display().to_string(), signer: Signer::KeyWithoutLog(key) });
+    }
+    Ok(keys)
+}
