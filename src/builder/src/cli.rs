@@ -16,6 +16,7 @@ mod boot;
 mod catalog;
 mod changelog;
 mod completions;
+mod delta;
 mod diff;
 mod examples;
 mod explain;
@@ -90,6 +91,10 @@ enum Command {
     Push(push::PushArgs),
     /// Pull an image of a release from a registry, if it is signed
     Pull(pull::PullArgs),
+    /// Make a delta: what turns one release of a disk image into another
+    Delta(delta::DeltaArgs),
+    /// Make the new disk image of an old one and a delta
+    Apply(delta::ApplyArgs),
     /// Boot a disk image in qemu, and leave the image as it is
     Boot(boot::BootArgs),
     /// Check layers, and list them
@@ -264,6 +269,8 @@ impl Cli {
             Command::Sign(args) => sign::run(&args),
             Command::Push(args) => push::run(&args),
             Command::Pull(args) => pull::run(&args),
+            Command::Delta(args) => delta::delta(&args),
+            Command::Apply(args) => delta::apply_delta(&args),
             Command::Boot(args) => boot::run(args),
             Command::Layer(what) => layer::run(what),
             Command::Schema(what) => schema::run(&what),

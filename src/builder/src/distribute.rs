@@ -1,7 +1,9 @@
 //! How releases travel: the outputs of a bake enter, and leave for other places in a form that others can read, and come back from there.
 //!
-//! [`release`] says what a release is as OCI documents; [`push`] sends it to a registry, and [`pull`] brings it back.
+//! [`release`] says what a release is as OCI documents; [`push`] sends it to a registry, and [`pull`] brings it back. [`delta`] turns one image into the
+//! next.
 
 pub mod release;
 pub mod push;
 pub mod pull;
+pub mod delta;

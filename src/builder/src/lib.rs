@@ -16,6 +16,7 @@ pub mod incremental;
 pub mod release;
 pub mod distribute;
 pub mod bake;
+pub mod distribute;
 pub mod machine;
 pub mod cli;
 

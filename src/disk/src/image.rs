@@ -7,6 +7,8 @@
 mod file;
 mod foreign;
 mod qcow2;
+mod overlay;
+mod same;
 
 use std::fmt;
 use std::fs::File;
@@ -18,8 +20,11 @@ use std::str::FromStr;
 use crate::source::{FileSource, ReadAt};
 use file::ImageFile;
 pub use foreign::{Foreign, quoted};
+pub use overlay::{Overlay, OverlayPart};
 use qcow2::Qcow2;
-pub use qcow2::Qcow2Part;
+pub(crate) use qcow2::{BACKING_FORMAT, EXTENSIONS_END};
+pub use qcow2::{Backing, BackingNameError, Qcow2Part};
+pub(crate) use same::{ImagePair, PairBuffers};
 
 /// How a disk is stored in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

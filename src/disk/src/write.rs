@@ -21,6 +21,8 @@ mod raw;
 mod verity;
 mod measure;
 mod qcow2;
+mod overlay;
+mod patch;
 
 use std::fs::File;
 use std::io;
@@ -32,10 +34,12 @@ use ahead::Ahead;
 pub use block::{BLOCK_LEN, Block};
 pub use chunk::Chunk;
 use chunk::Job;
-pub use clusters::{ClusterName, ClusterSum, Clusters, Place};
+pub use clusters::{ClusterName, ClusterSum, Clusters, Place, PlaceSums};
 pub use file::PIECE;
 use files::Files;
-pub use measure::fsverity;
+pub use measure::{GroupHashes, fsverity};
+pub use overlay::{Changed, differences, write_overlay};
+pub use patch::{Patched, patch};
 pub use sink::{HashBlock, Needs, Sink};
 
 /// A file to write.

@@ -18,6 +18,7 @@ use crate::catalog::CatalogError;
 use crate::compose::merge::MergeError;
 use crate::compose::origin::OriginError;
 use crate::compose::stage::StageError;
+use crate::distribute::delta::DeltaError;
 use crate::distribute::pull::PullError;
 use crate::distribute::push::PushError;
 use crate::distribute::release::DocumentError;
@@ -68,6 +69,7 @@ const KNOWN: &[Look] = &[
     known::<ChangelogError>,
     known::<ClosureError>,
     known::<CredentialError>,
+    known::<DeltaError>,
     known::<DocumentError>,
     known::<DownloadError>,
     known::<EntryError>,

@@ -140,6 +140,16 @@ pub(super) const SCHEMA_POLICY: &str = "\
 Examples:
   vmbake schema policy > policy.schema.json";
 
+pub(super) const DELTA: &str = "\
+Examples:
+  vmbake delta before/node.debian-13.amd64.raw dist/node.debian-13.amd64.raw -o node.delta --key release.key
+  vmbake delta before/node.debian-13.amd64.qcow2 dist/node.debian-13.amd64.qcow2 -o node.delta --json";
+
+pub(super) const APPLY: &str = "\
+Examples:
+  vmbake apply node.delta --base node.debian-13.amd64.raw -o new/node.debian-13.amd64.raw --key release.pub
+  vmbake apply node.delta --base node.debian-13.amd64.qcow2 -o node.raw --format raw";
+
 pub(super) const INSPECT: &str = "\
 Examples:
   vmbake inspect dist/node.debian-13.amd64.qcow2

@@ -153,13 +153,23 @@ fn write(folder: &Path, label: Option<&str>, signed: Vec<(String, Value)>) -> Re
     let label = label.map(|label| format!(".{label}")).unwrap_or_default();
     let mut written = Vec::new();
     for (name, bundle) in signed {
-        let path = folder.join(format!("{name}{label}{BUNDLE}"));
-        let mut text = serde_json::to_vec(&bundle).map_err(|source| SignError::Json { path: path.clone(), source })?;
-        text.push(b'\n');
-        renew_file(&path, &text)?;
-        written.push(path);
+        written.push(write_bundle(folder.join(format!("{name}{label}{BUNDLE}")), &bundle)?);
     }
     Ok(written)
+}
+
+/// Signs the document at `path`, whose bytes are `content`, and returns the bundle beside it. One that is there already is replaced.
+pub fn sign_document(path: &Path, content: &[u8], key: &PrivateKey) -> Result<PathBuf, SignError> {
+    let mut bundle = path.as_os_str().to_owned();
+    bundle.push(BUNDLE);
+    write_bundle(bundle.into(), &blob(key, content)?)
+}
+
+fn write_bundle(path: PathBuf, bundle: &Value) -> Result<PathBuf, SignError> {
+    let mut text = serde_json::to_vec(bundle).map_err(|source| SignError::Json { path: path.clone(), source })?;
+    text.push(b'\n');
+    renew_file(&path, &text)?;
+    Ok(path)
 }
 
 /// The bundle of a signature over `content` itself.

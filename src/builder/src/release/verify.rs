@@ -29,7 +29,7 @@ use crate::release::sums::{Sums, SumsKind, read_sums};
 use crate::supply::store::Store;
 
 pub use report::{CheckState, ReleaseCheck, ReleaseReport};
-pub use signatures::{NamedSigner, SignatureDemand};
+pub use signatures::{NamedSigner, SignatureDemand, document_signed};
 pub use statements::Documented;
 
 /// What to verify, and by what.

@@ -83,6 +83,9 @@ const TABLE: &[(At, &[u8], Foreign)] = &[
     (At::Start(257), b"ustar", Foreign { what: "a tar archive", help: Help::Tar }),
 ];
 
+/// What cannot be an overlay.
+pub(super) const NOT_QCOW2: Foreign = Foreign { what: "no qcow2 file", help: Help::Download };
+
 impl Foreign {
     /// What to do about it, for the file at `path`.
     pub(super) fn hint(&self, path: &Path) -> String {

@@ -6,6 +6,7 @@
 //! they are needed and kept in bounded caches. Every offset of the file is checked against its length before it is used;
 //! nothing larger than the tables (never more than the file) and a few clusters is allocated.
 
+mod backing;
 mod cache;
 mod check;
 mod decode;
@@ -17,9 +18,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ImageError, file::ImageFile};
+pub use backing::{Backing, BackingNameError, END as EXTENSIONS_END, FORMAT as BACKING_FORMAT};
 use cache::Cache;
 use decode::Decompressor;
-use header::Header;
+use header::{Compression, Header};
 pub use part::Qcow2Part;
 use table::{L2Table, Mapping};
 
@@ -57,7 +59,18 @@ impl Qcow2 {
 
     /// Reads the header and checks all tables.
     pub fn open(file: ImageFile) -> Result<Self, ImageError> {
-        let header = Header::read(&file)?;
+        let header = Header::read(&file, false)?;
+        Self::with_tables(file, header)
+    }
+
+    /// As [`Self::open`], for a file that stands on another one.
+    pub fn open_overlay(file: ImageFile) -> Result<(Self, Backing), ImageError> {
+        let header = Header::read(&file, true)?;
+        let backing = Backing::read(&file, &header)?;
+        Ok((Self::with_tables(file, header)?, backing))
+    }
+
+    fn with_tables(file: ImageFile, header: Header) -> Result<Self, ImageError> {
         let l1 = table::read_words(&file, header.l1_table_offset, header.l1_len, Qcow2Part::L1Table)?;
         let cluster_size = header.cluster_size();
         Ok(Self {
@@ -83,7 +96,7 @@ impl Qcow2 {
             let (part, rest) = buf.split_at_mut(index(len).min(buf.len()));
             let within = offset % self.cluster_size();
             match mapping {
-                Mapping::Zero => part.fill(0),
+                Mapping::Absent | Mapping::Zero => part.fill(0),
                 Mapping::Plain(host) => self.file.read(part, host + within, Qcow2Part::DataCluster)?,
                 // Whoever reads whole clusters does not come back for them, unless they stand elsewhere too.
                 Mapping::Compressed { offset, len }
@@ -114,7 +127,9 @@ impl Qcow2 {
             let start = offset - offset % self.l2_reach();
             let end = start.saturating_add(self.l2_reach()).min(self.len());
             if let Some(table) = self.l2_table(offset)? {
-                let holds = |i: usize| self.mapping(&table, i).map(|mapping| mapping != Mapping::Zero);
+                let holds = |i: usize| {
+                    self.mapping(&table, i).map(|mapping| !matches!(mapping, Mapping::Absent | Mapping::Zero))
+                };
                 let last = index((end - start).div_ceil(self.cluster_size()));
                 let mut first = index((offset - start) / self.cluster_size());
                 while first < last && !holds(first)? {
@@ -135,10 +150,43 @@ impl Qcow2 {
         Ok(None)
     }
 
+    /// The first run of clusters at or after `offset` that the file itself says something of, and whether they are zeros.
+    pub fn next_own(&self, mut offset: u64) -> Result<Option<(Range<u64>, bool)>, ImageError> {
+        while offset < self.len() {
+            let (mapping, len) = self.run(offset, self.len() - offset)?;
+            let end = offset + len;
+            if mapping != Mapping::Absent {
+                return Ok(Some((offset..end, mapping == Mapping::Zero)));
+            }
+            offset = end;
+        }
+        Ok(None)
+    }
+
+    /// Where the cluster at `offset` of the disk stands, if it is one of 64 KiB that was compressed with zstd: offset and most bytes in
+    /// the file.
+    pub fn packed(&self, offset: u64) -> Result<Option<(u64, u64)>, ImageError> {
+        if self.header.compression != Compression::Zstd || self.header.cluster_bits != 16 {
+            return Ok(None);
+        }
+        Ok(match self.run(offset, 1)?.0 {
+            Mapping::Compressed { offset, len } => Some((offset, len)),
+            _ => None,
+        })
+    }
+
+    /// Reads what [`Self::packed`] found, as far as the first frame of it goes; nothing where there is no frame.
+    pub fn frame<'a>(&self, (offset, len): (u64, u64), buffer: &'a mut Vec<u8>) -> Result<&'a [u8], ImageError> {
+        buffer.resize(index(len), 0);
+        self.file.read(buffer, offset, Qcow2Part::CompressedCluster)?;
+        let frame = zstd::zstd_safe::find_frame_compressed_size(buffer).unwrap_or(0);
+        Ok(&buffer[..frame.min(buffer.len())])
+    }
+
     /// Where the bytes at `offset` are, and for how many (at most `most`) the same goes on.
     fn run(&self, offset: u64, most: u64) -> Result<(Mapping, u64), ImageError> {
         let Some(table) = self.l2_table(offset)? else {
-            return Ok((Mapping::Zero, most.min(self.l2_reach() - offset % self.l2_reach())));
+            return Ok((Mapping::Absent, most.min(self.l2_reach() - offset % self.l2_reach())));
         };
         let mut at = index(offset % self.l2_reach() / self.cluster_size());
         let first = self.mapping(&table, at)?;
@@ -147,7 +195,7 @@ impl Qcow2 {
         while len < most && at + 1 < table.entries.len() {
             at += 1;
             next = match next {
-                Mapping::Zero => Mapping::Zero,
+                same @ (Mapping::Absent | Mapping::Zero) => same,
                 Mapping::Plain(host) => Mapping::Plain(host + self.cluster_size()),
                 Mapping::Compressed { .. } => break,
             };

@@ -67,6 +67,13 @@ impl Clusters {
         (sorted && rest.is_empty()).then_some(Self(clusters))
     }
 
+    /// The sums of what is stored, by where it is.
+    pub fn sums(&self) -> PlaceSums {
+        let mut sums: Vec<_> = self.0.iter().filter(|(_, place)| place.len != 0).map(|(_, place)| *place).collect();
+        sums.sort_unstable();
+        PlaceSums(sums)
+    }
+
     /// Adds a cluster; [`Self::sort`] must follow before any is found.
     pub(super) fn push(&mut self, name: ClusterName, place: Place) {
         self.0.push((name, place));
@@ -76,6 +83,18 @@ impl Clusters {
         self.0.sort_unstable();
         self.0.dedup_by_key(|(name, _)| *name);
         self.0.shrink_to_fit();
+    }
+}
+
+/// What is stored where in a qcow2 file, by sums: equal sums are equal bytes.
+#[derive(Clone, Debug, Default)]
+pub struct PlaceSums(Vec<Place>);
+
+impl PlaceSums {
+    /// Length and sum of what is stored at `at`.
+    pub(crate) fn find(&self, at: u64) -> Option<(u32, ClusterSum)> {
+        let found = self.0.binary_search_by_key(&at, |place| place.at).ok()?;
+        self.0.get(found).map(|place| (place.len, place.sum))
     }
 }
 

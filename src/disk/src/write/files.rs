@@ -90,7 +90,7 @@ impl Sink for ImageWriter<'_> {
     }
 }
 
-fn check_empty(format: Format, file: &File) -> Result<(), WriteError> {
+pub(super) fn check_empty(format: Format, file: &File) -> Result<(), WriteError> {
     let found = file.metadata().map_err(|source| output_error(format, "examine", 0, source))?.len();
     if found == 0 { Ok(()) } else { Err(WriteError::NotEmpty { format, len: found }) }
 }

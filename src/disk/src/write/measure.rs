@@ -1,7 +1,9 @@
 //! The fs-verity digest of a file that was written earlier: what `fsverity digest FILE` prints, by many threads.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,18 +13,87 @@ use crate::source::ReadAt;
 
 /// The fs-verity digest of `source`, with SHA-256, blocks of 4096 bytes and no salt. Holes are not read.
 pub fn fsverity(source: &dyn ReadAt, threads: NonZeroUsize) -> io::Result<[u8; 32]> {
-    let len = source.len();
-    let (hasher, starts, next) = (Hasher::new(len), groups(source)?, AtomicUsize::new(0));
+    Ok(GroupHashes::of(source, threads)?.digest())
+}
+
+/// The hashes of a file's groups, of which its fs-verity digest is made. What differs little from it needs few others.
+#[derive(Clone, Debug)]
+pub struct GroupHashes {
+    /// Length of the file.
+    len: u64,
+    /// By where the groups begin; the others are zeros.
+    groups: BTreeMap<u64, Hash>,
+}
+
+impl GroupHashes {
+    /// Hashes `source`.
+    pub fn of(source: &dyn ReadAt, threads: NonZeroUsize) -> io::Result<Self> {
+        let starts = groups(source)?;
+        Ok(Self { len: source.len(), groups: hashed(source, &starts, threads)? })
+    }
+
+    /// Those that a writer has made.
+    pub(super) fn made(len: u64, groups: BTreeMap<u64, Hash>) -> Self {
+        Self { len, groups }
+    }
+
+    /// Those of `other`, which has the same bytes but in the groups in which a range of `differ` is, and at its end.
+    pub fn of_similar(
+        &self,
+        other: &dyn ReadAt,
+        differ: impl Iterator<Item = Range<u64>>,
+        threads: NonZeroUsize,
+    ) -> io::Result<Self> {
+        let (len, group) = (other.len(), GROUP as u64);
+        let shared = self.len.min(len);
+        if shared <= BLOCK as u64 {
+            return Self::of(other, threads);
+        }
+        let mut anew: BTreeSet<u64> = BTreeSet::new();
+        for Range { start, end } in differ {
+            anew.extend((start / group * group..end.min(len)).step_by(GROUP));
+        }
+        if self.len != len {
+            anew.extend(groups(other)?.into_iter().filter(|at| at + group > shared));
+        }
+        let is_kept = |at: &u64| !anew.contains(at) && (self.len == len || at + group <= shared);
+        let kept = self.groups.iter().filter(|(at, _)| is_kept(at)).map(|(at, hash)| (*at, *hash));
+        let mut all: BTreeMap<u64, Hash> = kept.collect();
+        all.extend(hashed(other, &anew.into_iter().collect::<Vec<_>>(), threads)?);
+        Ok(Self { len, groups: all })
+    }
+
+    /// The fs-verity digest.
+    pub fn digest(self) -> [u8; 32] {
+        let mut tree = Tree::new(self.len);
+        self.groups.into_iter().for_each(|(at, hash)| tree.append(at, hash));
+        tree.finish()
+    }
+}
+
+fn hashed(source: &dyn ReadAt, starts: &[u64], threads: NonZeroUsize) -> io::Result<BTreeMap<u64, Hash>> {
+    let hasher = Hasher::new(source.len());
+    let hash = |at, buffer: &mut Vec<u8>| group(source, &hasher, at, buffer);
+    Ok(each(starts, threads, hash)?.into_iter().collect())
+}
+
+/// Has `work` done for all of `starts` by many threads, each with memory of its own; the results come in the order of the starts.
+pub(super) fn each<B: Default, T: Send>(
+    starts: &[u64],
+    threads: NonZeroUsize,
+    work: impl Fn(u64, &mut B) -> io::Result<T> + Sync,
+) -> io::Result<Vec<(u64, T)>> {
+    let next = AtomicUsize::new(0);
     let done = Mutex::new(Ok(Vec::with_capacity(starts.len())));
     std::thread::scope(|scope| {
         for _ in 0..threads.get() {
             scope.spawn(|| {
-                let mut buffer = vec![0; GROUP];
+                let mut buffer = B::default();
                 while let Some(at) = starts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let hash = group(source, &hasher, *at, &mut buffer);
+                    let result = work(*at, &mut buffer);
                     let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    match (hash, &mut *done) {
-                        (Ok(hash), Ok(hashes)) => hashes.push((*at, hash)),
+                    match (result, &mut *done) {
+                        (Ok(result), Ok(results)) => results.push((*at, result)),
                         (Err(error), Ok(_)) => *done = Err(error),
                         (_, Err(_)) => return,
                     }
@@ -30,15 +101,13 @@ pub fn fsverity(source: &dyn ReadAt, threads: NonZeroUsize) -> io::Result<[u8; 3
             });
         }
     });
-    let mut hashes = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
-    hashes.sort_unstable_by_key(|(at, _)| *at);
-    let mut tree = Tree::new(len);
-    hashes.into_iter().for_each(|(at, hash)| tree.append(at, hash));
-    Ok(tree.finish())
+    let mut results = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)?;
+    results.sort_unstable_by_key(|(at, _)| *at);
+    Ok(results)
 }
 
 /// Where the groups begin that have data.
-fn groups(source: &dyn ReadAt) -> io::Result<Vec<u64>> {
+pub(super) fn groups(source: &dyn ReadAt) -> io::Result<Vec<u64>> {
     let group = GROUP as u64;
     let (mut starts, mut at) = (Vec::new(), 0);
     while let Some(data) = source.next_data(at)? {
@@ -51,9 +120,10 @@ fn groups(source: &dyn ReadAt) -> io::Result<Vec<u64>> {
     Ok(starts)
 }
 
-fn group(source: &dyn ReadAt, hasher: &Hasher, at: u64, buffer: &mut [u8]) -> io::Result<Hash> {
+fn group(source: &dyn ReadAt, hasher: &Hasher, at: u64, buffer: &mut Vec<u8>) -> io::Result<Hash> {
     let len = usize::try_from(source.len().saturating_sub(at)).map_or(GROUP, |left| left.min(GROUP));
-    let data = &mut buffer[..len];
+    buffer.resize(len, 0);
+    let data = &mut buffer[..];
     source.read_exact_at(data, at)?;
     let zeros: Vec<bool> = data.chunks(BLOCK).map(is_zero).collect();
     Ok(hasher.group(data, &zeros))

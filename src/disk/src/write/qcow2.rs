@@ -18,7 +18,7 @@ use super::chunk::Chunk;
 use super::file::OutputFile;
 use super::sink::{Needs, Sink};
 use super::{FileDigest, KnownFile, WriteError, Written, at_once};
-use crate::image::Format;
+use crate::image::{Backing, Format};
 use following::Following;
 pub use following::Plan;
 use tables::{Bytes, Piece, Tables};
@@ -54,6 +54,13 @@ impl<'a> Qcow2Writer<'a> {
         let len = following.as_ref().map_or(0, Following::file_len);
         let output = OutputFile::new(Format::Qcow2, file, len)?;
         Ok(Self { file, output, tables, known, following })
+    }
+
+    /// Begins an overlay that has these clusters of the disk, ascending.
+    pub fn on_top(file: &'a File, disk_len: u64, backing: &Backing, own: Vec<u64>) -> Result<Self, WriteError> {
+        let tables = Tables::on_top(disk_len, backing.clone(), own)?;
+        let output = OutputFile::new(Format::Qcow2, file, 0)?;
+        Ok(Self { file, output, tables, known: None, following: None })
     }
 }
 

@@ -5,7 +5,9 @@
 //! lists, whose signatures are demanded as well, have all of them.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::statements::{Documented, differs};
@@ -13,7 +15,7 @@ use super::{CheckState, Verification};
 use crate::digest::Digest;
 use crate::escape;
 use crate::incremental::published::Sidecar;
-use crate::pin::proof::sigstore::{self, BundlePolicy, MAX_BUNDLES, Signer, SigstoreError, json};
+use crate::pin::proof::sigstore::{self, BundlePolicy, MAX_BUNDLES, Signer, SigstoreError, SigstoreRoot, json};
 use crate::release::provenance::{self, PREDICATE_TYPE};
 use crate::release::sign::BUNDLE;
 use crate::release::sums::SumsKind;
@@ -68,7 +70,7 @@ impl Verification<'_> {
     }
 
     fn signature(&self, document: &Document<'_>) -> (CheckState, String) {
-        let bundles = self.bundles(&document.stem);
+        let bundles = bundles_of(self.request.folder, &document.stem);
         let demands = &self.request.signatures;
         match (demands.is_empty(), bundles.is_empty()) {
             (true, true) => return (CheckState::NotAsked, "not signed".to_owned()),
@@ -92,59 +94,28 @@ impl Verification<'_> {
         (CheckState::Ok, format!("by {}", by.into_iter().collect::<Vec<_>>().join(", ")))
     }
 
-    /// The bundles of a document, by their names.
-    fn bundles(&self, stem: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.request.folder).into_iter().flatten();
-        let is_label = |label: &str| label.is_empty() || (label.starts_with('.') && !label[1..].contains('.'));
-        let is_bundle = |file: &String| {
-            let label = file.strip_prefix(stem).and_then(|rest| rest.strip_suffix(BUNDLE));
-            label.is_some_and(is_label)
-        };
-        let files = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        let mut files: Vec<String> = files.filter(is_bundle).collect();
-        files.sort();
-        files
-    }
-
     /// Whether one of the bundles is of this signer; else why not.
     fn signed_by(&self, document: &Document<'_>, bundles: &[String], signer: &NamedSigner) -> Result<(), String> {
-        let mut closest: Option<Refusal> = None;
-        for file in bundles {
-            let path = self.request.folder.join(file);
-            let bundle = crate::release::read(&path, MAX_BUNDLES).map_err(|error| Refusal::new(error.to_string()));
-            match bundle.and_then(|bundle| self.check(document, &bundle, &signer.signer)) {
-                Ok(()) => return Ok(()),
-                // That of somebody else tells nothing of this signer.
-                Err(Refusal { is_of_another: true, .. }) if closest.is_some() => {}
-                Err(refusal) => {
-                    closest = Some(Refusal { said: format!("{file}: {}", refusal.said), ..refusal });
-                }
-            }
-        }
-        Err(closest.map(|refusal| refusal.said).unwrap_or_default())
+        any_holds(self.request.folder, bundles, |bundle| self.check(document, bundle, &signer.signer))
     }
 
     fn check(&self, document: &Document<'_>, bundle: &[u8], signer: &Signer) -> Result<(), Refusal> {
-        let VerificationSubject { digests, predicate_type } = document.subject();
-        let policy = BundlePolicy { signer: signer.clone(), predicate_type, subject_name: None, now: self.request.now };
+        let (now, root) = (self.request.now, self.request.root);
+        let documented = match document.content {
+            Content::List(text) => return check_bytes(text, bundle, signer, root, now),
+            Content::Statement(documented) => documented,
+        };
+        let predicate_type = Some(PREDICATE_TYPE);
+        let policy = BundlePolicy { signer: signer.clone(), predicate_type, subject_name: None, now };
         let mut refused = Refusal::new("it speaks of no output".to_owned());
-        for digest in digests {
-            match (sigstore::verify(bundle, &[digest], &policy, self.request.root), &document.content) {
-                // A statement that has the list for a subject is no signature over the list.
-                (Ok(proven), Content::List(_)) if proven.statement.is_none() => return Ok(()),
-                (Ok(_), Content::List(_)) => {
-                    return Err(Refusal::new("a statement was signed, not the list".to_owned()));
-                }
-                (Ok(proven), Content::Statement(documented)) => {
+        for digest in documented.digests() {
+            match sigstore::verify(bundle, &[digest], &policy, root) {
+                Ok(proven) => {
                     let payload = proven.statement.unwrap_or_default();
                     return self.payload(&payload, documented).map_err(Refusal::new);
                 }
-                (Err(SigstoreError::OtherFile { .. }), Content::Statement(_)) => {}
-                (Err(error), _) => {
-                    let is_of_another =
-                        matches!(error, SigstoreError::OtherKey { .. } | SigstoreError::Identity { .. });
-                    refused = Refusal { said: escape::chain(&error), is_of_another };
-                }
+                Err(SigstoreError::OtherFile { .. }) => {}
+                Err(error) => refused = Refusal::of(&error),
             }
         }
         Err(refused)
@@ -174,6 +145,69 @@ impl Verification<'_> {
     }
 }
 
+/// Whether `signer` has signed `content` itself, the document at `path`, in a bundle beside it; else why that does not hold.
+pub fn document_signed(
+    path: &Path,
+    content: &[u8],
+    signer: &NamedSigner,
+    root: &SigstoreRoot,
+    now: Timestamp,
+) -> Result<(), String> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let bundles = bundles_of(folder, &path.file_name().unwrap_or_default().to_string_lossy());
+    if bundles.is_empty() {
+        return Err("it has no signature beside it".to_owned());
+    }
+    any_holds(folder, &bundles, |bundle| check_bytes(content, bundle, &signer.signer, root, now))
+}
+
+/// The bundles of a document, by their names.
+fn bundles_of(folder: &Path, stem: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let is_label = |label: &str| label.is_empty() || (label.starts_with('.') && !label[1..].contains('.'));
+    let is_bundle = |file: &String| {
+        let label = file.strip_prefix(stem).and_then(|rest| rest.strip_suffix(BUNDLE));
+        label.is_some_and(is_label)
+    };
+    let files = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut files: Vec<String> = files.filter(is_bundle).collect();
+    files.sort();
+    files
+}
+
+/// Whether one of the bundles holds; else why that does not which comes closest.
+fn any_holds(folder: &Path, bundles: &[String], check: impl Fn(&[u8]) -> Result<(), Refusal>) -> Result<(), String> {
+    let mut closest: Option<Refusal> = None;
+    for file in bundles {
+        let bundle = crate::release::read(&folder.join(file), MAX_BUNDLES);
+        match bundle.map_err(|error| Refusal::new(error.to_string())).and_then(|bundle| check(&bundle)) {
+            Ok(()) => return Ok(()),
+            // That of somebody else tells nothing of this signer.
+            Err(Refusal { is_of_another: true, .. }) if closest.is_some() => {}
+            Err(refusal) => {
+                closest = Some(Refusal { said: format!("{file}: {}", refusal.said), ..refusal });
+            }
+        }
+    }
+    Err(closest.map(|refusal| refusal.said).unwrap_or_default())
+}
+
+/// Whether a bundle is of this signer over `content` itself. A statement that has it for a subject is no signature over it.
+fn check_bytes(
+    content: &[u8],
+    bundle: &[u8],
+    signer: &Signer,
+    root: &SigstoreRoot,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let policy = BundlePolicy { signer: signer.clone(), predicate_type: None, subject_name: None, now };
+    match sigstore::verify(bundle, &[Digest::of(content)], &policy, root) {
+        Ok(proven) if proven.statement.is_none() => Ok(()),
+        Ok(_) => Err(Refusal::new("a statement was signed, not the file itself".to_owned())),
+        Err(error) => Err(Refusal::of(&error)),
+    }
+}
+
 /// Why a bundle does not count.
 struct Refusal {
     said: String,
@@ -185,11 +219,11 @@ impl Refusal {
     fn new(said: String) -> Self {
         Self { said, is_of_another: false }
     }
-}
 
-struct VerificationSubject {
-    digests: Vec<Digest>,
-    predicate_type: Option<&'static str>,
+    fn of(error: &SigstoreError) -> Self {
+        let is_of_another = matches!(error, SigstoreError::OtherKey { .. } | SigstoreError::Identity { .. });
+        Self { said: escape::chain(error), is_of_another }
+    }
 }
 
 impl<'a> Document<'a> {
@@ -198,16 +232,6 @@ impl<'a> Document<'a> {
         let file = Sidecar::Provenance.file_name(&documented.name);
         let stem = file.trim_end_matches(".json").to_owned();
         Self { file, stem, content: Content::Statement(documented) }
-    }
-
-    /// By which digests a bundle may know what was signed.
-    fn subject(&self) -> VerificationSubject {
-        match self.content {
-            Content::List(text) => VerificationSubject { digests: vec![Digest::of(text)], predicate_type: None },
-            Content::Statement(documented) => {
-                VerificationSubject { digests: documented.digests(), predicate_type: Some(PREDICATE_TYPE) }
-            }
-        }
     }
 }
 

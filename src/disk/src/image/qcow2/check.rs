@@ -68,7 +68,7 @@ impl Walk<'_> {
         for (i, at) in (0..index(count)).zip((start..).step_by(index(cluster))) {
             let len = cluster.min(self.header.size - at);
             match table::mapping(self.file, self.header, &table, i)? {
-                Mapping::Zero => continue,
+                Mapping::Absent | Mapping::Zero => continue,
                 Mapping::Plain(host) => self.file.require(host, len, Qcow2Part::DataCluster)?,
                 Mapping::Compressed { offset, .. } => self.compressed.push(offset),
             }

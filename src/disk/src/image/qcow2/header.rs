@@ -55,8 +55,8 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads and checks the header of `file`.
-    pub fn read(file: &ImageFile) -> Result<Self, ImageError> {
+    /// Reads and checks the header of `file`, which stands on another one if it is an overlay.
+    pub fn read(file: &ImageFile, is_overlay: bool) -> Result<Self, ImageError> {
         let mut bytes = [0; FULL_LEN];
         file.read(&mut bytes[..V2_LEN], 0, Qcow2Part::Header)?;
         let version = be32(&bytes, 4);
@@ -78,6 +78,14 @@ impl Header {
                 }
             }
             _ => return Err(file.unsupported(format!("version {version}"), CONVERT)),
+        }
+        match (be64(&bytes, 8), is_overlay) {
+            (0, false) | (1.., true) => {}
+            (0, true) => return Err(file.unsupported("no backing file", "take the file as `vmbake delta` wrote it")),
+            (1.., false) => {
+                let hint = "merge it first: qemu-img convert -O qcow2 IMAGE NEW (beside its backing file)";
+                return Err(file.unsupported("a backing file", hint));
+            }
         }
         refuse_features(file, &bytes, version)?;
         let compression = match version {
@@ -123,10 +131,6 @@ impl Header {
 
 /// Refuses by name what would change the meaning of the tables.
 fn refuse_features(file: &ImageFile, bytes: &[u8; FULL_LEN], version: u32) -> Result<(), ImageError> {
-    if be64(bytes, 8) != 0 {
-        let hint = "merge it first: qemu-img convert -O qcow2 IMAGE NEW (beside its backing file)";
-        return Err(file.unsupported("a backing file", hint));
-    }
     match be32(bytes, 32) {
         0 => {}
         1 | 2 => {
@@ -201,10 +205,10 @@ fn check_l1(file: &ImageFile, cluster_bits: u32, size: u64, l1_size: u32, offset
     usize::try_from(needed).map_err(|_| file.corrupt(Qcow2Part::Size, 24, size, "an L1 table that fits into memory"))
 }
 
-fn be32(bytes: &[u8; FULL_LEN], at: usize) -> u32 {
+pub(super) fn be32(bytes: &[u8; FULL_LEN], at: usize) -> u32 {
     bytes[at..at + 4].iter().fold(0, |value, byte| value << 8 | u32::from(*byte))
 }
 
-fn be64(bytes: &[u8; FULL_LEN], at: usize) -> u64 {
+pub(super) fn be64(bytes: &[u8; FULL_LEN], at: usize) -> u64 {
     bytes[at..at + 8].iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
 }

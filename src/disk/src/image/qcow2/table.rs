@@ -32,6 +32,8 @@ impl L2Table {
 /// Where the bytes of a cluster are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {
+    /// Nowhere. They are zeros, in an overlay those of its backing file.
+    Absent,
     /// Nowhere: they are zeros.
     Zero,
     /// At this offset, as they are.
@@ -83,7 +85,11 @@ pub fn mapping(file: &ImageFile, header: &Header, table: &L2Table, i: usize) -> 
     if !offset.is_multiple_of(1 << header.cluster_bits) {
         return corrupt("a cluster at a multiple of the cluster size");
     }
-    Ok(if offset == 0 || entry & ZERO != 0 { Mapping::Zero } else { Mapping::Plain(offset) })
+    Ok(match offset {
+        _ if entry & ZERO != 0 => Mapping::Zero,
+        0 => Mapping::Absent,
+        _ => Mapping::Plain(offset),
+    })
 }
 
 /// Offset and most bytes of compressed data: the low bits are the offset, the bits above (up to 61) count the

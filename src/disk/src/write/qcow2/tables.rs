@@ -1,10 +1,12 @@
 //! What stands where in a qcow2 file, from the lengths of its clusters: no byte of them is needed.
 
+use std::iter::{self, Peekable};
 use std::ops::Range;
+use std::vec::IntoIter;
 
 use super::layout::{Layout, Refcounts};
 use super::{CLUSTER, CLUSTER_BITS, CLUSTER_LEN, index};
-use crate::image::Format;
+use crate::image::{BACKING_FORMAT, Backing, EXTENSIONS_END, Format};
 use crate::write::chunk::{Chunk, Stored};
 use crate::write::{Clusters, Place, WriteError};
 
@@ -17,6 +19,10 @@ const MAX_L1_ENTRIES: u64 = (32 << 20) / 8;
 /// What the reference count of a plain cluster or table being exactly one is told by.
 const COPIED: u64 = 1 << 63;
 const COMPRESSED: u64 = 1 << 62;
+/// A cluster that reads as zeros, whatever the backing file has.
+const ZERO: u64 = 1;
+/// Bytes of the header before its extensions.
+const HEADER_LEN: u64 = 112;
 /// Lowest bit of the sector count in the entry of a compressed cluster.
 const SECTORS_SHIFT: u32 = 62 - (CLUSTER_BITS - 8);
 
@@ -58,6 +64,14 @@ pub struct Tables {
     l2: Vec<u64>,
     l2_index: u64,
     clusters: Clusters,
+    top: Option<Top>,
+}
+
+/// Of an overlay.
+struct Top {
+    backing: Backing,
+    /// Clusters of the disk that it has itself, and that have no entry yet.
+    own: Peekable<IntoIter<u64>>,
 }
 
 impl Tables {
@@ -73,7 +87,12 @@ impl Tables {
         let l1 = vec![0; usize::try_from(l1_len).map_err(|_| refuse("its L1 table does not fit into memory"))?];
         // The first cluster is the header's.
         let (layout, l2, clusters) = (Layout::new(1), vec![0; L2_ENTRIES], Clusters::default());
-        Ok(Self { disk_len, layout, l1, l2, l2_index: 0, clusters })
+        Ok(Self { disk_len, layout, l1, l2, l2_index: 0, clusters, top: None })
+    }
+
+    /// Of an overlay that has these clusters of the disk, ascending, and takes all others from its backing file.
+    pub fn on_top(disk_len: u64, backing: Backing, own: Vec<u64>) -> Result<Self, WriteError> {
+        Ok(Self { top: Some(Top { backing, own: own.into_iter().peekable() }), ..Self::new(disk_len)? })
     }
 
     /// Gives the clusters of the next chunk of the disk their places.
@@ -81,8 +100,10 @@ impl Tables {
         let mut pieces = Vec::new();
         for (i, cluster) in chunk.clusters.iter().enumerate() {
             let start = i * CLUSTER;
+            let guest = (chunk.at() + start as u64) / CLUSTER_LEN;
+            self.zeros_before(guest, &mut pieces);
             let (at, len, entry) = match &cluster.stored {
-                Stored::Zero => (0, 0, 0),
+                Stored::Zero => (0, 0, if self.take_own(guest) { ZERO } else { 0 }),
                 Stored::Plain => {
                     let at = self.layout.clusters(1);
                     let end = chunk.len().min(start + CLUSTER);
@@ -103,10 +124,23 @@ impl Tables {
                 self.clusters.push(name, Place { at, len, sum: cluster.sum });
             }
             if entry != 0 {
-                self.enter((chunk.at() + start as u64) / CLUSTER_LEN, entry, &mut pieces);
+                self.take_own(guest);
+                self.enter(guest, entry, &mut pieces);
             }
         }
         pieces
+    }
+
+    /// Whether the cluster is the next one that an overlay has itself; then it is not any more.
+    fn take_own(&mut self, guest: u64) -> bool {
+        self.top.as_mut().is_some_and(|top| top.own.next_if_eq(&guest).is_some())
+    }
+
+    /// Says of the clusters that an overlay has before `guest` that they are zeros: no chunk had data for them.
+    fn zeros_before(&mut self, guest: u64, pieces: &mut Vec<Piece>) {
+        while let Some(zero) = self.top.as_mut().and_then(|top| top.own.next_if(|own| *own < guest)) {
+            self.enter(zero, ZERO, pieces);
+        }
     }
 
     /// Notes where a cluster of the disk is.
@@ -131,6 +165,7 @@ impl Tables {
     /// Places what follows the last cluster.
     pub fn finish(mut self) -> End {
         let mut tables = Vec::new();
+        self.zeros_before(u64::MAX, &mut tables);
         self.close_l2(&mut tables);
         let l1_at = self.layout.clusters((self.l1.len() as u64 * 8).div_ceil(CLUSTER_LEN));
         tables.push(Piece { at: l1_at, bytes: Bytes::Table(big_endian(&self.l1)) });
@@ -142,27 +177,38 @@ impl Tables {
         End { tables, header, file_len, clusters: self.clusters }
     }
 
-    /// The header, as words of 64 bits, and the empty list of its extensions.
+    /// The header, as words of 64 bits, its extensions, and of an overlay the name of its backing file.
     fn header(&self, l1_at: u64, refcounts: &Refcounts) -> Vec<u8> {
+        let name = self.top.as_ref().map_or(&[][..], |top| top.backing.name().as_bytes());
+        let extensions = self.top.as_ref().map_or(Vec::new(), |top| format_extension(top.backing.format()));
+        // Behind the list of extensions, which ends with a word.
+        let name_at = if name.is_empty() { 0 } else { HEADER_LEN + 8 * (extensions.len() as u64 + 1) };
         let words = [
-            0x5146_49fb_0000_0003,          // magic, version
-            0,                              // backing_file_offset
-            u64::from(CLUSTER_BITS),        // backing_file_size, cluster_bits
-            self.disk_len,                  // size
-            self.l1.len() as u64,           // crypt_method, l1_size
-            l1_at,                          // l1_table_offset
-            refcounts.table_at,             // refcount_table_offset
-            refcounts.table_clusters << 32, // refcount_table_clusters, nb_snapshots
-            0,                              // snapshots_offset
-            1 << 3,                         // incompatible_features: compression type
-            0,                              // compatible_features
-            0,                              // autoclear_features
-            4 << 32 | 112,                  // refcount_order (16 bits), header_length
-            1 << 56,                        // compression_type: zstd
-            0,                              // end of the header extensions
+            0x5146_49fb_0000_0003,                               // magic, version
+            name_at,                                             // backing_file_offset
+            (name.len() as u64) << 32 | u64::from(CLUSTER_BITS), // backing_file_size, cluster_bits
+            self.disk_len,                                       // size
+            self.l1.len() as u64,                                // crypt_method, l1_size
+            l1_at,                                               // l1_table_offset
+            refcounts.table_at,                                  // refcount_table_offset
+            refcounts.table_clusters << 32,                      // refcount_table_clusters, nb_snapshots
+            0,                                                   // snapshots_offset
+            1 << 3,                                              // incompatible_features: compression type
+            0,                                                   // compatible_features
+            0,                                                   // autoclear_features
+            4 << 32 | HEADER_LEN,                                // refcount_order (16 bits), header_length
+            1 << 56,                                             // compression_type: zstd
         ];
-        big_endian(&words)
+        let end = u64::from(EXTENSIONS_END) << 32;
+        [&big_endian(&words), &big_endian(&extensions), &big_endian(&[end]), name].concat()
     }
+}
+
+/// The header extension with the format of the backing file, whose name fits into a word.
+fn format_extension(format: Format) -> Vec<u64> {
+    let format = format.to_string();
+    let text = format.bytes().chain(iter::repeat(0)).take(8).fold(0, |word, byte| word << 8 | u64::from(byte));
+    vec![u64::from(BACKING_FORMAT) << 32 | format.len() as u64, text]
 }
 
 /// Compressed clusters that stand back to back, here and in the file, are one piece.
