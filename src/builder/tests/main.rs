@@ -8,6 +8,7 @@ mod boot;
 mod catalog;
 mod changelog;
 mod closure;
+mod delta;
 mod disks;
 mod download;
 mod elf;

@@ -18,6 +18,7 @@ mod image_qcow2;
 mod image_tools;
 mod layouts;
 mod mbr_tables;
+mod overlays;
 mod skip;
 mod tools;
 mod write_disk;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::key::KeySource;
-use super::verify::{RootArgs, SignerArgs};
+use super::verify::signers::{RootArgs, SignerArgs};
 use super::{Failure, Format, Outcome, examples, files};
 use crate::distribute::delta::apply::{ApplyRequest, apply};
 use crate::distribute::delta::create::{Delta, DeltaRequest, create};

@@ -1,6 +1,6 @@
 //! Releases: the provenance that a bake writes, the keys that sign, and everything that somebody may change in what was signed.
 
-mod lab;
+pub mod lab;
 mod provenance;
 mod keys;
 mod attacks;
