@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign judge sbom docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign judge sbom docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -96,7 +96,7 @@ advisories: setup ## Ask it about known vulnerabilities, whose database it fetch
 	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := sign docs examples sbom bases-quick dpkg mounts kinds repro rebuild shared refuse offline
+beside := sign docs examples sbom bases-quick dpkg mounts kinds repro rebuild shared refuse offline archive
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests
@@ -174,6 +174,9 @@ rebuild: bake ## Bake the baked image again as a stranger would: another user, a
 
 shared: bake ## Share blobs between ten machines by a registry, ask plan what is to be done, and collect garbage there
 	qemu-tests/checks/shared.py $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)
+
+archive: bake ## Carry a node to a site without a network, bake it there, and apply a delta
+	qemu-tests/checks/archive.py $(vmbake) "$$(cat $(amd64))" $(manifest) $(store) $(OUT) manifests/sources.json
 
 offline: bake ## Bake offline below strace: no socket
 	qemu-tests/checks/offline.sh $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)

@@ -109,6 +109,11 @@ impl Catalog {
         &self.roots
     }
 
+    /// The entries of later roots that may override earlier ones, `SORT/NAME`.
+    pub fn overrides(&self) -> impl Iterator<Item = &String> {
+        self.overrides.iter()
+    }
+
     /// The same with one more root behind all others.
     #[must_use]
     pub fn with(&self, path: PathBuf) -> Self {

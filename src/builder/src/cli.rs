@@ -11,6 +11,7 @@ use crate::release::provenance::BuilderId;
 
 mod accounts;
 pub mod advice;
+mod archive;
 mod bake;
 mod boot;
 mod catalog;
@@ -95,6 +96,9 @@ enum Command {
     Delta(delta::DeltaArgs),
     /// Make the new disk image of an old one and a delta
     Apply(delta::ApplyArgs),
+    /// Carry everything that baking needs, or images, to a site without a network, as one file
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     /// Boot a disk image in qemu, and leave the image as it is
     Boot(boot::BootArgs),
     /// Check layers, and list them
@@ -248,6 +252,11 @@ pub enum Outcome {
     Findings,
 }
 
+/// As many threads as somebody asked for, or one for each core.
+fn threads(jobs: Option<NonZeroUsize>) -> std::io::Result<NonZeroUsize> {
+    jobs.map_or_else(std::thread::available_parallelism, Ok)
+}
+
 impl Cli {
     /// Runs the command that the arguments name.
     pub fn run(self) -> Result<Outcome, Failure> {
@@ -271,6 +280,7 @@ impl Cli {
             Command::Pull(args) => pull::run(&args),
             Command::Delta(args) => delta::delta(&args),
             Command::Apply(args) => delta::apply_delta(&args),
+            Command::Archive(what) => archive::run(what),
             Command::Boot(args) => boot::run(args),
             Command::Layer(what) => layer::run(what),
             Command::Schema(what) => schema::run(&what),

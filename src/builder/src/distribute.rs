@@ -7,3 +7,4 @@ pub mod release;
 pub mod push;
 pub mod pull;
 pub mod delta;
+pub mod archive;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests fail by panicking")]
 
 mod apt;
+mod archive;
 mod bake_inputs;
 mod base;
 mod boot;

@@ -18,6 +18,7 @@ use crate::catalog::CatalogError;
 use crate::compose::merge::MergeError;
 use crate::compose::origin::OriginError;
 use crate::compose::stage::StageError;
+use crate::distribute::archive::CarryError;
 use crate::distribute::delta::DeltaError;
 use crate::distribute::pull::PullError;
 use crate::distribute::push::PushError;
@@ -65,6 +66,7 @@ const KNOWN: &[Look] = &[
     known::<Box<EntryError>>,
     known::<Box<LinkError>>,
     known::<Box<ProgramError>>,
+    known::<CarryError>,
     known::<CatalogError>,
     known::<ChangelogError>,
     known::<ClosureError>,

@@ -88,16 +88,26 @@ impl LayersArgs {
 }
 
 impl SourcesArgs {
+    /// Where sources are.
+    pub(super) fn catalog(&self, catalog: &CatalogArgs) -> Catalog {
+        catalog.catalog(BuiltIn::Sources, &self.sources)
+    }
+
     pub(super) fn load(&self, catalog: &CatalogArgs) -> Result<Sources, Failure> {
-        let sources = Sources::load(&catalog.catalog(BuiltIn::Sources, &self.sources))?;
+        let sources = Sources::load(&self.catalog(catalog))?;
         tell(sources.overridden());
         Ok(sources)
     }
 }
 
 impl TrustArgs {
+    /// Where trust anchors are.
+    pub(super) fn catalog(&self, catalog: &CatalogArgs) -> Catalog {
+        catalog.catalog(BuiltIn::Trust, &self.trust)
+    }
+
     pub(super) fn load(&self, catalog: &CatalogArgs) -> Result<Anchors, Failure> {
-        let anchors = Anchors::load(&catalog.catalog(BuiltIn::Trust, &self.trust))?;
+        let anchors = Anchors::load(&self.catalog(catalog))?;
         tell(anchors.overridden());
         Ok(anchors)
     }

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::key::KeySource;
 use super::verify::signers::{RootArgs, SignerArgs};
-use super::{Failure, Format, Outcome, examples, files};
+use super::{Failure, Format, Outcome, examples, files, threads};
 use crate::distribute::delta::apply::{ApplyRequest, apply};
 use crate::distribute::delta::create::{Delta, DeltaRequest, create};
 use crate::escape;
@@ -120,8 +120,4 @@ pub(super) fn apply_delta(args: &ApplyArgs) -> Result<Outcome, Failure> {
     }
     let digest = statement.result.disk_fsverity;
     files::show(&(escape::line(format!("fsverity:{digest}  {}", args.out.display())) + "\n"))
-}
-
-fn threads(jobs: Option<NonZeroUsize>) -> std::io::Result<NonZeroUsize> {
-    jobs.map_or_else(std::thread::available_parallelism, Ok)
 }

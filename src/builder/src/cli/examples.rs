@@ -150,6 +150,30 @@ Examples:
   vmbake apply node.delta --base node.debian-13.amd64.raw -o new/node.debian-13.amd64.raw --key release.pub
   vmbake apply node.delta --base node.debian-13.amd64.qcow2 -o node.raw --format raw";
 
+pub(super) const ARCHIVE_CREATE: &str = "\
+Examples:
+  vmbake archive create node -o node.tar                        # all that baking node takes
+  vmbake archive create dist/node.debian-13.amd64.qcow2 --images -o image.tar
+  vmbake archive create node --since node.tar --split 4G -o next.tar";
+
+pub(super) const ARCHIVE_VERIFY: &str = "\
+Examples:
+  vmbake archive verify node.tar
+  vmbake archive verify node.tar --json           # also of parts, node.tar.000 and so on";
+
+pub(super) const ARCHIVE_LIST: &str = "\
+Examples:
+  vmbake archive list node.tar";
+
+pub(super) const ARCHIVE_IMPORT: &str = "\
+Examples:
+  vmbake archive import node.tar --store /srv/store --inputs-to inputs";
+
+pub(super) const ARCHIVE_APPLY: &str = "\
+Examples:
+  vmbake archive apply node.tar --store /srv/store --inputs-to inputs --out dist
+  vmbake archive apply image.tar --out dist";
+
 pub(super) const INSPECT: &str = "\
 Examples:
   vmbake inspect dist/node.debian-13.amd64.qcow2

@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use super::Failure;
 use super::catalog::{CatalogArgs, SourcesArgs};
+use crate::catalog::Catalog;
 use crate::oci::RepositoryName;
 use crate::pin::sources::Sources;
 use crate::progress::{Event, tell};
@@ -96,6 +97,11 @@ impl NetworkArgs {
         let warn = |warning| tell(&Event::Warning { warning });
         let shared = SharedStore::new(name, self.mirrors.load(config)?, &Credentials::of_user(), writes, warn);
         Ok(store.sharing(Arc::new(shared)))
+    }
+
+    /// Where sources are.
+    pub(super) fn sources_catalog(&self, catalog: &CatalogArgs) -> Catalog {
+        self.sources.catalog(catalog)
     }
 
     pub(super) fn sources(&self, catalog: &CatalogArgs) -> Result<Sources, Failure> {

@@ -42,6 +42,12 @@ impl PinnedArgs {
         self.arch.iter().any(|arch| *arch != self.arch[0])
     }
 
+    /// Takes the names out that are files of images.
+    pub(super) fn take_images(&mut self) -> Vec<PathBuf> {
+        let is_image = |kind: &mut String| kind.ends_with(".qcow2") || kind.ends_with(".raw");
+        self.kinds.extract_if(.., is_image).map(PathBuf::from).collect()
+    }
+
     /// Each image once: by architecture, as given, then by kind, as given. Its manifest is there.
     pub(super) fn each(self, sources: &Sources, layers: &Catalog) -> Result<Vec<Pinned>, Failure> {
         let mut all: Vec<Pinned> = Vec::new();
@@ -56,6 +62,7 @@ impl PinnedArgs {
         }
         match (self.manifest, &mut all[..]) {
             (None, _) => {}
+            (Some(_), []) => {}
             (Some(manifest), [only]) => only.manifest = manifest,
             (Some(_), _) => return Err("--manifest is of one image: choose --manifests for several".into()),
         }

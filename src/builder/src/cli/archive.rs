@@ -1,0 +1,242 @@
+//! `vmbake archive`: releases for sites without a network.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
+use super::network::NetworkArgs;
+use super::pinned::PinnedArgs;
+use super::{Failure, Format, Outcome, examples, files, parse_size, threads};
+use crate::distribute::archive::apply::{SiteRequest, apply};
+use crate::distribute::archive::contents::{ArchiveEntry, Contents};
+use crate::distribute::archive::create::{ArchiveRequest, Catalogs, create};
+use crate::distribute::archive::import::{import, unpack_inputs};
+use crate::distribute::archive::verify::verify;
+use crate::escape;
+use crate::progress::{Progress, counted, human_bytes, remark};
+use crate::supply::store::Store;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ArchiveCommand {
+    /// Write an archive: of a kind, all that baking it takes; of a baked image, its files and all that baking it takes
+    #[command(after_help = examples::ARCHIVE_CREATE)]
+    Create(Box<CreateArgs>),
+    /// Hash everything in an archive; exit 1 if anything is missing, damaged or too much
+    #[command(after_help = examples::ARCHIVE_VERIFY)]
+    Verify(ReadArgs),
+    /// List what is in an archive
+    #[command(after_help = examples::ARCHIVE_LIST)]
+    List(ReadArgs),
+    /// Bring the blobs of an archive into the store
+    #[command(after_help = examples::ARCHIVE_IMPORT)]
+    Import(ImportArgs),
+    /// Write out the images of an archive, or bake them of its inputs, without a network
+    #[command(after_help = examples::ARCHIVE_APPLY)]
+    Apply(ApplyArchiveArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    /// Kinds, or files NAME.qcow2 that a bake wrote
+    #[command(flatten)]
+    pinned: PinnedArgs,
+    /// Of baked images, take what baking them takes, and not their files unless --images is there as well
+    #[arg(long)]
+    inputs: bool,
+    /// Of baked images, take their files, and not what baking them takes unless --inputs is there as well
+    #[arg(long)]
+    images: bool,
+    /// Base image, where the manifest pins one of your own
+    #[arg(long, value_name = "FILE")]
+    base: Option<PathBuf>,
+    /// Leave out what this archive has, which the site has imported
+    #[arg(long, value_name = "ARCHIVE")]
+    since: Option<PathBuf>,
+    /// The archive
+    #[arg(short = 'o', long = "out", value_name = "FILE")]
+    out: PathBuf,
+    /// Write parts FILE.000, FILE.001 ... of at most so many bytes, or with K, M, G, T (binary)
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    split: Option<u64>,
+    /// Replace existing files
+    #[arg(long)]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    layers: LayersArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ReadArgs {
+    /// The archive; if it has parts, without their numbers
+    archive: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ImportArgs {
+    /// The archive; if it has parts, without their numbers
+    archive: PathBuf,
+    /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Write manifests, sources, layers and trust anchors to this new folder, too
+    #[arg(long, value_name = "DIR")]
+    inputs_to: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ApplyArchiveArgs {
+    /// The archive; if it has parts, without their numbers
+    archive: PathBuf,
+    /// Output directory
+    #[arg(long, value_name = "DIR", default_value = "dist")]
+    out: PathBuf,
+    /// New folder for manifests, sources, layers and trust anchors
+    #[arg(long, value_name = "DIR", default_value = "inputs")]
+    inputs_to: PathBuf,
+    /// Formats of images that are baked
+    #[arg(long, value_delimiter = ',', default_value = "raw,qcow2")]
+    format: Vec<Format>,
+    /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+    /// Replace existing images
+    #[arg(long)]
+    force: bool,
+    /// Threads [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+}
+
+pub(super) fn run(command: ArchiveCommand) -> Result<Outcome, Failure> {
+    match command {
+        ArchiveCommand::Create(args) => write(*args),
+        ArchiveCommand::Verify(args) => check(&args),
+        ArchiveCommand::List(args) => list(&args),
+        ArchiveCommand::Import(args) => bring(&args),
+        ArchiveCommand::Apply(args) => site(&args),
+    }
+}
+
+fn write(mut args: CreateArgs) -> Result<Outcome, Failure> {
+    let images = args.pinned.take_images();
+    let sources = args.network.sources(&args.catalog)?;
+    let catalogs = Catalogs {
+        layers: args.layers.catalog(&args.catalog),
+        sources: args.network.sources_catalog(&args.catalog),
+        trust: args.trust.catalog(&args.catalog),
+    };
+    let pinned = args.pinned.each(&sources, &catalogs.layers)?;
+    let manifests: Vec<PathBuf> = pinned.into_iter().map(|pinned| pinned.manifest).collect();
+    let store = args.network.store()?;
+    let _shared = store.share_if_writable()?;
+    let request = ArchiveRequest {
+        manifests: &manifests,
+        images: &images,
+        with_inputs: args.inputs || !args.images,
+        with_images: args.images || !args.inputs,
+        base: args.base.as_deref(),
+        catalogs: &catalogs,
+        since: args.since.as_deref(),
+        out: &args.out,
+        split: args.split,
+        force: args.force,
+        store: &store,
+        threads: threads(args.jobs)?,
+    };
+    let written = create(&request, &Progress::new(args.json))?;
+    if args.json {
+        return files::print_json(&written);
+    }
+    let line = |path: &PathBuf| escape::line(path.display().to_string()) + "\n";
+    remark(&format!("{}, {}", counted(written.blobs as u64, "blob"), human_bytes(written.length)));
+    files::show(&written.parts.iter().map(line).collect::<String>())
+}
+
+fn check(args: &ReadArgs) -> Result<Outcome, Failure> {
+    let report = verify(&args.archive, threads(None)?)?;
+    let held = match report.held {
+        0 => String::new(),
+        held => format!(", {} that an earlier archive has", counted(held as u64, "blob")),
+    };
+    let line = format!(
+        "index {}: {}, {}{held}\n",
+        report.index,
+        counted(report.blobs as u64, "blob"),
+        human_bytes(report.bytes)
+    );
+    let problems = report
+        .problems
+        .iter()
+        .map(|problem| escape::line(format!("{}  {}  {}", problem.state, problem.name, problem.said)) + "\n");
+    match args.json {
+        true => files::print_json(&report)?,
+        false => files::show(&problems.chain([line]).collect::<String>())?,
+    };
+    Ok(if report.ok { Outcome::Clean } else { Outcome::Findings })
+}
+
+fn list(args: &ReadArgs) -> Result<Outcome, Failure> {
+    let contents = Contents::open(&args.archive)?;
+    let entries = contents.entries();
+    if args.json {
+        return files::print_json(&json!({"index": contents.index_digest, "since": contents.since, "blobs": entries}));
+    }
+    let line = |entry: &ArchiveEntry| {
+        let held = if entry.held { "  left out" } else { "" };
+        escape::line(format!("{:>12}  {}  {}{held}", entry.size, entry.digest, entry.title)) + "\n"
+    };
+    files::show(&entries.iter().map(line).collect::<String>())
+}
+
+fn bring(args: &ImportArgs) -> Result<Outcome, Failure> {
+    let (contents, store) = (Contents::open(&args.archive)?, Store::open(args.store.clone())?);
+    let _shared = store.share()?;
+    let imported = import(&contents, &store, threads(None)?)?;
+    if let Some(folder) = &args.inputs_to {
+        unpack_inputs(&contents, folder)?;
+    }
+    if args.json {
+        return files::print_json(&imported);
+    }
+    let (added, bytes) = (counted(imported.added as u64, "blob"), human_bytes(imported.bytes));
+    files::show(&format!("{added} added, {bytes}; {} were there\n", imported.present))
+}
+
+fn site(args: &ApplyArchiveArgs) -> Result<Outcome, Failure> {
+    let (contents, store) = (Contents::open(&args.archive)?, Store::open(args.store.clone())?);
+    let _shared = store.share()?;
+    let mut formats: Vec<vmbake_disk::image::Format> = args.format.iter().copied().map(Into::into).collect();
+    formats.sort_unstable();
+    formats.dedup();
+    let request = SiteRequest {
+        out: &args.out,
+        inputs: &args.inputs_to,
+        force: args.force,
+        formats: &formats,
+        store: &store,
+        threads: threads(args.jobs)?,
+    };
+    let commands = apply(&contents, &request, &Progress::new(false))?;
+    files::show(&commands.iter().map(|command| escape::line(command.clone()) + "\n").collect::<String>())
+}

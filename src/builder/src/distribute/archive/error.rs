@@ -1,0 +1,205 @@
+//! Why an archive was not written or not read.
+
+use std::path::PathBuf;
+
+use crate::atomic_file::PublishError;
+use crate::bake::BakeError;
+use crate::digest::Digest;
+use crate::hint::Hint;
+use crate::incremental::build_inputs::BuildInputsError;
+use crate::manifest::ManifestError;
+use crate::pin::anchors::AnchorError;
+use crate::pin::sources::SourcesError;
+use crate::supply::store::StoreError;
+
+/// Why an archive was not written or not read. Offsets are bytes of the archive, all parts together.
+#[derive(Debug, thiserror::Error)]
+pub enum CarryError {
+    /// A file or folder cannot be read.
+    #[error("{path}: cannot read")]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("{path}: cannot write")]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Only regular files are put into archives.
+    #[error("{path}: neither a regular file nor a folder, and an archive has nothing else")]
+    NotFile {
+        /// Which.
+        path: PathBuf,
+    },
+    /// No member of an archive can have that name.
+    #[error("{name:?}: cannot be the name of a member")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// A blob that goes into an archive is not there.
+    #[error("{title}: {digest} is not in the store")]
+    NoBlob {
+        /// What it is.
+        title: String,
+        /// Its digest.
+        digest: Box<Digest>,
+    },
+    /// A file that goes into an archive is not what it should be.
+    #[error("{title}: has digest {found}, expected {expected}")]
+    Changed {
+        /// What it is.
+        title: String,
+        /// The digest that it has.
+        found: Box<Digest>,
+        /// The digest that it should have.
+        expected: Box<Digest>,
+    },
+    /// Only qcow2 images go into archives.
+    #[error("{path}: only qcow2 images are put into archives")]
+    NotQcow2 {
+        /// The image.
+        path: PathBuf,
+    },
+    /// The archive ends too early.
+    #[error("{path}: ends at offset {at:#x}, before {what}: it is cut off")]
+    Truncated {
+        /// The archive.
+        path: PathBuf,
+        /// Where.
+        at: u64,
+        /// What is missing.
+        what: String,
+    },
+    /// Something follows the end of the archive.
+    #[error("{path}: goes on at offset {at:#x}, after its end")]
+    Trailing {
+        /// The archive.
+        path: PathBuf,
+        /// Where.
+        at: u64,
+    },
+    /// A member is nothing that vmbake writes.
+    #[error("{path}: the member {name:?} at offset {at:#x} {what}")]
+    Member {
+        /// The archive.
+        path: PathBuf,
+        /// The member's name.
+        name: String,
+        /// Where its header is.
+        at: u64,
+        /// What is wrong.
+        what: String,
+    },
+    /// A document of the archive has another form.
+    #[error("{path}: {name} is not a document of an archive")]
+    Document {
+        /// The archive.
+        path: PathBuf,
+        /// Which member.
+        name: String,
+        /// What its reader says.
+        source: serde_json::Error,
+    },
+    /// A document says something that no archive says.
+    #[error("{path}: {name} {what}")]
+    Meaning {
+        /// The archive.
+        path: PathBuf,
+        /// Which member.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// Members are missing, or too many, or damaged.
+    #[error("{path}: not complete: {first}{}", more(*.others))]
+    Incomplete {
+        /// The archive.
+        path: PathBuf,
+        /// The first of what is wrong.
+        first: String,
+        /// How much else is.
+        others: usize,
+    },
+    /// The folder for inputs is there.
+    #[error("{path}: already exists, and inputs are written to a new folder")]
+    Exists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// JSON cannot be written.
+    #[error("cannot write a document as JSON")]
+    Json(#[source] serde_json::Error),
+    /// The archive has nothing to bake, and no image.
+    #[error("{path}: has neither images nor inputs")]
+    Empty {
+        /// The archive.
+        path: PathBuf,
+    },
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A file cannot get its name.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// A manifest cannot be used.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// A record of inputs cannot be used.
+    #[error(transparent)]
+    Inputs(#[from] BuildInputsError),
+    /// The sources cannot be used.
+    #[error(transparent)]
+    Sources(#[from] SourcesError),
+    /// The trust anchors cannot be used.
+    #[error(transparent)]
+    Anchors(#[from] AnchorError),
+    /// The bake failed.
+    #[error(transparent)]
+    Bake(#[from] BakeError),
+}
+
+fn more(others: usize) -> String {
+    if others == 0 { String::new() } else { format!(", and {others} more") }
+}
+
+impl Hint for CarryError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::NoBlob { .. } => {
+                "`vmbake fetch` brings what manifests pin into the store; --base names a base image of your own"
+            }
+            Self::Truncated { .. } | Self::Incomplete { .. } => {
+                "`vmbake archive verify` lists what is wrong; all parts of a split archive must be there"
+            }
+            Self::NotQcow2 { .. } => "name the qcow2 file of the same bake; it holds the same disk",
+            Self::Exists { .. } => "--inputs-to names another folder",
+            Self::Read { source, .. }
+                if matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput) =>
+            {
+                "name the archive as `vmbake archive create` was told to: without .000 where it has parts"
+            }
+            _ => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match self {
+            Self::Store(error) => error,
+            Self::Publish(error) => error,
+            Self::Manifest(error) => error,
+            Self::Inputs(error) => error,
+            Self::Sources(error) => error,
+            Self::Anchors(error) => error,
+            Self::Bake(error) => error,
+            _ => return None,
+        })
+    }
+}

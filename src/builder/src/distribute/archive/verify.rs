@@ -1,0 +1,77 @@
+//! Whether an archive is whole: every member is hashed, and compared with what the documents say. No socket is opened.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::CarryError;
+use super::contents::{ArchiveProblem, Contents, blob_name, called};
+use super::tar::TarMember;
+use crate::digest::Digest;
+use crate::parallel::for_each;
+
+/// Bytes that are read at a time.
+const PIECE: usize = 1 << 20;
+
+/// What was found out about an archive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ArchiveReport {
+    /// Whether it is whole.
+    pub ok: bool,
+    /// Digest of its index, which leads to all that is in it.
+    pub index: Digest,
+    /// Blobs in it.
+    pub blobs: usize,
+    /// Their length in bytes.
+    pub bytes: u64,
+    /// Blobs that the site must have from an earlier archive.
+    pub held: usize,
+    /// What is wrong.
+    pub problems: Vec<ArchiveProblem>,
+}
+
+/// Checks the archive at `path`.
+pub fn verify(path: &Path, threads: NonZeroUsize) -> Result<ArchiveReport, CarryError> {
+    let contents = Contents::open(path)?;
+    let checked = for_each(contents.members.iter().collect(), threads, |(expected, member)| {
+        let found = digest(&contents, expected, member, |_| Ok(()))?;
+        let what = contents.listed.get(expected).map_or("a blob", called);
+        let problem = || ArchiveProblem {
+            state: "damaged",
+            name: blob_name(expected),
+            said: format!("{what}: it has digest {found}"),
+        };
+        Ok((found != *expected).then(problem))
+    });
+    let damaged: Vec<Option<ArchiveProblem>> = checked.into_iter().collect::<Result<_, CarryError>>()?;
+    let problems: Vec<_> = contents.problems().iter().cloned().chain(damaged.into_iter().flatten()).collect();
+    Ok(ArchiveReport {
+        ok: problems.is_empty(),
+        index: contents.index_digest,
+        blobs: contents.members.len(),
+        bytes: contents.members.values().map(|member| member.len).sum(),
+        held: contents.held().len(),
+        problems,
+    })
+}
+
+/// Hashes a member as `like` is hashed, and passes its bytes on.
+pub(super) fn digest(
+    contents: &Contents,
+    like: &Digest,
+    member: &TarMember,
+    mut pass: impl FnMut(&[u8]) -> Result<(), CarryError>,
+) -> Result<Digest, CarryError> {
+    let (mut hasher, mut done) = (like.hasher(), 0);
+    let mut buffer = vec![0; usize::try_from(member.len).map_or(PIECE, |len| len.min(PIECE))];
+    while done < member.len {
+        let len = usize::try_from(member.len - done).map_or(PIECE, |left| left.min(buffer.len()));
+        let piece = &mut buffer[..len];
+        contents.archive.read_exact_at(piece, member.at + done).map_err(|source| contents.unreadable(source))?;
+        hasher.update(piece);
+        pass(piece)?;
+        done += len as u64;
+    }
+    Ok(hasher.finish())
+}
