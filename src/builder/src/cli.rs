@@ -33,6 +33,7 @@ mod pinned;
 mod plan;
 mod pull;
 mod push;
+mod report;
 mod sbom;
 mod schema;
 mod sign;
@@ -125,6 +126,8 @@ enum Command {
     Sbom(sbom::SbomArgs),
     /// Tell people what changed between two releases, security first, as Markdown
     Changelog(changelog::ChangelogArgs),
+    /// Write a page about a disk image for people: what it is, where its bytes are, who answers for what, what changed
+    Report(report::ReportArgs),
     /// Make the user data of a machine, and list what it may say
     #[command(subcommand)]
     UserData(user_data::UserData),
@@ -292,6 +295,7 @@ impl Cli {
             Command::Diff(args) => diff::run(&args),
             Command::Sbom(args) => sbom::run(&args),
             Command::Changelog(args) => changelog::run(&args),
+            Command::Report(args) => report::run(&args),
             Command::UserData(what) => user_data::run(what),
             Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),

@@ -5,6 +5,7 @@ pub mod explain;
 pub mod lint;
 pub mod sbom;
 pub mod changelog;
+pub mod report;
 mod packages;
 
 pub use packages::{InstalledPackage, PackageError};

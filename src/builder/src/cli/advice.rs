@@ -43,6 +43,7 @@ use crate::pin::update::{EntryError, RequestError, UpdateError};
 use crate::progress::{self, Event};
 use crate::query::changelog::ChangelogError;
 use crate::query::explain::ExplainError;
+use crate::query::report::ReportError;
 use crate::query::sbom::SbomError;
 use crate::release::key::KeyError;
 use crate::release::policy::PolicyError;
@@ -101,6 +102,7 @@ const KNOWN: &[Look] = &[
     known::<Refusal>,
     known::<RebuildError>,
     known::<RegistryError>,
+    known::<ReportError>,
     known::<RequestError>,
     known::<ResolveError>,
     known::<SbomError>,

@@ -216,6 +216,11 @@ Examples:
   vmbake changelog before/node.debian-13.amd64.qcow2 dist/node.debian-13.amd64.qcow2 > CHANGES.md
   vmbake changelog before/node.debian-13.amd64.spdx.json dist/node.debian-13.amd64.spdx.json   # without the images";
 
+pub(super) const REPORT: &str = "\
+Examples:
+  vmbake report dist/node.debian-13.amd64.qcow2 -o node.html
+  vmbake report dist/node.debian-13.amd64.qcow2 --compare before/node.debian-13.amd64.qcow2 --verify -o node.html --force";
+
 pub(super) const USER_DATA_RENDER: &str = "\
 Examples:
   vmbake user-data render --kind node --ssh-key ~/.ssh/id_ed25519.pub > user-data

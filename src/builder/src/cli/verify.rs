@@ -21,6 +21,8 @@ mod sigstore;
 mod cosign;
 mod oci;
 
+pub(super) use image::place;
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Verify {
     /// Verify a release: digests, signatures, provenance, the origin of the files, and the proof of everything that is in it

@@ -20,6 +20,8 @@ use crate::query::diff::changes;
 use crate::query::explain::ExplainError;
 use crate::query::sbom::SbomError;
 pub use report::{Changelog, PackageChanges, ReleaseName, SecurityChanges, SizeChange};
+pub(super) use security::SecurityFacts;
+pub(super) use side::{MAX_PLAN, PLAN, describe};
 use side::{Side, SideFacts};
 
 /// Why two releases cannot be compared.

@@ -79,6 +79,29 @@ pub(super) fn owners(tree: &Tree, path: &[u8]) -> Result<Vec<InstalledPackage>, 
     Ok(owners)
 }
 
+/// The package of each path that is no directory, by the path without symbolic links of the root; of several the first.
+pub(super) fn owned_files(tree: &Tree) -> Result<BTreeMap<Vec<u8>, String>, PackageError> {
+    let mut found = BTreeMap::new();
+    let Some(info) = tree.find(INFO.as_bytes()).map_err(PackageError::Read)? else { return Ok(found) };
+    let Kind::Directory(entries) = &tree.inode(info).kind else { return Ok(found) };
+    let links = root_links(tree);
+    for stem in entries.keys().filter_map(|name| std::str::from_utf8(name.strip_suffix(b".list")?).ok()) {
+        let Some(list) = text(tree, &format!("{INFO}/{stem}.list"))? else { continue };
+        for line in list.lines().map(str::as_bytes) {
+            let behind = links.iter().find_map(|(link, real)| {
+                let rest = line.strip_prefix(link.as_slice()).filter(|rest| rest.starts_with(b"/"))?;
+                Some([real, rest].concat())
+            });
+            let path = behind.unwrap_or_else(|| line.to_vec());
+            let is_directory = |id| matches!(tree.inode(id).kind, Kind::Directory(_));
+            if tree.lookup(&path).is_some_and(|id| !is_directory(id)) {
+                found.entry(path).or_insert_with(|| stem.split(':').next().unwrap_or(stem).to_owned());
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// The package whose files below `info` have that stem: its name, with the architecture where several may be installed.
 fn package(versions: &BTreeMap<(String, String), String>, stem: &str) -> InstalledPackage {
     let (name, arch) = stem.split_once(':').map_or((stem, None), |(name, arch)| (name, Some(arch)));
@@ -95,20 +118,25 @@ fn package(versions: &BTreeMap<(String, String), String>, stem: &str) -> Install
 /// were made before. The root itself is listed as `/.`.
 fn aliases(tree: &Tree, path: &[u8]) -> Vec<String> {
     let mut names = vec![if path.is_empty() { b"/.".to_vec() } else { path.to_vec() }];
-    if let Kind::Directory(entries) = &tree.inode(ROOT).kind {
-        for (name, id) in entries {
-            let link = [b"/", name.as_slice()].concat();
-            if !matches!(tree.inode(*id).kind, Kind::Symlink(_)) {
-                continue;
-            }
-            let Ok(Some((real, _))) = tree.real_path(&link, true) else { continue };
-            if let Some(rest) = path.strip_prefix(real.as_slice()).filter(|rest| rest.starts_with(b"/")) {
-                names.push([&link, rest].concat());
-            }
+    for (link, real) in root_links(tree) {
+        if let Some(rest) = path.strip_prefix(real.as_slice()).filter(|rest| rest.starts_with(b"/")) {
+            names.push([&link, rest].concat());
         }
     }
     // What is not UTF-8 is not found: dpkg's lists are read as text.
     names.into_iter().filter_map(|name| String::from_utf8(name).ok()).collect()
+}
+
+/// The symbolic links of the root directory, with where they lead.
+fn root_links(tree: &Tree) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let Kind::Directory(entries) = &tree.inode(ROOT).kind else { return Vec::new() };
+    let links = entries.iter().filter(|(_, id)| matches!(tree.inode(**id).kind, Kind::Symlink(_)));
+    let link = |(name, _): (&Vec<u8>, _)| {
+        let link = [b"/", name.as_slice()].concat();
+        let (real, _) = tree.real_path(&link, true).ok().flatten()?;
+        Some((link, real))
+    };
+    links.filter_map(link).collect()
 }
 
 /// The text of a file, with what is not UTF-8 replaced; `None` where there is no file.

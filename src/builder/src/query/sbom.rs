@@ -10,6 +10,7 @@ mod copyright;
 mod golang;
 mod files;
 mod inventory;
+mod parts;
 mod collect;
 mod identity;
 mod spdx;
@@ -23,6 +24,7 @@ use vmbake_disk::tree::{Tree, TreeError};
 
 pub use collect::Knowledge;
 pub use inventory::Inventory;
+pub(super) use parts::PartRow;
 
 use crate::compose::origin::{RECORD, Record, RecordError, inside_record};
 use crate::elf::ElfError;

@@ -26,7 +26,7 @@ pub(crate) const MEDIA_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+js
 /// Type of what envelopes hold.
 const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 /// Longest statement that is read: hundreds of packages have 300 KB.
-pub(super) const MAX_STATEMENT: u64 = 16 << 20;
+pub(crate) const MAX_STATEMENT: u64 = 16 << 20;
 
 /// Why a release was not signed.
 #[derive(Debug, thiserror::Error)]

@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
 }
 
 /// The folder of a release, and the image in it that was named.
-fn place(release: &Path) -> Result<(&Path, Option<&str>), Failure> {
+pub(in super::super) fn place(release: &Path) -> Result<(&Path, Option<&str>), Failure> {
     let found = release.metadata().map_err(|source| EvidenceError::Read { path: release.to_owned(), source })?;
     if found.is_dir() {
         return Ok((release, None));

@@ -87,6 +87,13 @@ pub struct SizeChange {
     pub to: u64,
 }
 
+impl SizeChange {
+    /// One of both sizes, for people.
+    pub(in crate::query) fn shown(&self, size: u64) -> String {
+        if self.what == "paths" { size.to_string() } else { human_bytes(size) }
+    }
+}
+
 impl SecurityChanges {
     pub(super) fn between(from: &SecurityFacts, to: &SecurityFacts) -> Self {
         Self {
@@ -142,12 +149,7 @@ impl fmt::Display for Changelog {
             group(f, "Security", security.sections())?;
         }
         group(f, "Packages", self.packages.sections())?;
-        let single: [(&str, &[Change]); 3] = [
-            ("Programs and base image", &self.programs),
-            ("Layers", &self.layers),
-            ("Settings of the first boot", &self.settings),
-        ];
-        for (heading, list) in single.into_iter().filter(|(_, list)| !list.is_empty()) {
+        for (heading, list) in self.others().into_iter().filter(|(_, list)| !list.is_empty()) {
             writeln!(f, "## {heading}\n")?;
             items(f, list)?;
         }
@@ -161,14 +163,31 @@ impl fmt::Display for Changelog {
 }
 
 impl Changelog {
+    /// All lists with their headings, in the order in which they are told. Those of packages say so.
+    pub(in crate::query) fn lists(&self) -> Vec<(String, &[Change])> {
+        let security = self.security.iter().flat_map(SecurityChanges::sections);
+        let security = security.map(|(heading, list)| (heading.to_owned(), list));
+        let packages = self.packages.sections().into_iter();
+        let packages = packages.map(|(heading, list)| (format!("{heading} packages"), list));
+        let others = self.others().into_iter().map(|(heading, list)| (heading.to_owned(), list));
+        security.chain(packages).chain(others).collect()
+    }
+
+    fn others(&self) -> [(&'static str, &[Change]); 3] {
+        [
+            ("Programs and base image", &self.programs),
+            ("Layers", &self.layers),
+            ("Settings of the first boot", &self.settings),
+        ]
+    }
+
     fn write_sizes(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.sizes.is_empty() {
             return Ok(());
         }
         writeln!(f, "## Sizes\n\n| | before | after |\n|---|---:|---:|")?;
-        for SizeChange { what, from, to } in &self.sizes {
-            let shown = |size: u64| if *what == "paths" { size.to_string() } else { human_bytes(size) };
-            writeln!(f, "| {what} | {} | {} |", shown(*from), shown(*to))?;
+        for size in &self.sizes {
+            writeln!(f, "| {} | {} | {} |", size.what, size.shown(size.from), size.shown(size.to))?;
         }
         writeln!(f)
     }

@@ -33,23 +33,24 @@ const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/li
 
 /// What is compared.
 #[derive(Debug, Default)]
-pub(super) struct SecurityFacts {
+pub(in crate::query) struct SecurityFacts {
     /// Files with set-uid or set-gid bits or capabilities: mode and owner.
-    pub(super) privileged: BTreeMap<String, String>,
+    pub(in crate::query) privileged: BTreeMap<String, String>,
     /// Accounts: id, home and shell.
-    pub(super) users: BTreeMap<String, String>,
+    pub(in crate::query) users: BTreeMap<String, String>,
     /// Groups: id and members.
-    pub(super) groups: BTreeMap<String, String>,
+    pub(in crate::query) groups: BTreeMap<String, String>,
     /// Units that an administrator or a package enabled, and what wants them.
-    pub(super) units: BTreeMap<String, String>,
+    pub(in crate::query) units: BTreeMap<String, String>,
     /// Sockets that systemd opens: where they listen.
-    pub(super) sockets: BTreeMap<String, String>,
+    pub(in crate::query) sockets: BTreeMap<String, String>,
     /// Keys and authorities that are trusted, and rules of who may do what: digests.
-    pub(super) trust: BTreeMap<String, String>,
+    pub(in crate::query) trust: BTreeMap<String, String>,
 }
 
 impl SecurityFacts {
-    pub(super) fn read(tree: &Tree) -> Result<Self, TreeError> {
+    /// Reads the facts of a tree.
+    pub(in crate::query) fn read(tree: &Tree) -> Result<Self, TreeError> {
         let mut facts = Self {
             users: table(tree, "/etc/passwd", |fields| {
                 let [id, home, shell] = [2, 5, 6].map(|at| fields.get(at).copied().unwrap_or_default());

@@ -1,0 +1,61 @@
+//! What was checked: hygiene of the image, and the release around it.
+
+use vmbake_disk::tree::Tree;
+
+use super::table::{Section, Table};
+use crate::query::lint;
+
+/// What came of one check of the release that the image is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportedCheck {
+    /// `ok`, `FAILED`, `not verified` or `not asked`.
+    pub state: String,
+    /// What was checked.
+    pub check: String,
+    /// The file that it was about.
+    pub file: String,
+    /// What was found.
+    pub said: String,
+}
+
+/// How clean the image is.
+pub(super) fn lint(tree: &Tree) -> Section {
+    let found = lint::lint(tree);
+    let failed = found.iter().filter(|finding| !finding.ok).count();
+    let cells = |finding: lint::Finding| {
+        let verdict = if finding.ok { "ok" } else { "FAILED" };
+        vec![verdict.to_owned(), finding.rule.to_owned(), finding.path, finding.evidence]
+    };
+    let text = match failed {
+        0 => "Every rule holds.".to_owned(),
+        failed => format!("Rules are violated: {failed} findings."),
+    };
+    let rows = found.into_iter().map(cells).collect();
+    let tables = vec![Table::new("Rules", &["verdict", "rule", "path", "what was found"], rows)];
+    Section { id: "lint", title: "What no golden image may carry", text, tables, ..Section::default() }
+}
+
+/// What came of the checks of the release.
+pub(super) fn proofs(checks: Option<&[ReportedCheck]>) -> Section {
+    let cells =
+        |check: &ReportedCheck| vec![check.state.clone(), check.check.clone(), check.file.clone(), check.said.clone()];
+    let heads = ["verdict", "check", "file", "what was found"];
+    let tables = checks.map(|checks| Table::new("Checks", &heads, checks.iter().map(cells).collect()));
+    let text = match checks {
+        Some(_) => {
+            "Digests, provenance, origins and proofs of the release, checked without network when this page was written."
+        }
+        None => {
+            "Nothing was verified: this page says what the image and the documents beside it say of themselves. \
+                 `vmbake report --verify` checks a release."
+        }
+    };
+    let text = text.to_owned();
+    Section {
+        id: "proofs",
+        title: "What was verified",
+        text,
+        tables: tables.into_iter().collect(),
+        ..Section::default()
+    }
+}
