@@ -28,6 +28,7 @@ mod plan;
 mod prove;
 mod registry;
 mod release;
+mod report;
 mod requested;
 mod rooms;
 mod sbom;

@@ -4,7 +4,7 @@ use super::table::{Fact, Section, Table};
 use super::{Documents, Inside};
 use crate::compose::origin::Record;
 use crate::image::inspect::{Report, os_release};
-use crate::progress::human_bytes;
+use crate::progress::{counted, human_bytes};
 use crate::query::sbom::{Inventory, PartRow};
 
 /// What it is.
@@ -92,8 +92,9 @@ pub(super) fn parts(inventory: &Inventory) -> Section {
         id: "parts",
         title: "What it is made of",
         text: format!(
-            "{found} packages, programs and images, and {linked} modules of Go. A proof is what the manifest pins; the last section says \
-             whether it was replayed. Packages without one came with the base image."
+            "{found} packages, programs and images, and {} of Go. A proof is what the manifest pins; \"What was verified\" says whether it was \
+             replayed. What has none came with the base image, or nothing is recorded of it.",
+            counted(linked as u64, "module"),
         ),
         tables,
         ..Section::default()

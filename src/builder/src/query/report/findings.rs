@@ -20,7 +20,9 @@ pub struct ReportedCheck {
 
 /// How clean the image is.
 pub(super) fn lint(tree: &Tree) -> Section {
-    let found = lint::lint(tree);
+    let mut found = lint::lint(tree);
+    // The bad ones first, else as the rules stand.
+    found.sort_by_key(|finding| finding.ok);
     let failed = found.iter().filter(|finding| !finding.ok).count();
     let cells = |finding: lint::Finding| {
         let verdict = if finding.ok { "ok" } else { "FAILED" };

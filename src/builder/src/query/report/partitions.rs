@@ -32,7 +32,7 @@ fn row(partition: &PartitionReport) -> Vec<String> {
     let (holds, used) = match (&partition.filesystem, &partition.unread) {
         (Some(found), _) => (found.kind.to_owned(), found.usage.as_ref().map(usage).unwrap_or_default()),
         (None, Some(reason)) => (format!("not read: {reason}"), String::new()),
-        (None, None) => ("nothing that is known".to_owned(), String::new()),
+        (None, None) => ("no known file system".to_owned(), String::new()),
     };
     vec![
         partition.number.to_string(),

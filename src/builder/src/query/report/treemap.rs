@@ -18,7 +18,7 @@ const TITLE_HEIGHT: f64 = 16.0;
 /// Between a rectangle and those in it.
 const GAP: f64 = 1.5;
 /// Most rectangles in another one; the last stands for all the rest.
-const MAX_PARTS: usize = 24;
+const MAX_PARTS: usize = 60;
 /// What is smaller than this part of the whole belongs to the rest.
 const LEAST: u64 = 2000;
 
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn small_parts_are_drawn_as_one() {
-        let folders: BTreeMap<String, u64> = (0_u64..100).map(|index| (format!("/{index:02}"), 4096 + index)).collect();
+        let folders: BTreeMap<String, u64> = (0_u64..200).map(|index| (format!("/{index:03}"), 4096 + index)).collect();
         let weights = BTreeMap::from([(0, BTreeMap::from([(0, folders)]))]);
         let found = draw(&weights, &["base".to_owned()], &[String::new()]);
         assert_eq!((found.frames.len(), found.tiles.len()), (2, MAX_PARTS + 1));
