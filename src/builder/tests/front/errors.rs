@@ -161,6 +161,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "none.spdx.json: cannot read the document",
         "`vmbake sbom IMAGE > none.spdx.json`",
     ),
+    ("report none -o page.html", "none: cannot open the image", "`vmbake bake` writes"),
+    ("report text -o blank.json", "blank.json: already exists", "--force replaces it"),
     ("store verify --store text", "text: is not a directory", "--store"),
     ("store gc", "manifests: cannot read the manifest", "`vmbake update KIND`"),
     ("store gc --manifests blank.json", "blank.json:1:2", "`vmbake update` writes"),
