@@ -18,7 +18,7 @@ pub(super) struct ExplainArgs {
     /// Partition number; 0 for a file system without a partition table [default: the root partition]
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
-    /// Record of origins to go by, instead of the one inside the image
+    /// Record of origins to go by [default: the one inside the image, else NAME.origin.json beside it]
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// In PATH, each \xNN is a byte, as in `escaped_path` of `ls --json`

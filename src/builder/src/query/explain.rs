@@ -28,8 +28,8 @@ const MAX_TEXT: u64 = 4 << 20;
 /// Most symbolic links from the path asked for to a node, as `MAXSYMLINKS` of Linux.
 const MAX_LINKS: usize = 40;
 
-/// Tells where `path` of the image's root file system came from, or of that of `partition`: by the record inside the image, or by the one in file `record`. A record
-/// that stands beside the image must be the one inside.
+/// Tells where `path` of the image's root file system came from, or of that of `partition`: by the one in file `record`, else by the record inside the image, else by
+/// the one beside it. A record that stands beside an image with one must be the one inside.
 pub fn explain(
     image: &Path,
     partition: Option<u32>,
@@ -44,11 +44,14 @@ pub fn explain(
         Want { path: b"/etc/group", reach: Reach::Node },
     ];
     let tree = open_some(image, partition, &[&wants[..], &packages::WANTS].concat())?;
-    let record = match record {
-        Some(file) => Some(read_record(file)?),
-        None => own_record(image, &tree)?,
+    let unusable = |error| ExplainError::Manifest(Box::new(error));
+    let (record, manifest) = match record {
+        Some(file) => (Some(read_record(file)?), inside_manifest(&tree).map_err(unusable)?),
+        None => match own_record(image, &tree)? {
+            Some(record) => (Some(record), image_manifest(image, &tree).map_err(unusable)?),
+            None => (None, None),
+        },
     };
-    let manifest = inside_manifest(&tree).map_err(|error| ExplainError::Manifest(Box::new(error)))?;
     if let (Some(record), Some(manifest)) = (&record, &manifest) {
         check(record, manifest)?;
     }
@@ -56,14 +59,29 @@ pub fn explain(
     origins.explain(path, origins.follow(path)?)
 }
 
-/// The record inside the image. A file that is called like the record and stands beside the image must have the same text.
+/// The record inside the image, else the one beside it. If both are there, they must have the same text.
 fn own_record(image: &Path, tree: &Tree) -> Result<Option<Record>, ExplainError> {
-    let Some((record, text)) = inside_record(tree)? else { return Ok(None) };
+    let Some((record, text)) = inside_record(tree)? else { return record_beside(image) };
     let beside = image.with_extension("origin.json");
     if beside.symlink_metadata().is_ok() && read_file(&beside)? != text {
         return Err(ExplainError::Beside { beside, image: image.to_owned() });
     }
     Ok(Some(record))
+}
+
+/// The record beside an image that has none inside.
+pub(super) fn record_beside(image: &Path) -> Result<Option<Record>, ExplainError> {
+    let beside = image.with_extension("origin.json");
+    beside.symlink_metadata().is_ok().then(|| read_record(&beside)).transpose()
+}
+
+/// The manifest inside an image with a record, else the one beside it.
+pub(super) fn image_manifest(image: &Path, tree: &Tree) -> Result<Option<Manifest>, ManifestError> {
+    if let Some(manifest) = inside_manifest(tree)? {
+        return Ok(Some(manifest));
+    }
+    let beside = image.with_extension("json");
+    beside.symlink_metadata().is_ok().then(|| Manifest::load(&beside)).transpose()
 }
 
 pub(super) fn read_record(path: &Path) -> Result<Record, ExplainError> {

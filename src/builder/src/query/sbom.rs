@@ -133,7 +133,7 @@ impl Inventory {
     /// As [`Self::of_image`], of an image whose tree and record were read.
     pub(super) fn of_opened(path: &Path, tree: &Tree, record: Option<&Record>) -> Result<Self, SbomError> {
         // Without a record nothing says that a manifest is that of the image.
-        let manifest = record.map(|_| manifest(path, tree)).transpose()?.flatten();
+        let manifest = record.map(|_| explain::image_manifest(path, tree)).transpose()?.flatten();
         if let (Some(record), Some(manifest)) = (record, &manifest) {
             explain::check(record, manifest)?;
         }
@@ -159,20 +159,5 @@ pub(super) fn image_record(image: &Path, tree: &Tree) -> Result<Option<Record>, 
     if let Some((record, _)) = inside_record(tree)? {
         return Ok(Some(record));
     }
-    let beside = image.with_extension("origin.json");
-    match beside.symlink_metadata() {
-        Ok(_) => Ok(Some(explain::read_record(&beside)?)),
-        Err(_) => Ok(None),
-    }
-}
-
-fn manifest(image: &Path, tree: &Tree) -> Result<Option<Manifest>, SbomError> {
-    if let Some(manifest) = explain::inside_manifest(tree)? {
-        return Ok(Some(manifest));
-    }
-    let beside = image.with_extension("json");
-    match beside.symlink_metadata() {
-        Ok(_) => Ok(Some(Manifest::load(&beside)?)),
-        Err(_) => Ok(None),
-    }
+    Ok(explain::record_beside(image)?)
 }

@@ -206,6 +206,26 @@ fn a_record_beside_the_image_is_used_or_compared() {
     let named = asked(&bare, Some(&beside)).unwrap();
     assert_eq!((named.layer.unwrap().name, named.content), ("tools".to_owned(), Some(ContentOrigin::Matches)));
 
+    // As `sbom` and `verify` do: what lies beside an image that has nothing inside.
+    for end in ["origin.json", "json"] {
+        fs::copy(image.with_extension(end), bare.with_extension(end)).unwrap();
+    }
+    let found = asked(&bare, None).unwrap();
+    assert_eq!(
+        (found.recorded, found.layer, found.content),
+        (true, asked(&image, None).unwrap().layer, Some(ContentOrigin::Matches))
+    );
+    let none = dir.path().join("none.raw");
+    change(&bare, &none, |tree| assert!(tree.remove(MANIFEST.as_bytes()).unwrap()));
+    fs::copy(bare.with_extension("origin.json"), none.with_extension("origin.json")).unwrap();
+    assert_eq!(asked(&none, None).unwrap().artifact.unwrap().version, None, "nothing pins it");
+    fs::copy(bare.with_extension("json"), none.with_extension("json")).unwrap();
+    assert_eq!(asked(&none, None).unwrap().artifact, asked(&image, None).unwrap().artifact);
+    fs::write(none.with_extension("json"), "{}").unwrap();
+    assert!(asked(&none, None).is_err(), "another file is not taken for the manifest");
+    fs::write(bare.with_extension("origin.json"), "{}").unwrap();
+    assert!(asked(&bare, None).unwrap_err().to_string().contains("not a valid record of origins"));
+
     let good = fs::read_to_string(&beside).unwrap();
     fs::write(&beside, good.replace("{\"layer\":\"hygiene\"}", "{\"layer\":\"tools\"}")).unwrap();
     let error = asked(&image, None).unwrap_err().to_string();
