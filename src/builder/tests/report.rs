@@ -186,8 +186,7 @@ fn the_same_image_gives_the_same_bytes() {
     let compared = page(&image, &one.join("compared.html"), &["--compare", two.join("disk.raw").to_str().unwrap()]);
     assert!(compared.contains("Nothing that is compared differs from disk.raw."));
     assert!(
-        compared.contains("<td>before: there is no record of origins")
-            && !compared.contains(dir.path().to_str().unwrap())
+        compared.contains(">before: there is no record of origins") && !compared.contains(dir.path().to_str().unwrap())
     );
 }
 
@@ -283,11 +282,25 @@ fn a_baked_image_tells_its_layers_and_its_release() {
     let name = image.file_stem().unwrap().to_str().unwrap();
     for expected in [
         format!("<h1>{name}</h1>"),
-        format!("<td>{name}.raw</td><td>fs-verity sha256:"),
+        format!("<td>{name}.raw</td><td class=\"long\">fs-verity sha256:"),
         "<dt>baked by</dt><dd>vmbake ".to_owned(),
     ] {
         assert!(found.contains(&expected), "{expected}");
     }
+    // What comes of the checks: a digest that is not the listed one is told, folders are not.
+    fs::write(image.with_extension("cdx.json"), "{}").unwrap();
+    let store = dir.path().join("store");
+    let verified =
+        page(&image, &dir.path().join("page.html"), &["--force", "--verify", "--store", store.to_str().unwrap()]);
+    for expected in [
+        format!("<td>ok</td><td>sha256</td><td>{name}.json</td>"),
+        format!("<td class=\"bad\">FAILED</td><td>sha256</td><td>{name}.cdx.json</td>"),
+        format!("<td>ok</td><td>origin</td><td>{name}.raw</td>"),
+    ] {
+        assert!(verified.contains(&expected) && !found.contains(&expected), "{expected}");
+    }
+    assert!(found.contains("Nothing was verified") && !verified.contains("Nothing was verified"));
+    assert!(!verified.contains(dir.path().to_str().unwrap()));
     // A record that was changed is told, and not believed.
     let changed = dir.path().join("changed.raw");
     change(&image, &changed, |tree| {

@@ -1,7 +1,7 @@
 //! A page about an image, for people: an image enters, one HTML document leaves that needs nothing beside it.
 //!
 //! The same image gives the same bytes. Of the host nothing is in the page but the image's file name. Everything that comes from an
-//! image is hostile: [`page`] is the only place where text becomes HTML or JSON, and it escapes all of it. What is not known is said in
+//! image is hostile: `page` is the only place where text becomes HTML or JSON, and it escapes all of it. What is not known is said in
 //! the page: only a file that is no disk is an error.
 
 mod treemap;
@@ -118,7 +118,10 @@ pub fn report(request: &ReportRequest<'_>) -> Result<String, ReportError> {
         sections.extend(inside.inventory.as_ref().map(about::parts));
         sections.extend(noted(accounts::sections(&inside.tree), &mut notes));
         sections.push(first_boot::section(&inside.tree, inside.record.as_ref()));
-        data = Some(paths::json(&listing, changes.as_ref())?);
+        data = Some(paths::json(&listing, changes.as_ref(), paths::MAX_ROWS)?);
+        if listing.entries.len() > paths::MAX_ROWS {
+            notes.push(format!("the table has the first {} of {} paths", paths::MAX_ROWS, listing.entries.len()));
+        }
     }
     let root = inside.as_ref().and_then(|inside| Some((found.root?, &inside.tree)));
     sections.push(partitions::section(&found, root));

@@ -75,7 +75,10 @@ fn origin(record: &Record) -> Vec<Fact> {
 
 /// What it is made of.
 pub(super) fn parts(inventory: &Inventory) -> Section {
-    let (modules, parts): (Vec<PartRow>, Vec<PartRow>) = inventory.parts().into_iter().partition(|part| part.is_module);
+    let (modules, mut parts): (Vec<PartRow>, Vec<PartRow>) =
+        inventory.parts().into_iter().partition(|part| part.is_module);
+    // What layers brought first: that has proofs.
+    parts.sort_by_key(|part| part.layer.is_empty());
     let cells = |part: PartRow| {
         vec![part.name, part.version, part.kind.to_owned(), part.licence, part.layer, part.proof, part.supplier]
     };

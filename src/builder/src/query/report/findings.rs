@@ -44,15 +44,20 @@ pub(super) fn proofs(checks: Option<&[ReportedCheck]>) -> Section {
     let heads = ["verdict", "check", "file", "what was found"];
     let tables = checks.map(|checks| Table::new("Checks", &heads, checks.iter().map(cells).collect()));
     let text = match checks {
-        Some(_) => {
-            "Digests, provenance, origins and proofs of the release, checked without network when this page was written."
+        Some(checks) => {
+            let is = |state: &str| checks.iter().filter(|check| check.state == state).count();
+            format!(
+                "The digests, provenance, origins and proofs of the release were checked, without network, when this page was written: \
+                 {} hold, {} failed, {} could not be verified.",
+                is("ok"),
+                is("FAILED"),
+                is("not verified")
+            )
         }
-        None => {
-            "Nothing was verified: this page says what the image and the documents beside it say of themselves. \
+        None => "Nothing was verified: this page says what the image and the documents beside it say of themselves. \
                  `vmbake report --verify` checks a release."
-        }
+            .to_owned(),
     };
-    let text = text.to_owned();
     Section {
         id: "proofs",
         title: "What was verified",
