@@ -53,6 +53,22 @@ CONTRAST = """(() => {
   return found.sort((a, b) => a[0] - b[0]);
 })()"""
 
+# Clicks every rectangle of a folder: how many there are, how many paths they list together, and which list nothing, or say something else.
+RECTANGLES = """(() => {
+  const tiles = [...document.querySelectorAll("#treemap .tile[data-folder]")];
+  const wrong = [];
+  let sum = 0;
+  for (const tile of tiles) {
+    tile.dispatchEvent(new MouseEvent("click", {cancelable: true}));
+    const shown = document.getElementById("count").textContent;
+    const count = Number(shown.split(" ")[0]);
+    sum += count;
+    const said = tile.getAttribute("aria-label").replace(/: [^:]*$/, "");
+    if (!(count > 0) || !shown.endsWith(" paths of " + said)) wrong.push([said, shown]);
+  }
+  return {tiles: tiles.length, sum, wrong};
+})()"""
+
 
 def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True)
@@ -120,7 +136,7 @@ def finds(browser, paths):
     case("the last row comes into view", last.split(" -> ")[0] == paths[-1] and rows(browser) < 100, [last, paths[-1]])
 
 
-def keys(browser):
+def keys(browser, paths):
     """From the top by Tab alone, through the treemap by arrows, to the table by Enter, and down it."""
     active = "(document.activeElement.id || document.activeElement.getAttribute('class') || document.activeElement.tagName)"
     met = []
@@ -150,6 +166,9 @@ def keys(browser):
     case("Enter lists the paths of a rectangle", found == ["/usr/sbin/runc"] and browser.run(active) == "table", found)
     count = browser.run("document.getElementById('count').textContent")
     case("and says of which", count.endswith("paths of debian-containerd, runc, /usr/sbin"), count)
+    found = browser.run(RECTANGLES)
+    case("every rectangle lists paths, and says of what", found["tiles"] > 100 and not found["wrong"], found)
+    case("and no path is in two of them", 1000 < found["sum"] <= len(paths), found)
 
 
 def legible(browser, scheme):
@@ -208,7 +227,7 @@ def main():
         finds(browser, paths)
         quiet(browser, "node, searched")
         browser.open(page)
-        keys(browser)
+        keys(browser, paths)
         quiet(browser, "node, used")
         browser.open(page, scheme="dark")
         browser.picture(work / "dark.png")

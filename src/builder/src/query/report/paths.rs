@@ -7,6 +7,7 @@ use vmbake_disk::tree::Kind;
 
 use super::changes::Changes;
 use super::listing::{Listed, Listing};
+use super::sizes::DEPTH;
 use crate::escape;
 
 /// Most rows of the table: a browser holds all of them, and so does this program while it writes them.
@@ -19,6 +20,8 @@ struct PathData<'a> {
     artifacts: &'a [String],
     /// Whether the rows have changes.
     compared: bool,
+    /// Names of the folders that the treemap draws.
+    depth: usize,
     rows: Vec<Row<'a>>,
 }
 
@@ -37,7 +40,7 @@ pub(super) fn json(listing: &Listing<'_>, changes: Option<&Changes>, limit: usiz
         gone.map(|(path, change)| Row(path, "", String::new(), String::new(), 0, nobody, 0, String::new(), change)),
     );
     let (layers, artifacts) = (&listing.layers, &listing.artifacts);
-    let json = escape::json_line(&PathData { layers, artifacts, compared: changes.is_some(), rows })?;
+    let json = escape::json_line(&PathData { layers, artifacts, compared: changes.is_some(), depth: DEPTH, rows })?;
     // So that nothing in it ends the element, or begins a comment.
     Ok(json.trim_end().replace('<', "\\u003c"))
 }

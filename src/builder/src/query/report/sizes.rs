@@ -8,7 +8,7 @@ use super::treemap::{self, Weights};
 use crate::progress::human_bytes;
 
 /// Names of a folder, from the root on: `/usr/lib/modules` is told from `/usr/lib/x86_64-linux-gnu`.
-const DEPTH: usize = 3;
+pub(super) const DEPTH: usize = 3;
 
 /// Most artifacts in the table.
 const MAX_ARTIFACTS: usize = 200;

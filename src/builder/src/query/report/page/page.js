@@ -55,7 +55,8 @@
       room.replaceChildren(...lines);
     };
 
-    const below = (path, folder) => path === folder || path.startsWith(folder === "/" ? "/" : folder + "/");
+    // The folder whose rectangle a path is in: as many names as the program takes, of those above the last one.
+    const folder = (path) => path.split("/").slice(0, -1).slice(0, data.depth + 1).join("/") || "/";
 
     const filter = () => {
       const words = search.value.toLowerCase().split(/\s+/).filter((word) => word);
@@ -65,11 +66,14 @@
         if (layer.value !== "" && row[LAYER] !== Number(layer.value)) continue;
         if (changed.checked && !row[CHANGE]) continue;
         if (tile && tile.artifact !== null && row[ARTIFACT] !== tile.artifact) continue;
-        if (tile && tile.folder !== null && !below(row[PATH], tile.folder)) continue;
+        if (tile && tile.folder !== null && folder(row[PATH]) !== tile.folder) continue;
         if (words.every((word) => lower[index].includes(word))) found.push(index);
       }
-      const where = tile ? " of " + tile.label.replace(/: [^:]*$/, "") : "";
-      by("count").textContent = found.length + " of " + rows.length + " paths" + where;
+      const where = [];
+      if (tile) where.push(data.layers[tile.layer]);
+      if (tile && tile.artifact !== null) where.push(data.artifacts[tile.artifact] || "no package");
+      if (tile && tile.folder !== null) where.push(tile.folder);
+      by("count").textContent = found.length + " of " + rows.length + " paths" + (tile ? " of " + where.join(", ") : "");
       view.setAttribute("aria-rowcount", String(found.length));
       view.scrollTop = 0;
       room.style.height = found.length * height + "px";
@@ -146,7 +150,7 @@
         event.preventDefault();
         choose({
           layer: Number(tile.getAttribute("data-layer")), artifact: number(tile.getAttribute("data-artifact")),
-          folder: tile.getAttribute("data-folder"), label: tile.getAttribute("aria-label"),
+          folder: tile.getAttribute("data-folder"),
         });
       });
     }
