@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -55,6 +56,8 @@ class Browser:
 
     def message(self):
         while b"\0" not in self.buffer:
+            if not select.select([self.reader], [], [], LONGEST)[0]:
+                raise RuntimeError("chromium does not answer")
             piece = os.read(self.reader, 1 << 20)
             if not piece:
                 raise RuntimeError("chromium has ended")

@@ -89,13 +89,6 @@ impl Pending {
         Ok(Self { file: file.into(), target: target.to_owned() })
     }
 
-    /// Writes all of its content.
-    pub fn fill(self, content: &[u8]) -> Result<Self, PublishError> {
-        let written = (&self.file).write_all(content);
-        written.map_err(|source| PublishError::Write { path: self.target.clone(), source })?;
-        Ok(self)
-    }
-
     /// The file, open for reading and writing.
     pub fn file(&self) -> &File {
         &self.file
@@ -141,7 +134,9 @@ pub fn write_file(target: &Path, content: &[u8], force: bool) -> Result<(), Publ
 }
 
 fn write(target: &Path, content: &[u8], force: bool) -> Result<File, PublishError> {
-    Pending::create(target, force)?.fill(content)?.publish()
+    let pending = Pending::create(target, force)?;
+    pending.file().write_all(content).map_err(|source| PublishError::Write { path: target.to_owned(), source })?;
+    pending.publish()
 }
 
 /// Writes `content` as `target` unless that is a file which has it already and nobody else can write to; returns the file, open.

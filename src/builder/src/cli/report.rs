@@ -11,7 +11,7 @@ use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::verify::place;
 use super::{Failure, Outcome, examples};
-use crate::atomic_file::Pending;
+use crate::atomic_file::{PublishError, write_file};
 use crate::escape;
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::checksums::Checksum;
@@ -56,8 +56,10 @@ pub(super) struct ReportArgs {
 }
 
 pub(super) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
-    // Before anything is read: the answer may be that the page is there.
-    let page = Pending::create(&args.out, args.force)?;
+    // Before anything is read, which may take a while.
+    if !args.force && args.out.symlink_metadata().is_ok() {
+        return Err(PublishError::Exists { path: args.out.clone() }.into());
+    }
     let threads = match args.jobs {
         Some(jobs) => jobs,
         None => std::thread::available_parallelism()?,
@@ -69,7 +71,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
     let ReportArgs { image, partition, compare, .. } = args;
     let text =
         report(&ReportRequest { image, partition: *partition, compare: compare.as_deref(), documents, threads })?;
-    page.fill(text.as_bytes())?.publish()?;
+    write_file(&args.out, text.as_bytes(), args.force)?;
     tell(&Event::Wrote { path: args.out.clone(), bytes: text.len() as u64 });
     Ok(Outcome::Clean)
 }

@@ -35,7 +35,7 @@
       const line = document.createElement("div");
       line.className = "row";
       line.setAttribute("role", "row");
-      line.setAttribute("aria-rowindex", String(index + 1));
+      line.setAttribute("aria-rowindex", String(index + 2));
       line.style.top = index * height + "px";
       for (const text of cells(rows[found[index]])) {
         const cell = document.createElement("span");
@@ -74,7 +74,7 @@
       if (tile && tile.artifact !== null) where.push(data.artifacts[tile.artifact] || "no package");
       if (tile && tile.folder !== null) where.push(tile.folder);
       by("count").textContent = found.length + " of " + rows.length + " paths" + (tile ? " of " + where.join(", ") : "");
-      view.setAttribute("aria-rowcount", String(found.length));
+      view.setAttribute("aria-rowcount", String(found.length + 1));
       view.scrollTop = 0;
       room.style.height = found.length * height + "px";
       draw();
