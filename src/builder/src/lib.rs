@@ -14,7 +14,6 @@ pub mod compose;
 pub mod query;
 pub mod incremental;
 pub mod release;
-pub mod distribute;
 pub mod bake;
 pub mod distribute;
 pub mod machine;

@@ -22,7 +22,7 @@ use crate::release::policy::ReleasePolicy;
 use crate::release::provenance;
 use crate::release::sign::MAX_STATEMENT;
 use crate::release::sums::{SumsKind, read_sums};
-use crate::release::verify::{VerifyRequest, image_name, verify};
+use crate::release::verify::{VerifiedRelease, VerifyRequest, image_name, verify};
 
 #[derive(Debug, Args)]
 #[command(after_help = examples::REPORT)]
@@ -93,7 +93,7 @@ impl ReportArgs {
             now: Timestamp::now(),
             threads,
         };
-        let (found, _) = verify(&request);
+        let VerifiedRelease { report: found, .. } = verify(&request);
         // Folders of the host are in no page.
         let inside = format!("{}/", folder.display());
         let check = |check: crate::release::verify::ReleaseCheck| ReportedCheck {

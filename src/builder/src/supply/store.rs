@@ -21,11 +21,8 @@ use standing::Standing;
 pub use decoded::{Decoded, DecodedForm, Spool};
 pub use maintain::{Corrupt, Garbage};
 pub use partial::Partial;
-<<<<<<< HEAD
-pub use shared::SharedBlobs;
-=======
 pub(crate) use partial::lock;
->>>>>>> 6d9d10a (pull: Bring releases back from registries)
+pub use shared::SharedBlobs;
 
 mod decoded;
 mod layout;
