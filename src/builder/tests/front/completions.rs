@@ -1,5 +1,6 @@
 //! What `vmbake completions` prints is a script that the shell takes and completes with.
 
+use std::io::Write;
 use std::process::{Command, Output};
 
 use crate::tools::have;
@@ -10,13 +11,15 @@ fn vmbake(shell: &str) -> Output {
 
 #[test]
 fn bash_completes_commands_options_and_values() {
-    let script = String::from_utf8(vmbake("bash").stdout).unwrap();
+    // It is longer than an argument may be.
+    let mut script = tempfile::NamedTempFile::new().unwrap();
+    script.write_all(&vmbake("bash").stdout).unwrap();
     let complete = |words: &str| {
         let ask = format!(
-            "{script}\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
+            ". \"$0\"\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
              _vmbake vmbake \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"\necho \"${{COMPREPLY[*]}}\""
         );
-        let output = Command::new("bash").args(["--norc", "-c", &ask]).output().unwrap();
+        let output = Command::new("bash").args(["--norc", "-c", &ask]).arg(script.path()).output().unwrap();
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     };
