@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign judge sbom report docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry judge sbom report docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -96,7 +96,7 @@ advisories: setup ## Ask it about known vulnerabilities, whose database it fetch
 	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := sign docs examples sbom report bases-quick dpkg mounts kinds repro rebuild shared refuse offline archive
+beside := sign registry docs examples sbom report bases-quick dpkg mounts kinds repro rebuild shared refuse offline archive
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests
@@ -120,6 +120,9 @@ cosign: builder ## Ask cosign about the signatures that vmbake judges
 
 sign: bake ## Sign the baked image; ask cosign, openssl and in-toto about it, and tamper with it
 	qemu-tests/checks/sign.sh $(vmbake) $(OUT) $(name) $(store)
+
+registry: bake ## Push the baked image to registries and pull it: kills, attacks, oras, skopeo, cosign
+	qemu-tests/checks/registry.sh $(vmbake) $(OUT)/$(name).raw
 
 judge: bake ## Ask e2fsck, sgdisk, fsck.vfat and qemu-img about the baked image
 	qemu-tests/checks/judge.sh $(OUT)/$(name)

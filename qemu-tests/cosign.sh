@@ -1,12 +1,19 @@
 # shellcheck shell=bash
-# find_cosign DIR: sets `cosign` to the program that COSIGN names, to the one of the machine, or to that of Debian 13, which is fetched into DIR; fails
-# where none can be had. Sourced by the checks.
-find_cosign() {
-    local here conf
+# Programs of Debian 13 that older systems lack. Sourced by the checks.
+
+# find_program NAME DIR: sets `found` to the program that $NAME (in capitals) names, to the one of the machine, or to that of Debian 13, whose package of
+# the same name is fetched into DIR; fails where none can be had.
+find_program() {
+    local here conf variable=${1^^}
     here=$(dirname "$(realpath "${BASH_SOURCE[0]}")")
-    cosign=${COSIGN:-$(command -v cosign || true)}
-    [ -z "$cosign" ] || return 0
-    conf=$("$here/base/apt-root.sh" "$1/apt" "$(dpkg --print-architecture)") &&
-        (cd "$1" && APT_CONFIG=$conf apt-get -qq download cosign) && dpkg-deb -x "$1"/cosign_*.deb "$1/root" &&
-        cosign=$1/root/usr/bin/cosign
+    found=${!variable:-$(command -v "$1" || true)}
+    [ -z "$found" ] || return 0
+    conf=$("$here/base/apt-root.sh" "$2/apt" "$(dpkg --print-architecture)") &&
+        (cd "$2" && APT_CONFIG=$conf apt-get -qq download "$1") && dpkg-deb -x "$2/$1"_*.deb "$2/root" &&
+        found=$2/root/usr/bin/$1
+}
+
+# find_cosign DIR: sets `cosign`.
+find_cosign() {
+    find_program cosign "$1" && cosign=$found
 }

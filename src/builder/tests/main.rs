@@ -11,6 +11,7 @@ mod changelog;
 mod closure;
 mod delta;
 mod disks;
+mod distribute;
 mod download;
 mod elf;
 mod escape;

@@ -99,7 +99,9 @@ impl Hint for DocumentError {
             Self::Read { path, .. } if path.extension().is_some_and(|end| end == "json") => {
                 Some("a release is what `vmbake bake` wrote: the images with all that lies beside them".to_owned())
             }
-            Self::Unlisted { .. } => Some("name images that `vmbake bake` wrote, where it wrote them".to_owned()),
+            Self::Name { .. } | Self::Unlisted { .. } => {
+                Some("name images that `vmbake bake` wrote, where it wrote them".to_owned())
+            }
             Self::Checksum { .. } => Some("`vmbake verify image DIR` says what has changed since the bake".to_owned()),
             _ => None,
         }
