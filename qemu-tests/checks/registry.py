@@ -132,22 +132,17 @@ def verity(path):
     return hashlib.sha256(descriptor.ljust(256, b"\0")).hexdigest()
 
 
-def second_release():
-    """A release whose raw image differs in one byte, with lists and provenance that say so."""
-    folder = work / "second"
+def release(folder, change):
+    """A release whose raw image was changed, with lists and provenance that say so. What is in the image does not matter here."""
+    folder = work / folder
     folder.mkdir()
-    lists = {file: (image.parent / file).read_text().splitlines() for file in ("SHA256SUMS", "FSVERITYSUMS")}
-    for file in image.parent.glob(f"{name}.*.json"):
-        shutil.copyfile(file, folder / file.name)
-    shutil.copyfile(image.parent / f"{name}.json", folder / f"{name}.json")
+    for file in image.parent.glob(f"{name}.*json"):
+        if not file.name.endswith(".sigstore.json"):
+            shutil.copyfile(file, folder / file.name)
     must("cp", "--sparse=always", image, folder / image.name)
     with open(folder / image.name, "r+b") as file:
-        at = os.lseek(file.fileno(), 512 << 20, os.SEEK_DATA)
-        file.seek(at)
-        byte = file.read(1)[0]
-        file.seek(at)
-        file.write(bytes([byte ^ 1]))
-    [old] = [line for line in lists["FSVERITYSUMS"] if line.endswith(f" {image.name}")]
+        change(file)
+    [old] = [line for line in (image.parent / "FSVERITYSUMS").read_text().splitlines() if line.endswith(f" {image.name}")]
     old, new = old.split(" ")[0].removeprefix("sha256:"), verity(folder / image.name)
     provenance = folder / f"{name}.provenance.json"
     provenance.write_text(provenance.read_text().replace(old, new))
@@ -155,6 +150,17 @@ def second_release():
     listed = sorted(file.name for file in folder.glob("*.json"))
     (folder / "SHA256SUMS").write_text("".join(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n" for file in listed))
     return folder / image.name
+
+
+def one_byte(file):
+    at = os.lseek(file.fileno(), 512 << 20, os.SEEK_DATA)
+    byte = os.pread(file.fileno(), 1, at)[0]
+    os.pwrite(file.fileno(), bytes([byte ^ 1]), at)
+
+
+def small(file):
+    """The boot code, the ESP and the first files of the root."""
+    file.truncate(160 << 20)
 
 
 def interrupted(registry):
@@ -198,9 +204,12 @@ def others(registry, digest):
     types = {entry["artifactType"] for entry in found["manifests"]}
     wanted = {"application/spdx+json", "application/vnd.cyclonedx+json", "application/vnd.in-toto+json", "application/vnd.dev.sigstore.bundle.v0.3+json"}
     case("oras finds what is attached", wanted <= types, types)
-    copied = run("skopeo", "copy", "--quiet", "--all", "--src-tls-verify=false", f"docker://{reference}", f"oci:{work}/layout:x")
-    index = json.loads((work / "layout/index.json").read_text())["manifests"][0]["digest"] if copied.returncode == 0 else copied.stderr
-    case("skopeo copies it as it is", index == digest, index)
+    # The one of Debian 12 writes the index anew, without what it does not know.
+    must("skopeo", "copy", "--quiet", "--all", "--src-tls-verify=false", f"docker://{reference}", f"oci:{work}/layout:x")
+    index = json.loads((work / "layout/index.json").read_text())["manifests"][0]["digest"]
+    images = [json.loads(text)["manifests"][0]["digest"] for text in
+              (must(oras, "manifest", "fetch", "--plain-http", reference), (work / "layout/blobs/sha256" / index.split(":")[1]).read_text())]
+    case("skopeo copies the image as it is", images[0] == images[1], images)
     shutil.rmtree(work / "layout", ignore_errors=True)
     copied = run(oras, "cp", "-r", "--from-plain-http", "--to-plain-http", reference, f"{registry.address}/copy:1")
     case("oras copies it with all that is attached", copied.returncode == 0, copied.stderr)
@@ -215,7 +224,7 @@ def others(registry, digest):
 
 def releases(registry, first):
     """The next release costs what has changed, and what is damaged is refused."""
-    source, reference = second_release(), f"{registry.address}/node:1"
+    source, reference = release("second", one_byte), f"{registry.address}/node:1"
     before = len(registry.puts())
     refused = push(reference, source=source)
     case("a tag is not moved by chance", refused.returncode == 1 and "stands for" in refused.stderr and len(registry.puts()) == before, refused.stderr)
@@ -232,28 +241,33 @@ def releases(registry, first):
     case("the next release is pulled as what has changed", same(work / "next" / image.name, source) and report["downloaded_bytes"] < 5 << 20, got.stderr or report)
     shutil.rmtree(work / "next")
 
-    manifest = json.loads(must(oras, "manifest", "fetch", "--plain-http", f"{registry.address}/node@{first}"))["manifests"][0]["digest"]
-    layers = json.loads(must(oras, "manifest", "fetch", "--plain-http", f"{registry.address}/node@{manifest}"))["layers"]
+
+def damaged(registry, source):
+    """Chunks that the registry has not kept as they were."""
+    reference = f"{registry.address}/small:1"
+    must(vmbake, "push", source, reference, "--key", work / "release.key")
+    fetch = (oras, "manifest", "fetch", "--plain-http")
+    manifest = json.loads(must(*fetch, reference))["manifests"][0]["digest"]
+    layers = json.loads(must(*fetch, f"{registry.address}/small@{manifest}"))["layers"]
     blob = registry.blob(max(layers, key=lambda layer: layer["size"])["digest"])
     content = blob.read_bytes()
-    for what, damaged in ("swapped", bytes([content[0] ^ 1]) + content[1:]), ("truncated", content[:-1]), ("prolonged", content + b"x"):
-        blob.write_bytes(damaged)
-        done = pull(f"{registry.address}/node@{first}", work / "damaged", "--key", work / "release.pub")
+    for what, other in ("swapped", bytes([content[0] ^ 1]) + content[1:]), ("truncated", content[:-1]), ("prolonged", content + b"x"):
+        blob.write_bytes(other)
+        done = pull(reference, work / "damaged", "--key", work / "release.pub")
         left = [file.name for file in (work / "damaged").iterdir() if not file.name.startswith(".")]
         case(f"a {what} chunk is refused", done.returncode == 1 and "error: " in done.stderr and not left, done.stderr)
-    blob.write_bytes(content)
 
 
-def closed():
+def closed(source):
     """Registries that want to know who asks."""
     registry = Registry("closed", closed=True)
     reference = f"{registry.address}/node:1"
-    refused = push(reference)
+    refused = push(reference, source=source)
     case("without credentials a registry refuses", refused.returncode == 1 and "hint: `docker login" in refused.stderr, refused.stderr)
     auth = {"auths": {registry.address: {"auth": base64.b64encode(b"user:secret").decode()}}}
     (work / ".docker").mkdir()
     (work / ".docker/config.json").write_text(json.dumps(auth))
-    done = push(reference)
+    done = push(reference, source=source)
     case("with those of docker it takes a release", done.returncode == 0, done.stderr)
     registry.stop()
 
@@ -263,14 +277,14 @@ def closed():
     (work / "auth.json").write_text(json.dumps(auth))
     environment["REGISTRY_AUTH_FILE"] = str(work / "auth.json")
     reference = f"{server.address}/node:1"
-    done = push(reference, "--key", work / "release.key")
+    done = push(reference, "--key", work / "release.key", source=source)
     case("a registry with tokens and little time takes a release", done.returncode == 0 and len(server.tokens) > 3, done.stderr)
     case("tokens are for this repository", server.scopes == {"repository:node:pull,push"}, server.scopes)
     case("a list of referrers needs no tag", not any("/manifests/sha256-" in line for line in server.log))
     found = json.loads(must(oras, "discover", "--plain-http", "--registry-config", work / "auth.json", "--format", "json", reference))
     case("oras finds what is listed", len(found["manifests"]) >= 7, found)
     got = pull(reference, work / "token", "--key", work / "release.pub")
-    case("and it is pulled as signed", got.returncode == 0 and same(work / "token" / image.name, image), got.stderr)
+    case("and it is pulled as signed", got.returncode == 0 and same(work / "token" / image.name, source), got.stderr)
 
 
 def main():
@@ -281,9 +295,11 @@ def main():
         first = digest_of(interrupted(registry))
         others(registry, first)
         releases(registry, first)
+        source = release("small", small)
+        damaged(registry, source)
     finally:
         registry.stop()
-    closed()
+    closed(source)
     return 1 if failures else 0
 
 

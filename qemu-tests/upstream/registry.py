@@ -11,7 +11,7 @@ import urllib.parse
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 # Requests that a token is good for.
-USES = 25
+USES = 10
 PASSWORD = "Basic " + base64.b64encode(b"user:secret").decode()
 
 
