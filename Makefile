@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry judge sbom report docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry judge sbom report docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -219,7 +219,7 @@ fuzz-smoke: tools ## Both, 20 seconds for each
 	qemu-tests/fuzz.sh 20
 	qemu-tests/fuzz-compare.py 20
 
-bench: bench-table bench-growth bench-parts bench-boot ## All measurements; takes more than an hour, on a machine that does nothing else
+bench: bench-table bench-growth bench-parts bench-boot bench-travel ## All measurements; takes more than an hour, on a machine that does nothing else
 
 bench-table: base builder ## Compare bakes, queries and memory with cp, qemu-img and the ordinary ways; fails when a bar is missed
 	arm64=$$(qemu-tests/base/foreign.sh arm64) && qemu-tests/bench/table.py $(vmbake) "$$(cat $(amd64))" --arm64 "$$arm64"
@@ -230,6 +230,9 @@ bench-growth: base ## Bake more and more files, bytes and layers, and plot what 
 # A crate outside of the workspace, built beside it.
 bench-parts: firstboot ## Measure single parts with criterion: trees, clusters, archives, digests
 	cargo bench --quiet --manifest-path src/bench/Cargo.toml --target-dir target
+
+bench-travel: base builder ## Compare pushes, pulls, deltas and archives with zstd, oras, curl and cp; fails when a bar is missed
+	qemu-tests/bench/travel.sh $(vmbake) "$$(cat $(amd64))" $(store)
 
 bench-boot: kinds-images ## Compare a fetch with curl and sha256sum, a first boot with a shell script and with a download
 	qemu-tests/bench/fetch.sh $(vmbake)
