@@ -258,6 +258,13 @@ def damaged(registry, source):
         case(f"a {what} chunk is refused", done.returncode == 1 and "error: " in done.stderr and not left, done.stderr)
 
 
+    blob.write_bytes(content)
+    limited = f"trap '' XFSZ; ulimit -f 20000; exec {vmbake} pull {reference} --key {work}/release.pub --out {work}/full --store {work}/store"
+    done = run("bash", "-c", limited)
+    left = [file.name for file in (work / "full").iterdir() if not file.name.startswith(".")]
+    case("a pull without room is refused", done.returncode == 1 and "cannot write" in done.stderr and not left, done.stderr)
+
+
 def closed(source):
     """Registries that want to know who asks."""
     registry = Registry("closed", closed=True)

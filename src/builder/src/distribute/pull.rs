@@ -1,8 +1,8 @@
 //! `vmbake pull`: a release comes from a repository of a registry, and an image of it is written with all that lies beside it.
 //!
-//! The order is: what the name stands for, who has signed it ([`signed`]), which image is wanted and whether its documents agree with each
-//! other ([`wanted`]), the files beside it and its provenance ([`sidecars`]), and only then the bytes of the disk, which are placed in a
-//! file without its final name ([`part`]). Each chunk is checked before it is placed, the whole image before it gets its name. So what has
+//! The order is: what the name stands for, who has signed it (`signed`), which image is wanted and whether its documents agree with each
+//! other (`wanted`), the files beside it and its provenance (`sidecars`), and only then the bytes of the disk, which are placed in a
+//! file without its final name (`part`). Each chunk is checked before it is placed, the whole image before it gets its name. So what has
 //! that name is what was signed.
 
 mod error;

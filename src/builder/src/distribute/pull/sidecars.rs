@@ -2,7 +2,6 @@
 //! the index under the names of signatures; whoever verifies the files judges them.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::Value;
@@ -14,8 +13,6 @@ use crate::incremental::published::Sidecar;
 use crate::pin::proof::sigstore::json;
 use crate::release::provenance::PREDICATE_TYPE;
 use crate::release::sign::MEDIA_TYPE;
-use crate::supply::http::HttpError;
-use crate::supply::registry::RegistryError;
 
 use super::PullRequest;
 use super::error::PullError;
@@ -39,7 +36,7 @@ impl Sidecars {
     pub(super) fn fetch(request: &PullRequest<'_>, index: &Digest, image: &WantedImage) -> Result<Self, PullError> {
         let mut files = BTreeMap::new();
         for (name, digest) in &image.config.files {
-            files.insert(name.clone(), blob(request, digest)?);
+            files.insert(name.clone(), request.repository.read_blob(digest, MAX_ATTACHED)?);
         }
         let provenance = Sidecar::Provenance.file_name(&image.config.name);
         let invalid = |reason: String| {
@@ -70,26 +67,6 @@ impl Sidecars {
         match other.or_else(|| image.symlink_metadata().ok().map(|_| image.to_owned())) {
             Some(path) => Err(PublishError::Exists { path }.into()),
             None => Ok(()),
-        }
-    }
-}
-
-/// A blob of which only the digest is known.
-fn blob(request: &PullRequest<'_>, digest: &Digest) -> Result<Vec<u8>, PullError> {
-    let bytes = request.repository.stream_blob(digest, |answer| {
-        let (url, mut bytes) = (answer.url.clone(), Vec::new());
-        match answer.into_reader().take(MAX_ATTACHED + 1).read_to_end(&mut bytes) {
-            Err(source) => Err(crate::supply::http::broken(&url, bytes.len() as u64, source)),
-            Ok(_) if bytes.len() as u64 > MAX_ATTACHED => Err(HttpError::TooLarge { url, limit: MAX_ATTACHED }),
-            Ok(_) => Ok(bytes),
-        }
-    })?;
-    let found = Digest::of(&bytes);
-    match found == *digest {
-        true => Ok(bytes),
-        false => {
-            let (url, expected) = (request.repository.name().to_string(), Box::new(*digest));
-            Err(RegistryError::Digest { url, expected, found: Box::new(found) }.into())
         }
     }
 }

@@ -77,9 +77,9 @@ mod tests {
 
     #[test]
     fn frames_say_how_long_their_content_is() {
-        let frame = zeros(LEAST as usize).unwrap();
+        let frame = zeros(4 << 20).unwrap();
         assert_eq!(zstd::zstd_safe::get_frame_content_size(&frame.bytes).unwrap(), Some(LEAST));
-        assert_eq!(frame.content, Digest::of(&vec![0; LEAST as usize]));
+        assert_eq!(frame.content, Digest::of(&vec![0; 4 << 20]));
         // Every chunk of every release has other bytes with another libzstd: nothing would be found in registries.
         let pinned = "sha256:376d44ee7f91112da3ca7fc22ee68ce8ec9ae5bf0e3795a4e7a88dfa8db97006";
         assert_eq!(Digest::of(&frame.bytes).to_string(), pinned);

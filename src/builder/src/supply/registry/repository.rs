@@ -1,8 +1,6 @@
 //! A repository of a registry: what there is in it, and manifests in both directions (distribution specification 1.1, "Pull" and
 //! "Push").
 
-use std::io::Read;
-
 use crate::digest::Digest;
 use crate::oci::{ACCEPT, Descriptor, MAX_DOCUMENT, RepositoryName};
 use crate::supply::download::{DownloadError, Downloaded, Wanted, obtain};
@@ -128,23 +126,16 @@ impl Repository {
         self.exists(&format!("manifests/{digest}"))
     }
 
-    /// A whole blob of exactly that length and digest, in memory.
-    pub fn read_blob(&self, digest: &Digest, size: u64) -> Result<Vec<u8>, RegistryError> {
-        let url = self.url(&format!("blobs/{digest}"));
-        let bytes = self.ask(&url, |answer| {
-            let (url, mut bytes) = (answer.url.clone(), Vec::new());
-            let read = answer.into_reader().take(size.saturating_add(1)).read_to_end(&mut bytes);
-            let received = bytes.len() as u64;
-            match read {
-                Err(source) => Err(crate::supply::http::broken(&url, received, source)),
-                Ok(_) if received > size => Err(HttpError::TooLarge { url, limit: size }),
-                Ok(_) => Ok(bytes),
-            }
-        })?;
+    /// A whole blob of that digest in memory, if it has at most `limit` bytes.
+    pub fn read_blob(&self, digest: &Digest, limit: u64) -> Result<Vec<u8>, RegistryError> {
+        let bytes = self.stream_blob(digest, |answer| answer.read(limit))?;
         let found = digest_of(&bytes, Some(digest));
         match found == *digest {
             true => Ok(bytes),
-            false => Err(RegistryError::Digest { url, expected: Box::new(*digest), found: Box::new(found) }),
+            false => {
+                let (url, expected) = (self.url(&format!("blobs/{digest}")), Box::new(*digest));
+                Err(RegistryError::Digest { url, expected, found: Box::new(found) })
+            }
         }
     }
 
