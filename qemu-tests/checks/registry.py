@@ -220,6 +220,15 @@ def others(registry, digest):
         judged = run(cosign, "verify-attestation", "--key", work / key, "--insecure-ignore-tlog", "--trusted-root", work / "root.json", "--new-bundle-format",
                      "--allow-http-registry", "--type", "https://sigstore.dev/cosign/sign/v1", reference)
         case(f"cosign {'takes' if good else 'refuses'} the signature by {key}", (judged.returncode == 0) == good, judged.stderr)
+    environment["COSIGN_PASSWORD"] = "x"
+    must(cosign, "generate-key-pair")
+    (work / "empty.json").write_text("{}")
+    must(cosign, "attest", "--yes", "--key", work / "cosign.key", "--tlog-upload=false", "--new-bundle-format", "--allow-http-registry", "--type",
+         "https://sigstore.dev/cosign/sign/v1", "--predicate", work / "empty.json", f"{registry.address}/node@{digest}")
+    for key in "cosign.pub", "release.pub":
+        done = pull(f"{registry.address}/node@{digest}", work / "attested", "--key", work / key, "--from", image, "--force")
+        case(f"a release that cosign and vmbake have signed is pulled by {key}", done.returncode == 0, done.stderr)
+    shutil.rmtree(work / "attested")
 
 
 def releases(registry, first):

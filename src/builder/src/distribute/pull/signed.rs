@@ -2,13 +2,14 @@
 
 use crate::digest::Digest;
 use crate::escape;
+use crate::oci::Descriptor;
 use crate::pin::proof::sigstore::{self, BundlePolicy, Signer};
 use crate::release::sign::MEDIA_TYPE;
 use crate::supply::registry::Repository;
 
 use super::PullRequest;
 use super::error::PullError;
-use crate::distribute::release::document::ArtifactManifest;
+use crate::distribute::release::document::{ArtifactManifest, EMPTY};
 use crate::distribute::release::signature::SIGNATURE;
 
 /// As many bundles are looked at. Whoever may write to the repository may add some.
@@ -54,10 +55,17 @@ fn holds(request: &PullRequest<'_>, index: &Digest, bundle: &[u8], signer: &Sign
 
 /// The bundles that refer to the index and may be signatures of it.
 fn bundles(repository: &Repository, index: &Digest) -> Result<Vec<Vec<u8>>, PullError> {
-    let entries = repository.referrers(index)?.into_iter();
-    let entries = entries.filter(|entry| entry.artifact_type.as_deref() == Some(MEDIA_TYPE));
+    let kind = |entry: &Descriptor| match entry.artifact_type.as_deref() {
+        Some(MEDIA_TYPE) => Some(0),
+        // What cosign 2 puts into the list below a tag: the type of the config, if any.
+        Some(EMPTY) | None => Some(1),
+        _ => None,
+    };
+    let mut entries: Vec<Descriptor> = repository.referrers(index)?;
+    entries.retain(|entry| kind(entry).is_some());
+    entries.sort_by_key(|entry| kind(entry));
     let mut found = Vec::new();
-    for entry in entries.take(MAX_TRIED) {
+    for entry in entries.into_iter().take(MAX_TRIED) {
         let manifest = repository.manifest(&entry.digest.to_string())?;
         // One that is of no use to us may be of use to others.
         let Ok(manifest) = serde_json::from_slice::<ArtifactManifest>(&manifest.bytes) else { continue };

@@ -23,7 +23,7 @@ pub const CHUNK: &str = "application/vnd.vmbake.disk.chunk.v1.raw+zstd";
 /// Media type of a whole qcow2 image.
 pub const QCOW2: &str = "application/vnd.vmbake.disk.v1.qcow2";
 /// Media type of a config that says nothing.
-const EMPTY: &str = "application/vnd.oci.empty.v1+json";
+pub const EMPTY: &str = "application/vnd.oci.empty.v1+json";
 /// Annotation with the format of an image, as others who keep disks in registries have it.
 pub const DISK_TYPE: &str = "disktype";
 /// Annotation with the name of a file.
