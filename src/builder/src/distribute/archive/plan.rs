@@ -147,20 +147,27 @@ impl<'a> ArchivePlan<'a> {
         self.manifest(&ArchiveManifest::of(BlobRole::Inputs, config, layers), &name)
     }
 
-    /// Adds the layers, sources and trust anchors of all roots, in their order.
+    /// Adds the layers, sources and trust anchors of all roots, in their order. Of roots that are the same one is enough: a folder
+    /// `layers` often is what is built in.
     fn catalogs(&mut self, catalogs: &Catalogs, to: &mut Vec<BlobReference>) -> Result<(), CarryError> {
+        let mut known = BTreeSet::new();
+        let mut add = |reference: BlobReference| {
+            if known.insert((reference.role, reference.digest)) {
+                to.push(reference);
+            }
+        };
         for (number, root) in catalogs.layers.roots().iter().enumerate() {
-            to.push(self.folder(BlobRole::Layers, &format!("layers/{number:02}.tar"), root, embedded::LAYERS)?);
+            add(self.folder(BlobRole::Layers, &format!("layers/{number:02}.tar"), root, embedded::LAYERS)?);
         }
         for (number, root) in catalogs.trust.roots().iter().enumerate() {
-            to.push(self.folder(BlobRole::Trust, &format!("trust/{number:02}.tar"), root, embedded::TRUST)?);
+            add(self.folder(BlobRole::Trust, &format!("trust/{number:02}.tar"), root, embedded::TRUST)?);
         }
         for (number, root) in catalogs.sources.roots().iter().enumerate() {
             let text = match root {
                 Root::BuiltIn => embedded::SOURCES.to_vec(),
                 Root::Path(path) => read(path)?,
             };
-            to.push(self.bytes(BlobRole::Sources, &format!("sources/{number:02}.json"), text));
+            add(self.bytes(BlobRole::Sources, &format!("sources/{number:02}.json"), text));
         }
         Ok(())
     }
