@@ -189,4 +189,31 @@ proptest! {
         }
         check(dir.path(), &old, &new, if is_raw { Format::Raw } else { Format::Qcow2 });
     }
+    #[test]
+    fn a_damaged_overlay_is_refused_or_read_without_a_panic(
+        edits in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
+        in_header in any::<bool>(),
+        cut in proptest::option::of(any::<prop::sample::Index>()),
+    ) {
+        let dir = TempDir::new().unwrap();
+        let (old, mut new) = (mixed_disk(10 * CLUSTER), mixed_disk(12 * CLUSTER));
+        new[3 * CLUSTER..4 * CLUSTER].fill(0);
+        check(dir.path(), &old, &new, Format::Raw);
+        let path = dir.path().join("delta.raw");
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (at, value) in edits {
+            // The tables are at the end, the header is at the start.
+            let at = at.index(if in_header { 200 } else { bytes.len() });
+            bytes[at] = value;
+        }
+        bytes.truncate(cut.map_or(bytes.len(), |cut| cut.index(bytes.len())));
+        std::fs::write(&path, bytes).unwrap();
+        let Ok(overlay) = Overlay::of(File::open(&path).unwrap(), &path) else { return Ok(()) };
+        let base: Arc<dyn ReadAt> = Arc::new(old);
+        let out = create(&dir.path().join("patched"));
+        // An endless disk would only take long.
+        if overlay.len() <= 1 << 30 {
+            let _any = patch(&base, &Arc::new(overlay), Output { format: Format::Raw, file: &out }, THREADS, &|_| ());
+        }
+    }
 }

@@ -1,21 +1,25 @@
 //! `vmbake archive`: releases for sites without a network.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
+use super::key::KeySource;
 use super::network::NetworkArgs;
 use super::pinned::PinnedArgs;
-use super::{Failure, Format, Outcome, examples, files, parse_size, threads};
+use super::{Failure, Format, Outcome, examples, files, parse_size, threads, verify};
+use crate::catalog::Catalog;
 use crate::distribute::archive::apply::{SiteRequest, apply};
 use crate::distribute::archive::contents::{ArchiveEntry, Contents};
 use crate::distribute::archive::create::{ArchiveRequest, Catalogs, create};
 use crate::distribute::archive::import::{import, unpack_inputs};
-use crate::distribute::archive::verify::verify;
+use crate::distribute::archive::verify::verify as verify_members;
 use crate::escape;
+use crate::pin::anchors::Anchors;
 use crate::progress::{Progress, counted, human_bytes, remark};
 use crate::supply::store::Store;
 
@@ -26,7 +30,7 @@ pub(super) enum ArchiveCommand {
     Create(Box<CreateArgs>),
     /// Hash everything in an archive; exit 1 if anything is missing, damaged or too much
     #[command(after_help = examples::ARCHIVE_VERIFY)]
-    Verify(ReadArgs),
+    Verify(VerifyArgs),
     /// List what is in an archive
     #[command(after_help = examples::ARCHIVE_LIST)]
     List(ReadArgs),
@@ -61,6 +65,9 @@ pub(super) struct CreateArgs {
     /// Write parts FILE.000, FILE.001 ... of at most so many bytes, or with K, M, G, T (binary)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     split: Option<u64>,
+    /// Sign the index, and with it all that is in the archive, with this private key, as `vmbake sign` takes it
+    #[arg(long, value_name = "KEY")]
+    key: Option<KeySource>,
     /// Replace existing files
     #[arg(long)]
     force: bool,
@@ -90,7 +97,35 @@ pub(super) struct ReadArgs {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct VerifyArgs {
+    #[command(flatten)]
+    read: ReadArgs,
+    #[command(flatten)]
+    signers: SignersArgs,
+}
+
+/// Who must have signed an archive.
+#[derive(Debug, Args)]
+struct SignersArgs {
+    /// Public key that must have signed the index, PEM; may be repeated: then each must have
+    #[arg(long, value_name = "FILE")]
+    key: Vec<PathBuf>,
+}
+
+impl SignersArgs {
+    /// Opens an archive that all of them have signed.
+    fn open(&self, archive: &Path) -> Result<Contents, Failure> {
+        let contents = Contents::open(archive)?;
+        let root = verify::trusted_root(&Anchors::load(&Catalog::built_in())?)?;
+        contents.require_signed(&verify::keys(&self.key)?, &root, Timestamp::now())?;
+        Ok(contents)
+    }
+}
+
+#[derive(Debug, Args)]
 pub(super) struct ImportArgs {
+    #[command(flatten)]
+    signers: SignersArgs,
     /// The archive; if it has parts, without their numbers
     archive: PathBuf,
     /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
@@ -106,6 +141,8 @@ pub(super) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct ApplyArchiveArgs {
+    #[command(flatten)]
+    signers: SignersArgs,
     /// The archive; if it has parts, without their numbers
     archive: PathBuf,
     /// Output directory
@@ -139,6 +176,7 @@ pub(super) fn run(command: ArchiveCommand) -> Result<Outcome, Failure> {
 }
 
 fn write(mut args: CreateArgs) -> Result<Outcome, Failure> {
+    let key = args.key.as_ref().map(KeySource::load).transpose()?;
     let images = args.pinned.take_images();
     let sources = args.network.sources(&args.catalog)?;
     let catalogs = Catalogs {
@@ -162,6 +200,7 @@ fn write(mut args: CreateArgs) -> Result<Outcome, Failure> {
         split: args.split,
         force: args.force,
         store: &store,
+        key: key.as_ref(),
         threads: threads(args.jobs)?,
     };
     let written = create(&request, &Progress::new(args.json))?;
@@ -170,11 +209,11 @@ fn write(mut args: CreateArgs) -> Result<Outcome, Failure> {
     }
     let line = |path: &PathBuf| escape::line(path.display().to_string()) + "\n";
     remark(&format!("{}, {}", counted(written.blobs as u64, "blob"), human_bytes(written.length)));
-    files::show(&written.parts.iter().map(line).collect::<String>())
+    files::show(&written.parts.iter().chain(&written.bundle).map(line).collect::<String>())
 }
 
-fn check(args: &ReadArgs) -> Result<Outcome, Failure> {
-    let report = verify(&args.archive, threads(None)?)?;
+fn check(VerifyArgs { read, signers }: &VerifyArgs) -> Result<Outcome, Failure> {
+    let report = verify_members(&signers.open(&read.archive)?, threads(None)?)?;
     let held = match report.held {
         0 => String::new(),
         held => format!(", {} that an earlier archive has", counted(held as u64, "blob")),
@@ -189,7 +228,7 @@ fn check(args: &ReadArgs) -> Result<Outcome, Failure> {
         .problems
         .iter()
         .map(|problem| escape::line(format!("{}  {}  {}", problem.state, problem.name, problem.said)) + "\n");
-    match args.json {
+    match read.json {
         true => files::print_json(&report)?,
         false => files::show(&problems.chain([line]).collect::<String>())?,
     };
@@ -210,7 +249,7 @@ fn list(args: &ReadArgs) -> Result<Outcome, Failure> {
 }
 
 fn bring(args: &ImportArgs) -> Result<Outcome, Failure> {
-    let (contents, store) = (Contents::open(&args.archive)?, Store::open(args.store.clone())?);
+    let (contents, store) = (args.signers.open(&args.archive)?, Store::open(args.store.clone())?);
     let _shared = store.share()?;
     let imported = import(&contents, &store, threads(None)?)?;
     if let Some(folder) = &args.inputs_to {
@@ -224,7 +263,7 @@ fn bring(args: &ImportArgs) -> Result<Outcome, Failure> {
 }
 
 fn site(args: &ApplyArchiveArgs) -> Result<Outcome, Failure> {
-    let (contents, store) = (Contents::open(&args.archive)?, Store::open(args.store.clone())?);
+    let (contents, store) = (args.signers.open(&args.archive)?, Store::open(args.store.clone())?);
     let _shared = store.share()?;
     let mut formats: Vec<vmbake_disk::image::Format> = args.format.iter().copied().map(Into::into).collect();
     formats.sort_unstable();

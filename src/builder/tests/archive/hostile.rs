@@ -1,9 +1,14 @@
 //! Archives that somebody has changed, and a machine that gives out.
 
 use std::fs;
+use std::num::NonZeroUsize;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 
 use tar::EntryType;
+use vmbake::digest::Digest;
+use vmbake::distribute::archive::contents::Contents;
+use vmbake::distribute::archive::verify::verify;
 
 use super::lab::{Lab, Member, blob, join, member, members, name, shell, stderr, text};
 
@@ -212,4 +217,34 @@ fn where_the_disk_is_full_or_the_program_killed_nothing_has_the_name() {
     // Afterwards it works.
     let args = ["--store", text(&lab.path("site")).to_owned().leak()];
     assert!(lab.run("import", &archive, &args).status.success());
+}
+
+#[test]
+fn damage_anywhere_is_refused_or_found_and_nothing_else_happens() {
+    let lab = Lab::new();
+    let original = fs::read(lab.archive("a.tar", &[])).unwrap();
+    // The documents and headers at its start, where every byte means something, and a few anywhere.
+    let places = (0..6000).step_by(61).chain((6000..original.len()).step_by(original.len() / 12));
+    let path = lab.path("b.tar");
+    fs::write(&path, &original).unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let index = Digest::of(&index_of(&original));
+    for (number, at) in places.enumerate() {
+        let put = |byte: u8| file.write_all_at(&[byte], at as u64).unwrap();
+        put(original[at] ^ [1, 0x80, 0xff][number % 3]);
+        let whole = Contents::open(&path).is_ok_and(|contents| {
+            let report = verify(&contents, NonZeroUsize::MIN).unwrap();
+            report.ok && report.index == index
+        });
+        assert!(!whole, "{at}");
+        put(original[at]);
+    }
+    let report = verify(&Contents::open(&path).unwrap(), NonZeroUsize::MIN).unwrap();
+    assert!(report.ok && report.index == index);
+}
+
+fn index_of(archive: &[u8]) -> Vec<u8> {
+    let member = &members(archive)[1];
+    let len = usize::try_from(tar::Header::from_byte_slice(&member.0).entry_size().unwrap()).unwrap();
+    member.1[..len].to_vec()
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::lab::{Lab, edit, shell, stderr, text};
+use super::lab::{Lab, edit, shell, stderr, text, vmbake};
 use crate::origin::bakery::{bake, can_bake};
 
 const RAW: &str = "tools.o.amd64.raw";
@@ -128,4 +128,40 @@ fn an_image_comes_with_all_that_is_beside_it() {
     let raw = lab.create(text(&lab.request.out.join(RAW)), "raw.tar", &[]);
     assert!(stderr(&raw).contains("only qcow2 images are put into archives"), "{}", stderr(&raw));
     assert!(!lab.path("raw.tar").exists());
+}
+
+#[test]
+fn a_signature_is_of_the_index_and_so_of_everything() {
+    let lab = Lab::new();
+    for key in ["one", "two"] {
+        assert!(vmbake(&["key", "generate", "--out", text(&lab.path(key))], &[]).status.success());
+    }
+    let [private, one, two] = ["one.key", "one.pub", "two.pub"].map(|name| text(&lab.path(name)).to_owned());
+    let archive = lab.archive("a.tar", &["--key", &private]);
+    assert!(lab.path("a.tar.sigstore.json").exists());
+    let unsigned = lab.archive("b.tar", &[]);
+    let [store, inputs, out] = ["site", "inputs", "out"].map(|name| text(&lab.path(name)).to_owned());
+    let commands: [(&str, &[&str]); 3] = [
+        ("verify", &[]),
+        ("import", &["--store", &store]),
+        ("apply", &["--store", &store, "--inputs-to", &inputs, "--out", &out]),
+    ];
+    for (command, args) in commands {
+        for (archive, key, expected) in
+            [(&archive, &two, "not signed by"), (&unsigned, &one, "it has no signature beside it")]
+        {
+            let refused = lab.run(command, archive, &[args, &["--key", key]].concat());
+            assert!(stderr(&refused).contains(expected), "{command}: {}", stderr(&refused));
+            assert_eq!((refused.status.code(), lab.blobs("site")), (Some(1), 0));
+        }
+    }
+    for args in [&["--key", &one][..], &[]] {
+        assert!(lab.run("verify", &archive, args).status.success());
+    }
+    // Another archive under the signature of this one: a layer of it is another.
+    edit(&lab.path("layers/tools/files/etc/tool.conf"), |text| text + "more\n");
+    lab.archive("a.tar", &["--force"]);
+    let refused = lab.run("import", &archive, &["--store", &store, "--key", &one]);
+    assert!(stderr(&refused).contains("a.tar: not signed by"), "{}", stderr(&refused));
+    assert_eq!(lab.blobs("site"), 0);
 }

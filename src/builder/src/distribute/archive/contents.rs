@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use vmbake_disk::source::ReadAt;
@@ -14,6 +15,8 @@ use super::parts::ArchiveParts;
 use super::tar::{TarMember, members};
 use crate::digest::Digest;
 use crate::oci::{INDEX, MARKER, MARKER_FILE};
+use crate::pin::proof::sigstore::SigstoreRoot;
+use crate::release::verify::{NamedSigner, document_signed};
 
 /// An archive whose documents were read.
 pub struct Contents {
@@ -21,6 +24,8 @@ pub struct Contents {
     pub(super) archive: Arc<dyn ReadAt>,
     /// Digest of its index, which leads to all that is in it.
     pub index_digest: Digest,
+    /// Its index, which a signature is over.
+    index: Vec<u8>,
     /// Digest of the index of the archive that it goes on from.
     pub since: Option<String>,
     pub(super) manifests: Vec<ArchiveManifest>,
@@ -70,15 +75,15 @@ impl Contents {
         let index = read_first(&*archive, path, &mut all, INDEX)?;
         let members = blobs(path, all)?;
         let index_digest = Digest::of(&index);
-        let index: ArchiveIndex = parse(path, INDEX, &index)?;
-        if !index.is_sound() {
+        let parsed: ArchiveIndex = parse(path, INDEX, &index)?;
+        if !parsed.is_sound() {
             return Err(meaning(path, INDEX, "is not the index of an archive"));
         }
-        let since = index.annotations.get(SINCE).cloned();
+        let since = parsed.annotations.get(SINCE).cloned();
         let (manifests, listed, problems) = (Vec::new(), BTreeMap::new(), Vec::new());
         let path = path.to_owned();
-        let mut contents = Self { path, archive, index_digest, since, manifests, members, listed, problems };
-        for reference in index.manifests {
+        let mut contents = Self { path, archive, index_digest, index, since, manifests, members, listed, problems };
+        for reference in parsed.manifests {
             contents.read_manifest(reference)?;
         }
         contents.compare();
@@ -95,6 +100,21 @@ impl Contents {
             held: blob.is_held(),
         };
         self.listed.values().map(entry).collect()
+    }
+
+    /// Fails unless all of these have signed the index, in bundles beside the archive.
+    pub fn require_signed(
+        &self,
+        signers: &[NamedSigner],
+        root: &SigstoreRoot,
+        now: Timestamp,
+    ) -> Result<(), CarryError> {
+        signers.iter().try_for_each(|signer| {
+            document_signed(&self.path, &self.index, signer, root, now).map_err(|reason| {
+                let (path, signer) = (self.path.clone(), signer.name.clone());
+                CarryError::NotSigned { path, signer, reason }
+            })
+        })
     }
 
     /// What the documents and the members do not agree on.
@@ -218,7 +238,7 @@ fn blobs(path: &Path, members: impl Iterator<Item = TarMember>) -> Result<BTreeM
                 continue;
             }
         };
-        let (path, at) = (path.to_owned(), member.header_at());
+        let (path, at) = (path.to_owned(), member.header_at);
         return Err(CarryError::Member { path, name: member.name, at, what: what.to_owned() });
     }
     Ok(blobs)

@@ -16,6 +16,8 @@ use super::tar::{END, header, padding};
 use crate::digest::Digest;
 use crate::oci::{INDEX, MARKER, MARKER_FILE};
 use crate::progress::Progress;
+use crate::release::key::PrivateKey;
+use crate::release::sign::sign_document;
 use crate::supply::store::Store;
 
 /// What goes into an archive.
@@ -42,6 +44,8 @@ pub struct ArchiveRequest<'a> {
     pub force: bool,
     /// Where the blobs are.
     pub store: &'a Store,
+    /// Who signs the index.
+    pub key: Option<&'a PrivateKey>,
     /// Threads for hashing.
     pub threads: NonZeroUsize,
 }
@@ -57,6 +61,9 @@ pub struct WrittenArchive {
     pub blobs: usize,
     /// Its length in bytes.
     pub length: u64,
+    /// The signature of its index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<PathBuf>,
 }
 
 /// Writes an archive.
@@ -84,7 +91,8 @@ pub fn create(request: &ArchiveRequest<'_>, progress: &Progress) -> Result<Writt
     let index = ArchiveIndex::of(plan.manifests.clone(), annotations);
     let index = serde_json::to_vec(&index).map_err(CarryError::Json)?;
     let (parts, length) = write(request, &plan, &index, progress)?;
-    Ok(WrittenArchive { parts, index: Digest::of(&index), blobs: plan.blobs.len(), length })
+    let bundle = request.key.map(|key| sign_document(request.out, &index, key)).transpose()?;
+    Ok(WrittenArchive { parts, index: Digest::of(&index), blobs: plan.blobs.len(), length, bundle })
 }
 
 fn write(

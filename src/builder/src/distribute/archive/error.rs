@@ -10,6 +10,7 @@ use crate::incremental::build_inputs::BuildInputsError;
 use crate::manifest::ManifestError;
 use crate::pin::anchors::AnchorError;
 use crate::pin::sources::SourcesError;
+use crate::release::sign::SignError;
 use crate::supply::store::StoreError;
 
 /// Why an archive was not written or not read. Offsets are bytes of the archive, all parts together.
@@ -127,6 +128,19 @@ pub enum CarryError {
         /// How much else is.
         others: usize,
     },
+    /// Nobody who was asked for has signed the index.
+    #[error("{path}: not signed by {signer}: {reason}")]
+    NotSigned {
+        /// The archive.
+        path: PathBuf,
+        /// Who must have.
+        signer: String,
+        /// Why that does not hold.
+        reason: String,
+    },
+    /// The index cannot be signed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
     /// The folder for inputs is there.
     #[error("{path}: already exists, and inputs are written to a new folder")]
     Exists {
@@ -179,6 +193,9 @@ impl Hint for CarryError {
                 "`vmbake archive verify` lists what is wrong; all parts of a split archive must be there"
             }
             Self::NotQcow2 { .. } => "name the qcow2 file of the same bake; it holds the same disk",
+            Self::NotSigned { .. } => {
+                "--key names the public key; the signature belongs beside the archive, NAME.sigstore.json"
+            }
             Self::Exists { .. } => "--inputs-to names another folder",
             Self::Read { source, .. }
                 if matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput) =>
@@ -199,6 +216,7 @@ impl Hint for CarryError {
             Self::Sources(error) => error,
             Self::Anchors(error) => error,
             Self::Bake(error) => error,
+            Self::Sign(error) => error,
             _ => return None,
         })
     }

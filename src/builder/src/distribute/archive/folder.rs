@@ -90,7 +90,7 @@ pub fn unpack(archive: &Arc<dyn ReadAt>, path: &Path, member: &TarMember, to: &P
     let end = member.at.saturating_add(member.len);
     let folder = Window::new(Arc::clone(archive), member.at..end).map_err(unreadable)?;
     let mut last = String::new();
-    for TarMember { name, at, len } in members(&folder, path)? {
+    for TarMember { name, at, len, .. } in members(&folder, path)? {
         if name <= last || len > MAX_FILE {
             let what = "is not sorted, there twice or too long".to_owned();
             return Err(CarryError::Member { path: path.to_owned(), name, at: member.at + at, what });

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread::{Builder, JoinHandle};
 
 use rustix::fs::{OFlags, copy_file_range};
 use vmbake_disk::source::{FileSource, ReadAt};
@@ -13,6 +14,8 @@ use crate::atomic_file::Pending;
 
 /// Most parts.
 const MAX_PARTS: u32 = 1000;
+/// Bytes that are written before the system is asked to store them, while the next are copied.
+const STEP: u64 = 64 << 20;
 /// Bytes that are copied at a time where the system does not do it itself.
 const PIECE: usize = 128 << 10;
 
@@ -101,12 +104,16 @@ pub struct PartWriter {
     parts: Vec<Pending>,
     /// Bytes of the last part.
     len: u64,
+    /// Bytes since the last sync.
+    unsynced: u64,
+    syncing: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl PartWriter {
     /// Begins an archive.
     pub fn new(path: &Path, limit: Option<u64>, force: bool) -> Result<Self, CarryError> {
-        let mut writer = Self { path: path.to_owned(), force, limit, parts: Vec::new(), len: 0 };
+        let mut writer =
+            Self { path: path.to_owned(), force, limit, parts: Vec::new(), len: 0, unsynced: 0, syncing: None };
         writer.begin()?;
         Ok(writer)
     }
@@ -156,8 +163,8 @@ impl PartWriter {
             let room = usize::try_from(self.room(bytes.len() as u64)?).unwrap_or(usize::MAX);
             let (now, rest) = bytes.split_at(room.min(bytes.len()));
             self.file()?.write_all_at(now, self.len).map_err(|source| self.failed(source))?;
-            self.len += now.len() as u64;
             bytes = rest;
+            self.wrote(now.len() as u64)?;
         }
         Ok(())
     }
@@ -169,13 +176,34 @@ impl PartWriter {
             let room = self.room(len - from)?;
             let copied = copy(file, from, self.file()?, self.len, room).map_err(|source| self.failed(source))?;
             from += copied;
-            self.len += copied;
+            self.wrote(copied)?;
         }
         Ok(())
     }
 
+    /// Counts what was appended, and has it stored from time to time, so that little is left to wait for at the end.
+    fn wrote(&mut self, len: u64) -> Result<(), CarryError> {
+        self.len += len;
+        self.unsynced += len;
+        if self.unsynced >= STEP && self.syncing.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.synced()?;
+            let file = self.file()?.try_clone().map_err(|source| self.failed(source))?;
+            let thread = Builder::new().spawn(move || file.sync_data()).map_err(|source| self.failed(source))?;
+            (self.syncing, self.unsynced) = (Some(thread), 0);
+        }
+        Ok(())
+    }
+
+    /// Waits for the last sync. The system tells of an error only once.
+    fn synced(&mut self) -> Result<(), CarryError> {
+        let Some(thread) = self.syncing.take() else { return Ok(()) };
+        let done = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread stopped before it was done")));
+        done.map_err(|source| self.failed(source))
+    }
+
     /// Gives all parts their names; returns these. ArchiveParts of an earlier archive that has more of them are removed.
-    pub fn publish(self) -> Result<Vec<PathBuf>, CarryError> {
+    pub fn publish(mut self) -> Result<Vec<PathBuf>, CarryError> {
+        self.synced()?;
         let Self { path, limit, parts, .. } = self;
         let mut names = Vec::new();
         for (number, pending) in (0u32..).zip(parts) {
@@ -198,7 +226,8 @@ impl PartWriter {
 /// Copies up to `len` bytes; returns how many.
 fn copy(from: &File, from_at: u64, to: &File, to_at: u64, len: u64) -> io::Result<u64> {
     let (mut source_at, mut target_at) = (from_at, to_at);
-    let most = usize::try_from(len).unwrap_or(usize::MAX).min(1 << 30);
+    // So that a sync can begin before a long file is complete.
+    let most = usize::try_from(len.min(STEP)).unwrap_or(PIECE);
     let copied = match copy_file_range(from, Some(&mut source_at), to, Some(&mut target_at), most) {
         Ok(copied) => copied,
         // Files of two systems, or of one that cannot.

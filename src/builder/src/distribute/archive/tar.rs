@@ -2,7 +2,8 @@
 //!
 //! Format: POSIX.1 "ustar Interchange Format", blocks of 512 bytes. Stricter than that: mode 0644, user and group 0, time 0, no names
 //! of users; zeros behind each file; two blocks of zeros at the end, and nothing behind them. Lengths above 8 GiB are binary, as GNU
-//! and BSD write them.
+//! and BSD write them. A name that has no room in a header, as that of a SHA-512, has an extended header of pax before it, which says
+//! the name and nothing else.
 
 use std::path::Path;
 
@@ -23,35 +24,51 @@ const MAX_MEMBERS: usize = 1 << 20;
 pub struct TarMember {
     /// Its name.
     pub name: String,
+    /// Where its header begins.
+    pub header_at: u64,
     /// Where its content begins.
     pub at: u64,
     /// Length of its content.
     pub len: u64,
 }
 
-impl TarMember {
-    /// Where its header is.
-    pub fn header_at(&self) -> u64 {
-        self.at.saturating_sub(BLOCK)
-    }
-}
-
 /// The header of a regular file.
-pub fn header(name: &str, len: u64) -> Result<[u8; 512], CarryError> {
+pub fn header(name: &str, len: u64) -> Result<Vec<u8>, CarryError> {
     let wrong = || CarryError::Name { name: name.to_owned() };
     if !is_plain(name) {
         return Err(wrong());
     }
     let mut header = Header::new_ustar();
-    header.set_path(name).map_err(|_| wrong())?;
-    header.set_entry_type(EntryType::Regular);
+    if header.set_path(name).is_ok() {
+        return Ok(finish(header, EntryType::Regular, len));
+    }
+    let record = record(name).filter(|record| record.len() <= END.len() / 2).ok_or_else(wrong)?;
+    let mut extended = Header::new_ustar();
+    extended.set_path("pax").map_err(|_| wrong())?;
+    let extended = finish(extended, EntryType::XHeader, record.len() as u64);
+    let mut short = Header::new_ustar();
+    // What fits, for readers that know no pax.
+    short.as_old_mut().name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
+    let padding = padding(record.len() as u64);
+    Ok([&extended, record.as_bytes(), padding, &finish(short, EntryType::Regular, len)].concat())
+}
+
+/// The record of pax with a name: its own length in decimal, and what it says.
+fn record(name: &str) -> Option<String> {
+    let said = format!(" path={name}\n");
+    let record = |len: usize| format!("{len}{said}");
+    (said.len()..said.len() + 8).map(record).find(|text| text.starts_with(&format!("{} ", text.len())))
+}
+
+fn finish(mut header: Header, kind: EntryType, len: u64) -> Vec<u8> {
+    header.set_entry_type(kind);
     header.set_mode(0o644);
     header.set_uid(0);
     header.set_gid(0);
     header.set_mtime(0);
     header.set_size(len);
     header.set_cksum();
-    Ok(*header.as_bytes())
+    header.as_bytes().to_vec()
 }
 
 /// Zeros behind a file of that length.
@@ -72,7 +89,7 @@ pub fn members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>, Carry
     let (mut members, mut at) = (Vec::new(), 0);
     loop {
         let Some(header) = block(source, path, at)? else { return check_end(source, path, at).map(|()| members) };
-        let member = member(&header, path, at)?;
+        let member = member(source, header, path, at)?;
         let end = member.len.checked_next_multiple_of(BLOCK).and_then(|len| member.at.checked_add(len));
         let Some(end) = end.filter(|end| *end <= source.len()) else {
             let (path, what) = (path.to_owned(), format!("the end of {}, which has {} bytes", member.name, member.len));
@@ -108,10 +125,36 @@ fn check_end(source: &dyn ReadAt, path: &Path, at: u64) -> Result<(), CarryError
 }
 
 /// What a header says, if it is the one that its name and length lead to.
-fn member(bytes: &[u8; 512], path: &Path, at: u64) -> Result<TarMember, CarryError> {
-    let found = Header::from_byte_slice(bytes);
-    let name = String::from_utf8_lossy(&found.path_bytes()).into_owned();
-    let sort = match found.entry_type() {
+fn member(source: &dyn ReadAt, first: [u8; 512], path: &Path, at: u64) -> Result<TarMember, CarryError> {
+    let mut bytes = first.to_vec();
+    let mut long = None;
+    if Header::from_byte_slice(&first).entry_type() == EntryType::XHeader {
+        for number in 1..3 {
+            bytes.extend(block(source, path, at + number * BLOCK)?.unwrap_or([0; 512]));
+        }
+        let record = bytes.get(512..1024).map(String::from_utf8_lossy).unwrap_or_default();
+        let name = record.split_once('\n').and_then(|(record, _)| record.split_once(" path="));
+        long = name.map(|(_, name)| name.to_owned());
+    }
+    let found = Header::from_byte_slice(bytes.last_chunk::<512>().unwrap_or(&first));
+    let name = long.clone().unwrap_or_else(|| String::from_utf8_lossy(&found.path_bytes()).into_owned());
+    let kind = if long.is_some() { found.entry_type() } else { Header::from_byte_slice(&first).entry_type() };
+    if let Some(sort) = other_sort(kind) {
+        return Err(refused(path, &name, at, &format!("{sort}, where only regular files may be")));
+    }
+    let len = found.entry_size().map_err(|_| refused(path, &name, at, "has no length"))?;
+    match header(&name, len) {
+        Err(_) => Err(refused(path, &name, at, "has a name that leads elsewhere")),
+        Ok(expected) if expected != bytes => {
+            Err(refused(path, &name, at, "has a header in another form than vmbake writes"))
+        }
+        Ok(_) => Ok(TarMember { name, header_at: at, at: at + bytes.len() as u64, len }),
+    }
+}
+
+/// What a member is that is no regular file.
+fn other_sort(kind: EntryType) -> Option<&'static str> {
+    match kind {
         EntryType::Regular => None,
         EntryType::Link => Some("is a hard link"),
         EntryType::Symlink => Some("is a symbolic link"),
@@ -122,17 +165,6 @@ fn member(bytes: &[u8; 512], path: &Path, at: u64) -> Result<TarMember, CarryErr
         EntryType::GNULongName | EntryType::GNULongLink => Some("is a long name of GNU tar"),
         EntryType::GNUSparse => Some("is a sparse file of GNU tar"),
         _ => Some("is nothing that an archive has"),
-    };
-    if let Some(sort) = sort {
-        return Err(refused(path, &name, at, &format!("{sort}, where only regular files may be")));
-    }
-    let len = found.entry_size().map_err(|_| refused(path, &name, at, "has no length"))?;
-    match header(&name, len) {
-        Err(_) => Err(refused(path, &name, at, "has a name that leads elsewhere")),
-        Ok(expected) if expected != *bytes => {
-            Err(refused(path, &name, at, "has a header in another form than vmbake writes"))
-        }
-        Ok(_) => Ok(TarMember { name, at: at + BLOCK, len }),
     }
 }
 
@@ -149,17 +181,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_read_back_whatever_the_length() {
-        for len in [0, 1, 511, 512, 8 << 30, (8 << 30) - 1, 1 << 50] {
-            let bytes = header("blobs/sha256/0", len).unwrap();
-            let member = member(&bytes, Path::new("a"), 1024).unwrap();
-            assert_eq!(member, TarMember { name: "blobs/sha256/0".to_owned(), at: 1536, len });
-            assert_eq!((len + padding(len).len() as u64) % BLOCK, 0);
-        }
+    fn a_header_is_read_back_whatever_the_length_and_the_name() {
         let long = format!("blobs/sha512/{}", "a".repeat(128));
-        assert_eq!(member(&header(&long, 3).unwrap(), Path::new("a"), 0).unwrap().name, long);
-        for name in ["", "/a", "../a", "a/../b", "./a", "a//b", "a/", "a\nb", &"a".repeat(300)] {
+        for (name, header_len) in [("blobs/sha256/0", 512), (&*format!("{}/b", "a".repeat(110)), 512), (&long, 1536)] {
+            for len in [0, 1, 511, 512, 8 << 30, (8 << 30) - 1, 1 << 50] {
+                let mut bytes = vec![0; 512];
+                bytes.extend(header(name, len).unwrap());
+                let first = *bytes[512..].first_chunk().unwrap();
+                let member = member(&bytes, first, Path::new("a"), 512).unwrap();
+                let at = 512 + header_len;
+                assert_eq!(member, TarMember { name: name.to_owned(), header_at: 512, at, len });
+                assert_eq!((len + padding(len).len() as u64) % BLOCK, 0);
+            }
+        }
+        for name in ["", "/a", "../a", "a/../b", "./a", "a//b", "a/", "a\nb", &"a".repeat(600)] {
             assert!(header(name, 0).is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn long_names_are_read_by_others_and_in_one_form_only() {
+        let name = format!("blobs/sha512/{}", "a".repeat(128));
+        let archive = [&header(&name, 5).unwrap()[..], b"hello", padding(5), &END].concat();
+        let mut read = tar::Archive::new(&archive[..]);
+        let names: Vec<_> = read.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned()).collect();
+        assert_eq!(names, [Path::new(&name)]);
+        assert_eq!(members(&archive, Path::new("a")).unwrap()[0].name, name);
+        let changes: [(usize, &[u8]); 5] =
+            [(512, b"152"), (520, b"../"), (512 + 4, b"size="), (1024, b"c"), (512 + 300, b"x")];
+        for (at, bytes) in changes {
+            let mut archive = archive.clone();
+            archive[at..at + bytes.len()].copy_from_slice(bytes);
+            assert!(matches!(members(&archive, Path::new("a")), Err(CarryError::Member { .. })), "{at}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Whether an archive is whole: every member is hashed, and compared with what the documents say. No socket is opened.
 
 use std::num::NonZeroUsize;
-use std::path::Path;
 
 use serde::Serialize;
 
@@ -31,11 +30,10 @@ pub struct ArchiveReport {
     pub problems: Vec<ArchiveProblem>,
 }
 
-/// Checks the archive at `path`.
-pub fn verify(path: &Path, threads: NonZeroUsize) -> Result<ArchiveReport, CarryError> {
-    let contents = Contents::open(path)?;
+/// Checks every member of an archive.
+pub fn verify(contents: &Contents, threads: NonZeroUsize) -> Result<ArchiveReport, CarryError> {
     let checked = for_each(contents.members.iter().collect(), threads, |(expected, member)| {
-        let found = digest(&contents, expected, member, |_| Ok(()))?;
+        let found = digest(contents, expected, member, |_| Ok(()))?;
         let what = contents.listed.get(expected).map_or("a blob", called);
         let problem = || ArchiveProblem {
             state: "damaged",

@@ -1,7 +1,7 @@
 //! Makes the new image of the old one and a delta.
 //!
 //! The order: the signature of the statement, the digest of the delta, the header of the delta. Then the disk is written to a file
-//! without a name, while it and the base are hashed, each byte read once. The base is judged first, then the result; only then does
+//! without a name, while it and the base are hashed; what the delta does not touch is read once. The base is judged first, then the result; only then does
 //! the file get its name. Nobody gains by a base that changes meanwhile: what counts is what was written.
 
 use std::fs::File;
