@@ -10,8 +10,8 @@ use super::tar::TarMember;
 use crate::digest::Digest;
 use crate::parallel::for_each;
 
-/// Bytes that are read at a time.
-const PIECE: usize = 1 << 20;
+/// Bytes that are read, hashed and written at a time: they stay in the cache of a processor.
+const PIECE: usize = 128 << 10;
 
 /// What was found out about an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
