@@ -32,7 +32,7 @@ fn largest(members: &[Member]) -> usize {
 
 #[test]
 fn no_changed_archive_is_taken() {
-    let lab = Lab::new();
+    let lab = Lab::short();
     let archive = lab.archive("a.tar", &[]);
     let original = members(&fs::read(&archive).unwrap());
     assert!(join(&original) == fs::read(&archive).unwrap());
@@ -138,7 +138,7 @@ fn no_changed_archive_is_taken() {
 
 #[test]
 fn an_archive_that_is_cut_off_or_goes_on_is_refused() {
-    let lab = Lab::new();
+    let lab = Lab::short();
     let bytes = fs::read(lab.archive("a.tar", &[])).unwrap();
     let ends = [
         0,
@@ -172,7 +172,7 @@ fn an_archive_that_is_cut_off_or_goes_on_is_refused() {
 
 #[test]
 fn what_does_not_belong_into_an_archive_stops_it() {
-    let lab = Lab::new();
+    let lab = Lab::short();
     let made = |what: &str| {
         let made = lab.create("tools", "a.tar", &["--force"]);
         assert_eq!(made.status.code(), Some(1), "{what}");
@@ -196,7 +196,7 @@ fn what_does_not_belong_into_an_archive_stops_it() {
 
 #[test]
 fn where_the_disk_is_full_or_the_program_killed_nothing_has_the_name() {
-    let lab = Lab::new();
+    let lab = Lab::short();
     let archive = lab.archive("a.tar", &[]);
     let [layers, sources, manifest, base] =
         ["layers", "sources.json", "manifest.json", "base.raw"].map(|name| text(&lab.path(name)).to_owned());
@@ -221,7 +221,7 @@ fn where_the_disk_is_full_or_the_program_killed_nothing_has_the_name() {
 
 #[test]
 fn damage_anywhere_is_refused_or_found_and_nothing_else_happens() {
-    let lab = Lab::new();
+    let lab = Lab::short();
     let original = fs::read(lab.archive("a.tar", &[])).unwrap();
     // The documents and headers at its start, where every byte means something, and a few anywhere.
     let places = (0..6000).step_by(61).chain((6000..original.len()).step_by(original.len() / 12));

@@ -26,6 +26,15 @@ impl Lab {
         self.dir.path().join(name)
     }
 
+    /// The same with a base that is too short to bake on.
+    pub fn short() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let base: Vec<u8> = (0..2_000_000_u32).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        fs::write(dir.path().join("base.raw"), base).unwrap();
+        let request = both(dir.path(), "baked");
+        Self { dir, request }
+    }
+
     /// Runs `vmbake archive` with `--no-builtin` and what the bake has.
     pub fn create(&self, what: &str, out: &str, more: &[&str]) -> Output {
         let [layers, sources, manifest, base, store, out] =

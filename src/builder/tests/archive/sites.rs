@@ -46,10 +46,10 @@ fn a_site_bakes_the_same_and_then_its_own() {
 
 #[test]
 fn an_archive_is_the_same_wherever_it_is_made_and_other_tools_read_it() {
-    let lab = Lab::new();
+    let lab = Lab::short();
     let archive = lab.archive("a.tar", &["--jobs", "1"]);
     let bytes = fs::read(&archive).unwrap();
-    let other = Lab::new();
+    let other = Lab::short();
     assert!(fs::read(other.archive("other/b.tar", &["--jobs", "3"])).unwrap() == bytes);
     // Three parts, and what each command makes of them.
     let limit = (bytes.len() / 3 + 1).to_string();
@@ -77,7 +77,7 @@ fn an_archive_is_the_same_wherever_it_is_made_and_other_tools_read_it() {
 
 #[test]
 fn what_a_site_has_is_left_out() {
-    let lab = Lab::new();
+    let lab = Lab::short();
     let first = lab.archive("a.tar", &[]);
     edit(&lab.path("layers/tools/files/etc/tool.conf"), |text| text + "more\n");
     let next = lab.archive("b.tar", &["--since", text(&first)]);
@@ -132,7 +132,7 @@ fn an_image_comes_with_all_that_is_beside_it() {
 
 #[test]
 fn a_signature_is_of_the_index_and_so_of_everything() {
-    let lab = Lab::new();
+    let lab = Lab::short();
     for key in ["one", "two"] {
         assert!(vmbake(&["key", "generate", "--out", text(&lab.path(key))], &[]).status.success());
     }
