@@ -11,13 +11,14 @@ use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::key::KeySource;
 use super::network::NetworkArgs;
 use super::pinned::PinnedArgs;
-use super::{Failure, Format, Outcome, examples, files, parse_size, threads, verify};
+use super::verify::signers::{RootArgs, SignerArgs};
+use super::{Failure, Format, Outcome, examples, files, parse_size, threads};
 use crate::catalog::Catalog;
 use crate::distribute::archive::apply::{SiteRequest, apply};
 use crate::distribute::archive::contents::{ArchiveEntry, Contents};
 use crate::distribute::archive::create::{ArchiveRequest, Catalogs, create};
 use crate::distribute::archive::import::{import, unpack_inputs};
-use crate::distribute::archive::verify::verify as verify_members;
+use crate::distribute::archive::verify::verify;
 use crate::escape;
 use crate::pin::anchors::Anchors;
 use crate::progress::{Progress, counted, human_bytes, remark};
@@ -101,23 +102,24 @@ pub(super) struct VerifyArgs {
     #[command(flatten)]
     read: ReadArgs,
     #[command(flatten)]
-    signers: SignersArgs,
+    signers: SignedArgs,
 }
 
 /// Who must have signed an archive.
 #[derive(Debug, Args)]
-struct SignersArgs {
-    /// Public key that must have signed the index, PEM; may be repeated: then each must have
-    #[arg(long, value_name = "FILE")]
-    key: Vec<PathBuf>,
+struct SignedArgs {
+    #[command(flatten)]
+    signers: SignerArgs,
+    #[command(flatten)]
+    root: RootArgs,
 }
 
-impl SignersArgs {
+impl SignedArgs {
     /// Opens an archive that all of them have signed.
     fn open(&self, archive: &Path) -> Result<Contents, Failure> {
         let contents = Contents::open(archive)?;
-        let root = verify::trusted_root(&Anchors::load(&Catalog::built_in())?)?;
-        contents.require_signed(&verify::keys(&self.key)?, &root, Timestamp::now())?;
+        let root = self.root.load(&Anchors::load(&Catalog::built_in())?)?;
+        contents.require_signed(&self.signers.named()?, &root, Timestamp::now())?;
         Ok(contents)
     }
 }
@@ -125,7 +127,7 @@ impl SignersArgs {
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
     #[command(flatten)]
-    signers: SignersArgs,
+    signers: SignedArgs,
     /// The archive; if it has parts, without their numbers
     archive: PathBuf,
     /// Store of artifacts [default: $XDG_CACHE_HOME/vmbake/store]
@@ -142,7 +144,7 @@ pub(super) struct ImportArgs {
 #[derive(Debug, Args)]
 pub(super) struct ApplyArchiveArgs {
     #[command(flatten)]
-    signers: SignersArgs,
+    signers: SignedArgs,
     /// The archive; if it has parts, without their numbers
     archive: PathBuf,
     /// Output directory
@@ -213,7 +215,7 @@ fn write(mut args: CreateArgs) -> Result<Outcome, Failure> {
 }
 
 fn check(VerifyArgs { read, signers }: &VerifyArgs) -> Result<Outcome, Failure> {
-    let report = verify_members(&signers.open(&read.archive)?, threads(None)?)?;
+    let report = verify(&signers.open(&read.archive)?, threads(None)?)?;
     let held = match report.held {
         0 => String::new(),
         held => format!(", {} that an earlier archive has", counted(held as u64, "blob")),

@@ -1,7 +1,7 @@
 //! `vmbake bake`: arguments to requests, and their results to text or JSON.
 
 use super::pinned::Pinned;
-use super::{BakeArgs, Failure, Format, Outcome, files};
+use super::{BakeArgs, Failure, Format, Outcome, files, threads};
 use crate::bake::{BakeRequest, BakedFile, bake_all, source_date_epoch};
 use crate::escape;
 use crate::manifest::Target;
@@ -44,10 +44,7 @@ pub(super) fn requests(args: BakeArgs) -> Result<Vec<BakeRequest>, Failure> {
     let store = args.network.store()?;
     let store = if args.no_cache { store.without_caches() } else { store };
     let epoch = source_date_epoch()?;
-    let threads = match args.jobs {
-        Some(jobs) => jobs,
-        None => std::thread::available_parallelism()?,
-    };
+    let threads = threads(args.jobs)?;
     let (layers, anchors) = (args.layers.catalog(&args.catalog), args.trust.load(&args.catalog)?);
     let request = |Pinned { target: Target { kind, os, arch }, manifest }| BakeRequest {
         kind,

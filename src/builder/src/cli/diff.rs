@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, examples, files, threads};
 use crate::progress::{Event, remark, tell};
 use crate::query::diff::{DiffOptions, diff, diff_blocks};
 
@@ -34,10 +34,7 @@ pub(super) struct DiffArgs {
 }
 
 pub(super) fn run(args: &DiffArgs) -> Result<Outcome, Failure> {
-    let threads = match args.jobs {
-        Some(jobs) => jobs,
-        None => std::thread::available_parallelism()?,
-    };
+    let threads = threads(args.jobs)?;
     if args.blocks {
         return blocks(args, threads);
     }

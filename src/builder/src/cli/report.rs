@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::verify::place;
-use super::{Failure, Outcome, examples};
+use super::{Failure, Outcome, examples, threads};
 use crate::atomic_file::{PublishError, write_file};
 use crate::escape;
 use crate::incremental::build_inputs::BuildInputs;
@@ -60,10 +60,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
     if !args.force && args.out.symlink_metadata().is_ok() {
         return Err(PublishError::Exists { path: args.out.clone() }.into());
     }
-    let threads = match args.jobs {
-        Some(jobs) => jobs,
-        None => std::thread::available_parallelism()?,
-    };
+    let threads = threads(args.jobs)?;
     let mut documents = beside(&args.image);
     if args.verify {
         documents.checks = Some(args.checks(threads)?);

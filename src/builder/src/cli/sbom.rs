@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, Outcome, examples, files};
+use super::{Failure, Outcome, examples, files, threads};
 use crate::progress::{Event, tell};
 use crate::query::sbom::{Inventory, SbomFormat};
 
@@ -37,10 +37,7 @@ enum Form {
 }
 
 pub(super) fn run(args: &SbomArgs) -> Result<Outcome, Failure> {
-    let threads = match args.jobs {
-        Some(jobs) => jobs,
-        None => std::thread::available_parallelism()?,
-    };
+    let threads = threads(args.jobs)?;
     let inventory = Inventory::of_image(&args.image, args.partition, args.files.then_some(threads))?;
     for note in &inventory.notes {
         tell(&Event::Note { path: Some(args.image.clone()), note: note.clone() });

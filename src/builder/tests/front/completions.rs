@@ -18,14 +18,6 @@ fn bash_completes_commands_options_and_values() {
         let ask = format!(
             ". \"$0\"\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
              _vmbake vmbake \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"\necho \"${{COMPREPLY[*]}}\""
-    let script = tempfile::NamedTempFile::new().unwrap();
-    // In a file: no argument may be as long as it is.
-    std::fs::write(script.path(), vmbake("bash").stdout).unwrap();
-    let complete = |words: &str| {
-        let ask = format!(
-            "source '{}'\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
-             _vmbake vmbake \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"\necho \"${{COMPREPLY[*]}}\"",
-            script.path().display()
         );
         let output = Command::new("bash").args(["--norc", "-c", &ask]).arg(script.path()).output().unwrap();
         assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");

@@ -11,7 +11,7 @@ use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::super::key::KeySource;
 use super::super::network::NetworkArgs;
 use super::super::sign::label;
-use super::super::{Failure, Outcome, examples, files};
+use super::super::{Failure, Outcome, examples, files, threads};
 use super::EvidenceError;
 use super::rebuild::Rebuild;
 use super::signers::{RootArgs, SignerArgs, keys};
@@ -73,10 +73,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let anchors = args.trust.load(&args.catalog)?;
     let root = args.root.load(&anchors)?;
     let policy = args.policy.as_deref().map(ReleasePolicy::load).transpose()?.unwrap_or_default();
-    let threads = match args.jobs {
-        Some(jobs) => jobs,
-        None => std::thread::available_parallelism()?,
-    };
+    let threads = threads(args.jobs)?;
     let request = VerifyRequest {
         folder,
         image,
