@@ -154,6 +154,19 @@ fn a_small_delta_does_not_become_a_large_disk() {
         put(bytes, table, &entry.repeat(CLUSTER / 8));
     });
     lab.refused("a bomb", &delta, "old.raw", &[], "refused as a decompression bomb");
+    let delta = lab.signed("e.delta");
+    lab.forge(&delta, |bytes| {
+        put(bytes, 24, &(1u64 << 41).to_be_bytes());
+        put(bytes, 36, &4096u32.to_be_bytes());
+    });
+    lab.restate(&delta, |statement| statement["result"]["disk_length"] = (1u64 << 41).into());
+    lab.refused(
+        "an endless disk",
+        &delta,
+        "old.raw",
+        &[],
+        "leads to a disk of 2199023255552 bytes, on this base at most",
+    );
 }
 
 #[test]

@@ -16,8 +16,8 @@ use super::CarryError;
 pub const BLOCK: u64 = 512;
 /// What an archive ends with.
 pub const END: [u8; 1024] = [0; 1024];
-/// Most members: more than any store has blobs.
-const MAX_MEMBERS: usize = 1 << 20;
+/// Most members: more than any store has blobs, and what is known of each takes memory.
+const MAX_MEMBERS: usize = 1 << 18;
 
 /// A regular file in an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,6 +22,9 @@ use crate::pin::proof::sigstore::SigstoreRoot;
 use crate::progress::{Event, Progress};
 use crate::release::verify::{NamedSigner, document_signed};
 
+/// Length that any disk may grow to: 64 MiB of hashes.
+const MAX_GROWN: u64 = 1 << 40;
+
 /// What to apply to what.
 pub struct ApplyRequest<'a> {
     /// The delta; its statement is beside it.
@@ -52,6 +55,7 @@ pub fn apply(request: &ApplyRequest<'_>, progress: &Progress) -> Result<DeltaSta
     check_header(request.delta, &overlay, &statement)?;
     let base: Arc<dyn ReadAt> = Arc::new(Image::open(request.base)?);
     check_length(request.base, base.len(), &statement.base)?;
+    check_growth(request.delta, overlay.len(), base.len())?;
     let pending = Pending::create(request.out, request.force)?;
     let format = request.format.unwrap_or(statement.result.format.into());
     let output = Output { format, file: pending.file() };
@@ -104,6 +108,12 @@ fn check_header(path: &Path, overlay: &Overlay, statement: &DeltaStatement) -> R
 fn check_length(path: &Path, found: u64, stated: &StatedImage) -> Result<(), DeltaError> {
     let expected = stated.disk_length;
     if found == expected { Ok(()) } else { Err(DeltaError::Length { path: path.to_owned(), found, expected }) }
+}
+
+/// Hashes of blocks are kept in memory, also those of zeros: a small file must not make that many.
+fn check_growth(path: &Path, found: u64, base: u64) -> Result<(), DeltaError> {
+    let limit = base.saturating_mul(2).max(MAX_GROWN);
+    if found <= limit { Ok(()) } else { Err(DeltaError::TooLong { path: path.to_owned(), found, limit }) }
 }
 
 /// Whether the base was the stated disk, and the result is, and its file.

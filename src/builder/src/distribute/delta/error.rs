@@ -103,6 +103,16 @@ pub enum DeltaError {
         /// The stated length.
         expected: u64,
     },
+    /// No site lets a disk grow that much.
+    #[error("{path}: leads to a disk of {found} bytes, on this base at most {limit} are made")]
+    TooLong {
+        /// The delta.
+        path: PathBuf,
+        /// Length of the disk.
+        found: u64,
+        /// The longest that is made.
+        limit: u64,
+    },
     /// The base is not the disk that the delta was made for.
     #[error("{path}: the disk in it has fs-verity digest {found}, the delta is for {expected}")]
     OtherBase {
