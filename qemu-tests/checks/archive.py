@@ -2,7 +2,7 @@
 """archive.py VMBAKE BASE MANIFEST STORE OUT SOURCES: archives and deltas of a baked node, on a site without any network.
 
 Each step of the site runs in a network namespace without interfaces (`unshare -rn`): it imports the archive, bakes the same image, changes a layer and
-bakes again, with every proof replayed from the evidence in the archive. Other tools read the archive: tar, sha256sum, and skopeo or oras where they are.
+bakes again, with every proof replayed from the evidence in the archive. Other tools read the archive: tar, hashlib, and oras where it is.
 A delta between the two images is applied by vmbake and by qemu-img. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
 """
 
@@ -117,8 +117,8 @@ def main():
     vmbake, base, manifest, store, out, sources = (pathlib.Path(path).resolve() for path in sys.argv[1:7])
     if run("unshare", "-rn", "true", check=False).returncode != 0:
         return skip("this user cannot make a namespace without a network")
-    # One that asks the network for what it lacks would notice.
-    case("there is no network", run("sh", "-c", "! ip route get 192.0.2.1 2>/dev/null && ! grep -v -e '^ *lo:' -e '|' /proc/net/dev", check=False, alone=True).returncode == 0)
+    unreachable = "import errno, socket, sys; s = socket.socket(type=socket.SOCK_DGRAM); sys.exit(s.connect_ex(('192.0.2.1', 9)) != errno.ENETUNREACH)"
+    case("there is no network", run(sys.executable, "-c", unreachable, check=False, alone=True).returncode == 0)
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)
         archive = work / "node.tar"
