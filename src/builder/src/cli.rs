@@ -17,6 +17,7 @@ mod boot;
 mod catalog;
 mod changelog;
 mod completions;
+mod convert;
 mod delta;
 mod diff;
 mod examples;
@@ -97,6 +98,8 @@ enum Command {
     Delta(delta::DeltaArgs),
     /// Make the new disk image of an old one and a delta
     Apply(delta::ApplyArgs),
+    /// Store a disk image in another form: for Google Compute Engine, Azure, QEMU
+    Convert(convert::ConvertArgs),
     /// Carry everything that baking needs, or images, to a site without a network, as one file
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
@@ -283,6 +286,7 @@ impl Cli {
             Command::Pull(args) => pull::run(&args),
             Command::Delta(args) => delta::delta(&args),
             Command::Apply(args) => delta::apply_delta(&args),
+            Command::Convert(args) => convert::run(&args),
             Command::Archive(what) => archive::run(what),
             Command::Boot(args) => boot::run(args),
             Command::Layer(what) => layer::run(what),

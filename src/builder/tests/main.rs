@@ -9,6 +9,7 @@ mod boot;
 mod catalog;
 mod changelog;
 mod closure;
+mod convert;
 mod delta;
 mod disks;
 mod distribute;

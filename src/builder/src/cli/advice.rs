@@ -19,6 +19,7 @@ use crate::compose::merge::MergeError;
 use crate::compose::origin::OriginError;
 use crate::compose::stage::StageError;
 use crate::distribute::archive::CarryError;
+use crate::distribute::convert::ConvertError;
 use crate::distribute::delta::DeltaError;
 use crate::distribute::pull::PullError;
 use crate::distribute::push::PushError;
@@ -71,6 +72,7 @@ const KNOWN: &[Look] = &[
     known::<CatalogError>,
     known::<ChangelogError>,
     known::<ClosureError>,
+    known::<ConvertError>,
     known::<CredentialError>,
     known::<DeltaError>,
     known::<DocumentError>,

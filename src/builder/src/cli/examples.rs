@@ -42,6 +42,12 @@ Examples:
   vmbake manifest show manifests/node.debian-13.amd64.json
   vmbake manifest show manifests/node.debian-13.amd64.json --json";
 
+pub(super) const CONVERT: &str = "\
+Examples:
+  vmbake convert dist/node.debian-13.amd64.qcow2 --format gce -o node.tar.gz     # for gcloud compute images create
+  vmbake convert dist/node.debian-13.amd64.raw --format vhd -o node.vhd          # for a page blob of Azure
+  vmbake convert dist/node.debian-13.amd64.qcow2 --format raw -o node.raw --json";
+
 pub(super) const PUSH: &str = "\
 Examples:
   vmbake push dist/node.debian-13.amd64.raw ghcr.io/example/node:1.0

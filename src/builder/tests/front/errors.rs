@@ -121,6 +121,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("key generate --out /k", "/k.key: cannot create", "`ls -l`"),
     ("sign folder --key none", "none: cannot read the key", "--help"),
     ("sign folder --key text", "text: not usable as a private key", "`vmbake key generate`"),
+    ("convert none --format gce -o new", "none: cannot open the image", "`vmbake bake` writes"),
+    ("convert noise.raw --format vhd -o new", "it needs a whole number of MiB", "--size 1M"),
     ("delta none text -o new", "none: cannot open the image", "`vmbake bake` writes"),
     ("delta noise.raw text -o new", "text: is a text file", "`head text`"),
     ("apply none --base noise.raw -o new", "none.json: cannot read", "beside the delta"),
