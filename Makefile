@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry judge sbom report docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive convert kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry judge sbom report docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -96,7 +96,7 @@ advisories: setup ## Ask it about known vulnerabilities, whose database it fetch
 	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := sign registry docs examples sbom report bases-quick dpkg mounts kinds repro rebuild shared refuse offline archive convert
+beside := sign registry docs examples sbom report bases-quick dpkg mounts kinds repro rebuild shared refuse offline archive preflight convert
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests
@@ -183,6 +183,9 @@ shared: bake ## Share blobs between ten machines by a registry, ask plan what is
 
 archive: bake ## Carry a node to a site without a network, bake it there, and apply a delta
 	qemu-tests/checks/archive.py $(vmbake) "$$(cat $(amd64))" $(manifest) $(store) $(OUT) manifests/sources.json
+
+preflight: bake ## Take one thing at a time from the baked image, and ask preflight what is missing
+	qemu-tests/checks/preflight.py $(vmbake) $(OUT)/$(name).raw
 
 convert: bake ## Convert the baked image for clouds, and ask GNU tar and qemu-img about the files
 	qemu-tests/checks/convert.py $(vmbake) $(OUT)/$(name)

@@ -32,6 +32,7 @@ mod manifest;
 mod network;
 mod pinned;
 mod plan;
+mod preflight;
 mod pull;
 mod push;
 mod report;
@@ -117,6 +118,9 @@ enum Command {
     /// Check a disk image for what no golden image may carry: identities, secrets, logs, caches
     #[command(after_help = examples::LINT)]
     Lint(InspectArgs),
+    /// Check whether a disk image would work in a cloud, without asking that cloud
+    #[command(subcommand)]
+    Preflight(preflight::PreflightCommand),
     /// List files of a disk image
     Ls(LsArgs),
     /// Print a file of a disk image
@@ -293,6 +297,7 @@ impl Cli {
             Command::Schema(what) => schema::run(&what),
             Command::Inspect(args) => image::inspect(&args),
             Command::Lint(args) => image::lint(&args),
+            Command::Preflight(what) => preflight::run(&what),
             Command::Ls(args) => files::ls(&args),
             Command::Cat(args) => files::cat(&args),
             Command::Explain(args) => explain::run(&args),

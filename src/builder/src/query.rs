@@ -6,6 +6,7 @@ pub mod lint;
 pub mod sbom;
 pub mod changelog;
 pub mod report;
+pub mod preflight;
 mod packages;
 
 pub use packages::{InstalledPackage, PackageError};

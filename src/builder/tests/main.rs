@@ -27,6 +27,7 @@ mod names;
 mod origin;
 mod parsers;
 mod plan;
+mod preflight;
 mod prove;
 mod registry;
 mod release;

@@ -24,8 +24,8 @@ Environment:
 
 Exit codes:
   0  done; a check found nothing
-  1  refused or failed, with the reason on stderr; or a check found something: lint, diff, layer check,
-     store verify, update --check, verify image
+  1  refused or failed, with the reason on stderr; or a check found something: lint, diff, preflight,
+     layer check, store verify, update --check, verify image
   2  wrong usage";
 
 pub(super) const UPDATE: &str = "\
@@ -47,6 +47,11 @@ Examples:
   vmbake convert dist/node.debian-13.amd64.qcow2 --format gce -o node.tar.gz     # for gcloud compute images create
   vmbake convert dist/node.debian-13.amd64.raw --format vhd -o node.vhd          # for a page blob of Azure
   vmbake convert dist/node.debian-13.amd64.qcow2 --format raw -o node.raw --json";
+
+pub(super) const PREFLIGHT_AWS: &str = "\
+Examples:
+  vmbake preflight aws dist/node.debian-13.amd64.qcow2
+  vmbake preflight aws debian-13-generic-arm64.qcow2 --json";
 
 pub(super) const PUSH: &str = "\
 Examples:

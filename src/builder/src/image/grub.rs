@@ -17,7 +17,7 @@ use vmbake_disk::tree::{Kind, Tree, TreeError};
 use crate::digest::Digest;
 use crate::image::disk::{DiskImage, InspectError};
 use crate::manifest::{Boot, BootFile};
-pub(crate) use place::{BootPlace, WANTS};
+pub(crate) use place::{BootPlace, WANTS, is_meant};
 
 /// Largest menu that is read. Debian's has some 10 KiB.
 const MAX_CONFIG: u64 = 1 << 20;

@@ -75,7 +75,7 @@ fn mounted_on_boot(tree: &Tree) -> Option<String> {
 }
 
 /// Whether the first field of a line of fstab means a partition.
-fn is_meant(image: &DiskImage, part: &Part, spec: &str) -> bool {
+pub(crate) fn is_meant(image: &DiskImage, part: &Part, spec: &str) -> bool {
     let tagged = ["UUID", "LABEL", "PARTUUID", "PARTLABEL"].into_iter().find_map(|tag| {
         let link = format!("/dev/disk/by-{}/", tag.to_lowercase());
         let value = spec.strip_prefix(tag).and_then(|rest| rest.strip_prefix('='));

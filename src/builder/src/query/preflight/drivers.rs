@@ -1,0 +1,73 @@
+//! Kernel and drivers: what a machine needs before it has its root file system, and for its network.
+
+use std::collections::BTreeSet;
+
+use vmbake_disk::disk::Arch;
+
+use super::Verdict;
+use super::initramfs::module;
+use super::subject::{Subject, aws_name};
+
+/// The kernel is for the processor that the system and the partition table are for.
+pub(super) fn architecture(subject: &Subject<'_>) -> Verdict {
+    let kernel = subject.kernel_arch()?;
+    let (system, program) = subject.system_arch()?;
+    let name = aws_name(kernel);
+    if system != kernel {
+        return Err(format!("the kernel is for {name}, {program} for {}", aws_name(system)));
+    }
+    match Arch::of(subject.root.kind) {
+        Some(table) if table != kernel => {
+            Err(format!("the kernel is for {name}, the type of the root partition for {}", aws_name(table)))
+        }
+        _ => Ok(format!("kernel and system are for {name}")),
+    }
+}
+
+pub(super) fn nvme(subject: &Subject<'_>) -> Verdict {
+    early(subject, "nvme")
+}
+
+pub(super) fn ext4(subject: &Subject<'_>) -> Verdict {
+    early(subject, "ext4")
+}
+
+/// Old generations of instances have Xen, none of them for arm64.
+pub(super) fn xen(subject: &Subject<'_>) -> Verdict {
+    match subject.kernel_arch() {
+        Ok(Arch::Arm64) => Ok("no instance for arm64 needs it".to_owned()),
+        _ => early(subject, "xen_blkfront").map_err(|why| format!("{why}; instances with Xen do not boot")),
+    }
+}
+
+pub(super) fn ena(subject: &Subject<'_>) -> Verdict {
+    let dir = subject.modules_dir()?;
+    if builtin(subject, &dir)?.contains("ena") {
+        return Ok("built in".to_owned());
+    }
+    let found = subject.tree.resolve(dir.as_bytes()).map_err(|error| error.to_string())?;
+    let mut files = subject.tree.walk_from(found);
+    let is_ena = |path: &[u8]| module(path).as_deref() == Some("ena");
+    match files.find(|(path, ..)| is_ena(path)) {
+        Some(_) => Ok(format!("in {dir}")),
+        None => Err(format!("neither built in nor in {dir}")),
+    }
+}
+
+/// What has to be there before the root file system is.
+fn early(subject: &Subject<'_>, name: &str) -> Verdict {
+    if builtin(subject, &subject.modules_dir()?)?.contains(name) {
+        return Ok("built in".to_owned());
+    }
+    match &subject.initramfs {
+        Ok(initramfs) if initramfs.modules.contains(name) => Ok("in the initramfs".to_owned()),
+        Ok(_) => Err("neither built in nor in the initramfs".to_owned()),
+        Err(error) => Err(format!("not built in, and {error}")),
+    }
+}
+
+fn builtin(subject: &Subject<'_>, dir: &str) -> Result<BTreeSet<String>, String> {
+    let path = format!("{dir}/modules.builtin");
+    let list = subject.text(&path).ok_or_else(|| format!("{path}: cannot be read"))?;
+    Ok(list.lines().filter_map(|line| module(line.as_bytes())).collect())
+}

@@ -1,0 +1,233 @@
+//! Network: the machine asks for its address by DHCP, on an interface of any name and any hardware address.
+//!
+//! Looked at are the settings of the image itself below `/etc`: of systemd-networkd, netplan, ifupdown and NetworkManager. Without any of
+//! these cloud-init writes them when it starts.
+
+use super::Verdict;
+use super::cloud_init::configuration;
+use super::subject::Subject;
+
+/// A folder, ends of names there, and how their files are read.
+type Place = (&'static str, &'static [&'static str], fn(&str) -> Found);
+
+const PLACES: [Place; 4] = [
+    ("/etc/systemd/network", &[".network", ".link"], networkd),
+    ("/etc/netplan", &[".yaml"], netplan),
+    ("/etc/network/interfaces.d", &[""], ifupdown),
+    ("/etc/NetworkManager/system-connections", &[".nmconnection"], network_manager),
+];
+
+/// What a file says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    /// A hardware address that it is for, or sets.
+    mac: Option<String>,
+    /// The name of an interface that it is for.
+    name: Option<String>,
+    dhcp: bool,
+}
+
+pub(super) fn check(subject: &Subject<'_>) -> Verdict {
+    let mut files: Vec<(String, Found)> = Vec::new();
+    for (dir, ends, read) in PLACES {
+        files.extend(subject.texts(dir, ends).into_iter().map(|(path, text)| (path, read(&text))));
+    }
+    let path = "/etc/network/interfaces";
+    files.extend(subject.text(path).map(|text| (path.to_owned(), ifupdown(&text))));
+    for (path, found) in &files {
+        if let Some(mac) = &found.mac {
+            return Err(format!("{path} is for the hardware address {mac}"));
+        }
+        if let Some(name) = &found.name {
+            return Err(format!("{path} is for an interface called {name}"));
+        }
+    }
+    if let Some((path, _)) = files.iter().find(|(_, found)| found.dhcp) {
+        return Ok(format!("{path} asks for DHCP"));
+    }
+    let off = configuration(subject).into_iter().rev().find(|(_, text)| turns_off(text));
+    let off_by_argument =
+        subject.arguments().is_ok_and(|mut words| words.any(|word| word == "network-config=disabled"));
+    match off {
+        Some((path, _)) => Err(format!("nothing asks for DHCP, and {path} keeps cloud-init from it")),
+        None if off_by_argument => {
+            Err("nothing asks for DHCP, and the kernel's command line keeps cloud-init from it".to_owned())
+        }
+        None => Ok("cloud-init asks for DHCP".to_owned()),
+    }
+}
+
+/// Whether settings of cloud-init say `network: {config: disabled}`.
+fn turns_off(text: &str) -> bool {
+    let lines = text.lines().map(|line| line.split(" #").next().unwrap_or_default());
+    let plain: String =
+        lines.filter(|line| !line.trim_start().starts_with('#')).flat_map(|line| [line, "\n"]).collect();
+    let Some((_, rest)) = plain.split_once("network:") else { return false };
+    let words: String = rest.chars().filter(|char| !char.is_whitespace() && !"{}\"'".contains(*char)).collect();
+    words.starts_with("config:disabled")
+}
+
+/// Whether it is the name of one interface that hardware has.
+fn is_fixed(name: &str) -> bool {
+    name != "lo" && !name.is_empty() && !name.contains(['*', '?', '[', '!'])
+}
+
+/// Lines as `key=value`, without comments.
+fn assignments(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
+    lines.filter_map(|line| line.split_once('=')).map(|(key, value)| (key.trim(), value.trim()))
+}
+
+/// systemd.network(5), systemd.link(5).
+fn networkd(text: &str) -> Found {
+    let mut found = Found::default();
+    for (key, value) in assignments(text) {
+        match key {
+            "MACAddress" | "PermanentMACAddress" if !value.is_empty() => found.mac = Some(value.to_owned()),
+            "Name" | "OriginalName" => {
+                let fixed = value.split_whitespace().find(|name| is_fixed(name));
+                found.name = found.name.or(fixed.map(str::to_owned));
+            }
+            "DHCP" => found.dhcp |= ["yes", "true", "ipv4", "1", "on"].contains(&value),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// netplan, "YAML configuration": an id of `ethernets` is the name of an interface unless something is to `match`.
+fn netplan(text: &str) -> Found {
+    let mut found = Found::default();
+    // Indentation of `ethernets` and of the ids in it, and the last id without anything to match so far.
+    let (mut section, mut ids, mut id): (Option<usize>, Option<usize>, Option<String>) = (None, None, None);
+    for line in text.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')) {
+        let indent = line.len() - line.trim_start().len();
+        let (key, value) = line.trim().split_once(':').unwrap_or((line.trim(), ""));
+        let value = value.trim().trim_matches(['"', '\'']);
+        if section.is_some_and(|section| indent <= section) {
+            (section, ids) = (None, None);
+            found.name = found.name.or(id.take());
+        }
+        match key {
+            "ethernets" => section = Some(indent),
+            "macaddress" => found.mac = Some(value.to_owned()),
+            "set-name" => found.name = Some(value.to_owned()),
+            "dhcp4" => found.dhcp |= ["true", "yes", "on"].contains(&value),
+            "name" if is_fixed(value) => found.name = Some(value.to_owned()),
+            "match" => id = None,
+            _ if section.is_some() && indent <= *ids.get_or_insert(indent) => {
+                found.name = found.name.or(id.take());
+                id = is_fixed(key).then(|| key.to_owned());
+            }
+            _ => {}
+        }
+    }
+    found.name = found.name.or(id);
+    found
+}
+
+/// interfaces(5).
+fn ifupdown(text: &str) -> Found {
+    let mut found = Found::default();
+    for line in text.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["iface", name, _, method, ..] => {
+                found.dhcp |= method == "dhcp";
+                found.name = found.name.or((is_fixed(name) && !name.contains('/')).then(|| name.to_owned()));
+            }
+            ["hwaddress", .., mac] => found.mac = Some(mac.to_owned()),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// nm-settings-keyfile(5).
+fn network_manager(text: &str) -> Found {
+    let mut found = Found::default();
+    for (key, value) in assignments(text) {
+        match key {
+            "mac-address" | "cloned-mac-address" if value.contains(':') => found.mac = Some(value.to_owned()),
+            "interface-name" => found.name = is_fixed(value).then(|| value.to_owned()),
+            "method" => found.dhcp |= value == "auto",
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_say_what_they_fix() {
+        type Case = (fn(&str) -> Found, &'static str, Option<&'static str>, Option<&'static str>, bool);
+        let cases: [Case; 15] = [
+            (networkd, "[Match]\nName=en*\n[Network]\nDHCP=yes\n", None, None, true),
+            (networkd, "[Match]\nName=eth0\n", None, Some("eth0"), false),
+            (networkd, "[Match]\nName=en* eth0\n", None, Some("eth0"), false),
+            (networkd, "[Match]\nType=ether\n#Name=eth0\n[Network]\nDHCP=no\n", None, None, false),
+            (networkd, "[Match]\nMACAddress = 02:00:00:00:00:01\n", Some("02:00:00:00:00:01"), None, false),
+            (
+                netplan,
+                "network:\n  ethernets:\n    all:\n      match:\n        name: en*\n      dhcp4: true\n",
+                None,
+                None,
+                true,
+            ),
+            (netplan, "network:\n  ethernets:\n    ens5:\n      dhcp4: true\n", None, Some("ens5"), true),
+            (
+                netplan,
+                "network:\n  ethernets:\n    a:\n      match: {name: 'e*'}\n    ens6:\n      dhcp4: no\n  version: 2\n",
+                None,
+                Some("ens6"),
+                false,
+            ),
+            (
+                netplan,
+                "network:\n  ethernets:\n    a:\n      match:\n        macaddress: '02:00:00:00:00:01'\n",
+                Some("02:00:00:00:00:01"),
+                None,
+                false,
+            ),
+            (
+                netplan,
+                "network:\n  version: 2\n  ethernets:\n    a:\n      match:\n        driver: ena\n      set-name: eth0\n",
+                None,
+                Some("eth0"),
+                false,
+            ),
+            (ifupdown, "auto lo\niface lo inet loopback\n", None, None, false),
+            (ifupdown, "auto eth0\niface eth0 inet dhcp\n", None, Some("eth0"), true),
+            (
+                ifupdown,
+                "iface en* inet dhcp\n hwaddress ether 02:00:00:00:00:01\n",
+                Some("02:00:00:00:00:01"),
+                None,
+                true,
+            ),
+            (network_manager, "[connection]\ninterface-name=ens5\n[ipv4]\nmethod=auto\n", None, Some("ens5"), true),
+            (network_manager, "[ethernet]\nmac-address=02:00:00:00:00:01\n", Some("02:00:00:00:00:01"), None, false),
+        ];
+        for (read, text, mac, name, dhcp) in cases {
+            let expected = Found { mac: mac.map(str::to_owned), name: name.map(str::to_owned), dhcp };
+            assert_eq!(read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_that_turn_the_network_off_are_seen() {
+        for text in
+            ["network: {config: disabled}", "network:\n  config: disabled\n", "a: b\nnetwork: { config: \"disabled\" }"]
+        {
+            assert!(turns_off(text), "{text}");
+        }
+        for text in
+            ["# network: {config: disabled}", "network:\n  version: 2\n", "", "network:\n  # config: disabled\n"]
+        {
+            assert!(!turns_off(text), "{text}");
+        }
+    }
+}
