@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn one_member_comes_of_all_pieces_whatever_the_threads() {
         let noise = |len: usize| -> Vec<u8> {
-            (0..len as u32)
+            (0..u32::try_from(len).unwrap())
                 .map(|i| if i / 70_000 % 2 == 0 { i.wrapping_mul(2_654_435_761).to_be_bytes()[0] } else { 7 })
                 .collect()
         };
