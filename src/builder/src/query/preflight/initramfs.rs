@@ -35,6 +35,9 @@ pub enum InitramfsError {
     /// A number in a header is none, or too large.
     #[error("corrupt cpio header: {0}")]
     Header(&'static str),
+    /// It is not compressed for boot loaders, but to fill a disk.
+    #[error("unpacked, it has more than {MAX_UNPACKED} bytes")]
+    TooLong,
     /// It has too many modules.
     #[error("more than {MAX_MODULES} modules")]
     Modules,
@@ -47,12 +50,14 @@ pub(super) struct Initramfs {
     pub(super) modules: BTreeSet<String>,
     /// Whether it grows the root partition.
     pub(super) grows_root: bool,
+    /// How many bytes may still be unpacked.
+    left: u64,
 }
 
 impl Initramfs {
     /// Reads an initramfs.
     pub(super) fn read(input: impl Read) -> Result<Self, InitramfsError> {
-        let mut found = Self::default();
+        let mut found = Self { left: MAX_UNPACKED, ..Self::default() };
         archives(&mut BufReader::new(input), true, &mut found)?;
         Ok(found)
     }
@@ -87,7 +92,13 @@ fn archives(input: &mut dyn BufRead, outside: bool, found: &mut Initramfs) -> Re
             [0x89, b'L', b'Z', b'O', ..] => return Err(InitramfsError::Unsupported("lzo")),
             _ => return Err(InitramfsError::Magic(magic)),
         };
-        archives(&mut BufReader::new(unpacked.take(MAX_UNPACKED)), false, found)?;
+        let mut unpacked = BufReader::new(unpacked.take(found.left));
+        let read = archives(&mut unpacked, false, found);
+        found.left = unpacked.get_ref().limit();
+        if found.left == 0 {
+            return Err(InitramfsError::TooLong);
+        }
+        read?;
     }
     Ok(())
 }
@@ -222,7 +233,7 @@ mod tests {
         for len in (1..good.len() - 1).step_by(7) {
             assert!(matches!(Initramfs::read(&good[..len]), Err(InitramfsError::Read(_))), "cut at {len}");
             let packed = gzip(&good);
-            let cut = &packed[..packed.len() * len / good.len()];
+            let cut = &packed[..(packed.len() * len / good.len()).max(1)];
             assert!(Initramfs::read(cut).is_err(), "packed, cut at {len}");
         }
         let changed = |at: usize, bytes: &[u8]| {
@@ -245,5 +256,14 @@ mod tests {
         let bomb =
             gzip(&[&b"070701"[..], &[b'0'; 48], b"FFFFFFF0", &[b'0'; 32], b"00000002", b"00000000", b"a\0"].concat());
         assert!(matches!(Initramfs::read(&bomb[..]), Err(InitramfsError::Read(_))));
+        let zeros = gzip(&vec![0; 3000]);
+        for (count, ends) in [(1, true), (2, false)] {
+            let mut found = Initramfs { left: 4000, ..Initramfs::default() };
+            let read = archives(&mut &zeros.repeat(count)[..], true, &mut found);
+            assert!(
+                if ends { read.is_ok() } else { matches!(read, Err(InitramfsError::TooLong)) },
+                "{count}: {read:?}"
+            );
+        }
     }
 }
