@@ -145,7 +145,7 @@ fn what_is_known_to_be_the_same_is_not_read() {
     std::fs::write(&new_path, bytes).unwrap();
     let new_image = Image::open(&new_path).unwrap();
     let known = differences(&old_image, &new_image, Some((&old_clusters.sums(), &new_clusters.sums())), THREADS);
-    assert_eq!(known.unwrap().ranges().collect::<Vec<_>>(), [CLUSTER as u64..2 * CLUSTER as u64]);
+    assert!(known.unwrap().ranges().eq(std::iter::once(CLUSTER as u64..2 * CLUSTER as u64)));
     let read = differences(&old_image, &new_image, None, THREADS);
     assert!(read.is_err() || read.is_ok_and(|read| read.count() == 2));
 }

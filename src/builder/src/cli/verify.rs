@@ -26,7 +26,7 @@ pub(super) use image::place;
 #[derive(Debug, Subcommand)]
 pub(super) enum Verify {
     /// Verify a release: digests, signatures, provenance, the origin of the files, and the proof of everything that is in it
-    Image(image::Args),
+    Image(Box<image::Args>),
     /// Prove a package of a local apt repository: InRelease, Packages, deb
     Apt(apt::Args),
     /// Prove a file by a checksum file

@@ -29,7 +29,7 @@ pub fn bytes(seed: u32, len: usize) -> Vec<u8> {
     let mut state = seed;
     let mut next = |i: usize| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        if i / 4096 % 2 == 0 { state.to_be_bytes()[0] } else { b'a' }
+        if (i / 4096).is_multiple_of(2) { state.to_be_bytes()[0] } else { b'a' }
     };
     let mut bytes: Vec<u8> = (0..len).map(&mut next).collect();
     // No disk begins as a text does.

@@ -141,7 +141,9 @@ impl Disk {
         put(&lab.fat(&self.esp), STARTS[2] * MIB);
         put(self.bios[1], 0);
         if let Some(at) = self.damage {
-            put(&[0; 512], usize::try_from(if at < 0 { 30 * MIB as i64 + at } else { at }).unwrap());
+            // A negative place is counted from the end.
+            let end = i64::try_from(30 * MIB).unwrap();
+            put(&[0; 512], usize::try_from(if at < 0 { end + at } else { at }).unwrap());
         }
         path
     }
@@ -204,6 +206,8 @@ fn bad(said: &Value) -> Vec<[&str; 3]> {
     all.filter(|[_, status, _]| *status != "ok").collect()
 }
 
+/// A change, and the architecture and boot mode that are derived then.
+type Form = (fn(&mut Disk), &'static str, &'static str);
 /// A check, what breaks it, and what is said.
 type Case = (&'static str, fn(&mut Disk), &'static str);
 
@@ -321,7 +325,7 @@ fn what_is_there_in_another_form_passes() {
     if !have(&TOOLS) {
         return;
     }
-    let changes: [(fn(&mut Disk), &str, &str); 9] = [
+    let changes: [Form; 9] = [
         (|disk| disk.esp.clear(), "x86_64", "legacy-bios"),
         (|disk| disk.bios = [&[], &[]], "x86_64", "uefi"),
         (|disk| disk.esp[0].0 = "bootx64.efi", "x86_64", "uefi-preferred"),
