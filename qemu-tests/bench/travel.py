@@ -73,26 +73,31 @@ class Bench:
         self.count += 1
         return self.folder / f"fresh{self.count}"
 
-    def time(self, command, ours=True, prepare=lambda: None):
-        """The median of runs of a command, which may be a function that makes one."""
-        used = []
+    def times(self, *commands):
+        """The medians of runs of commands, each a function that makes one: in turn, so that what the disk does meanwhile falls on all of them."""
+        used = [[] for _ in commands]
         for _ in range(self.runs):
-            prepare()
-            measure.settle()
-            words = command() if callable(command) else command
-            used.append(measure.run(words, self.folder / "said"))
-            if ours:
-                self.peaks[words[1]] = max(self.peaks.get(words[1], 0), used[-1].peak_mib)
-        return measure.median(used).wall
+            for runs, command in zip(used, commands):
+                words = command()
+                measure.settle()
+                runs.append(measure.run(words, self.folder / "said"))
+                if words[0] == self.vmbake:
+                    self.peaks[words[1]] = max(self.peaks.get(words[1], 0), runs[-1].peak_mib)
+        return [measure.median(runs).wall for runs in used]
 
-    def bake(self, version, content):
+    def emptied(self, path):
+        """A path where nothing is: to write over a file is other work than to write a new one."""
+        path.unlink(missing_ok=True)
+        return path
+
+    def bake(self, version, code, offset):
         work = self.folder / version
         layer = work / "layers" / KIND
         share = layer / "files/usr/local/share/tool"
         share.mkdir(parents=True)
         # A file of a layer has at most 4 MiB.
-        for at in range(0, len(content), PIECE):
-            (share / f"{at // PIECE:02}").write_bytes(content[at:at + PIECE])
+        for at in range(0, PROGRAM, PIECE):
+            (share / f"{at // PIECE:02}").write_bytes(part(code, offset + at, PIECE))
         document = {"name": KIND, "version": version, "description": "Containers, and a program.", "os": ["debian-13"], "packages": ["containerd"]}
         (layer / "layer.json").write_text(json.dumps(document))
         for step in (["update", KIND, "--image", self.base], ["fetch", KIND], ["bake", KIND, "--base", self.base, "--offline"]):
@@ -100,6 +105,13 @@ class Bench:
             if ran.returncode:
                 sys.exit(ran.stderr)
         return work / "dist" / f"{NAME}.raw"
+
+
+def part(file, offset, length):
+    """A part of a file. The memory of this program is the least that the system says of those that it starts, so it must stay small."""
+    with open(file, "rb") as opened:
+        opened.seek(offset)
+        return opened.read(length)
 
 
 def registry(bench, old, new, compressed):
@@ -111,11 +123,10 @@ def registry(bench, old, new, compressed):
         return servers[-1]
 
     push = lambda image: lambda: [bench.vmbake, "push", image, f"{server().address}/node:1"]  # noqa: E731
-    first = bench.time(push(old))
-    zstd = bench.time(["zstd", "-3", "-T2", "-q", "-f", old, "-o", compressed], ours=False)
+    zstd = lambda: ["zstd", "-3", "-T2", "-q", old, "-o", bench.emptied(compressed)]  # noqa: E731
     plain = lambda: [bench.oras, "push", "--plain-http", "--disable-path-validation", f"{server().address}/node:1", compressed]  # noqa: E731
-    sent = bench.time(plain, ours=False)
-    bench.row("push, first / (zstd -3 -T2 + oras push)", first / (zstd + sent), 1.3)
+    first, packed, sent = bench.times(push(old), zstd, plain)
+    bench.row("push, first / (zstd -3 -T2 + oras push)", first / (packed + sent), 1.3)
     for one in servers:
         one.stop()
     here = Registry(bench.fresh())
@@ -132,7 +143,6 @@ def registry(bench, old, new, compressed):
     def pull(tag, *more):
         return [bench.vmbake, "pull", f"{reference}:{tag}", "--allow-unsigned", "--store", bench.store, "--out", bench.fresh(), *more]
 
-    pulled = bench.time(lambda: pull(1))
     accept = {"Accept": "application/vnd.oci.image.index.v1+json, application/vnd.oci.image.manifest.v1+json"}
     ask = lambda what: json.load(urllib.request.urlopen(urllib.request.Request(f"http://{here.address}/v2/node/manifests/{what}", headers=accept)))  # noqa: E731
     layers = [layer["digest"] for layer in ask(ask("1")["manifests"][0]["digest"])["layers"]]
@@ -140,8 +150,8 @@ def registry(bench, old, new, compressed):
     urls = [f"url = http://{here.address}/v2/node/blobs/{digest}\noutput = {digest[7:]}" for digest in dict.fromkeys(layers)]
     (bench.folder / "urls").write_text("\n".join(urls))
     chunks = bench.folder / "chunks"
-    plain = f"mkdir -p {chunks} && cd {chunks} && curl -sS --parallel --parallel-max 4 --config ../urls && cat {' '.join(digest[7:] for digest in layers)} | zstd -dqf --sparse -o ../plain.raw"
-    curl = bench.time(["bash", "-euc", plain], ours=False)
+    plain = f"rm -rf {chunks} {bench.folder}/plain.raw && mkdir -p {chunks} && cd {chunks} && curl -sS --parallel --parallel-max 4 --config ../urls && cat {' '.join(digest[7:] for digest in layers)} | zstd -dqf --sparse -o ../plain.raw && sync ../plain.raw .."
+    pulled, curl = bench.times(lambda: pull(1), lambda: ["bash", "-euc", plain])
     bench.row("pull to raw / (curl in parallel + zstd -d)", pulled / curl, 1.3)
     here.gets()
     run(*pull(2, "--from", old))
@@ -153,31 +163,32 @@ def registry(bench, old, new, compressed):
 def deltas(bench, old, new):
     old, new = (path.with_suffix(".qcow2") for path in (old, new))
     delta = bench.folder / "node.delta"
-    made = bench.time([bench.vmbake, "delta", old, new, "-o", delta, "--store", bench.store, "--force"])
+    [made] = bench.times(lambda: [bench.vmbake, "delta", old, new, "-o", delta, "--store", bench.store, "--force"])
     bench.row("delta, MiB", delta.stat().st_size / 2**20, 1.2 * bench.artifact / 2**20, "MiB")
     bench.row("delta with records, seconds", made, 1.0, "s")
     base, changed = old.with_suffix(".raw"), bench.folder / "changed"
     subprocess.run(["dd", f"if={new.with_suffix('.raw')}", f"of={changed}", "bs=1M", f"count={PROGRAM >> 20}", "status=none"], check=True)
     copied = bench.folder / "copied"
     # Reflinks would copy nothing. What vmbake writes is on the disk when it has its name.
-    copy = bench.time(["bash", "-euc", f"cp --reflink=never --sparse=always {base} {copied} && cp --reflink=never {changed} {copied}.changed && sync {copied} {copied}.changed"], ours=False, prepare=lambda: copied.unlink(missing_ok=True))
+    copy = f"rm -f {copied}* && cp --reflink=never --sparse=always {base} {copied} && cp --reflink=never {changed} {copied}.changed && sync {copied} {copied}.changed {bench.folder}"
     raw = bench.folder / "raw.delta"
     measure.run([bench.vmbake, "delta", base, new.with_suffix(".raw"), "-o", raw, "--store", bench.store])
-    applied = bench.time(lambda: [bench.vmbake, "apply", raw, "--base", base, "-o", bench.fresh()])
-    bench.row("apply to raw / cp and sync of the base and the changed", applied / copy, 1.3)
+    applied, copying = bench.times(lambda: [bench.vmbake, "apply", raw, "--base", base, "-o", bench.fresh()], lambda: ["bash", "-euc", copy])
+    bench.row("apply to raw / cp and sync of the base and the changed", applied / copying, 1.3)
 
 
 def archives(bench):
     out = bench.folder / "node.tar"
     work = bench.folder / "two"
-    command = [bench.vmbake, "archive", "create", KIND, "--manifests", work / "manifests", "--layers", work / "layers", "--base", bench.base, "--store", bench.store, "-o", out, "--force"]
-    made = bench.time(command)
+    command = [bench.vmbake, "archive", "create", KIND, "--manifests", work / "manifests", "--layers", work / "layers", "--base", bench.base, "--store", bench.store, "-o"]
+    copied, source = bench.folder / "copied.tar", bench.folder / "source.tar"
+    measure.run([*command, source])
+    copy = f"rm -f {copied} && cp --reflink=never {source} {copied} && sync {copied} {bench.folder}"
+    made, copying = bench.times(lambda: [*command, bench.emptied(out)], lambda: ["bash", "-euc", copy])
     members = subprocess.check_output(["tar", "-tvf", out], text=True).splitlines()
     blobs = sum(int(line.split()[2]) for line in members if "blobs/" in line)
     bench.row("archive / its blobs", out.stat().st_size / blobs, 1.02)
-    copied = bench.folder / "copied.tar"
-    copy = bench.time(["bash", "-euc", f"cp --reflink=never {out} {copied} && sync {copied}"], ours=False, prepare=lambda: copied.unlink(missing_ok=True))
-    bench.row("archive, throughput / cp and sync of it", copy / made, 0.8, least=True)
+    bench.row("archive, throughput / cp and sync of it", copying / made, 0.8, least=True)
 
 
 def main(oras, vmbake, base, store, runs="3"):
@@ -185,15 +196,16 @@ def main(oras, vmbake, base, store, runs="3"):
     if not shutil.which("docker-registry"):
         sys.exit("docker-registry is missing: make setup")
     code = max(pathlib.Path(subprocess.check_output(["rustc", "--print", "sysroot"], text=True).strip()).rglob("*.so"), key=lambda path: path.stat().st_size)
-    # Behind its header: a piece that began as a program would have to be a whole one.
-    content = code.read_bytes()[HEADER : HEADER + 2 * PROGRAM]
-    if len(content) < 2 * PROGRAM:
+    if code.stat().st_size < HEADER + 2 * PROGRAM:
         sys.exit(f"{code} is too small")
     with tempfile.TemporaryDirectory(prefix="travel.", dir="/var/tmp") as folder:
         bench = Bench(oras, vmbake, base, store, pathlib.Path(folder), int(runs))
-        old, new = bench.bake("one", content[:PROGRAM]), bench.bake("two", content[PROGRAM:])
+        # Behind its header: a piece that began as a program would have to be a whole one.
+        old, new = bench.bake("one", code, HEADER), bench.bake("two", code, HEADER + PROGRAM)
         program = bench.folder / "program"
-        program.write_bytes(content[PROGRAM:])
+        with open(program, "wb") as file:
+            for at in range(0, PROGRAM, PIECE):
+                file.write(part(code, HEADER + PROGRAM + at, PIECE))
         subprocess.run(["zstd", "-3", "-q", program], check=True)
         bench.artifact = program.with_suffix(".zst").stat().st_size
         print(f"an image with a program of {PROGRAM >> 20} MiB, {bench.artifact / 2**20:.1f} MiB compressed; medians of {runs} runs")
