@@ -206,6 +206,8 @@ qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, ne
 	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=
 	qemu-tests/checks/examples.py --boot $(vmbake) "$$(cat $(amd64))" $(store)
 	qemu-tests/checks/examples.py --boot --arch arm64 --only web $(vmbake) "$$(cat $(amd64).arm64)" $(store)
+	qemu-tests/upstream/bake.py $(vmbake) "$$(cat $(amd64).arm64)" arm64
+	for kind in knd knc; do $(vmbake) boot target/kinds/$$kind.$(OS).arm64.raw --network isolated --timeout 1200 --check unit=containerd.service,no-failed-units || exit; done
 	$(vmbake) boot target/kinds/k3s.$(OS).amd64.raw --network isolated --timeout 1200 --check unit=k3s.service,no-failed-units
 	$(MAKE) --no-print-directory bake KIND=node OS=debian-12 BASE="$$(qemu-tests/base/build.sh --suite bookworm --also netbase)"
 	$(vmbake) boot $(OUT)/node.debian-12.amd64.raw --network isolated --timeout 1200 --check unit=containerd.service,no-failed-units

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""bake.py VMBAKE BASE: bakes knd, knc and examples/k3s on BASE (amd64), from release sites on loopback, into target/kinds.
+"""bake.py VMBAKE BASE [ARCH]: bakes knd, knc and examples/k3s on BASE, of that architecture (amd64), from release sites on loopback, into target/kinds.
 
 An architecture whose images were baked already by the same vmbake, from the same sites and on the same base, is left as it is:
 the boot tests and the comparison with an installed node (checks/kinds.py) share the images.
@@ -112,14 +112,14 @@ def _key(vmbake, base):
     return digest.hexdigest()
 
 
-def main(vmbake, base):
+def main(vmbake, base, arch="amd64"):
     try:
-        bake(vmbake, {"amd64": base})
+        bake(vmbake, {arch: base})
     except Failed as failed:
         print(f"bake.py: {failed}", file=sys.stderr)
         return 1
     for kind in (*KINDS, *ASKING):
-        print(image(kind, "amd64"))
+        print(image(kind, arch))
     return 0
 
 
