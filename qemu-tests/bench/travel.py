@@ -39,6 +39,8 @@ class Registry:
         self.log = folder / "log"
         self.process = subprocess.Popen(["docker-registry", "serve", folder / "config.yml"], stdout=open(self.log, "w"), stderr=subprocess.DEVNULL)
         while socket.socket().connect_ex(("127.0.0.1", int(self.address.split(":")[1]))):
+            if self.process.poll() is not None:
+                sys.exit("docker-registry does not start")
             time.sleep(0.05)
         self.data = folder / "data"
 

@@ -16,7 +16,7 @@ chmod 755 "$work"
 "$(dirname "$0")/archive_mirror.py" "$out/$name.json" "$store" "$work/mirror"
 /usr/bin/python3 -u -m http.server --bind 127.0.0.1 --directory "$work/mirror" 0 >"$work/port" 2>"$work/asked" &
 server=$!
-until grep -qs 'port [0-9]' "$work/port"; do kill -0 "$server" && sleep 0.1; done
+until grep -qs 'port [0-9]' "$work/port"; do kill -0 "$server" || exit 1; sleep 0.1; done
 port=$(grep -o 'port [0-9]*' "$work/port" | cut -d' ' -f2)
 mirrors=()
 for host in "$work"/mirror/*; do
