@@ -4,6 +4,7 @@ from them: interrupted, a second time, as a second release, damaged. oras, skope
 each; exit status 1 if one failed."""
 
 import base64
+import datetime
 import filecmp
 import hashlib
 import importlib.util
@@ -20,6 +21,9 @@ import time
 
 from report import case, failures
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "upstream"))
+from pki import Pki, canonical  # noqa: E402
+
 vmbake, cosign, oras, image, work = (pathlib.Path(argument) for argument in sys.argv[1:])
 name = image.stem
 here = pathlib.Path(__file__).resolve().parent
@@ -31,6 +35,8 @@ environment = {"PATH": os.environ["PATH"], "HOME": str(work), "TUF_ROOT": str(wo
 # user:secret, as htpasswd writes it.
 HTPASSWD = "user:$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a\n"
 PATIENCE = 60
+IDENTITY, ISSUER = "https://ci.test.invalid/images/release.yml@refs/heads/main", "https://ci.test.invalid"
+SIGNATURE, BUNDLE = "https://sigstore.dev/cosign/sign/v1", "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 
 def run(*command, **more):
@@ -54,7 +60,7 @@ def pull(reference, out, *options):
 class Registry:
     """Debian's, in a folder, with a log of what it was asked."""
 
-    def __init__(self, folder, closed=False):
+    def __init__(self, folder, closed=False, tls=None):
         self.folder = work / folder
         self.folder.mkdir()
         with socket.socket() as free:
@@ -64,6 +70,8 @@ class Registry:
         if closed:
             (self.folder / "htpasswd").write_text(HTPASSWD)
             config["auth"] = {"htpasswd": {"realm": "test", "path": str(self.folder / "htpasswd")}}
+        if tls:
+            config["http"]["tls"] = {"certificate": str(tls / "server.pem"), "key": str(tls / "server.key")}
         (self.folder / "config.yml").write_text(json.dumps(config))
         self.output = open(self.folder / "log", "w")
         self.process = subprocess.Popen(["docker-registry", "serve", self.folder / "config.yml"], stdout=self.output, stderr=subprocess.DEVNULL)
@@ -285,6 +293,8 @@ def closed(source):
     (work / ".docker/config.json").write_text(json.dumps(auth))
     done = push(reference, source=source)
     case("with those of docker it takes a release", done.returncode == 0, done.stderr)
+    (work / ".docker/config.json").unlink()
+    helper(registry, source)
     registry.stop()
 
     # Too busy for each 40th request, in two ways, and its tokens are soon used up.
@@ -303,6 +313,80 @@ def closed(source):
     case("and it is pulled as signed", got.returncode == 0 and same(work / "token" / image.name, source), got.stderr)
 
 
+def helper(registry, source):
+    """A program has the credentials, as docker's `credHelpers` name one."""
+    reference, program = f"{registry.address}/helper:1", work / "bin/docker-credential-test"
+    program.parent.mkdir()
+    environment["PATH"] = f"{program.parent}:{environment['PATH']}"
+    (work / ".docker/config.json").write_text(json.dumps({"credHelpers": {registry.address: "test"}}))
+    missing = push(reference, source=source)
+    case("a helper that is not there is told", missing.returncode == 1 and "no usable credentials" in missing.stderr, missing.stderr)
+    known = json.dumps({"ServerURL": registry.address, "Username": "user", "Secret": "secret"})
+    for what, text, said in (
+        ("that fails", "echo secret; exit 1", "docker-credential-test fails"),
+        ("that prints something else", "echo secret", "no usable credentials"),
+        ("that does not know the registry", "echo credentials not found in native keychain; exit 1", "hint: `docker login"),
+    ):
+        program.write_text(f"#!/bin/sh\ncat >/dev/null\n{text}\n")
+        program.chmod(0o755)
+        done = push(reference, source=source)
+        case(f"a helper {what} is told", done.returncode == 1 and said in done.stderr and "secret" not in done.stderr, done.stderr)
+    program.write_text(f"#!/bin/sh\nread -r server; echo \"$1 $server\" >>{work}/asked; echo '{known}'\n")
+    done = push(reference, source=source)
+    asked = set((work / "asked").read_text().splitlines())
+    case("with those of a helper it takes a release", done.returncode == 0 and asked == {f"get {registry.address}"}, (done.stderr, asked))
+    (work / ".docker/config.json").unlink()
+
+
+def certificates(folder):
+    """A server's certificate for `localhost`, by an authority of its own."""
+    folder.mkdir()
+    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\nextendedKeyUsage=serverAuth\n")
+    new = ("openssl", "req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    must(*new, "-x509", "-subj", "/CN=authority", "-days", "2", "-keyout", folder / "ca.key", "-out", folder / "ca.pem")
+    must(*new, "-subj", "/CN=localhost", "-keyout", folder / "server.key", "-out", folder / "server.csr")
+    must("openssl", "x509", "-req", "-in", folder / "server.csr", "-CA", folder / "ca.pem", "-CAkey", folder / "ca.key", "-CAcreateserial", "-days", "1",
+         "-extfile", folder / "names", "-out", folder / "server.pem")
+    return folder
+
+
+def encrypted(source):
+    """A registry behind TLS. One of this machine is asked without, so that it stands in for another by a mirror."""
+    folder = certificates(work / "tls")
+    registry = Registry("encrypted", tls=folder)
+    reference = "registry.test.invalid/node:1"
+    mirror = ("--mirror", f"https://registry.test.invalid/=https://localhost:{registry.address.split(':')[1]}/")
+    try:
+        unknown = push(reference, *mirror, source=source)
+        case("an authority that nobody knows is refused", unknown.returncode == 1 and "ertificate" in unknown.stderr, unknown.stderr)
+        environment["SSL_CERT_FILE"] = str(folder / "ca.pem")
+        done = push(reference, *mirror, "--key", work / "release.key", source=source)
+        case("with SSL_CERT_FILE a release goes through TLS", done.returncode == 0, done.stderr)
+        got = pull(reference, work / "encrypted-out", *mirror, "--key", work / "release.pub")
+        case("and comes back as signed", got.returncode == 0 and same(work / "encrypted-out" / image.name, source), got.stderr)
+    finally:
+        environment.pop("SSL_CERT_FILE", None)
+        registry.stop()
+
+
+def keyless(registry, digest):
+    """The identity of a job in CI has signed the index: authority and logs are made here."""
+    pki, reference = Pki(datetime.datetime.now(datetime.timezone.utc)), f"{registry.address}/node@{digest}"
+    (work / "trusted_root.json").write_text(json.dumps(pki.trusted_root()))
+    statement = {"_type": "https://in-toto.io/Statement/v1", "subject": [{"digest": {"sha256": digest.split(":")[1]}}], "predicateType": SIGNATURE, "predicate": {}}
+    bundle = pki.attest({"": digest.split(":")[1]}, IDENTITY, ISSUER, statement=canonical(statement))
+    (work / "keyless.json").write_text(json.dumps(bundle))
+    must(oras, "attach", "--plain-http", "--artifact-type", BUNDLE, reference, f"keyless.json:{BUNDLE}")
+    root = ("--trusted-root", work / "trusted_root.json", "--from", image, "--force")
+    for what, identity, good in ("the identity", IDENTITY, True), ("another identity", IDENTITY + "x", False):
+        done = pull(reference, work / "keyless", "--certificate-identity", identity, "--certificate-oidc-issuer", ISSUER, *root)
+        said = json.loads(done.stdout)["signed_by"] == [IDENTITY] if good and done.returncode == 0 else "not signed by" in done.stderr
+        case(f"{what} of a job in CI is {'accepted' if good else 'refused'}", (done.returncode == 0) == good and said, done.stderr)
+    public = pull(reference, work / "keyless", "--certificate-identity", IDENTITY, "--certificate-oidc-issuer", ISSUER, "--from", image, "--force")
+    case("but not by the authorities that vmbake knows", public.returncode == 1, public.stderr)
+    shutil.rmtree(work / "keyless")
+
+
 def main():
     for key in "release", "other":
         must(vmbake, "key", "generate", "--out", work / key)
@@ -310,12 +394,14 @@ def main():
     try:
         first = digest_of(interrupted(registry))
         others(registry, first)
+        keyless(registry, first)
         releases(registry, first)
         source = release("small", small)
         damaged(registry, source)
     finally:
         registry.stop()
     closed(source)
+    encrypted(source)
     return 1 if failures else 0
 
 
