@@ -26,6 +26,12 @@ pub enum PublishError {
         /// The file.
         path: PathBuf,
     },
+    /// The output is what it would be made of.
+    #[error("{path}: is what the output would be made of, and is not replaced")]
+    Input {
+        /// The file.
+        path: PathBuf,
+    },
     /// No temporary file can be made beside the output.
     #[error("{path}: cannot create")]
     Create {
@@ -54,7 +60,12 @@ pub enum PublishError {
 
 impl Hint for PublishError {
     fn hint(&self) -> Option<String> {
-        matches!(self, Self::Exists { .. }).then(|| "--force replaces it".to_owned())
+        let text = match self {
+            Self::Exists { .. } => "--force replaces it",
+            Self::Input { .. } => "-o names another file",
+            _ => return None,
+        };
+        Some(text.to_owned())
     }
 }
 

@@ -52,6 +52,9 @@ pub struct Missing {
 /// Looks at what a bake would look at first. Opens no socket and writes nothing.
 pub fn plan(request: &BakeRequest) -> Result<PlannedBake, BakeError> {
     let manifest = Manifest::load(&request.manifest)?;
+    if let Some(base) = &request.base {
+        fetch::open_base_file(&manifest, base)?;
+    }
     let BakeRequest { kind, os, arch, store, .. } = request;
     manifest.require(&request.manifest, kind, os, arch)?;
     let layers = Layers::load(&request.layers)?.resolve(kind, os)?;

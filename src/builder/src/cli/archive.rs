@@ -17,9 +17,11 @@ use crate::catalog::Catalog;
 use crate::distribute::archive::apply::{SiteRequest, apply};
 use crate::distribute::archive::contents::{ArchiveEntry, Contents};
 use crate::distribute::archive::create::{ArchiveRequest, Catalogs, create};
+use crate::distribute::archive::earlier::Earlier;
 use crate::distribute::archive::import::{import, unpack_inputs};
 use crate::distribute::archive::verify::verify;
 use crate::escape;
+use crate::oci::RemoteName;
 use crate::pin::anchors::Anchors;
 use crate::progress::{Progress, counted, human_bytes, remark};
 use crate::supply::store::Store;
@@ -57,9 +59,12 @@ pub(super) struct CreateArgs {
     /// Base image, where the manifest pins one of your own
     #[arg(long, value_name = "FILE")]
     base: Option<PathBuf>,
-    /// Leave out what this archive has, which the site has imported
-    #[arg(long, value_name = "ARCHIVE")]
+    /// Leave out what this archive has, which the site has imported, or what HOST/NAME:TAG or HOST/NAME@DIGEST of a registry has
+    #[arg(long, value_name = "ARCHIVE|REF")]
     since: Option<PathBuf>,
+    /// Ask the registry of --since without TLS, as is done anyway on localhost
+    #[arg(long, requires = "since")]
+    plain_http: bool,
     /// The archive
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     out: PathBuf,
@@ -112,6 +117,21 @@ struct SignedArgs {
     signers: SignerArgs,
     #[command(flatten)]
     root: RootArgs,
+}
+
+impl CreateArgs {
+    /// What the site has. A file of that name is an archive, whatever else the name could be.
+    fn since(&self) -> Result<Option<Earlier>, Failure> {
+        let Some(since) = &self.since else { return Ok(None) };
+        let reference: Option<RemoteName> = since.to_str().and_then(|text| text.parse().ok());
+        Ok(Some(match reference.filter(|_| !Contents::exist(since)) {
+            Some(name) => {
+                let repository = self.network.repository(&name.repository, self.plain_http)?;
+                Earlier::remote(&repository, &name)?
+            }
+            None => Earlier::archive(since)?,
+        }))
+    }
 }
 
 impl SignedArgs {
@@ -179,6 +199,7 @@ pub(super) fn run(command: ArchiveCommand) -> Result<Outcome, Failure> {
 
 fn write(mut args: CreateArgs) -> Result<Outcome, Failure> {
     let key = args.key.as_ref().map(KeySource::load).transpose()?;
+    let since = args.since()?;
     let images = args.pinned.take_images();
     let sources = args.network.sources(&args.catalog)?;
     let catalogs = Catalogs {
@@ -197,7 +218,7 @@ fn write(mut args: CreateArgs) -> Result<Outcome, Failure> {
         with_images: args.images || !args.inputs,
         base: args.base.as_deref(),
         catalogs: &catalogs,
-        since: args.since.as_deref(),
+        since: since.as_ref(),
         out: &args.out,
         split: args.split,
         force: args.force,

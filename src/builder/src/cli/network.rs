@@ -124,9 +124,20 @@ impl NetworkArgs {
         }
         Ok(Client::new(mirrors))
     }
+
+    /// The repository of that name, which is read with the user's credentials.
+    pub(super) fn repository(&self, name: &RepositoryName, plain_http: bool) -> Result<Repository, Failure> {
+        self.mirrors.repository(name, Access::Pull, plain_http)
+    }
 }
 
 impl MirrorArgs {
+    fn repository(&self, name: &RepositoryName, access: Access, plain_http: bool) -> Result<Repository, Failure> {
+        let client = Client::new(self.load(config()?)?);
+        let plain_http = plain_http || name.is_local();
+        Ok(Repository::with_transport(&client, &Credentials::of_user(), name.clone(), access, plain_http))
+    }
+
     /// The mirrors that the user names.
     fn load(&self, config: Settings) -> Result<Mirrors, Failure> {
         let mut mirrors = Mirrors::default();
@@ -146,9 +157,7 @@ impl MirrorArgs {
 impl RegistryArgs {
     /// The repository of that name, asked with the user's credentials.
     pub(super) fn repository(&self, name: &RepositoryName, access: Access) -> Result<Repository, Failure> {
-        let client = Client::new(self.mirrors.load(config()?)?);
-        let plain_http = self.plain_http || name.is_local();
-        Ok(Repository::with_transport(&client, &Credentials::of_user(), name.clone(), access, plain_http))
+        self.mirrors.repository(name, access, self.plain_http)
     }
 }
 

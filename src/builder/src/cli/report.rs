@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -60,6 +61,11 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
     if !args.force && args.out.symlink_metadata().is_ok() {
         return Err(PublishError::Exists { path: args.out.clone() }.into());
     }
+    for image in args.compare.iter().chain([&args.image]) {
+        if is_same(image, &args.out) {
+            return Err(PublishError::Input { path: args.out.clone() }.into());
+        }
+    }
     let threads = threads(args.jobs)?;
     let mut documents = beside(&args.image);
     if args.verify {
@@ -71,6 +77,12 @@ pub(super) fn run(args: &ReportArgs) -> Result<Outcome, Failure> {
     write_file(&args.out, text.as_bytes(), args.force)?;
     tell(&Event::Wrote { path: args.out.clone(), bytes: text.len() as u64 });
     Ok(Outcome::Clean)
+}
+
+/// Whether two paths lead to one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| path.metadata().map(|found| (found.dev(), found.ino()));
+    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 impl ReportArgs {

@@ -15,6 +15,7 @@ mod folder;
 mod plan;
 pub mod create;
 pub mod contents;
+pub mod earlier;
 pub mod verify;
 pub mod import;
 pub mod apply;

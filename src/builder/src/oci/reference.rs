@@ -52,6 +52,7 @@ impl FromStr for RepositoryName {
         let invalid = || InvalidReference::new(text, "HOST/NAME, such as ghcr.io/example/images");
         let (host, name) = text.split_once('/').ok_or_else(invalid)?;
         let is_host = (host == "localhost" || host.contains(['.', ':']))
+            && !host.starts_with('.')
             && host.chars().all(|c| c.is_ascii_alphanumeric() || ".:-[]".contains(c));
         let is_part = |part: &str| {
             part.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())

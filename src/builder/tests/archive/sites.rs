@@ -2,8 +2,11 @@
 
 use std::fs;
 
+use vmbake::digest::Digest;
+
 use super::lab::{Lab, edit, shell, stderr, text, vmbake};
 use crate::origin::bakery::{bake, can_bake};
+use crate::registry::stand_in::{reply, serve};
 
 const RAW: &str = "tools.o.amd64.raw";
 const QCOW2: &str = "tools.o.amd64.qcow2";
@@ -101,6 +104,50 @@ fn what_a_site_has_is_left_out() {
     let layer = fs::read_to_string(inputs.join("layers/00/tools/files/etc/tool.conf")).unwrap();
     assert_eq!(layer, "tool = 1\nmore\n");
     assert_eq!(lab.blobs("site"), before);
+}
+
+#[test]
+fn what_a_registry_has_is_left_out() {
+    let lab = Lab::short();
+    let first = lab.archive("a.tar", &[]);
+    let listed = lab.run("list", &first, &["--json"]).stdout;
+    let listed: serde_json::Value = serde_json::from_slice(&listed).unwrap();
+    let layers: Vec<_> = listed["blobs"].as_array().unwrap().iter().map(layer).collect();
+    let manifest = serde_json::json!({"schemaVersion": 2, "layers": layers}).to_string();
+    let digest = Digest::of(manifest.as_bytes());
+    let one = serde_json::json!({"mediaType": "m", "digest": digest.to_string(), "size": manifest.len()});
+    let index = serde_json::json!({"schemaVersion": 2, "manifests": [one]}).to_string();
+    let long = serde_json::json!({"manifests": vec![one; 257]}).to_string();
+    let server = serve(move |_, request, _| match request.path.rsplit('/').next().unwrap() {
+        "release" => reply(200, index.clone()),
+        "long" => reply(200, long.clone()),
+        "text" => reply(200, "text"),
+        name if name == digest.to_string() => reply(200, manifest.clone()),
+        _ => reply(404, ""),
+    });
+    let place = format!("{}/site/node", server.address);
+    let next = lab.archive("b.tar", &["--since", &format!("{place}:release")]);
+    let same = lab.archive("c.tar", &["--since", text(&first)]);
+    let without = |archive| {
+        let listed = lab.run("list", archive, &["--json"]).stdout;
+        let mut listed: serde_json::Value = serde_json::from_slice(&listed).unwrap();
+        listed["blobs"].take()
+    };
+    assert_eq!(without(&next), without(&same), "an archive and a registry that have the same leave out the same");
+    for (what, said) in [
+        (":text", "not a valid index or manifest"),
+        (":long", "lists more than 256 manifests"),
+        (":other", "the server answers 404"),
+        ("", "names neither a tag nor a digest"),
+    ] {
+        let refused = lab.create("tools", "d.tar", &["--since", &format!("{place}{what}")]);
+        assert!(stderr(&refused).contains(said), "{what}: {}", stderr(&refused));
+        assert!(!lab.path("d.tar").exists());
+    }
+}
+
+fn layer(blob: &serde_json::Value) -> serde_json::Value {
+    serde_json::json!({"mediaType": "m", "digest": blob["digest"], "size": blob["size"]})
 }
 
 #[test]

@@ -104,6 +104,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("fetch node --manifests text", "text: is not a directory of manifests", "--manifest"),
     ("fetch node --manifest secret.raw", "secret.raw: cannot read the manifest", "`ls -l`"),
     ("plan nod", "no kind nod", "did you mean `node`?"),
+    ("plan node --manifests pins --base none", "none: cannot open the base image", "--base takes a disk image"),
     ("bake nod", "no kind nod", "did you mean `node`?"),
     (
         "bake node",
@@ -169,6 +170,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
         "`vmbake sbom IMAGE > none.spdx.json`",
     ),
     ("report none -o page.html", "none: cannot open the image", "`vmbake bake` writes"),
+    ("report text -o text --force", "text: is what the output would be made of", "-o names"),
+    ("report none --compare text -o ./text --force", "./text: is what the output would be made of", "-o names"),
     ("report text -o blank.json", "blank.json: already exists", "--force replaces it"),
     ("store verify --store text", "text: is not a directory", "--store"),
     ("store gc", "manifests: cannot read the manifest", "`vmbake update KIND`"),

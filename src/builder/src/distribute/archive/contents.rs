@@ -64,6 +64,11 @@ pub struct ArchiveProblem {
 }
 
 impl Contents {
+    /// Whether there is an archive of that name.
+    pub fn exist(path: &Path) -> bool {
+        ArchiveParts::exist(path)
+    }
+
     /// Reads the documents of the archive at `path`.
     pub fn open(path: &Path) -> Result<Self, CarryError> {
         let archive: Arc<dyn ReadAt> = Arc::new(ArchiveParts::open(path)?);

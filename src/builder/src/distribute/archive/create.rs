@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::CarryError;
-use super::contents::Contents;
 use super::document::{ArchiveIndex, SINCE};
+use super::earlier::Earlier;
 use super::parts::PartWriter;
 pub use super::plan::Catalogs;
 use super::plan::{ArchivePlan, BlobContent};
@@ -34,8 +34,8 @@ pub struct ArchiveRequest<'a> {
     pub base: Option<&'a Path>,
     /// Where layers, sources and trust anchors are.
     pub catalogs: &'a Catalogs,
-    /// An archive that the site has.
-    pub since: Option<&'a Path>,
+    /// What the site has.
+    pub since: Option<&'a Earlier>,
     /// The archive.
     pub out: &'a Path,
     /// Most bytes of a part.
@@ -69,12 +69,10 @@ pub struct WrittenArchive {
 /// Writes an archive.
 pub fn create(request: &ArchiveRequest<'_>, progress: &Progress) -> Result<WrittenArchive, CarryError> {
     let mut annotations = BTreeMap::new();
-    let mut held = BTreeMap::new();
     if let Some(since) = request.since {
-        let contents = Contents::open(since)?;
-        annotations.insert(SINCE.to_owned(), contents.index_digest.to_string());
-        held = contents.listed.into_iter().map(|(digest, blob)| (digest, blob.size)).collect();
+        annotations.insert(SINCE.to_owned(), since.digest.to_string());
     }
+    let held = request.since.map(|since| since.blobs.clone()).unwrap_or_default();
     let mut plan = ArchivePlan::new(request.store, held);
     for manifest in request.manifests {
         plan.inputs(manifest, request.base, None, request.catalogs)?;

@@ -11,6 +11,7 @@ use crate::manifest::ManifestError;
 use crate::pin::anchors::AnchorError;
 use crate::pin::sources::SourcesError;
 use crate::release::sign::SignError;
+use crate::supply::registry::RegistryError;
 use crate::supply::store::StoreError;
 
 /// Why an archive was not written or not read. Offsets are bytes of the archive, all parts together.
@@ -52,6 +53,31 @@ pub enum CarryError {
         /// Its digest.
         digest: Box<Digest>,
     },
+    /// What a site has is in a registry, and neither a tag nor a digest says where.
+    #[error("{name}: names neither a tag nor a digest")]
+    Unnamed {
+        /// The repository.
+        name: String,
+    },
+    /// What a site has cannot be read from a registry.
+    #[error("{digest}: not a valid index or manifest")]
+    Remote {
+        /// Digest of the document.
+        digest: Box<Digest>,
+        /// What the JSON reader says.
+        source: serde_json::Error,
+    },
+    /// An index in a registry is longer than that of any release.
+    #[error("{digest}: lists more than {limit} manifests")]
+    ManyManifests {
+        /// Digest of the index.
+        digest: Box<Digest>,
+        /// As many may be listed.
+        limit: usize,
+    },
+    /// The registry does not answer.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
     /// A file that goes into an archive is not what it should be.
     #[error("{title}: has digest {found}, expected {expected}")]
     Changed {
@@ -217,6 +243,7 @@ impl Hint for CarryError {
             Self::Anchors(error) => error,
             Self::Bake(error) => error,
             Self::Sign(error) => error,
+            Self::Registry(error) => error,
             _ => return None,
         })
     }

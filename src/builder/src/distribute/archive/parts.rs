@@ -56,6 +56,11 @@ impl ArchiveParts {
         Ok(parts)
     }
 
+    /// Whether there is a file of that name, or its first part.
+    pub fn exist(path: &Path) -> bool {
+        [path.to_owned(), part(path, 0)].iter().any(|path| path.symlink_metadata().is_ok())
+    }
+
     fn add(&mut self, file: FileSource) {
         let start = self.len;
         self.len = self.len.saturating_add(file.len());
