@@ -37,6 +37,7 @@ mod corruption;
 mod features;
 mod superblock;
 mod groups;
+mod free;
 mod journal;
 mod inodes;
 mod xattrs;
@@ -54,6 +55,7 @@ pub use corruption::{
     AclFault, AttributeFault, Corruption, DirectoryFault, InodeFault, JournalFault, MappingFault, VolumeFault,
 };
 pub use error::{Place, ReadError};
+pub use free::free_ranges;
 pub use read::{Reach, Want, read, read_base, read_some};
 pub use superblock::{FileSystem, probe};
 

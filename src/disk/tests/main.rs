@@ -6,6 +6,7 @@ mod common;
 mod ext4_author;
 mod ext4_dump;
 mod ext4_features;
+mod ext4_free;
 mod ext4_hostile;
 mod ext4_journal;
 mod ext4_kernel;

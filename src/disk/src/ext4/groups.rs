@@ -8,6 +8,8 @@ use super::{Place, ReadError, le16, le32};
 
 /// `bg_flags`: no inode of the group was ever used.
 const INODE_UNINIT: u16 = 1;
+/// `bg_flags`: the block bitmap of the group was never written.
+pub(super) const BG_BLOCK_UNINIT: u16 = 2;
 /// Where `bg_checksum` starts.
 const BG_CHECKSUM: usize = 0x1e;
 /// Length of a descriptor whose numbers have 32 bits.
@@ -23,22 +25,65 @@ pub(super) struct Table {
     pub(super) count: u32,
 }
 
+/// A block group.
+pub(super) struct Group {
+    /// `bg_flags`, which mean nothing in a volume without checksums of descriptors.
+    pub(super) flags: u16,
+    /// Block of the block bitmap; nobody has checked that it is inside the volume.
+    pub(super) bitmap: u64,
+    /// Checksum of the block bitmap, its high half 0 where the descriptor has no room for it.
+    pub(super) bitmap_sum: u32,
+    /// Block of the inode bitmap, unchecked.
+    pub(super) inode_bitmap: u64,
+    /// Whether the descriptor has high halves.
+    pub(super) has_high: bool,
+    /// The inode table.
+    pub(super) table: Table,
+}
+
 impl<'a> Super<'a> {
     /// Reads and checks all descriptors; the tables are in the order of their inodes.
     pub(super) fn with_tables(mut self) -> Result<Self, ReadError> {
-        // A block at a time: a forged size must not become an allocation.
-        let per_block = self.block_len / self.desc_size;
-        let mut tables = Vec::new();
-        let mut raw = vec![0; self.block_len];
-        for (group, index) in (0..self.groups).step_by(per_block).zip(0..) {
-            self.read(&mut raw, descriptors_at(&self, group, index))?;
-            for (group, desc) in (group..self.groups).zip(raw.chunks_exact(self.desc_size)) {
-                tables.push(table(&self, group, desc)?);
-            }
-        }
+        let tables = self.each_group(table)?;
         check_disjoint(&self, &tables)?;
         self.tables = tables;
         Ok(self)
+    }
+
+    /// Reads and checks all descriptors.
+    pub(super) fn read_groups(&self) -> Result<Vec<Group>, ReadError> {
+        self.each_group(|volume, group, desc| Ok(Group::of(table(volume, group, desc)?, desc)))
+    }
+
+    /// What `look` makes of each descriptor.
+    fn each_group<T>(&self, look: impl Fn(&Self, u64, &[u8]) -> Result<T, ReadError>) -> Result<Vec<T>, ReadError> {
+        // A block at a time: a forged size must not become an allocation.
+        let per_block = self.block_len / self.desc_size;
+        let mut found = Vec::new();
+        let mut raw = vec![0; self.block_len];
+        for (group, index) in (0..self.groups).step_by(per_block).zip(0..) {
+            self.read(&mut raw, descriptors_at(self, group, index))?;
+            for (group, desc) in (group..self.groups).zip(raw.chunks_exact(self.desc_size)) {
+                found.push(look(self, group, desc)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Group {
+    fn of(table: Table, raw: &[u8]) -> Self {
+        let has_high = raw.len() > SHORT;
+        let high = |at| if has_high { u64::from(le32(raw, at)) << 32 } else { 0 };
+        let sum_high = if has_high { u32::from(le16(raw, 0x38)) << 16 } else { 0 }; // bg_block_bitmap_csum_hi
+        Self {
+            flags: le16(raw, 0x12),
+            bitmap: u64::from(le32(raw, 0x00)) | high(0x20), // bg_block_bitmap_lo and _hi
+            bitmap_sum: u32::from(le16(raw, 0x18)) | sum_high, // bg_block_bitmap_csum_lo
+            inode_bitmap: u64::from(le32(raw, 0x04)) | high(0x24), // bg_inode_bitmap_lo and _hi
+            has_high,
+            table,
+        }
     }
 }
 
@@ -57,7 +102,7 @@ fn check_disjoint(volume: &Super<'_>, tables: &[Table]) -> Result<(), ReadError>
 }
 
 /// Blocks of the inode table of a group.
-fn table_blocks(volume: &Super<'_>) -> u64 {
+pub(super) fn table_blocks(volume: &Super<'_>) -> u64 {
     (u64::from(volume.inodes_per_group) * volume.inode_size as u64).div_ceil(volume.block)
 }
 
@@ -79,7 +124,7 @@ fn descriptors_at(volume: &Super<'_>, group: u64, index: u64) -> u64 {
 }
 
 /// Whether a group begins with a copy of the superblock.
-fn has_superblock(volume: &Super<'_>, group: u64) -> bool {
+pub(super) fn has_superblock(volume: &Super<'_>, group: u64) -> bool {
     if group == 0 {
         return true;
     }

@@ -96,6 +96,8 @@ pub(super) struct Super<'a> {
     pub(super) groups: u64,
     pub(super) desc_size: usize,
     pub(super) first_meta_bg: u32,
+    /// `s_reserved_gdt_blocks`: blocks behind each copy of the descriptors that are kept for more of them.
+    pub(super) reserved_descriptor_blocks: u16,
     /// `s_backup_bgs`: the groups with a backup, where there are two at most.
     pub(super) backup_groups: [u32; 2],
     pub(super) inode_size: usize,
@@ -151,6 +153,7 @@ impl<'a> Super<'a> {
             groups: geometry.groups,
             desc_size: geometry.desc_size,
             first_meta_bg: le32(&raw, 0x104),
+            reserved_descriptor_blocks: le16(&raw, 0xce),
             backup_groups: [le32(&raw, 0x24c), le32(&raw, 0x250)],
             inode_size: geometry.inode_size,
             inodes_per_group: le32(&raw, 0x28),

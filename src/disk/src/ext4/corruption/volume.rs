@@ -78,6 +78,14 @@ pub enum VolumeFault {
     /// The number of the group does not fit into 32 bits.
     #[error("number out of range")]
     GroupNumber,
+    /// A block bitmap is not inside the volume.
+    #[error("block bitmap at block {block} of {blocks}")]
+    BlockBitmap {
+        /// Where it is.
+        block: u64,
+        /// How many the volume has.
+        blocks: u64,
+    },
     /// An inode table is not inside the volume.
     #[error("inode table at block {block} of {blocks}")]
     InodeTable {
