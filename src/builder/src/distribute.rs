@@ -2,6 +2,7 @@
 //!
 //! [`release`] says what a release is as OCI documents; [`push`] sends it to a registry, and [`pull`] brings it back. [`delta`] turns one image into the
 //! next, [`archive`] carries them where no network is, and [`convert`] stores a disk as a cloud takes it.
+//! [`publish`] says which blocks of it a snapshot needs.
 
 pub mod release;
 pub mod push;
@@ -9,3 +10,4 @@ pub mod pull;
 pub mod delta;
 pub mod archive;
 pub mod convert;
+pub mod publish;

@@ -29,6 +29,7 @@ mod parsers;
 mod plan;
 mod preflight;
 mod prove;
+mod publish;
 mod registry;
 mod release;
 mod report;

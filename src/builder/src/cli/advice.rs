@@ -21,6 +21,7 @@ use crate::compose::stage::StageError;
 use crate::distribute::archive::CarryError;
 use crate::distribute::convert::ConvertError;
 use crate::distribute::delta::DeltaError;
+use crate::distribute::publish::blocks::BlocksError;
 use crate::distribute::pull::PullError;
 use crate::distribute::push::PushError;
 use crate::distribute::release::DocumentError;
@@ -65,6 +66,7 @@ const KNOWN: &[Look] = &[
     known::<AssembleError>,
     known::<AuthorError>,
     known::<BakeError>,
+    known::<BlocksError>,
     known::<Box<EntryError>>,
     known::<Box<LinkError>>,
     known::<Box<ProgramError>>,

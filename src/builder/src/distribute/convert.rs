@@ -159,11 +159,7 @@ impl fmt::Display for Unit {
 impl Hint for ConvertError {
     fn hint(&self) -> Option<String> {
         let Self::Unaligned { len, unit, .. } = self else { return None };
-        let whole = len.div_ceil(unit.bytes());
-        let letter = if *unit == Unit::GiB { 'G' } else { 'M' };
-        Some(format!(
-            "bake it with --size {whole}{letter}; an image from elsewhere: `qemu-img resize COPY {whole}{letter}`, then `sgdisk --move-second-header COPY` of a raw copy"
-        ))
+        Some(lengthen(*len, *unit))
     }
 
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
@@ -173,6 +169,15 @@ impl Hint for ConvertError {
             _ => None,
         }
     }
+}
+
+/// How a disk of `len` bytes gets a whole number of units.
+pub(super) fn lengthen(len: u64, unit: Unit) -> String {
+    let whole = len.div_ceil(unit.bytes());
+    let letter = if unit == Unit::GiB { 'G' } else { 'M' };
+    format!(
+        "bake it with --size {whole}{letter}; an image from elsewhere: `qemu-img resize COPY {whole}{letter}`, then `sgdisk --move-second-header COPY` of a raw copy"
+    )
 }
 
 /// Stores the disk of an image in another form.
