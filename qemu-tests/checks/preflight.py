@@ -2,11 +2,15 @@
 """preflight.py VMBAKE IMAGE: what `vmbake preflight aws` says of a copy of a baked node that lacks one thing at a time.
 
 IMAGE is raw. The copy is changed in place, its files by debugfs, judged, and changed back. Each fault must be noticed by its check and by no
-other, and the node itself passes. What only another initramfs would break is in the tests of the builder. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
+other, and the node itself passes. What only another initramfs would break is in the tests of the builder. The blocks that a snapshot takes are put together as
+EBS would, with noise wherever it need not keep anything, and e2fsck, fsck.vfat, sgdisk and `vmbake diff` judge the disk. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
 """
 
+import base64
+import hashlib
 import json
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -122,10 +126,78 @@ def faults(node):
     node.added("lint", "/etc/ssh/ssh_host_ed25519_key", "secret\n")
 
 
+class Snapshot:
+    """What EBS makes of the blocks of an image that `vmbake preflight aws` names; whatever it was not sent is noise."""
+
+    def __init__(self, vmbake, image, path, parent=None):
+        options = ["--parent", parent.image] if parent else ["--snapshot"]
+        self.image, self.path = image, path
+        self.said = json.loads(run(vmbake, "preflight", "aws", image, "--json", *options).stdout)["snapshot"]
+        length, blocks = self.said["block_size"], self.said["blocks"]
+        if parent:
+            run("cp", "--sparse=always", parent.path, path)
+        else:
+            noise, size = random.Random(1).randbytes(length), self.said["volume_size"] << 30
+            with open(path, "wb") as disk:
+                for _ in range(size // length):
+                    disk.write(noise)
+        self.wrong, linear = [], hashlib.sha256()
+        with open(image, "rb") as source, open(path, "r+b") as disk:
+            for block in blocks:
+                source.seek(block["index"] * length)
+                disk.seek(block["index"] * length)
+                content, checksum = source.read(length), base64.b64decode(block["checksum"])
+                linear.update(checksum)
+                if hashlib.sha256(content).digest() == checksum:
+                    disk.write(content)
+                elif checksum == hashlib.sha256(bytes(length)).digest():
+                    # It was in use in the parent, and is not any more.
+                    disk.write(bytes(length))
+                else:
+                    self.wrong.append(block)
+        self.sums = linear.digest() == base64.b64decode(self.said["checksum"]) and self.said["changed_blocks_count"] == len(blocks)
+
+    def judged(self, what, vmbake, parts, work):
+        case(f"{what}: every checksum is that of its block", not self.wrong and self.sums, self.wrong)
+        checked = run("e2fsck", "-fn", f"{self.path}?offset={parts[1]['start']}", check=False)
+        case(f"{what}: e2fsck is content", checked.returncode == 0, checked.stdout)
+        esp = work / "esp"
+        with open(self.path, "rb") as disk:
+            disk.seek(parts[15]["start"])
+            esp.write_bytes(disk.read(parts[15]["size"]))
+        checked = run("fsck.vfat", "-n", esp, check=False)
+        case(f"{what}: fsck.vfat is content", checked.returncode == 0, checked.stdout)
+        checked = run("sgdisk", "--verify", self.path, check=False)
+        case(f"{what}: sgdisk is content", "No problems found" in checked.stdout, checked.stdout)
+        checked = run(vmbake, "diff", "--times", self.image, self.path, check=False)
+        case(f"{what}: its files are those of the image", checked.returncode == 0, checked.stdout)
+
+
+def snapshots(node):
+    """A node, and as its child the same with a file more and one less."""
+    work = node.work
+    first = Snapshot(node.vmbake, node.copy, work / "first.raw")
+    first.judged("a snapshot", node.vmbake, node.parts, work)
+    left_out = sum(last - start + 1 for start, last in first.said["left_out"])
+    total = first.said["volume_size"] << 11
+    case("and most of what is free is left out", first.said["used_blocks"] + left_out == total and left_out > total // 2, first.said["left_out"])
+    changed = work / "changed.raw"
+    run("cp", "--sparse=always", node.copy, changed)
+    (work / "large").write_bytes(random.Random(2).randbytes(20 << 20))
+    for request in (f"write {work / 'large'} /large", "rm /usr/bin/perl"):
+        said = run("debugfs", "-w", "-R", request, f"{changed}?offset={node.parts[1]['start']}").stderr.splitlines()[1:]
+        if said:
+            raise RuntimeError(f"{request}: {said}")
+    second = Snapshot(node.vmbake, changed, work / "second.raw", parent=first)
+    second.judged("its child", node.vmbake, node.parts, work)
+    case("which is sent what changed", 40 <= len(second.said["blocks"]) <= 60, len(second.said["blocks"]))
+
+
 def main():
     vmbake, image = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
-    if not shutil.which("debugfs"):
-        return skip("debugfs is not installed")
+    for tool in "debugfs", "e2fsck", "fsck.vfat", "sgdisk":
+        if not shutil.which(tool):
+            return skip(f"{tool} is not installed")
     with tempfile.TemporaryDirectory() as work:
         node = Node(vmbake, image, pathlib.Path(work))
         found, code, said = node.bad()
@@ -134,6 +206,7 @@ def main():
         faults(node)
         found, code, _ = node.bad()
         case("changed back, it passes again", not found and code == 0, found)
+        snapshots(node)
     return 1 if failures else 0
 
 

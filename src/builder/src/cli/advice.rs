@@ -22,6 +22,7 @@ use crate::distribute::archive::CarryError;
 use crate::distribute::convert::ConvertError;
 use crate::distribute::delta::DeltaError;
 use crate::distribute::publish::blocks::BlocksError;
+use crate::distribute::publish::snapshot::SnapshotError;
 use crate::distribute::pull::PullError;
 use crate::distribute::push::PushError;
 use crate::distribute::release::DocumentError;
@@ -67,6 +68,7 @@ const KNOWN: &[Look] = &[
     known::<AuthorError>,
     known::<BakeError>,
     known::<BlocksError>,
+    known::<SnapshotError>,
     known::<Box<EntryError>>,
     known::<Box<LinkError>>,
     known::<Box<ProgramError>>,

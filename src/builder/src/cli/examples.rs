@@ -51,7 +51,8 @@ Examples:
 pub(super) const PREFLIGHT_AWS: &str = "\
 Examples:
   vmbake preflight aws dist/node.debian-13.amd64.qcow2
-  vmbake preflight aws debian-13-generic-arm64.qcow2 --json";
+  vmbake preflight aws debian-13-generic-arm64.qcow2 --json
+  vmbake preflight aws new/node.debian-13.amd64.raw --parent old/node.debian-13.amd64.raw";
 
 pub(super) const PUSH: &str = "\
 Examples:

@@ -5,3 +5,4 @@
 
 mod extent;
 pub mod blocks;
+pub mod snapshot;

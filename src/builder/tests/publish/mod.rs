@@ -10,6 +10,7 @@ use std::process::Command;
 use sha2::{Digest as _, Sha256};
 use vmbake::digest::Digest;
 use vmbake::distribute::publish::blocks::{BlockDigest, Blocks, BlocksError, linear_checksum};
+use vmbake::distribute::publish::snapshot::{SnapshotError, plan};
 use vmbake::hint::Hint;
 use vmbake::progress::Progress;
 
@@ -224,4 +225,30 @@ fn disks_that_are_no_volumes_are_refused() {
         assert_eq!(error.to_string(), format!("{}: {said}", image.display()));
         assert_eq!(error.hint().is_some_and(|hint| hint.contains("--size 2G")), hint);
     }
+}
+
+#[test]
+fn a_plan_says_all_that_a_snapshot_needs() {
+    if !have(&TOOLS) {
+        return;
+    }
+    let (old, new) = (Lab::new(&[b'x'; 9_000_000]), Lab::new(&[b'x'; 2_000_000]));
+    let plan = |image: &Path, parent: Option<&Path>| {
+        plan(image, parent, "uefi", NonZeroUsize::new(2).unwrap(), &Progress::new(true))
+    };
+    let whole = plan(&new.disk(), None).unwrap();
+    assert_eq!((whole.volume_size, whole.block_size, whole.blocks.len() as u64), (1, BLOCK, whole.used_blocks));
+    let left_out: u64 = whole.left_out.iter().map(|[start, last]| last - start + 1).sum();
+    assert_eq!(left_out + whole.used_blocks, GIB / BLOCK);
+    let child = plan(&new.disk(), Some(&old.disk())).unwrap();
+    assert_eq!((&child.disk_digest, child.used_blocks), (&whole.disk_digest, whole.used_blocks));
+    assert!(child.changed_blocks_count < 60 && child.checksum != whole.checksum);
+    assert_eq!(plan(&new.disk(), Some(&new.disk())).unwrap().blocks, []);
+    // A parent that is longer has blocks that a snapshot could not overwrite.
+    File::options().write(true).open(old.disk()).unwrap().set_len(2 * GIB).unwrap();
+    run("sgdisk", &["--move-second-header", old.disk().to_str().unwrap()]);
+    let error = plan(&new.disk(), Some(&old.disk())).unwrap_err();
+    assert!(matches!(error, SnapshotError::Longer { found: 2, expected: 1, .. }), "{error:?}");
+    assert!(error.hint().unwrap().contains("--parent"));
+    assert!(plan(&old.disk(), Some(&new.disk())).unwrap().changed_blocks_count > 0, "a disk may grow");
 }

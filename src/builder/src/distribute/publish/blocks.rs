@@ -18,7 +18,7 @@ use crate::hint::Hint;
 use crate::progress::Progress;
 
 /// Bytes of a block.
-const BLOCK: u64 = BLOCK_LEN as u64;
+pub(super) const BLOCK: u64 = BLOCK_LEN as u64;
 /// Bytes of the unit in which volumes are sized.
 const GIB: u64 = 1 << 30;
 /// Longest volume, in GiB.
@@ -105,6 +105,16 @@ impl Blocks {
     /// Length of the disk in GiB.
     pub fn gib(&self) -> u64 {
         self.gib
+    }
+
+    /// Length of the disk in blocks.
+    pub fn len(&self) -> u64 {
+        self.gib * (GIB / BLOCK)
+    }
+
+    /// Whether there is none; no disk is so short.
+    pub fn is_empty(&self) -> bool {
+        self.gib == 0
     }
 
     /// All blocks that count, by position on the disk in blocks.
