@@ -29,6 +29,8 @@ catalogue builder 16384
 in_release builder 16384
 elf builder 16384
 oci builder 8192
+archive builder 16384
+release builder 8192
 layer builder 8192
 manifest builder 16384
 sources builder 16384
@@ -89,6 +91,17 @@ texts() {
     config='{"os":"linux","architecture":"amd64","rootfs":{"type":"layers","diff_ids":["sha256:'$(printf %064d 0)'"]}}'
     printf '%s\0%s\0%s' "$index" "$manifest" "$config" >"$seeds/oci/index"
     printf '%s\0%s' "$manifest" "$config" >"$seeds/oci/manifest"
+    local blob='"size":@s,"digest":"@d"'
+    printf '\1{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":"application/vnd.vmbake.images.v1",%s}]}\0%s\0{}' \
+        "$blob" '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":"application/vnd.vmbake.images.v1","config":{"mediaType":"application/vnd.oci.empty.v1+json",'"$blob"'},"layers":[{"mediaType":"application/vnd.vmbake.sidecar.v1","annotations":{"org.opencontainers.image.title":"a.json"},'"$blob"'}]}' >"$seeds/archive/layout"
+    { printf '\0' && cat "$seeds/tar/ustar"; } >"$seeds/archive/tar"
+    printf '\0{"format":1,"builders":["urn:a"],"keys":{"require":1,"of":["a.pub"]},"max_index_age_days":{"debian":3}}' >"$seeds/release/policy"
+    { printf '\1' && sha256sum manifests/*.json | sed 's,manifests/,,'; } >"$seeds/release/sums"
+    { printf '\2' && openssl ecparam -name prime256v1 -genkey -noout | openssl pkcs8 -topk8 -nocrypt; } >"$seeds/release/key"
+    local zero
+    zero=sha256:$(printf %064d 0)
+    printf '\3{"schema":"vmbake.delta.v1","base":{"name":"a.raw","format":"raw","disk_length":1,"disk_fsverity":"%s"},"result":{"name":"b.qcow2","format":"qcow2","disk_length":1,"disk_fsverity":"%s","sha256":"%s"},"delta":{"name":"d","length":1,"sha256":"%s"}}' \
+        "$zero" "$zero" "$zero" "$zero" >"$seeds/release/statement"
     local layer
     for layer in layers/*/layer.json; do
         cp "$layer" "$seeds/layer/$(basename "$(dirname "$layer")")"
