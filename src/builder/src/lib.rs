@@ -6,6 +6,8 @@
 // Rooms. None uses one that comes later in this list.
 pub mod image;
 pub mod supply;
+#[cfg(feature = "aws")]
+pub mod aws;
 pub mod pin;
 pub mod fetch;
 pub mod layer;

@@ -11,6 +11,8 @@ use super::key::KeySourceError;
 use super::target::TargetError;
 use super::verify::EvidenceError;
 use crate::atomic_file::PublishError;
+#[cfg(feature = "aws")]
+use crate::aws::AwsError;
 use crate::bake::BakeError;
 use crate::bake::inputs::InputError;
 use crate::bake::rebuild::RebuildError;
@@ -66,6 +68,8 @@ const KNOWN: &[Look] = &[
     known::<AnchorError>,
     known::<AssembleError>,
     known::<AuthorError>,
+    #[cfg(feature = "aws")]
+    known::<AwsError>,
     known::<BakeError>,
     known::<BlocksError>,
     known::<SnapshotError>,

@@ -15,11 +15,12 @@ use ureq::{Agent, SendBody};
 use crate::hint::Hint;
 
 pub use answer::Answer;
+pub use api::{Api, ApiLimits, Reply};
 pub use mirror::{InvalidMirror, Mirror, Mirrors};
 pub use pace::{Deadline, Limits};
 pub use request::{Headers, Payload, Request};
 pub use retry::{Failures, Retry};
-pub use ureq::http::header;
+pub use ureq::http::{Method, header};
 
 use hops::Hops;
 pub(crate) use pace::broken;
@@ -27,6 +28,7 @@ pub(crate) use pace::broken;
 mod request;
 mod hops;
 mod answer;
+mod api;
 mod mirror;
 mod pace;
 mod retry;
@@ -163,6 +165,21 @@ impl HttpError {
         }
     }
 
+    /// Whether nobody can have seen the request: there was no connection.
+    pub fn is_unsent(&self) -> bool {
+        match self {
+            Self::Invalid { .. } => true,
+            Self::Transport { source, .. } => match &**source {
+                ureq::Error::HostNotFound | ureq::Error::ConnectionFailed | ureq::Error::BadUri(_) => true,
+                ureq::Error::Tls(_) | ureq::Error::Rustls(_) => true,
+                ureq::Error::Timeout(ureq::Timeout::Resolve | ureq::Timeout::Connect) => true,
+                ureq::Error::Io(error) => error.kind() == std::io::ErrorKind::ConnectionRefused,
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     /// Whether the server says that there is nothing at that address.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::Status { status: 404 | 410, .. })
@@ -283,6 +300,11 @@ fn parse(url: &str) -> Result<Uri, HttpError> {
         Some("http" | "https") => Ok(uri),
         _ => Err(HttpError::Invalid { url: url.to_owned() }),
     }
+}
+
+/// Whether a text is an http or https address with a host.
+pub(crate) fn is_address(url: &str) -> bool {
+    parse(url).is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()))
 }
 
 /// Whether two addresses are of one server: what one may see, the other may.

@@ -43,6 +43,14 @@ impl<'a> Payload<'a> {
         self.len() == 0
     }
 
+    /// Its bytes, where they are in memory.
+    pub(super) fn bytes(&self) -> Option<&'a [u8]> {
+        match *self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::None | Self::Range { .. } => None,
+        }
+    }
+
     /// Its bytes from the first one; `None` where nothing is to be sent.
     pub(in crate::supply) fn reader(&self) -> Option<Box<dyn Read + 'a>> {
         match *self {
@@ -114,6 +122,11 @@ impl<'a> Request<'a> {
     /// Puts `payload` at `url`.
     pub fn put(url: &'a str, payload: Payload<'a>) -> Self {
         Self::new(Method::PUT, url, payload)
+    }
+
+    /// Sends `body` to `url` by any method.
+    pub fn of(method: Method, url: &'a str, body: &'a [u8]) -> Self {
+        Self::new(method, url, Payload::Bytes(body))
     }
 
     fn new(method: Method, url: &'a str, payload: Payload<'a>) -> Self {

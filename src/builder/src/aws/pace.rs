@@ -1,0 +1,172 @@
+//! How many blocks are put and read in a second: one limit for all threads, which grows steadily and is cut when the service throttles.
+//!
+//! An account has 1,000 puts a second in a region, and as many for one snapshot; others may use them at the same time. Additive increase and
+//! multiplicative decrease share what there is fairly (Chiu and Jain, 1989).
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use crate::parallel::locked;
+
+/// Requests in a second that an account has, unless it was given more.
+const START: f64 = 1000.0;
+/// However little there is, so much is asked for.
+const LEAST: f64 = 2.0;
+/// No account has more.
+const MOST: f64 = 10_000.0;
+/// What the limit grows by in a second in which it was reached.
+const STEP: f64 = 20.0;
+/// What is left of it when the service throttles.
+const CUT: f64 = 0.7;
+/// Seconds between two cuts: requests that were under way at the first one say nothing new.
+const BETWEEN_CUTS: f64 = 0.5;
+/// Seconds whose requests may be made at once.
+const BURST: f64 = 0.1;
+
+/// The limit, shared by all threads.
+#[derive(Debug)]
+pub(super) struct Pace {
+    start: Instant,
+    rate: Mutex<Rate>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { start: Instant::now(), rate: Mutex::default() }
+    }
+}
+
+impl Pace {
+    /// Waits until another request may be made.
+    pub(super) fn wait(&self) {
+        let seconds = locked(&self.rate).take(self.now());
+        if let Ok(pause) = Duration::try_from_secs_f64(seconds) {
+            std::thread::sleep(pause);
+        }
+    }
+
+    /// A request was answered.
+    pub(super) fn succeeded(&self) {
+        locked(&self.rate).grow(self.now());
+    }
+
+    /// A request was too much.
+    pub(super) fn throttled(&self) {
+        locked(&self.rate).cut(self.now());
+    }
+
+    fn now(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+}
+
+/// The limit at a time, in seconds since some start.
+#[derive(Debug)]
+struct Rate {
+    per_second: f64,
+    /// When the next request may be made.
+    free: f64,
+    /// Whether a request had to wait since the limit last grew.
+    reached: bool,
+    grown: f64,
+    last_cut: f64,
+}
+
+impl Default for Rate {
+    fn default() -> Self {
+        Self { per_second: START, free: 0.0, reached: false, grown: 0.0, last_cut: f64::NEG_INFINITY }
+    }
+}
+
+impl Rate {
+    /// Seconds that a request has to wait.
+    fn take(&mut self, now: f64) -> f64 {
+        let at = self.free.max(now - BURST);
+        self.free = at + 1.0 / self.per_second;
+        let wait = (at - now).max(0.0);
+        self.reached |= wait > 0.0;
+        wait
+    }
+
+    /// What nobody waits for does not grow: it would say nothing about the service.
+    fn grow(&mut self, now: f64) {
+        if self.reached && now - self.grown >= 1.0 {
+            self.per_second = (self.per_second + STEP).min(MOST);
+            (self.grown, self.reached) = (now, false);
+        }
+    }
+
+    fn cut(&mut self, now: f64) {
+        if now - self.last_cut >= BETWEEN_CUTS {
+            self.per_second = (self.per_second * CUT).max(LEAST);
+            (self.last_cut, self.grown, self.reached) = (now, now, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks a service that takes `quota` requests in a second, as fast as the limit allows, from `from` to `to`; returns how many it took
+    /// and how many it refused.
+    fn ask(rate: &mut Rate, quota: f64, from: f64, to: f64) -> (u32, u32) {
+        let (mut now, mut taken, mut refused) = (from, 0, 0);
+        let mut bucket = quota;
+        while now < to {
+            let wait = rate.take(now);
+            now += wait;
+            bucket = (bucket + wait * quota).min(quota);
+            if bucket >= 1.0 {
+                bucket -= 1.0;
+                taken += 1;
+                rate.grow(now);
+            } else {
+                refused += 1;
+                rate.cut(now);
+            }
+        }
+        (taken, refused)
+    }
+
+    #[test]
+    fn the_limit_finds_the_quota_and_follows_it() {
+        let mut rate = Rate::default();
+        let (taken, refused) = ask(&mut rate, 300.0, 0.0, 60.0);
+        assert!(taken > 13_500 && refused < 2500, "{taken} taken, {refused} refused");
+        let (taken, refused) = ask(&mut rate, 900.0, 60.0, 160.0);
+        assert!(taken > 60_000 && refused < 900, "{taken} taken, {refused} refused");
+        let (taken, refused) = ask(&mut rate, 20.0, 160.0, 260.0);
+        assert!(taken > 1200 && refused < 1500, "{taken} taken, {refused} refused");
+    }
+
+    #[test]
+    fn requests_that_failed_together_cut_the_limit_once() {
+        let mut rate = Rate::default();
+        for _ in 0..64 {
+            rate.cut(10.0);
+        }
+        assert!((rate.per_second - 700.0).abs() < 1e-9);
+        for second in 0..100 {
+            rate.cut(11.0 + f64::from(second));
+        }
+        assert!((rate.per_second - LEAST).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_limit_that_nobody_reaches_does_not_grow() {
+        let mut rate = Rate::default();
+        for second in 0..100 {
+            assert!(rate.take(f64::from(second)) <= 0.0);
+            rate.grow(f64::from(second));
+        }
+        assert!((rate.per_second - START).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_pause_earns_no_more_than_a_short_burst() {
+        let mut rate = Rate::default();
+        let at_once = (0..1000).take_while(|_| rate.take(60.0) <= 0.0).count();
+        assert!((90..=110).contains(&at_once), "{at_once}");
+    }
+}

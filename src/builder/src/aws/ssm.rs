@@ -1,0 +1,67 @@
+//! Parameters of Systems Manager that hold the ids of machine images. JSON protocol, version 1.1.
+
+use serde::{Deserialize, Serialize};
+
+use super::call::{Call, Service};
+use super::client::Aws;
+use super::error::AwsError;
+
+/// Type of what is sent and answered.
+const JSON: &str = "application/x-amz-json-1.1";
+/// SSM looks whether the value is the id of an image that the account may use.
+const DATA_TYPE: &str = "aws:ec2:image";
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Name<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Put<'a> {
+    name: &'a str,
+    value: &'a str,
+    r#type: &'static str,
+    data_type: &'static str,
+    overwrite: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Got {
+    parameter: Parameter,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Parameter {
+    value: String,
+}
+
+impl Aws {
+    /// The value of a parameter; `None` if there is none of that name.
+    pub fn parameter(&self, name: &str) -> Result<Option<String>, AwsError> {
+        match self.ssm("GetParameter", name, &Name { name }) {
+            Ok(answer) => Ok(Some(answer.json::<Got>("parameter")?.parameter.value)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets a parameter to the id of a machine image, in place of what it had.
+    pub fn put_parameter(&self, name: &str, image: &str) -> Result<(), AwsError> {
+        let put = Put { name, value: image, r#type: "String", data_type: DATA_TYPE, overwrite: true };
+        self.ssm("PutParameter", name, &put).map(drop)
+    }
+
+    fn ssm(&self, action: &str, name: &str, body: &impl Serialize) -> Result<super::call::Answer, AwsError> {
+        let body = serde_json::to_vec(body)
+            .map_err(|error| AwsError::Sign { action: format!("ssm:{action}"), reason: error.to_string() })?;
+        let call = Call::post(Service::Ssm, action, "/", &body)
+            .resource(name)
+            .header("content-type", JSON)
+            .header("x-amz-target", format!("AmazonSSM.{action}"));
+        self.call(&call)
+    }
+}

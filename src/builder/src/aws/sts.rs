@@ -1,0 +1,29 @@
+//! STS, as far as it says who asks. Query protocol, version 2011-06-15.
+
+use super::call::Service;
+use super::client::Aws;
+use super::error::AwsError;
+use super::query::Form;
+
+/// Version of the API.
+const VERSION: &str = "2011-06-15";
+
+/// Whose credentials are used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Account id: 12 digits.
+    pub account: String,
+    /// The user or assumed role.
+    pub arn: String,
+}
+
+impl Aws {
+    /// Asks who the credentials are of. It needs no permission.
+    pub fn caller(&self) -> Result<Caller, AwsError> {
+        let answer = self.query(Service::Sts, &Form::new("GetCallerIdentity", VERSION))?;
+        answer.read(|root| {
+            let result = root.child("GetCallerIdentityResult")?;
+            Ok(Caller { account: result.text("Account")?, arn: result.text("Arn")? })
+        })
+    }
+}

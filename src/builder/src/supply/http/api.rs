@@ -1,0 +1,158 @@
+//! A client of an API: one exchange at a time, whose answer has a status and a bounded body whatever it says. Repeating is the caller's.
+//!
+//! No mirror, redirect or token of the user takes part: what is sent may be signed for exactly that address.
+
+use std::io::Read;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::http::{self, HeaderMap, Method, Uri, header};
+
+use super::{Client, HttpError, Request, parse};
+
+/// What is asked of the servers of an API.
+#[derive(Clone, Copy, Debug)]
+pub struct ApiLimits {
+    /// Connections that are kept alive.
+    pub connections: usize,
+    /// How long making a connection may take.
+    pub connect: Duration,
+    /// A server that is silent for this long, or takes nothing, is gone.
+    pub silence: Duration,
+    /// The longest that an exchange may take.
+    pub exchange: Duration,
+}
+
+impl Default for ApiLimits {
+    /// 64 blocks of 512 KiB that share a line of 2 Mbit/s are sent in two and a half minutes.
+    fn default() -> Self {
+        let [connect, silence, exchange] = [5, 15, 180].map(Duration::from_secs);
+        Self { connections: 4, connect, silence, exchange }
+    }
+}
+
+/// An answer, whatever its status.
+#[derive(Debug)]
+pub struct Reply {
+    /// Its status.
+    pub status: u16,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// Whether the status is 2xx.
+    pub fn is_success(&self) -> bool {
+        matches!(self.status, 200..=299)
+    }
+
+    /// A header as text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// How long the server wants to be left alone, in seconds; a date is not understood.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.header(header::RETRY_AFTER.as_str())?.parse().ok().map(Duration::from_secs)
+    }
+}
+
+/// A client of an API; cheap to share between threads, and to clone.
+#[derive(Clone, Debug)]
+pub struct Api {
+    agent: Agent,
+    /// Without a proxy, for what no proxy reaches.
+    direct: Agent,
+}
+
+impl Client {
+    /// A client of an API, with the same proxies and roots of TLS.
+    pub fn api(&self, limits: ApiLimits) -> Api {
+        let base = self.agent.config();
+        let agent = |config: ureq::config::ConfigBuilder<ureq::typestate::AgentScope>| {
+            config
+                .tls_config(base.tls_config().clone())
+                .http_status_as_error(false)
+                .max_redirects(0)
+                .max_redirects_will_error(false)
+                .max_idle_connections(limits.connections)
+                .max_idle_connections_per_host(limits.connections)
+                .timeout_per_call(Some(limits.exchange))
+                .timeout_connect(Some(limits.connect))
+                .timeout_recv_response(Some(limits.silence))
+                .timeout_per_read(Some(limits.silence))
+                .timeout_per_write(Some(limits.silence))
+                .user_agent(concat!("vmbake/", env!("CARGO_PKG_VERSION")))
+                .build()
+                .new_agent()
+        };
+        Api { agent: agent(Agent::config_builder()), direct: agent(Agent::config_builder().proxy(None)) }
+    }
+}
+
+impl Api {
+    /// Makes a request, and reads an answer of at most `limit` bytes. Errors name the address without its query.
+    pub fn send(&self, request: &Request<'_>, limit: u64) -> Result<Reply, HttpError> {
+        let uri = parse(request.url)?;
+        let url = request.url.split('?').next().unwrap_or_default().to_owned();
+        let invalid = || HttpError::Invalid { url: url.clone() };
+        let mut head = http::Request::builder().method(&request.method).uri(uri.clone());
+        for (name, value) in &request.headers {
+            head = head.header(name, value);
+        }
+        let agent = if is_link_local(&uri) { &self.direct } else { &self.agent };
+        let response = match request.payload.bytes() {
+            Some(bytes) if has_body(&request.method) => agent.run(head.body(bytes).map_err(|_| invalid())?),
+            _ => agent.run(head.body(()).map_err(|_| invalid())?),
+        };
+        let response =
+            response.map_err(|source| HttpError::Transport { url: url.clone(), source: Box::new(source) })?;
+        let (head, body) = response.into_parts();
+        let mut content = Vec::new();
+        let result =
+            body.into_with_config().limit(u64::MAX).reader().take(limit.saturating_add(1)).read_to_end(&mut content);
+        let received = content.len() as u64;
+        match result {
+            Ok(_) if received > limit => Err(HttpError::TooLarge { url, limit }),
+            Ok(_) => Ok(Reply { status: head.status.as_u16(), headers: head.headers, body: content }),
+            Err(source) => Err(HttpError::Broken { url, received, source }),
+        }
+    }
+}
+
+/// Whether a request of this method has a body, if only an empty one.
+fn has_body(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
+}
+
+/// Whether an address is of the machine's own link, such as that of an instance's metadata.
+fn is_link_local(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    match host.parse() {
+        Ok(IpAddr::V4(address)) => address.is_link_local() || address.is_loopback(),
+        Ok(IpAddr::V6(address)) => {
+            address.is_loopback() || address.is_unicast_link_local() || address.is_unique_local()
+        }
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_of_an_instance_are_asked_without_a_proxy() {
+        for url in
+            ["http://169.254.169.254/latest", "http://169.254.170.2/", "http://[fd00:ec2::254]/", "http://127.0.0.1:1/"]
+        {
+            assert!(is_link_local(&url.parse().unwrap()), "{url}");
+        }
+        for url in ["https://ec2.eu-central-1.amazonaws.com/", "http://10.0.0.1/", "http://169.254.169.254.example/"] {
+            assert!(!is_link_local(&url.parse().unwrap()), "{url}");
+        }
+    }
+}
