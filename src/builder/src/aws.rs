@@ -30,3 +30,6 @@ pub use ebs::{BLOCK_SIZE, ChangedBlock, ListedBlock, ListedBlocks, StartSnapshot
 pub use ec2::{CopyImage, LaunchPermission, MachineImage, RegisterImage, Snapshot};
 pub use error::{AwsError, Refusal};
 pub use sts::Caller;
+
+#[cfg(test)]
+mod tests;

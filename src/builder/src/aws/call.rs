@@ -176,8 +176,8 @@ pub(super) struct Transport {
 }
 
 impl Transport {
-    pub(super) fn new(http: &Client, policy: Policy) -> Self {
-        let limits = ApiLimits { connections: CONNECTIONS, ..ApiLimits::default() };
+    pub(super) fn new(http: &Client, limits: ApiLimits, policy: Policy) -> Self {
+        let limits = ApiLimits { connections: CONNECTIONS, ..limits };
         Self { api: http.api(limits), policy, begun: Mutex::default() }
     }
 

@@ -9,7 +9,7 @@ use super::error::AwsError;
 use super::identity::Identity;
 use super::pace::Pace;
 use super::retry::Policy;
-use crate::supply::http::Client;
+use crate::supply::http::{ApiLimits, Client};
 
 /// What the user says about AWS; everything else comes from the configuration of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Aws {
     ///
     /// Credentials are looked for at once, so that their absence is told here. STS, containers and instances may be asked for them.
     pub fn open(http: &Client, settings: &Settings) -> Result<Self, AwsError> {
-        let transport = Transport::new(http, Policy::default());
+        let transport = Transport::new(http, ApiLimits::default(), Policy::default());
         let (identity, found) = Identity::find(http, settings)?;
         let region = found.region.ok_or(AwsError::NoRegion)?;
         let endpoints = found.endpoints.overridden(settings.endpoint_url.as_deref())?;

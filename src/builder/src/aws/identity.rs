@@ -78,8 +78,10 @@ impl Identity {
             (provider(http, settings, &config).await, found(&config))
         })?;
         let identity = Self::new(provider);
-        identity.credentials()?;
-        Ok((identity, found))
+        match identity.credentials() {
+            Ok(_) => Ok((identity, found)),
+            Err(error) => Err(named(error, settings.profile.as_deref())),
+        }
     }
 
     pub(super) fn new(provider: SharedCredentialsProvider) -> Self {
@@ -119,6 +121,16 @@ impl Identity {
         let provided = in_runtime(self.provider.provide_credentials())?;
         let credentials = provided.map_err(|error| AwsError::Credentials { reason: reason(&error) })?;
         Ok(Current { credentials, asked: Instant::now() })
+    }
+}
+
+/// The same error, which names the profile that the user has named.
+fn named(error: AwsError, profile: Option<&str>) -> AwsError {
+    match (error, profile) {
+        (AwsError::Credentials { reason }, Some(profile)) => {
+            AwsError::Credentials { reason: format!("profile {profile}: {reason}") }
+        }
+        (error, _) => error,
     }
 }
 
@@ -165,7 +177,8 @@ fn found(config: &SdkConfig) -> Found {
     let named = Service::ALL.into_iter().filter_map(|service| {
         let id = service.name().to_ascii_uppercase();
         let key = ServiceConfigKey::builder().service_id(&id).env("AWS_ENDPOINT_URL").profile("endpoint_url").build();
-        Some((service, config.service_config()?.load_config(key.ok()?)?))
+        let url = config.service_config()?.load_config(key.ok()?)?;
+        Some((service, url)).filter(|(_, url)| !url.is_empty())
     });
     Found { region, endpoints: Endpoints { named: named.collect(), fips: config.use_fips().unwrap_or(false) } }
 }
@@ -179,7 +192,7 @@ fn same(one: &Credentials, other: &Credentials) -> bool {
     one.access_key_id() == other.access_key_id() && one.session_token() == other.session_token()
 }
 
-/// An error with its causes, in one text.
+/// An error with its causes, in one line.
 fn reason(error: &(dyn Error + 'static)) -> String {
     let mut reason = error.to_string();
     let mut next = error.source();
@@ -191,5 +204,6 @@ fn reason(error: &(dyn Error + 'static)) -> String {
         }
         next = error.source();
     }
-    reason.chars().take(MAX_REASON).collect()
+    let words: Vec<&str> = reason.split_whitespace().collect();
+    words.join(" ").chars().take(MAX_REASON).collect()
 }

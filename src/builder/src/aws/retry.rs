@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use super::error::AwsError;
+use super::error::{AwsError, Refusal};
 
 /// Attempts of a request that never reached anybody: a wrong host name stays wrong.
 const UNSENT: u32 = 4;
@@ -50,12 +50,14 @@ pub(super) struct Attempts {
     policy: Policy,
     start: Instant,
     made: u32,
+    /// As many of them were throttled, which says nothing about the others.
+    throttled: u32,
     renewed: bool,
 }
 
 impl Attempts {
     pub(super) fn new(policy: Policy) -> Self {
-        Self { policy, start: Instant::now(), made: 0, renewed: false }
+        Self { policy, start: Instant::now(), made: 0, throttled: 0, renewed: false }
     }
 
     /// Counts an attempt that is about to be made.
@@ -74,9 +76,11 @@ impl Attempts {
             self.renewed = true;
             return Next::Renew(error);
         }
-        let most = self.most(&error, once, young);
+        let is_throttled = error.refusal().is_some_and(Refusal::is_throttled);
+        self.throttled = self.throttled.saturating_add(is_throttled.into());
+        let count = if is_throttled { self.throttled } else { self.made.saturating_sub(self.throttled) };
         let pause = self.pause(retry_after);
-        if self.made >= most || self.start.elapsed().saturating_add(pause) > self.policy.total {
+        if count >= self.most(&error, once, young) || self.start.elapsed().saturating_add(pause) > self.policy.total {
             return Next::Final(error);
         }
         Next::Again(pause)

@@ -1,0 +1,158 @@
+//! Where credentials, regions and endpoints come from. Each case is a process of its own, whose environment is the case's: this test
+//! program, asked for [`opened`] only.
+
+use std::fs;
+use std::process::Command;
+
+use super::server::{Answer, Seen, Server};
+use crate::aws::{Aws, Settings};
+use crate::hint::Hint;
+use crate::supply::http::{Client, Mirrors};
+
+/// Set for the process of a case.
+const CASE: &str = "VMBAKE_AWS_CASE";
+const CALLER: &str = "<R><GetCallerIdentityResult><Account>1</Account><Arn>arn:me</Arn></GetCallerIdentityResult></R>";
+const CREDENTIALS: &str = r#"{"Version":1,"Code":"Success","Type":"AWS-HMAC","AccessKeyId":"AKIDSERVED","SecretAccessKey":"sssss",
+    "Token":"t","SessionToken":"t","LastUpdated":"2026-01-01T00:00:00Z","Expiration":"2099-01-01T00:00:00Z"}"#;
+
+/// In the process of a case: opens a client, and asks who it is.
+#[test]
+fn opened() {
+    let Ok(profile) = std::env::var(CASE) else { return };
+    let profile = Some(profile).filter(|profile| !profile.is_empty());
+    let settings = Settings { profile, ..Settings::default() };
+    let opened = Aws::open(&Client::new(Mirrors::default()), &settings);
+    match opened.and_then(|aws| Ok((aws.caller()?.arn, aws.region().to_owned()))) {
+        Ok((arn, region)) => println!("opened: {arn} in {region}"),
+        Err(error) => println!("opened: {error}; {}", error.hint().unwrap_or_default()),
+    }
+}
+
+/// What [`opened`] says with this environment, configuration and profile; a variable without a value is not set.
+fn open(server: &Server, environment: &[(&str, &str)], config: &str, profile: &str) -> String {
+    let home = tempfile::tempdir().unwrap();
+    let config = config.replace("URL", &server.url).replace("HOME", home.path().to_str().unwrap());
+    fs::write(home.path().join("config"), config).unwrap();
+    fs::write(home.path().join("token"), "web identity").unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "aws::tests::chain::opened", "--nocapture"]).env_clear();
+    command.env(CASE, profile).env("HOME", home.path()).env("PATH", "/usr/bin:/bin");
+    command.env("AWS_CONFIG_FILE", home.path().join("config")).env("AWS_SHARED_CREDENTIALS_FILE", "/dev/null");
+    command.env("AWS_ENDPOINT_URL", &server.url).env("AWS_EC2_METADATA_DISABLED", "true");
+    for (name, value) in environment {
+        if value.is_empty() {
+            command.env_remove(name);
+            continue;
+        }
+        command.env(name, value.replace("URL", &server.url).replace("HOME", home.path().to_str().unwrap()));
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let line = text.lines().find_map(|line| Some(line.split_once("opened: ")?.1));
+    line.unwrap_or_else(|| panic!("{text} {}", String::from_utf8_lossy(&output.stderr))).to_owned()
+}
+
+/// A stand-in for STS, a container's endpoint and an instance's metadata.
+fn server() -> Server {
+    Server::start(|_, seen: &Seen| {
+        let body = String::from_utf8_lossy(&seen.body);
+        let assumed = |action: &str, id: &str| {
+            Answer::ok(&format!(
+                "<{action}Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><{action}Result><Credentials>\
+                 <AccessKeyId>{id}</AccessKeyId><SecretAccessKey>sssss</SecretAccessKey><SessionToken>t</SessionToken>\
+                 <Expiration>2099-01-01T00:00:00Z</Expiration></Credentials><AssumedRoleUser><Arn>arn:aws:sts::1:assumed-role/r/s</Arn>\
+                 <AssumedRoleId>i:s</AssumedRoleId></AssumedRoleUser></{action}Result></{action}Response>"
+            ))
+        };
+        match seen.path.as_str() {
+            "/" if body.contains("Action=GetCallerIdentity") => {
+                let key = seen.header("authorization").unwrap().split(['=', '/']).nth(1).unwrap().to_owned();
+                Answer::ok(&CALLER.replace("arn:me", &key))
+            }
+            "/" if body.contains("Action=AssumeRoleWithWebIdentity") => assumed("AssumeRoleWithWebIdentity", "AKIDWEB"),
+            "/" if body.contains("Action=AssumeRole") => assumed("AssumeRole", "AKIDROLE"),
+            "/container" => Answer::ok(CREDENTIALS),
+            "/latest/api/token" => Answer::status(200, "x-aws-ec2-metadata-token-ttl-seconds: 21600\r\n", "token"),
+            path if path.ends_with("/placement/region") => Answer::ok("eu-north-1"),
+            path if path.ends_with("/security-credentials/") => Answer::ok("role"),
+            path if path.contains("/security-credentials") => Answer::ok(CREDENTIALS),
+            _ => Answer::status(404, "", ""),
+        }
+    })
+}
+
+const KEYS: [(&str, &str); 3] =
+    [("AWS_ACCESS_KEY_ID", "AKIDENV"), ("AWS_SECRET_ACCESS_KEY", "sssss"), ("AWS_REGION", "eu-west-1")];
+
+const PROFILES: &str = "\
+[default]\nregion = eu-west-2\naws_access_key_id = AKIDDEFAULT\naws_secret_access_key = sssss\n\
+[profile static]\nregion = eu-west-3\naws_access_key_id = AKIDSTATIC\naws_secret_access_key = sssss\n\
+[profile role]\nregion = eu-west-3\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = static\n\
+[profile process]\nregion = eu-west-3\ncredential_process = cat HOME/process\n\
+[profile missing]\nregion = eu-west-3\n\
+[profile failing]\nregion = eu-west-3\ncredential_process = false\n";
+
+#[test]
+fn the_environment_comes_first_unless_a_profile_is_named() {
+    let server = server();
+    assert_eq!(open(&server, &KEYS, PROFILES, ""), "AKIDENV in eu-west-1");
+    assert_eq!(open(&server, &[], PROFILES, ""), "AKIDDEFAULT in eu-west-2");
+    assert_eq!(open(&server, &[("AWS_PROFILE", "static")], PROFILES, ""), "AKIDSTATIC in eu-west-3");
+    assert_eq!(open(&server, &KEYS[..2], PROFILES, "static"), "AKIDSTATIC in eu-west-3");
+    assert_eq!(open(&server, &[("AWS_DEFAULT_REGION", "eu-south-1")], PROFILES, ""), "AKIDDEFAULT in eu-south-1");
+}
+
+#[test]
+fn profiles_may_assume_roles_and_run_programs() {
+    let server = server();
+    assert_eq!(open(&server, &[], PROFILES, "role"), "AKIDROLE in eu-west-3");
+    let process = PROFILES.replace(
+        "cat HOME/process",
+        "printf '%s' '{\"Version\":1,\"AccessKeyId\":\"AKIDPROCESS\",\"SecretAccessKey\":\"sssss\"}'",
+    );
+    assert_eq!(open(&server, &[], &process, "process"), "AKIDPROCESS in eu-west-3");
+}
+
+#[test]
+fn web_identities_containers_and_instances_are_asked() {
+    let server = server();
+    let web = [
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", "HOME/token"),
+        ("AWS_ROLE_ARN", "arn:aws:iam::1:role/r"),
+        ("AWS_ROLE_SESSION_NAME", "s"),
+        ("AWS_REGION", "eu-west-1"),
+    ];
+    assert_eq!(open(&server, &web, "", ""), "AKIDWEB in eu-west-1");
+    let container = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", "URL/container"), ("AWS_REGION", "eu-west-1")];
+    assert_eq!(open(&server, &container, "", ""), "AKIDSERVED in eu-west-1");
+    let instance = [("AWS_EC2_METADATA_DISABLED", "false"), ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "URL")];
+    assert_eq!(open(&server, &instance, "", ""), "AKIDSERVED in eu-north-1");
+}
+
+#[test]
+fn endpoints_of_services_come_from_environment_and_profile() {
+    let (server, elsewhere) = (server(), server());
+    let named = [("AWS_ENDPOINT_URL", "http://127.0.0.1:9"), ("AWS_ENDPOINT_URL_STS", elsewhere.url.as_str())];
+    assert_eq!(open(&server, &named, PROFILES, ""), "AKIDDEFAULT in eu-west-2");
+    let config = PROFILES.replace("[profile static]\n", "[profile static]\nservices = s\n")
+        + "[services s]\nsts =\n  endpoint_url = URL\n";
+    let named = [("AWS_ENDPOINT_URL", ""), ("AWS_ACCESS_KEY_ID", "")];
+    assert_eq!(open(&server, &named, &config, "static"), "AKIDSTATIC in eu-west-3");
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let server = server();
+    let text = open(&server, &KEYS[..2], "", "");
+    assert!(text.starts_with("no AWS region is configured; --region names one"), "{text}");
+    for (profile, reason) in [("missing", ""), ("absent", ""), ("failing", "exit status: 1")] {
+        let text = open(&server, &[], PROFILES, profile);
+        assert!(
+            text.starts_with(&format!("no AWS credentials: profile {profile}: ")) && text.contains(reason),
+            "{text}"
+        );
+        assert!(text.contains("--profile names another profile"), "{text}");
+    }
+    let text = open(&server, &[("AWS_REGION", "eu-west-1")], "", "");
+    assert!(text.starts_with("no AWS credentials: "), "{text}");
+}
