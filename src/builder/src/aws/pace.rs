@@ -16,10 +16,13 @@ const LEAST: f64 = 2.0;
 const MOST: f64 = 10_000.0;
 /// What the limit grows by in a second in which it was reached.
 const STEP: f64 = 20.0;
-/// What is left of it when the service throttles.
+/// What is left of it when the service throttles; of what the service took lately, if that is less: the first limit may be ten times too high.
 const CUT: f64 = 0.7;
 /// Seconds between two cuts: requests that were under way at the first one say nothing new.
 const BETWEEN_CUTS: f64 = 0.5;
+/// Seconds in which answers are counted, and how many of them tell what the service takes.
+const WINDOW: f64 = 1.0;
+const TELLING: u32 = 20;
 /// Seconds whose requests may be made at once.
 const BURST: f64 = 0.1;
 
@@ -70,11 +73,22 @@ struct Rate {
     reached: bool,
     grown: f64,
     last_cut: f64,
+    /// Requests that were answered since a time that is not long ago.
+    answered: u32,
+    since: f64,
 }
 
 impl Default for Rate {
     fn default() -> Self {
-        Self { per_second: START, free: 0.0, reached: false, grown: 0.0, last_cut: f64::NEG_INFINITY }
+        Self {
+            per_second: START,
+            free: 0.0,
+            reached: false,
+            grown: 0.0,
+            last_cut: f64::NEG_INFINITY,
+            answered: 0,
+            since: 0.0,
+        }
     }
 }
 
@@ -90,6 +104,10 @@ impl Rate {
 
     /// What nobody waits for does not grow: it would say nothing about the service.
     fn grow(&mut self, now: f64) {
+        if now - self.since > WINDOW {
+            (self.answered, self.since) = (0, now);
+        }
+        self.answered = self.answered.saturating_add(1);
         if self.reached && now - self.grown >= 1.0 {
             self.per_second = (self.per_second + STEP).min(MOST);
             (self.grown, self.reached) = (now, false);
@@ -97,10 +115,15 @@ impl Rate {
     }
 
     fn cut(&mut self, now: f64) {
-        if now - self.last_cut >= BETWEEN_CUTS {
-            self.per_second = (self.per_second * CUT).max(LEAST);
-            (self.last_cut, self.grown, self.reached) = (now, now, false);
+        if now - self.last_cut < BETWEEN_CUTS {
+            return;
         }
+        let counted = now - self.since;
+        let tells = self.answered >= TELLING && (WINDOW / 4.0..=WINDOW).contains(&counted);
+        let taken = if tells { f64::from(self.answered) / counted } else { MOST };
+        self.per_second = (self.per_second.min(taken) * CUT).max(LEAST);
+        (self.last_cut, self.grown, self.reached) = (now, now, false);
+        (self.answered, self.since) = (0, now);
     }
 }
 

@@ -10,6 +10,9 @@ const UNSENT: u32 = 4;
 /// Attempts of a block whose checksum is not the one that was sent.
 const CHECKSUM: u32 = 3;
 
+/// The longest pause of a request that was throttled, as a part of that of others: the limit that all threads share slows it down as well.
+const THROTTLED: u32 = 8;
+
 /// What a call may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
@@ -29,7 +32,7 @@ impl Default for Policy {
     /// A service that restarts is back within a minute, and a throttled account is asked for minutes: the work of an hour hangs on it.
     fn default() -> Self {
         let (first_pause, max_pause) = (Duration::from_millis(200), Duration::from_secs(20));
-        Self { attempts: 9, throttled: 25, first_pause, max_pause, total: Duration::from_secs(300) }
+        Self { attempts: 9, throttled: 60, first_pause, max_pause, total: Duration::from_secs(300) }
     }
 }
 
@@ -79,7 +82,8 @@ impl Attempts {
         let is_throttled = error.refusal().is_some_and(Refusal::is_throttled);
         self.throttled = self.throttled.saturating_add(is_throttled.into());
         let count = if is_throttled { self.throttled } else { self.made.saturating_sub(self.throttled) };
-        let pause = self.pause(retry_after);
+        let most = if is_throttled { self.policy.max_pause / THROTTLED } else { self.policy.max_pause };
+        let pause = self.pause(most, retry_after);
         if count >= self.most(&error, once, young) || self.start.elapsed().saturating_add(pause) > self.policy.total {
             return Next::Final(error);
         }
@@ -103,9 +107,9 @@ impl Attempts {
 
     /// Up to the pause that doubles with each attempt, by chance, so that those who failed together do not ask again together; at least what
     /// the service asks for.
-    fn pause(&self, retry_after: Option<Duration>) -> Duration {
+    fn pause(&self, most: Duration, retry_after: Option<Duration>) -> Duration {
         let doubled = 2u32.saturating_pow(self.made.saturating_sub(1).min(16));
-        let longest = self.policy.first_pause.saturating_mul(doubled).min(self.policy.max_pause);
+        let longest = self.policy.first_pause.saturating_mul(doubled).min(most);
         let spread = by_chance(longest);
         retry_after.map_or(spread, |asked| asked.saturating_add(spread.min(self.policy.first_pause)))
     }

@@ -29,7 +29,7 @@ const POLICY: Policy = Policy {
     attempts: 4,
     throttled: 6,
     first_pause: Duration::from_millis(1),
-    max_pause: Duration::from_millis(4),
+    max_pause: Duration::from_millis(32),
     total: Duration::from_secs(120),
 };
 

@@ -3,6 +3,11 @@
 use super::form;
 use crate::aws::client::Aws;
 use crate::aws::error::AwsError;
+use crate::aws::query::Form;
+use crate::aws::xml::{Missing, Node};
+
+/// The elements that say who is allowed something; each entry of a list has one.
+const WHO: [&str; 4] = ["userId", "group", "organizationArn", "organizationalUnitArn"];
 
 /// Somebody who may start an image.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,12 +37,21 @@ impl LaunchPermission {
 impl Aws {
     /// Who may start an image besides its owner: account ids, `all`, and ARNs of organizations and their units.
     pub fn launch_permissions(&self, image: &str) -> Result<Vec<String>, AwsError> {
+        let form = form("DescribeImageAttribute").with("ImageId", image).with("Attribute", "launchPermission");
+        self.permissions(&form.of(image), "launchPermission")
+    }
+
+    /// Who may make volumes of a snapshot besides its owner: account ids, and `all`.
+    pub fn snapshot_permissions(&self, snapshot: &str) -> Result<Vec<String>, AwsError> {
         let form =
-            form("DescribeImageAttribute").with("ImageId", image).with("Attribute", "launchPermission").of(image);
-        self.ec2(&form)?.read(|root| {
-            let names = ["userId", "group", "organizationArn", "organizationalUnitArn"];
-            let named = |item: crate::aws::xml::Node<'_, '_>| names.iter().find_map(|name| item.some_text(name));
-            Ok(root.items("launchPermission").filter_map(named).collect())
+            form("DescribeSnapshotAttribute").with("SnapshotId", snapshot).with("Attribute", "createVolumePermission");
+        self.permissions(&form.of(snapshot), "createVolumePermission")
+    }
+
+    fn permissions(&self, form: &Form, list: &'static str) -> Result<Vec<String>, AwsError> {
+        self.ec2(form)?.read(|root| {
+            let named = |item: Node<'_, '_>| WHO.iter().find_map(|name| item.some_text(name));
+            root.items(list).map(|item| named(item).ok_or(Missing(list))).collect()
         })
     }
 
