@@ -33,6 +33,8 @@ mod network;
 mod pinned;
 mod plan;
 mod preflight;
+#[cfg(feature = "aws")]
+mod publish;
 mod pull;
 mod push;
 mod report;
@@ -101,6 +103,10 @@ enum Command {
     Apply(delta::ApplyArgs),
     /// Store a disk image in another form: for Google Compute Engine, Azure, QEMU
     Convert(convert::ConvertArgs),
+    /// Make a machine image of a disk image in a cloud
+    #[cfg(feature = "aws")]
+    #[command(subcommand)]
+    Publish(publish::PublishCommand),
     /// Carry everything that baking needs, or images, to a site without a network, as one file
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
@@ -297,6 +303,8 @@ impl Cli {
             Command::Schema(what) => schema::run(&what),
             Command::Inspect(args) => image::inspect(&args),
             Command::Lint(args) => image::lint(&args),
+            #[cfg(feature = "aws")]
+            Command::Publish(what) => publish::run(&what),
             Command::Preflight(what) => preflight::run(&what),
             Command::Ls(args) => files::ls(&args),
             Command::Cat(args) => files::cat(&args),

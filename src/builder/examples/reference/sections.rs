@@ -29,10 +29,11 @@ fn section(part: &str) -> Section {
 pub fn leaves(root: &Command) -> Vec<Command> {
     let mut leaves = Vec::new();
     for command in root.get_subcommands().filter(|command| !command.is_hide_set()) {
-        match command.has_subcommands() {
-            true => leaves.extend(self::leaves(command)),
-            false => leaves.push(command.clone()),
+        // One with operands of its own does something, whatever is below it.
+        if !command.has_subcommands() || command.get_positionals().next().is_some() {
+            leaves.push(command.clone());
         }
+        leaves.extend(self::leaves(command));
     }
     leaves
 }

@@ -8,6 +8,8 @@ use vmbake_disk::image::ImageError;
 use vmbake_disk::layout::LayoutError;
 
 use super::key::KeySourceError;
+#[cfg(feature = "aws")]
+use super::publish::PublishCommandError;
 use super::target::TargetError;
 use super::verify::EvidenceError;
 use crate::atomic_file::PublishError;
@@ -23,6 +25,8 @@ use crate::compose::stage::StageError;
 use crate::distribute::archive::CarryError;
 use crate::distribute::convert::ConvertError;
 use crate::distribute::delta::DeltaError;
+#[cfg(feature = "aws")]
+use crate::distribute::publish::ami::error::AmiError;
 use crate::distribute::publish::blocks::BlocksError;
 use crate::distribute::publish::snapshot::SnapshotError;
 use crate::distribute::pull::PullError;
@@ -65,6 +69,8 @@ type Look = for<'a> fn(&'a (dyn Error + 'static)) -> Option<&'a (dyn Hint + 'sta
 
 /// The errors that say more than their message; a cause in a box is of another type than one without.
 const KNOWN: &[Look] = &[
+    #[cfg(feature = "aws")]
+    known::<AmiError>,
     known::<AnchorError>,
     known::<AssembleError>,
     known::<AuthorError>,
@@ -73,6 +79,8 @@ const KNOWN: &[Look] = &[
     known::<BakeError>,
     known::<BlocksError>,
     known::<SnapshotError>,
+    #[cfg(feature = "aws")]
+    known::<Box<AmiError>>,
     known::<Box<EntryError>>,
     known::<Box<LinkError>>,
     known::<Box<ProgramError>>,
@@ -106,6 +114,8 @@ const KNOWN: &[Look] = &[
     known::<OriginError>,
     known::<PolicyError>,
     known::<ProgramError>,
+    #[cfg(feature = "aws")]
+    known::<PublishCommandError>,
     known::<PublishError>,
     known::<PullError>,
     known::<PushError>,

@@ -186,6 +186,20 @@ Examples:
   vmbake archive apply node.tar --store /srv/store --inputs-to inputs --out dist
   vmbake archive apply image.tar --out dist";
 
+#[cfg(feature = "aws")]
+pub(super) const PUBLISH_AWS: &str = "\
+Examples:
+  vmbake publish aws dist/node.debian-13.amd64.qcow2 --dry-run
+  vmbake publish aws dist/node.debian-13.amd64.qcow2 --region eu-central-1 --copy-to us-east-1,eu-west-1
+  vmbake publish aws dist/node.debian-13.amd64.qcow2 --key release.pub --launch-permission 123456789012 \\
+      --ssm-parameter /images/node/latest --json";
+
+#[cfg(feature = "aws")]
+pub(super) const PUBLISH_AWS_GC: &str = "\
+Examples:
+  vmbake publish aws gc --family node --keep 5 --dry-run
+  vmbake publish aws gc --family node --keep 5 --region eu-central-1 --yes";
+
 pub(super) const INSPECT: &str = "\
 Examples:
   vmbake inspect dist/node.debian-13.amd64.qcow2

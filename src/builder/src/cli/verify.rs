@@ -13,7 +13,7 @@ use crate::escape;
 use crate::hint::Hint;
 
 pub(super) mod signers;
-mod image;
+pub(super) mod image;
 mod rebuild;
 mod apt;
 mod checksum;
@@ -51,7 +51,7 @@ pub(super) fn run(verify: Verify) -> Result<Outcome, Failure> {
 }
 
 /// A time on the command line: RFC 3339.
-fn time(text: &str) -> Result<Timestamp, jiff::Error> {
+pub(super) fn time(text: &str) -> Result<Timestamp, jiff::Error> {
     text.parse()
 }
 

@@ -4,5 +4,7 @@
 //! afterwards, as one of an encrypted volume does, so zeros alone are no reason to leave it out.
 
 mod extent;
+#[cfg(feature = "aws")]
+pub mod ami;
 pub mod blocks;
 pub mod snapshot;

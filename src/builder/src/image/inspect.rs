@@ -18,6 +18,11 @@ use crate::image::filesystem::probe;
 pub use report::{InstalledSystem, PartitionReport, Report};
 pub(crate) use system::os_release;
 
+/// What the operating system of an image says of itself.
+pub fn installed(image: &DiskImage, chosen: Option<u32>) -> Result<InstalledSystem, InspectError> {
+    Ok(system::read(image, image.root(chosen)?)?.0)
+}
+
 /// Describes the image at `path`, with the operating system of the root partition, or of that which was `chosen`.
 ///
 /// What cannot be read is noted: only a file that is not a disk is an error, and a partition that was chosen in vain.

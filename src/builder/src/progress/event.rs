@@ -211,6 +211,17 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// A snapshot is begun, or goes on.
+    Snapshot {
+        /// Its id.
+        id: String,
+        /// Where it is.
+        region: String,
+        /// Blocks that it takes.
+        blocks: u64,
+        /// Those of them that are there already.
+        there: u64,
+    },
     /// The machine that is about to start.
     Machine {
         /// Its architecture, as Debian names it.

@@ -65,6 +65,10 @@ pub(super) fn lines(event: &Event) -> String {
             ("renewing", format!("{manifest} {name}: what was pinned is not proven: {reason}"))
         }
         Event::Failed { manifest, name, reason } => ("failed", format!("{manifest} {name}: {reason}")),
+        Event::Snapshot { id, region, blocks, there } => {
+            let there = if *there == 0 { String::new() } else { format!(", {there} are there") };
+            ("snapshot", format!("{id} in {region}: {}{there}", counted(*blocks, "block")))
+        }
         Event::Machine { arch, firmware, cpus, memory_bytes, disk_bytes } => {
             let [memory, disk] = [memory_bytes, disk_bytes].map(|bytes| human_bytes(*bytes));
             ("machine", format!("{arch}, {firmware}, {cpus} CPUs, {memory} of memory, disk of {disk}"))
@@ -285,6 +289,11 @@ mod tests {
                 Event::Failed { manifest: text("m"), name: text("n"), reason: text("a\nb") },
                 "   failed  m n: a\\x0ab",
                 r#"{"event":"failed","manifest":"m","name":"n","reason":"a\nb"}"#,
+            ),
+            (
+                Event::Snapshot { id: text("snap-1"), region: text("eu-central-1"), blocks: 9, there: 4 },
+                " snapshot  snap-1 in eu-central-1: 9 blocks, 4 are there",
+                r#"{"event":"snapshot","id":"snap-1","region":"eu-central-1","blocks":9,"there":4}"#,
             ),
             (
                 Event::Machine {

@@ -81,8 +81,12 @@ const AWS: &[Row] = &[
 
 /// Judges the image at `path` for AWS; `partition` is the number of its root partition, where that is not obvious.
 pub fn aws(path: &Path, partition: Option<u32>) -> Result<Preflight, InspectError> {
-    let image = DiskImage::open(path)?;
-    let subject = Subject::read(&image, partition)?;
+    aws_of(&DiskImage::open(path)?, partition)
+}
+
+/// The same of an image that is open.
+pub fn aws_of(image: &DiskImage, partition: Option<u32>) -> Result<Preflight, InspectError> {
+    let subject = Subject::read(image, partition)?;
     let check = |(check, severity, look): &Row| match look(&subject) {
         Ok(evidence) => PreflightCheck { check, status: PreflightStatus::Ok, evidence },
         Err(evidence) => PreflightCheck { check, status: *severity, evidence },

@@ -60,6 +60,8 @@ impl Home {
         let mut command = Command::new(self.path("vmbake"));
         command.args(args).current_dir(self.dir.path()).stdin(Stdio::null());
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.dir.path());
+        // Nobody is asked for credentials.
+        command.env("AWS_EC2_METADATA_DISABLED", "true");
         if geteuid().is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
@@ -103,6 +105,12 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ),
     ("fetch node --manifests text", "text: is not a directory of manifests", "--manifest"),
     ("fetch node --manifest secret.raw", "secret.raw: cannot read the manifest", "`ls -l`"),
+    ("publish aws none", "none: cannot open the image", "`vmbake bake` writes such files"),
+    ("publish aws text", "text: is a text file", "get the image again"),
+    ("publish aws noise.raw", "no AWS credentials", "--profile"),
+    ("publish aws noise.raw --launch-permission public", "the image becomes public, but nobody can be asked", "--yes"),
+    ("publish aws noise.raw --tag a=1 --tag a=2", "--tag a: is there twice", "leave one out"),
+    ("publish aws gc --family node --keep 1", "no AWS credentials", "--profile"),
     ("plan nod", "no kind nod", "did you mean `node`?"),
     ("plan node --manifests pins --base none", "none: cannot open the base image", "--base takes a disk image"),
     ("bake nod", "no kind nod", "did you mean `node`?"),
@@ -257,12 +265,17 @@ fn every_command_that_can_be_refused_is_in_the_table() {
 #[test]
 fn wrong_usage_names_the_help() {
     let home = Home::new();
-    for command in leaves(&built(Cli::command())) {
+    let root = built(Cli::command());
+    for command in leaves(&root) {
         let name = command.get_bin_name().unwrap().strip_prefix("vmbake ").unwrap().to_owned();
         let words: Vec<&str> = name.split(' ').collect();
-        let misspelt = home.vmbake(&[&words[..words.len() - 1], &[&format!("{}x", words[words.len() - 1])]].concat());
+        let (last, above) = words.split_last().unwrap();
+        let parent = above.iter().fold(&root, |command, word| command.find_subcommand(word).unwrap());
+        // Where an operand may stand, a wrong word is one.
+        let is_word = parent.get_positionals().next().is_none();
+        let misspelt = is_word.then(|| home.vmbake(&[above, &[&format!("{last}x")]].concat()));
         let unknown = home.vmbake(&[&words[..], &["--no-such-option"]].concat());
-        for output in [misspelt, unknown] {
+        for output in misspelt.into_iter().chain([unknown]) {
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(2), "{name}: {said}");
             assert!(said.contains("'--help'") && said.contains("Usage: vmbake"), "{name}: {said}");

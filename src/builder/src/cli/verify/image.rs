@@ -21,6 +21,16 @@ use crate::release::provenance::BuilderId;
 use crate::release::sign::attest;
 use crate::release::verify::{Documented, SignatureDemand, VerifiedRelease, VerifyRequest, image_name, verify};
 
+/// What a release must fulfil.
+#[derive(Debug, clap::Args)]
+pub(in super::super) struct DemandArgs {
+    #[command(flatten)]
+    signers: SignerArgs,
+    /// What else is demanded: builders, keys, sources, ages
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
+}
+
 #[derive(Debug, clap::Args)]
 #[command(after_help = examples::VERIFY_IMAGE)]
 pub(in super::super) struct Args {
@@ -28,10 +38,7 @@ pub(in super::super) struct Args {
     #[arg(value_name = "DIR|IMAGE")]
     release: PathBuf,
     #[command(flatten)]
-    signers: SignerArgs,
-    /// What else is demanded: builders, keys, sources, ages
-    #[arg(long, value_name = "FILE")]
-    policy: Option<PathBuf>,
+    demands: DemandArgs,
     /// Bake each image again from its inputs, with nothing that earlier bakes have left, and compare every byte
     #[arg(long)]
     rebuild: bool,
@@ -72,12 +79,12 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let (folder, image) = place(&args.release)?;
     let anchors = args.trust.load(&args.catalog)?;
     let root = args.root.load(&anchors)?;
-    let policy = args.policy.as_deref().map(ReleasePolicy::load).transpose()?.unwrap_or_default();
+    let (policy, signatures) = args.demands.load()?;
     let threads = threads(args.jobs)?;
     let request = VerifyRequest {
         folder,
         image,
-        signatures: args.demands(&policy)?,
+        signatures,
         policy,
         root: &root,
         store: &args.network.store()?,
@@ -130,9 +137,15 @@ pub(in super::super) fn place(release: &Path) -> Result<(&Path, Option<&str>), F
     Ok((folder.unwrap_or(Path::new(".")), Some(name)))
 }
 
-impl Args {
-    /// Whose signatures the options and the policy ask for.
-    fn demands(&self, policy: &ReleasePolicy) -> Result<Vec<SignatureDemand>, Failure> {
+impl DemandArgs {
+    /// Whether nothing is demanded.
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.signers.is_empty() && self.policy.is_none()
+    }
+
+    /// The policy, and whose signatures the options and the policy ask for.
+    pub(in super::super) fn load(&self) -> Result<(ReleasePolicy, Vec<SignatureDemand>), Failure> {
+        let policy = self.policy.as_deref().map(ReleasePolicy::load).transpose()?.unwrap_or_default();
         let mut demands = Vec::new();
         let of = self.signers.named()?;
         if !of.is_empty() {
@@ -141,6 +154,6 @@ impl Args {
         if let Some(demand) = &policy.keys {
             demands.push(SignatureDemand { require: demand.require, of: keys(&demand.of)? });
         }
-        Ok(demands)
+        Ok((policy, demands))
     }
 }

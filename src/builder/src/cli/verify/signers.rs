@@ -33,6 +33,11 @@ pub(in super::super) struct RootArgs {
 }
 
 impl SignerArgs {
+    /// Whether nobody must have.
+    pub(in super::super) fn is_empty(&self) -> bool {
+        self.key.is_empty() && self.certificate_identity.is_none()
+    }
+
     /// Those who must have signed.
     pub(in super::super) fn named(&self) -> Result<Vec<NamedSigner>, Failure> {
         let mut of = keys(&self.key)?;

@@ -91,15 +91,41 @@ impl Hint for BlocksError {
 impl Blocks {
     /// Reads what counts of an image, once.
     pub fn of_image(path: &Path, threads: NonZeroUsize, progress: &Progress) -> Result<Self, BlocksError> {
-        let disk: Arc<dyn ReadAt> = Arc::new(Image::open(path)?);
+        Self::of_disk(path, &open(path)?, threads, progress)
+    }
+
+    /// The same of an image that is open.
+    pub fn of_disk(
+        path: &Path,
+        disk: &Arc<dyn ReadAt>,
+        threads: NonZeroUsize,
+        progress: &Progress,
+    ) -> Result<Self, BlocksError> {
         let gib = gib(path, disk.len())?;
-        let Extents { used, free } = extents(&disk);
+        let Extents { used, free } = extents(disk);
         let bar = progress.bar("reading", disk.len());
-        let data = write_to(&without_free(&disk, &free), Digests(Vec::new()), threads, &|len| bar.inc(len));
+        let data = write_to(&without_free(disk, &free), Digests(Vec::new()), threads, &|len| bar.inc(len));
         bar.finish_and_clear();
         let data = data.map_err(|source| BlocksError::Read { path: path.to_owned(), source })?;
-        let zeros = Sha256::digest(vec![0; BLOCK_LEN]).into();
-        Ok(Self { gib, used, data, zeros })
+        Ok(Self { gib, used, data, zeros: zeros() })
+    }
+
+    /// The blocks of a disk of so many GiB that [`Blocks::iter`] gave once; `None` where they are not in order, or beyond its end.
+    pub fn of_list(gib: u64, list: impl IntoIterator<Item = (u64, BlockDigest)>) -> Option<Self> {
+        let mut blocks = Self { gib, used: Vec::new(), data: Vec::new(), zeros: zeros() };
+        let end = (1..=MAX_GIB).contains(&gib).then(|| blocks.len())?;
+        let mut next = 0;
+        for (index, digest) in list {
+            if !(next..end).contains(&index) {
+                return None;
+            }
+            next = index + 1;
+            match digest == blocks.zeros {
+                true => blocks.used.push(index..next),
+                false => blocks.data.push((index, digest)),
+            }
+        }
+        Some(blocks)
     }
 
     /// Length of the disk in GiB.
@@ -180,6 +206,16 @@ impl Blocks {
         }
         Digest::Sha256(hasher.finalize().into())
     }
+}
+
+/// Opens an image as a disk.
+pub fn open(path: &Path) -> Result<Arc<dyn ReadAt>, BlocksError> {
+    Ok(Arc::new(Image::open(path)?))
+}
+
+/// SHA-256 of a block of zeros.
+pub(super) fn zeros() -> BlockDigest {
+    Sha256::digest(vec![0; BLOCK_LEN]).into()
 }
 
 /// The checksum that completes a snapshot (`LINEAR`): SHA-256 over the digests of all blocks that were sent, in their order.

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use base64ct::{Base64, Encoding};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::blocks::{BLOCK, BlockDigest, Blocks, BlocksError, linear_checksum};
 use crate::digest::Digest;
@@ -13,7 +13,8 @@ use crate::hint::Hint;
 use crate::progress::{Progress, counted, human_bytes};
 
 /// A block that is sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SentBlock {
     /// Its place on the disk, in blocks.
     pub index: u64,

@@ -1,0 +1,424 @@
+//! `vmbake publish`: an image to a cloud.
+
+use std::collections::BTreeSet;
+use std::io::{IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+
+use super::catalog::{CatalogArgs, TrustArgs};
+use super::network::NetworkArgs;
+use super::verify::image::{DemandArgs, place};
+use super::verify::signers::RootArgs;
+use super::{Failure, Outcome, examples, files, threads};
+use crate::aws::{Aws, LaunchPermission, Settings};
+use crate::distribute::publish::ami::gc::{self, Collection, Leftover};
+use crate::distribute::publish::ami::identity::DiskSource;
+use crate::distribute::publish::ami::request::{BootMode, ParentChoice, PublishRequest, Verification};
+use crate::distribute::publish::ami::{PublishReport, Publisher, plan, publish};
+use crate::escape;
+use crate::hint::Hint;
+use crate::pin::sources::Sources;
+use crate::progress::{Progress, counted, remark};
+use crate::release::verify::{VerifyRequest, verify};
+use crate::supply::store::Store;
+
+/// Most tags that AWS takes, less those of vmbake.
+const MAX_TAGS: usize = 40;
+/// Longest key and value of a tag.
+const MAX_TAG: (usize, usize) = (128, 256);
+
+/// Why something was not published.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PublishCommandError {
+    #[error("{what}, but nobody can be asked here: nothing was done")]
+    Unattended { what: &'static str },
+    #[error("{what}: not confirmed, nothing was done")]
+    Declined { what: &'static str },
+    #[error("--tag {key}: {reason}")]
+    Tag { key: String, reason: String },
+    #[error("{image}: the release is not what was demanded:\n{report}")]
+    Unverified { image: String, report: String },
+}
+
+impl Hint for PublishCommandError {
+    fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::Tag { .. } => "leave one out",
+            Self::Unattended { .. } => "--yes says that it is meant",
+            Self::Declined { .. } => "answer y",
+            Self::Unverified { .. } => "`vmbake verify image` looks at the release alone",
+        };
+        Some(text.to_owned())
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PublishCommand {
+    /// Make a machine image (AMI) of a disk image, by the EBS direct APIs; what is there already is not made again
+    #[command(after_help = examples::PUBLISH_AWS)]
+    Aws(Box<AwsArgs>),
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(super) struct AwsArgs {
+    #[command(subcommand)]
+    command: Option<AwsCommand>,
+    /// Disk image, qcow2 or raw
+    #[arg(value_name = "IMAGE", required = true)]
+    image: Option<PathBuf>,
+    /// Number of the root partition, where more than one could be
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
+    /// Name of the machine image [default: FAMILY-VERSION-ARCHITECTURE]
+    #[arg(long)]
+    name: Option<String>,
+    /// What the releases of this image have in common: a tag [default: IMAGE_ID of os-release]
+    #[arg(long)]
+    family: Option<String>,
+    /// A tag of the machine image and its snapshot; may be repeated
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
+    tags: Vec<(String, String)>,
+    /// Regions that get a copy
+    #[arg(long, value_name = "REGION", value_delimiter = ',')]
+    copy_to: Vec<String>,
+    /// Encrypt the snapshot with this key: id, alias or ARN [default: as the account says]
+    #[arg(long, value_name = "KEY")]
+    kms_key: Option<String>,
+    /// auto, legacy-bios, uefi or uefi-preferred
+    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = boot_mode)]
+    boot_mode: Auto,
+    /// Give machines a TPM; they start by UEFI then
+    #[arg(long)]
+    tpm: bool,
+    /// v2.0 (metadata of instances by sessions only) or optional
+    #[arg(long, value_name = "VERSION", default_value = "v2.0", value_parser = ["v2.0", "optional"])]
+    imds: String,
+    /// Type of the volumes of machines
+    #[arg(long, value_name = "TYPE", default_value = "gp3", value_parser = ["gp2", "gp3", "io1", "io2", "st1", "sc1", "standard"])]
+    volume_type: String,
+    /// Snapshot that the new one begins as, so that only what differs is sent: auto (the newest of the family whose blocks are
+    /// known), none or an id
+    #[arg(long, value_name = "ID", default_value = "auto", value_parser = parent)]
+    parent: ParentChoice,
+    /// The image that the parent was made of, where the store does not know its blocks
+    #[arg(long, value_name = "OLD")]
+    parent_image: Option<PathBuf>,
+    /// Who may start machines: an account, the ARN of an organization or of a unit of one, or public; may be repeated
+    #[arg(long = "launch-permission", value_name = "WHO", value_parser = permission)]
+    permissions: Vec<LaunchPermission>,
+    /// When it is deprecated, RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = super::verify::time)]
+    deprecate_at: Option<Timestamp>,
+    /// Parameter of Systems Manager that names the machine image of its region in the end; may be repeated
+    #[arg(long = "ssm-parameter", value_name = "NAME", value_parser = parameter)]
+    parameters: Vec<String>,
+    /// What is compared before the registration: index (which blocks there are), sample (and 64 of them) or full (and all of them)
+    #[arg(long, value_name = "HOW", default_value = "sample", value_parser = verification)]
+    verify: Verification,
+    /// Blocks that are on their way at the same time
+    #[arg(long, value_name = "N", default_value = "64")]
+    workers: NonZeroUsize,
+    #[command(flatten)]
+    demands: DemandArgs,
+    #[command(flatten)]
+    root: RootArgs,
+    /// Check everything, tell what would be sent, and change nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Do not ask before an image becomes public
+    #[arg(long)]
+    yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Threads that read the image [default: all cores]
+    #[arg(short = 'j', long = "jobs", value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    account: AccountArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+}
+
+/// Which account of AWS, and where.
+#[derive(Debug, Args)]
+struct AccountArgs {
+    /// Region [default: that of the AWS configuration]
+    #[arg(long)]
+    region: Option<String>,
+    /// Profile of the AWS configuration
+    #[arg(long)]
+    profile: Option<String>,
+    /// Ask this address in place of AWS
+    #[arg(long, value_name = "URL")]
+    endpoint_url: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum AwsCommand {
+    /// Remove old machine images of a family with their snapshots, but none that is public, shared or in use
+    #[command(after_help = examples::PUBLISH_AWS_GC)]
+    Gc(GcArgs),
+}
+
+#[derive(Debug, Args)]
+struct GcArgs {
+    /// The family: the tag vmbake:family
+    #[arg(long)]
+    family: String,
+    /// As many of each architecture stay
+    #[arg(long, value_name = "N")]
+    keep: NonZeroUsize,
+    /// Tell what would go, and change nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    account: AccountArgs,
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+}
+
+/// A boot mode, or the image's own.
+#[derive(Clone, Copy, Debug)]
+struct Auto(Option<BootMode>);
+
+fn boot_mode(text: &str) -> Result<Auto, String> {
+    match text {
+        "auto" => Ok(Auto(None)),
+        name => name.parse().map(|mode| Auto(Some(mode))).map_err(|error| format!("{error}, or auto")),
+    }
+}
+
+fn parent(text: &str) -> Result<ParentChoice, &'static str> {
+    match text {
+        "auto" => Ok(ParentChoice::Auto),
+        "none" => Ok(ParentChoice::None),
+        id if id.starts_with("snap-") && id[5..].chars().all(|c| c.is_ascii_alphanumeric()) => {
+            Ok(ParentChoice::Id(id.to_owned()))
+        }
+        _ => Err("neither auto nor none nor the id of a snapshot, such as snap-0123456789abcdef0"),
+    }
+}
+
+fn verification(text: &str) -> Result<Verification, &'static str> {
+    match text {
+        "index" => Ok(Verification::Index),
+        "sample" => Ok(Verification::Sample),
+        "full" => Ok(Verification::Full),
+        _ => Err("not index, sample or full"),
+    }
+}
+
+fn permission(text: &str) -> Result<LaunchPermission, &'static str> {
+    let is_account = text.len() == 12 && text.chars().all(|c| c.is_ascii_digit());
+    match text {
+        "public" => Ok(LaunchPermission::Group),
+        _ if is_account => Ok(LaunchPermission::Account(text.to_owned())),
+        _ if text.starts_with("arn:") && text.contains(":organization/") => {
+            Ok(LaunchPermission::Organization(text.to_owned()))
+        }
+        _ if text.starts_with("arn:") && text.contains(":ou/") => {
+            Ok(LaunchPermission::OrganizationalUnit(text.to_owned()))
+        }
+        _ => Err("not an account of 12 digits, nor the ARN of an organization or one of its units, nor public"),
+    }
+}
+
+fn parameter(text: &str) -> Result<String, &'static str> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    match !text.is_empty() && text.len() <= 1011 && text.chars().all(is_allowed) {
+        true => Ok(text.to_owned()),
+        false => Err("not letters, digits and / . _ - alone"),
+    }
+}
+
+fn tag(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("not KEY=VALUE")?;
+    if key.is_empty() || key.chars().count() > MAX_TAG.0 || value.chars().count() > MAX_TAG.1 {
+        return Err(format!("a key has 1 to {} characters, a value at most {}", MAX_TAG.0, MAX_TAG.1));
+    }
+    match ["aws:", "vmbake:"].iter().find(|prefix| key.to_ascii_lowercase().starts_with(**prefix)) {
+        Some(prefix) => Err(format!("keys with {prefix} are not for users")),
+        None => Ok((key.to_owned(), value.to_owned())),
+    }
+}
+
+pub(super) fn run(what: &PublishCommand) -> Result<Outcome, Failure> {
+    let PublishCommand::Aws(args) = what;
+    match (&args.command, &args.image) {
+        (Some(AwsCommand::Gc(args)), _) => collect(args),
+        (None, Some(image)) => args.run(image),
+        (None, None) => Err("no image is named".into()),
+    }
+}
+
+impl AwsArgs {
+    fn run(&self, image: &Path) -> Result<Outcome, Failure> {
+        self.check_tags()?;
+        let source = DiskSource::open(image)?;
+        let (store, sources) = (self.network.store()?, self.network.sources(&self.catalog)?);
+        self.verify_release(image, &store, &sources)?;
+        let public = "the image becomes public";
+        if self.permissions.contains(&LaunchPermission::Group) && !self.dry_run && !self.yes {
+            confirm(public)?;
+        }
+        let aws = self.account.open(&self.network, &sources)?;
+        let progress = Progress::new(self.json);
+        let publisher = Publisher { aws: &aws, store: store.root(), progress: &progress };
+        let request = PublishRequest {
+            source: &source,
+            partition: self.partition,
+            name: self.name.clone(),
+            family: self.family.clone(),
+            boot_mode: self.boot_mode.0,
+            tpm: self.tpm,
+            imds_v2: self.imds == "v2.0",
+            volume_type: &self.volume_type,
+            kms_key: self.kms_key.as_deref(),
+            tags: &self.tags,
+            parent: &self.parent,
+            parent_image: self.parent_image.as_ref(),
+            copies: &self.copy_to,
+            permissions: &self.permissions,
+            deprecate_at: self.deprecate_at,
+            parameters: &self.parameters,
+            verification: self.verify,
+            workers: self.workers,
+            threads: threads(self.jobs)?,
+        };
+        let report = if self.dry_run { plan(&publisher, &request)? } else { publish(&publisher, &request)? };
+        self.show(&report)
+    }
+
+    /// Verifies the release that the image is of, if anything is demanded of it.
+    fn verify_release(&self, image: &Path, store: &Store, sources: &Sources) -> Result<(), Failure> {
+        if self.demands.is_empty() {
+            return Ok(());
+        }
+        let (folder, name) = place(image)?;
+        let (policy, signatures) = self.demands.load()?;
+        let anchors = self.trust.load(&self.catalog)?;
+        let root = self.root.load(&anchors)?;
+        let (now, threads) = (Timestamp::now(), threads(self.jobs)?);
+        let request = VerifyRequest {
+            folder,
+            image: name,
+            signatures,
+            policy,
+            root: &root,
+            store,
+            sources,
+            anchors: &anchors,
+            now,
+            threads,
+        };
+        let report = verify(&request).report;
+        match report.is_ok() {
+            true => Ok(()),
+            false => {
+                let (image, report) = (image.display().to_string(), report.to_string());
+                Err(PublishCommandError::Unverified { image, report }.into())
+            }
+        }
+    }
+
+    /// What clap cannot say.
+    fn check_tags(&self) -> Result<(), PublishCommandError> {
+        let mut keys = BTreeSet::new();
+        for (key, _) in &self.tags {
+            let refused = |reason: String| PublishCommandError::Tag { key: key.clone(), reason };
+            if !keys.insert(key) {
+                return Err(refused("is there twice".to_owned()));
+            }
+            if keys.len() > MAX_TAGS {
+                return Err(refused(format!("is one more than {MAX_TAGS}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&self, report: &PublishReport) -> Result<Outcome, Failure> {
+        if self.json {
+            return files::print_json(report);
+        }
+        let summary = match (&report.image_id, self.dry_run) {
+            (Some(id), _) if report.reused => format!("{id} is there; {}", counted(report.changes as u64, "change")),
+            (_, true) => report.estimate(),
+            _ => format!("{}, {} verified", report.disk_digest, counted(report.blocks_verified, "block")),
+        };
+        remark(&escape::line(summary));
+        let first = report.image_id.iter().map(|id| (&report.region, id));
+        files::show(&first.chain(&report.copies).map(|(region, id)| format!("{region}  {id}\n")).collect::<String>())
+    }
+}
+
+impl AccountArgs {
+    fn open(&self, network: &NetworkArgs, sources: &Sources) -> Result<Aws, Failure> {
+        let settings = Settings {
+            region: self.region.clone(),
+            profile: self.profile.clone(),
+            endpoint_url: self.endpoint_url.clone(),
+        };
+        Ok(Aws::open(&network.client(sources)?, &settings)?)
+    }
+}
+
+fn collect(args: &GcArgs) -> Result<Outcome, Failure> {
+    let aws = args.account.open(&args.network, &args.network.sources(&args.catalog)?)?;
+    let mut collection = gc::plan(&aws, &args.family, args.keep.get())?;
+    let goes = collection.images.iter().chain(&collection.snapshots).any(|leftover| leftover.kept.is_none());
+    if !args.dry_run && goes {
+        if !args.yes {
+            remark(table(&collection).trim_end());
+            confirm("machine images and snapshots are removed")?;
+        }
+        gc::collect(&aws, &mut collection)?;
+    }
+    if args.json {
+        return files::print_json(&collection);
+    }
+    files::show(&table(&collection))
+}
+
+fn table(collection: &Collection) -> String {
+    let row = |Leftover { id, name, kept }: &Leftover| {
+        let (state, why) = kept.as_deref().map_or(("removed", String::new()), |why| ("kept", format!("  {why}")));
+        escape::line(format!("{state:<8}  {id:<22}  {name}{why}")) + "\n"
+    };
+    let rows = collection.images.iter().chain(&collection.snapshots).map(row);
+    let unfinished = collection.unfinished.iter().map(|id| format!("{:<8}  {id:<22}  unfinished\n", "kept"));
+    rows.chain(unfinished).collect()
+}
+
+/// Asks on the terminal. Silence is no consent.
+fn confirm(what: &'static str) -> Result<(), Failure> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(PublishCommandError::Unattended { what }.into());
+    }
+    let mut stderr = std::io::stderr();
+    write!(stderr, "{what}. Go on? [y/N] ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    stdin.read_line(&mut answer)?;
+    match answer.trim() {
+        "y" | "Y" | "yes" => Ok(()),
+        _ => Err(PublishCommandError::Declined { what }.into()),
+    }
+}
