@@ -32,7 +32,7 @@ use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::previous_bake::PreviousBake;
 use crate::incremental::published::Sidecar;
-use crate::layer::Layers;
+use crate::layer::{Layer, Layers};
 use crate::manifest::Manifest;
 use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
@@ -135,10 +135,35 @@ enum Prepared<'a> {
     Authored(Box<Authored<'a>>),
 }
 
-/// Does all but writing the disk.
-fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<'a>, BakeError> {
-    // 1. What the last bake made of the same inputs stays. Else the outputs get their place first: a bake that could not be
-    //    published must not run.
+/// An image that was baked, and not written.
+pub struct BakedDisk {
+    /// `<kind>.<os-name>.<arch>`.
+    pub name: String,
+    /// Its disk, which is read from the base and the artifacts.
+    pub disk: Disk,
+    /// SHA-256 of what would be beside it, but for the provenance, which is of files.
+    pub sidecars: BTreeMap<Sidecar, Digest>,
+}
+
+/// Bakes an image without writing it. The formats and the output directory of the request do not matter.
+pub fn bake_disk(request: BakeRequest, progress: &Progress) -> Result<BakedDisk, BakeError> {
+    let request = BakeRequest { formats: Vec::new(), ..request };
+    let Authored { manifest, sidecars, disk, .. } = begin(&request, progress)?.author(progress)?;
+    let sidecars = sidecars.iter().map(|(sidecar, content)| (*sidecar, Digest::of(content))).collect();
+    Ok(BakedDisk { name: manifest.name(), disk, sidecars })
+}
+
+/// A bake whose manifest and layers are known.
+struct Begun<'a> {
+    request: &'a BakeRequest,
+    manifest: Manifest,
+    layers: Vec<Layer>,
+    program: Digest,
+    previous: PreviousBake<'a>,
+    targets: BTreeMap<Format, PathBuf>,
+}
+
+fn begin<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Begun<'a>, BakeError> {
     let manifest = Manifest::load(&request.manifest)?;
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
     let layers = Layers::load(&request.layers)?;
@@ -147,46 +172,62 @@ fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<
     let targets = request.targets(&manifest.name());
     let program = request.store.running_program().ok_or(BakeError::Program)?;
     let previous = PreviousBake::look(&request.store, program, &targets);
-    if let Some(unchanged) = request.unchanged(&manifest, &layers, &previous, progress)? {
+    Ok(Begun { request, manifest, layers, program, previous, targets })
+}
+
+/// Does all but writing the disk.
+fn author<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Prepared<'a>, BakeError> {
+    // 1. What the last bake made of the same inputs stays. Else the outputs get their place first: a bake that could not be
+    //    published must not run.
+    let begun = begin(request, progress)?;
+    if let Some(unchanged) = request.unchanged(&begun.manifest, &begun.layers, &begun.previous, progress)? {
         return Ok(Prepared::Unchanged(request, Box::new(unchanged)));
     }
-    let pending = request.outputs(&targets)?;
+    Ok(Prepared::Authored(Box::new(begun.author(progress)?)))
+}
 
-    // 2 and 3. All inputs become one tree.
-    let combined = combine(request, &manifest, layers, progress)?;
-    let Combined { layers, base, base_digest, base_len, file_system, notes, epoch, ingredients, mut merged } = combined;
-    let inputs = request.inputs(&manifest, &layers, program, base_digest);
-    let origins = origin::record(&ingredients, &mut merged, epoch)?;
-    let tree = merged.tree;
-    if let Some(finding) = lint(&tree).into_iter().find(|finding| !finding.ok) {
-        return Err(BakeError::Unclean(Box::new(finding)));
+impl<'a> Begun<'a> {
+    fn author(self, progress: &Progress) -> Result<Authored<'a>, BakeError> {
+        let Self { request, manifest, layers, program, previous, targets } = self;
+        let pending = request.outputs(&targets)?;
+
+        // 2 and 3. All inputs become one tree.
+        let combined = combine(request, &manifest, layers, progress)?;
+        let Combined { layers, base, base_digest, base_len, file_system, notes, epoch, ingredients, mut merged } =
+            combined;
+        let inputs = request.inputs(&manifest, &layers, program, base_digest);
+        let origins = origin::record(&ingredients, &mut merged, epoch)?;
+        let tree = merged.tree;
+        if let Some(finding) = lint(&tree).into_iter().find(|finding| !finding.ok) {
+            return Err(BakeError::Unclean(Box::new(finding)));
+        }
+        progress.tell(Event::Merged { files: tree.walk().count() });
+        let [spdx, cyclonedx] = sbom::sidecars(&tree, &manifest, &origins)?;
+
+        // 4. The tree becomes a file system, the file system a disk.
+        let disk_len = request.size.unwrap_or(base_len);
+        let options = VolumeOptions {
+            size: ext4::Size::Exact(disk::root_len(&base, disk_len).map_err(BakeError::Assemble)?),
+            uuid: file_system.uuid,
+            label: file_system.label,
+            // The base's: another manifest must not give the names of large directories another order.
+            hash_seed: file_system.hash_seed,
+            epoch: u32::try_from(epoch.secs).unwrap_or(u32::MAX),
+        };
+        let volume = ext4::author(&tree, &options)?;
+        let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
+        progress.tell(Event::Authored { bytes: disk.map().data_len(), disk_bytes: disk_len });
+
+        let sidecars = [
+            (Sidecar::Manifest, manifest.text().to_vec()),
+            (Sidecar::Origins, origins),
+            (Sidecar::Inputs, inputs.to_text().map_err(BakeError::Json)?),
+            (Sidecar::Spdx, spdx),
+            (Sidecar::CycloneDx, cyclonedx),
+        ];
+        let sidecars = sidecars.into();
+        Ok(Authored { request, manifest, inputs, sidecars, disk, previous, pending, notes })
     }
-    progress.tell(Event::Merged { files: tree.walk().count() });
-    let [spdx, cyclonedx] = sbom::sidecars(&tree, &manifest, &origins)?;
-
-    // 4. The tree becomes a file system, the file system a disk.
-    let disk_len = request.size.unwrap_or(base_len);
-    let options = VolumeOptions {
-        size: ext4::Size::Exact(disk::root_len(&base, disk_len).map_err(BakeError::Assemble)?),
-        uuid: file_system.uuid,
-        label: file_system.label,
-        // The base's: another manifest must not give the names of large directories another order.
-        hash_seed: file_system.hash_seed,
-        epoch: u32::try_from(epoch.secs).unwrap_or(u32::MAX),
-    };
-    let volume = ext4::author(&tree, &options)?;
-    let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources()).map_err(BakeError::Assemble)?;
-    progress.tell(Event::Authored { bytes: disk.map().data_len(), disk_bytes: disk_len });
-
-    let sidecars = [
-        (Sidecar::Manifest, manifest.text().to_vec()),
-        (Sidecar::Origins, origins),
-        (Sidecar::Inputs, inputs.to_text().map_err(BakeError::Json)?),
-        (Sidecar::Spdx, spdx),
-        (Sidecar::CycloneDx, cyclonedx),
-    ];
-    let sidecars = sidecars.into();
-    Ok(Prepared::Authored(Box::new(Authored { request, manifest, inputs, sidecars, disk, previous, pending, notes })))
 }
 
 impl Prepared<'_> {

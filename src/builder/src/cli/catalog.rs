@@ -11,7 +11,7 @@ use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
 use crate::progress::{self, Event};
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct CatalogArgs {
     /// Leave out what is built in: all of it, or what is listed
     #[arg(long, value_name = "WHAT,...", num_args = 0..=1, require_equals = true, value_delimiter = ',')]
@@ -31,7 +31,7 @@ enum BuiltIn {
     Trust,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct LayersArgs {
     /// Directory of layers, beside the built-in ones; may be repeated [default: layers, where it is]
     #[arg(long, value_name = "DIR")]
@@ -41,14 +41,14 @@ pub(super) struct LayersArgs {
 /// Where layers are, unless somebody says where.
 pub(super) const DIRECTORY: &str = "layers";
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct SourcesArgs {
     /// Where upstreams live and what proves them, beside what is built in; may be repeated
     #[arg(long, value_name = "FILE")]
     sources: Vec<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct TrustArgs {
     /// Directory of trust anchors, beside the built-in ones; may be repeated
     #[arg(long, value_name = "DIR")]

@@ -25,7 +25,7 @@ const VARIABLE: &str = "VMBAKE_MIRRORS";
 const SHARED: &str = "VMBAKE_SHARED";
 const SHARED_WRITE: &str = "VMBAKE_SHARED_WRITE";
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct MirrorArgs {
     /// Ask URL for everything below PREFIX; may be repeated, and comes before $VMBAKE_MIRRORS and the configuration file
     #[arg(long = "mirror", value_name = "PREFIX=URL")]
@@ -33,7 +33,7 @@ pub(super) struct MirrorArgs {
 }
 
 /// How a registry is asked.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct RegistryArgs {
     /// Ask the registry without TLS, as is done anyway on localhost
     #[arg(long)]
@@ -42,7 +42,7 @@ pub(super) struct RegistryArgs {
     mirrors: MirrorArgs,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct NetworkArgs {
     #[command(flatten)]
     mirrors: MirrorArgs,

@@ -37,6 +37,11 @@ pub(super) struct Pinned {
 }
 
 impl PinnedArgs {
+    /// One image.
+    pub(super) fn of(kind: String, os: String, arch: String, manifest: Option<PathBuf>, manifests: PathBuf) -> Self {
+        Self { kinds: vec![kind], os, arch: vec![arch], manifest, manifests }
+    }
+
     /// Whether there is more than one architecture.
     pub(super) fn has_arches(&self) -> bool {
         self.arch.iter().any(|arch| *arch != self.arch[0])

@@ -1,5 +1,9 @@
 //! `vmbake publish`: an image to a cloud.
 
+mod gc;
+mod kind;
+mod values;
+
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
@@ -14,9 +18,9 @@ use super::verify::image::{DemandArgs, place};
 use super::verify::signers::RootArgs;
 use super::{Failure, Outcome, examples, files, threads};
 use crate::aws::{Aws, LaunchPermission, Settings};
-use crate::distribute::publish::ami::gc::{self, Collection, Leftover};
+use crate::bake::{BakedDisk, bake_disk};
 use crate::distribute::publish::ami::identity::DiskSource;
-use crate::distribute::publish::ami::request::{BootMode, ParentChoice, PublishRequest, Verification};
+use crate::distribute::publish::ami::request::{ParentChoice, PublishRequest, Verification};
 use crate::distribute::publish::ami::{PublishReport, Publisher, plan, publish};
 use crate::escape;
 use crate::hint::Hint;
@@ -27,9 +31,6 @@ use crate::supply::store::Store;
 
 /// Most tags that AWS takes, less those of vmbake.
 const MAX_TAGS: usize = 40;
-/// Longest key and value of a tag.
-const MAX_TAG: (usize, usize) = (128, 256);
-
 /// Why something was not published.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PublishCommandError {
@@ -68,8 +69,10 @@ pub(super) struct AwsArgs {
     #[command(subcommand)]
     command: Option<AwsCommand>,
     /// Disk image, qcow2 or raw
-    #[arg(value_name = "IMAGE", required = true)]
+    #[arg(value_name = "IMAGE", required_unless_present = "kind")]
     image: Option<PathBuf>,
+    #[command(flatten)]
+    kind: kind::KindArgs,
     /// Number of the root partition, where more than one could be
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
@@ -80,7 +83,7 @@ pub(super) struct AwsArgs {
     #[arg(long)]
     family: Option<String>,
     /// A tag of the machine image and its snapshot; may be repeated
-    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = tag)]
+    #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = values::tag)]
     tags: Vec<(String, String)>,
     /// Regions that get a copy
     #[arg(long, value_name = "REGION", value_delimiter = ',')]
@@ -89,8 +92,8 @@ pub(super) struct AwsArgs {
     #[arg(long, value_name = "KEY")]
     kms_key: Option<String>,
     /// auto, legacy-bios, uefi or uefi-preferred
-    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = boot_mode)]
-    boot_mode: Auto,
+    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = values::boot_mode)]
+    boot_mode: values::Auto,
     /// Give machines a TPM; they start by UEFI then
     #[arg(long)]
     tpm: bool,
@@ -102,22 +105,22 @@ pub(super) struct AwsArgs {
     volume_type: String,
     /// Snapshot that the new one begins as, so that only what differs is sent: auto (the newest of the family whose blocks are
     /// known), none or an id
-    #[arg(long, value_name = "ID", default_value = "auto", value_parser = parent)]
+    #[arg(long, value_name = "ID", default_value = "auto", value_parser = values::parent)]
     parent: ParentChoice,
     /// The image that the parent was made of, where the store does not know its blocks
     #[arg(long, value_name = "OLD")]
     parent_image: Option<PathBuf>,
     /// Who may start machines: an account, the ARN of an organization or of a unit of one, or public; may be repeated
-    #[arg(long = "launch-permission", value_name = "WHO", value_parser = permission)]
+    #[arg(long = "launch-permission", value_name = "WHO", value_parser = values::permission)]
     permissions: Vec<LaunchPermission>,
     /// When it is deprecated, RFC 3339
     #[arg(long, value_name = "TIME", value_parser = super::verify::time)]
     deprecate_at: Option<Timestamp>,
     /// Parameter of Systems Manager that names the machine image of its region in the end; may be repeated
-    #[arg(long = "ssm-parameter", value_name = "NAME", value_parser = parameter)]
+    #[arg(long = "ssm-parameter", value_name = "NAME", value_parser = values::parameter)]
     parameters: Vec<String>,
     /// What is compared before the registration: index (which blocks there are), sample (and 64 of them) or full (and all of them)
-    #[arg(long, value_name = "HOW", default_value = "sample", value_parser = verification)]
+    #[arg(long, value_name = "HOW", default_value = "sample", value_parser = values::verification)]
     verify: Verification,
     /// Blocks that are on their way at the same time
     #[arg(long, value_name = "N", default_value = "64")]
@@ -166,120 +169,34 @@ struct AccountArgs {
 enum AwsCommand {
     /// Remove old machine images of a family with their snapshots, but none that is public, shared or in use
     #[command(after_help = examples::PUBLISH_AWS_GC)]
-    Gc(GcArgs),
-}
-
-#[derive(Debug, Args)]
-struct GcArgs {
-    /// The family: the tag vmbake:family
-    #[arg(long)]
-    family: String,
-    /// As many of each architecture stay
-    #[arg(long, value_name = "N")]
-    keep: NonZeroUsize,
-    /// Tell what would go, and change nothing
-    #[arg(short = 'n', long)]
-    dry_run: bool,
-    /// Do not ask
-    #[arg(long)]
-    yes: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    account: AccountArgs,
-    #[command(flatten)]
-    network: NetworkArgs,
-    #[command(flatten)]
-    catalog: CatalogArgs,
-}
-
-/// A boot mode, or the image's own.
-#[derive(Clone, Copy, Debug)]
-struct Auto(Option<BootMode>);
-
-fn boot_mode(text: &str) -> Result<Auto, String> {
-    match text {
-        "auto" => Ok(Auto(None)),
-        name => name.parse().map(|mode| Auto(Some(mode))).map_err(|error| format!("{error}, or auto")),
-    }
-}
-
-fn parent(text: &str) -> Result<ParentChoice, &'static str> {
-    match text {
-        "auto" => Ok(ParentChoice::Auto),
-        "none" => Ok(ParentChoice::None),
-        id if id.starts_with("snap-") && id[5..].chars().all(|c| c.is_ascii_alphanumeric()) => {
-            Ok(ParentChoice::Id(id.to_owned()))
-        }
-        _ => Err("neither auto nor none nor the id of a snapshot, such as snap-0123456789abcdef0"),
-    }
-}
-
-fn verification(text: &str) -> Result<Verification, &'static str> {
-    match text {
-        "index" => Ok(Verification::Index),
-        "sample" => Ok(Verification::Sample),
-        "full" => Ok(Verification::Full),
-        _ => Err("not index, sample or full"),
-    }
-}
-
-fn permission(text: &str) -> Result<LaunchPermission, &'static str> {
-    let is_account = text.len() == 12 && text.chars().all(|c| c.is_ascii_digit());
-    match text {
-        "public" => Ok(LaunchPermission::Group),
-        _ if is_account => Ok(LaunchPermission::Account(text.to_owned())),
-        _ if text.starts_with("arn:") && text.contains(":organization/") => {
-            Ok(LaunchPermission::Organization(text.to_owned()))
-        }
-        _ if text.starts_with("arn:") && text.contains(":ou/") => {
-            Ok(LaunchPermission::OrganizationalUnit(text.to_owned()))
-        }
-        _ => Err("not an account of 12 digits, nor the ARN of an organization or one of its units, nor public"),
-    }
-}
-
-fn parameter(text: &str) -> Result<String, &'static str> {
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    match !text.is_empty() && text.len() <= 1011 && text.chars().all(is_allowed) {
-        true => Ok(text.to_owned()),
-        false => Err("not letters, digits and / . _ - alone"),
-    }
-}
-
-fn tag(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("not KEY=VALUE")?;
-    if key.is_empty() || key.chars().count() > MAX_TAG.0 || value.chars().count() > MAX_TAG.1 {
-        return Err(format!("a key has 1 to {} characters, a value at most {}", MAX_TAG.0, MAX_TAG.1));
-    }
-    match ["aws:", "vmbake:"].iter().find(|prefix| key.to_ascii_lowercase().starts_with(**prefix)) {
-        Some(prefix) => Err(format!("keys with {prefix} are not for users")),
-        None => Ok((key.to_owned(), value.to_owned())),
-    }
+    Gc(gc::GcArgs),
 }
 
 pub(super) fn run(what: &PublishCommand) -> Result<Outcome, Failure> {
     let PublishCommand::Aws(args) = what;
-    match (&args.command, &args.image) {
-        (Some(AwsCommand::Gc(args)), _) => collect(args),
-        (None, Some(image)) => args.run(image),
-        (None, None) => Err("no image is named".into()),
+    match &args.command {
+        Some(AwsCommand::Gc(args)) => gc::collect(args),
+        None => args.run(),
     }
 }
 
 impl AwsArgs {
-    fn run(&self, image: &Path) -> Result<Outcome, Failure> {
+    fn run(&self) -> Result<Outcome, Failure> {
         self.check_tags()?;
-        let source = DiskSource::open(image)?;
+        let source = self.image.as_deref().map(DiskSource::open).transpose()?;
         let (store, sources) = (self.network.store()?, self.network.sources(&self.catalog)?);
-        self.verify_release(image, &store, &sources)?;
+        if let Some(image) = &self.image {
+            self.verify_release(image, &store, &sources)?;
+        }
         let public = "the image becomes public";
         if self.permissions.contains(&LaunchPermission::Group) && !self.dry_run && !self.yes {
             confirm(public)?;
         }
         let aws = self.account.open(&self.network, &sources)?;
         let progress = Progress::new(self.json);
+        // What is baked is locked in the store until it is published.
+        let _shared = store.share_if_writable()?;
+        let source = source.map_or_else(|| self.bake(&progress), Ok)?;
         let publisher = Publisher { aws: &aws, store: store.root(), progress: &progress };
         let request = PublishRequest {
             source: &source,
@@ -304,6 +221,13 @@ impl AwsArgs {
         };
         let report = if self.dry_run { plan(&publisher, &request)? } else { publish(&publisher, &request)? };
         self.show(&report)
+    }
+
+    /// The disk of the kind, baked and not written.
+    fn bake(&self, progress: &Progress) -> Result<DiskSource, Failure> {
+        let request = self.kind.request(&self.network, &self.trust, &self.catalog, self.partition, self.jobs)?;
+        let BakedDisk { name, disk, sidecars } = bake_disk(request, progress)?;
+        Ok(DiskSource::baked(&name, disk, &sidecars))
     }
 
     /// Verifies the release that the image is of, if anything is demanded of it.
@@ -377,33 +301,6 @@ impl AccountArgs {
         };
         Ok(Aws::open(&network.client(sources)?, &settings)?)
     }
-}
-
-fn collect(args: &GcArgs) -> Result<Outcome, Failure> {
-    let aws = args.account.open(&args.network, &args.network.sources(&args.catalog)?)?;
-    let mut collection = gc::plan(&aws, &args.family, args.keep.get())?;
-    let goes = collection.images.iter().chain(&collection.snapshots).any(|leftover| leftover.kept.is_none());
-    if !args.dry_run && goes {
-        if !args.yes {
-            remark(table(&collection).trim_end());
-            confirm("machine images and snapshots are removed")?;
-        }
-        gc::collect(&aws, &mut collection)?;
-    }
-    if args.json {
-        return files::print_json(&collection);
-    }
-    files::show(&table(&collection))
-}
-
-fn table(collection: &Collection) -> String {
-    let row = |Leftover { id, name, kept }: &Leftover| {
-        let (state, why) = kept.as_deref().map_or(("removed", String::new()), |why| ("kept", format!("  {why}")));
-        escape::line(format!("{state:<8}  {id:<22}  {name}{why}")) + "\n"
-    };
-    let rows = collection.images.iter().chain(&collection.snapshots).map(row);
-    let unfinished = collection.unfinished.iter().map(|id| format!("{:<8}  {id:<22}  unfinished\n", "kept"));
-    rows.chain(unfinished).collect()
 }
 
 /// Asks on the terminal. Silence is no consent.

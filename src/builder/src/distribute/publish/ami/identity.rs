@@ -1,8 +1,10 @@
 //! What an image is to AWS: a file enters, its blocks, its digest, its name and its tags leave. Nobody is asked.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use vmbake_disk::disk::Disk;
 use vmbake_disk::image::Format;
 use vmbake_disk::source::ReadAt;
 
@@ -47,6 +49,13 @@ impl DiskSource {
     /// An image in a file, with what lies beside it.
     pub fn open(path: &Path) -> Result<Self, AmiError> {
         Ok(Self { path: path.to_owned(), disk: open(path)?, documents: documents(path) })
+    }
+
+    /// A disk that was baked and is in no file.
+    pub fn baked(name: &str, disk: Disk, sidecars: &BTreeMap<Sidecar, Digest>) -> Self {
+        let documents =
+            DOCUMENTS.iter().filter_map(|(tag, sidecar)| Some(((*tag).to_owned(), sidecars.get(sidecar)?.to_string())));
+        Self { path: PathBuf::from(name), disk: Arc::new(disk), documents: documents.collect() }
     }
 }
 
