@@ -46,7 +46,7 @@ impl fmt::Debug for Aws {
 
 impl Aws {
     /// Finds region and credentials as the AWS CLI does: in the environment, profiles (with `role_arn`, `source_profile`,
-    /// `credential_process`), a web identity, a container's endpoint, and the metadata of an instance.
+    /// `credential_process`, `sso_session`), a web identity, a container's endpoint, and the metadata of an instance.
     ///
     /// Credentials are looked for at once, so that their absence is told here. STS, containers and instances may be asked for them.
     pub fn open(http: &Client, settings: &Settings) -> Result<Self, AwsError> {

@@ -280,8 +280,8 @@ impl Hint for AwsError {
                 "--endpoint-url and AWS_ENDPOINT_URL take an address such as http://127.0.0.1:5000"
             }
             Self::Credentials { .. } => {
-                "vmbake takes the credentials that the AWS CLI takes: `aws configure list` shows where they come from, and \
-                 --profile names another profile"
+                "vmbake takes the credentials that the AWS CLI takes: `aws configure list` shows where they come from, `aws sso login` \
+                 begins a session, and --profile names another profile"
             }
             Self::Http { may_be_done: true, .. } => "run the command again: it first looks what is there already",
             Self::Http { .. } => {

@@ -303,7 +303,7 @@ fn parse(url: &str) -> Result<Uri, HttpError> {
 }
 
 /// Whether a text is an http or https address with a host.
-pub(crate) fn is_address(url: &str) -> bool {
+pub fn is_address(url: &str) -> bool {
     parse(url).is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()))
 }
 

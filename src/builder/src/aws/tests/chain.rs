@@ -15,6 +15,9 @@ const CALLER: &str = "<R><GetCallerIdentityResult><Account>1</Account><Arn>arn:m
 const CREDENTIALS: &str = r#"{"Version":1,"Code":"Success","Type":"AWS-HMAC","AccessKeyId":"AKIDSERVED","SecretAccessKey":"sssss",
     "Token":"t","SessionToken":"t","LastUpdated":"2026-01-01T00:00:00Z","Expiration":"2099-01-01T00:00:00Z"}"#;
 
+/// What `aws sso login` keeps of the session `corp`: the name is the SHA-1 of that of the session.
+const SESSION: &str = ".aws/sso/cache/ee0bfd2552fbd840c02cc48b6e823320543c450f.json";
+
 /// In the process of a case: opens a client, and asks who it is.
 #[test]
 fn opened() {
@@ -34,6 +37,10 @@ fn open(server: &Server, environment: &[(&str, &str)], config: &str, profile: &s
     let config = config.replace("URL", &server.url).replace("HOME", home.path().to_str().unwrap());
     fs::write(home.path().join("config"), config).unwrap();
     fs::write(home.path().join("token"), "web identity").unwrap();
+    let provided = CREDENTIALS.replace("AKIDSERVED", "AKIDPROCESS");
+    fs::write(home.path().join("credentials.json"), provided).unwrap();
+    fs::create_dir_all(home.path().join(".aws/sso/cache")).unwrap();
+    fs::write(home.path().join(SESSION), r#"{"accessToken":"a","expiresAt":"2099-01-01T00:00:00Z"}"#).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "aws::tests::chain::opened", "--nocapture"]).env_clear();
     command.env(CASE, profile).env("HOME", home.path()).env("PATH", "/usr/bin:/bin");
@@ -71,6 +78,12 @@ fn server() -> Server {
             }
             "/" if body.contains("Action=AssumeRoleWithWebIdentity") => assumed("AssumeRoleWithWebIdentity", "AKIDWEB"),
             "/" if body.contains("Action=AssumeRole") => assumed("AssumeRole", "AKIDROLE"),
+            path if path.starts_with("/federation/credentials?") => {
+                assert_eq!(seen.header("x-amz-sso_bearer_token"), Some("a"));
+                Answer::ok(
+                    r#"{"roleCredentials":{"accessKeyId":"AKIDSSO","secretAccessKey":"sssss","sessionToken":"t","expiration":4000000000000}}"#,
+                )
+            }
             "/container" => Answer::ok(CREDENTIALS),
             "/latest/api/token" => Answer::status(200, "x-aws-ec2-metadata-token-ttl-seconds: 21600\r\n", "token"),
             path if path.ends_with("/placement/region") => Answer::ok("eu-north-1"),
@@ -88,7 +101,9 @@ const PROFILES: &str = "\
 [default]\nregion = eu-west-2\naws_access_key_id = AKIDDEFAULT\naws_secret_access_key = sssss\n\
 [profile static]\nregion = eu-west-3\naws_access_key_id = AKIDSTATIC\naws_secret_access_key = sssss\n\
 [profile role]\nregion = eu-west-3\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = static\n\
-[profile process]\nregion = eu-west-3\ncredential_process = cat HOME/process\n\
+[profile process]\nregion = eu-west-3\ncredential_process = cat HOME/credentials.json\n\
+[profile sso]\nregion = eu-west-3\nsso_session = corp\nsso_account_id = 1\nsso_role_name = r\n\
+[sso-session corp]\nsso_region = eu-west-1\nsso_start_url = https://corp.example/start\n\
 [profile missing]\nregion = eu-west-3\n\
 [profile failing]\nregion = eu-west-3\ncredential_process = false\n";
 
@@ -103,14 +118,11 @@ fn the_environment_comes_first_unless_a_profile_is_named() {
 }
 
 #[test]
-fn profiles_may_assume_roles_and_run_programs() {
+fn profiles_may_assume_roles_have_sessions_and_run_programs() {
     let server = server();
+    assert_eq!(open(&server, &[], PROFILES, "sso"), "AKIDSSO in eu-west-3");
     assert_eq!(open(&server, &[], PROFILES, "role"), "AKIDROLE in eu-west-3");
-    let process = PROFILES.replace(
-        "cat HOME/process",
-        "printf '%s' '{\"Version\":1,\"AccessKeyId\":\"AKIDPROCESS\",\"SecretAccessKey\":\"sssss\"}'",
-    );
-    assert_eq!(open(&server, &[], &process, "process"), "AKIDPROCESS in eu-west-3");
+    assert_eq!(open(&server, &[], PROFILES, "process"), "AKIDPROCESS in eu-west-3");
 }
 
 #[test]
