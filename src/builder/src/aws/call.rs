@@ -19,7 +19,7 @@ use crate::supply::http::{Api, ApiLimits, Client, Headers, HttpError, Method, Re
 const CONNECTIONS: usize = 128;
 /// The longest answer that is read, unless a call knows better: a page of a list has some megabytes.
 const MAX_ANSWER: u64 = 32 << 20;
-/// How long a snapshot may be unknown to the service after it was begun.
+/// How long a snapshot or an image may be unknown to a service after it was made.
 const YOUTH: Duration = Duration::from_secs(120);
 
 /// A service, as its endpoints and signatures call it.
@@ -61,7 +61,7 @@ pub(super) struct Call<'a> {
     headers: Vec<(&'static str, String)>,
     body: &'a [u8],
     resource: Option<&'a str>,
-    /// A snapshot that may not be known yet.
+    /// What may not be known yet.
     young: Option<&'a str>,
     unsigned_payload: bool,
     paced: bool,
@@ -109,9 +109,9 @@ impl<'a> Call<'a> {
         Self { paced: true, ..self }
     }
 
-    /// Waits for a snapshot that this program has just begun and that the service does not know yet.
-    pub(super) fn young(self, snapshot: &'a str) -> Self {
-        Self { young: Some(snapshot), ..self }
+    /// Waits for a snapshot or an image that this program has just made and that the service does not know yet.
+    pub(super) fn young(self, id: &'a str) -> Self {
+        Self { young: Some(id), ..self }
     }
 
     /// Is not repeated where it may have been done.
@@ -171,25 +171,25 @@ impl Answer {
 pub(super) struct Transport {
     api: Api,
     pub(super) policy: Policy,
-    /// When this program began which snapshots.
-    begun: Mutex<BTreeMap<String, Instant>>,
+    /// When this program made which snapshots and images.
+    made: Mutex<BTreeMap<String, Instant>>,
 }
 
 impl Transport {
     pub(super) fn new(http: &Client, limits: ApiLimits, policy: Policy) -> Self {
         let limits = ApiLimits { connections: CONNECTIONS, ..limits };
-        Self { api: http.api(limits), policy, begun: Mutex::default() }
+        Self { api: http.api(limits), policy, made: Mutex::default() }
     }
 
-    /// Notes that a snapshot was just begun.
-    pub(super) fn begun(&self, snapshot: &str) {
-        locked(&self.begun).insert(snapshot.to_owned(), Instant::now());
+    /// Notes that a snapshot or an image was just made.
+    pub(super) fn made(&self, id: &str) {
+        locked(&self.made).insert(id.to_owned(), Instant::now());
     }
 
-    /// Whether the service may still have to hear of a snapshot.
-    fn is_young(&self, snapshot: &str) -> bool {
-        let youth = YOUTH.min(self.policy.total);
-        locked(&self.begun).get(snapshot).is_some_and(|begun| begun.elapsed() < youth)
+    /// Whether a service may still have to hear of one of these, which are separated by commas.
+    fn is_young(&self, ids: &str) -> bool {
+        let (made, youth) = (locked(&self.made), YOUTH.min(self.policy.total));
+        ids.split(", ").any(|id| made.get(id).is_some_and(|made| made.elapsed() < youth))
     }
 }
 
@@ -227,7 +227,7 @@ impl Aws {
             if call.paced && error.refusal().is_some_and(super::error::Refusal::is_throttled) {
                 self.pace.throttled();
             }
-            let is_young = call.young.is_some_and(|snapshot| self.shared.transport.is_young(snapshot));
+            let is_young = call.young.is_some_and(|ids| self.shared.transport.is_young(ids));
             match attempts.next(error, call.once, is_young, retry_after) {
                 Next::Again(pause) => std::thread::sleep(pause),
                 Next::Renew(error) => {

@@ -173,7 +173,7 @@ impl Aws {
             call = call.resource(parent);
         }
         let answer: StartedAnswer = self.call(&call)?.json("snapshot")?;
-        self.shared.transport.begun(&answer.snapshot_id);
+        self.shared.transport.made(&answer.snapshot_id);
         let StartedAnswer { snapshot_id: id, status, block_size, kms_key_arn: kms_key } = answer;
         Ok(Started { id, status, block_size, kms_key })
     }

@@ -119,6 +119,13 @@ fn said(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
+/// The action that a message calls not allowed: what was asked for may need another one, such as `ec2:CreateTags`.
+fn denied(message: &str) -> Option<&str> {
+    let (_, rest) = message.split_once("not authorized to perform: ")?;
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != ':' && c != '-').unwrap_or(rest.len());
+    Some(&rest[..end]).filter(|action| action.contains(':'))
+}
+
 /// The codes of what passes when less is asked for. EC2 lists them in "Error codes", the other services in their models.
 const THROTTLED: &[&str] = &[
     "RequestThrottledException",
@@ -126,6 +133,7 @@ const THROTTLED: &[&str] = &[
     "ThrottlingException",
     "Throttling",
     "ThrottledException",
+    "ConcurrentLimitExceededException",
     "RequestLimitExceeded",
     "TooManyRequestsException",
     "SlowDown",
@@ -191,6 +199,7 @@ impl Refusal {
             return Some("log in again, for example by `aws sso login`, and run the command again".to_owned());
         }
         if DENIED.contains(&code.as_str()) {
+            let action = denied(&self.message).unwrap_or(action);
             return Some(format!("allow {action} to the identity that `aws sts get-caller-identity` shows: {POLICY}"));
         }
         if UNKNOWN.contains(&code.as_str()) {
@@ -238,7 +247,6 @@ impl AwsError {
                 || matches!(
                     refusal.code.as_str(),
                     "ConflictException"
-                        | "ConcurrentLimitExceededException"
                         | "IdempotentParameterMismatch"
                         | "InvalidAMIName.Duplicate"
                         | "InvalidSnapshot.InUse"

@@ -14,6 +14,7 @@ pub(super) struct Form {
     action: String,
     pairs: Vec<(String, String)>,
     resource: Option<String>,
+    young: Option<String>,
     once: bool,
 }
 
@@ -21,7 +22,7 @@ impl Form {
     /// The form of an action in a version of its API.
     pub(super) fn new(action: &str, version: &str) -> Self {
         let pairs = vec![("Action".to_owned(), action.to_owned()), ("Version".to_owned(), version.to_owned())];
-        Self { action: action.to_owned(), pairs, resource: None, once: false }
+        Self { action: action.to_owned(), pairs, resource: None, young: None, once: false }
     }
 
     /// Adds a parameter.
@@ -70,6 +71,16 @@ impl Form {
         Self { resource: Some(resource.to_owned()), ..self }
     }
 
+    /// Names in errors what it is done to, and waits for it where this program has just made it.
+    pub(super) fn of_young(self, resource: &str) -> Self {
+        self.of(resource).young(resource)
+    }
+
+    /// Waits for what this program has just made.
+    pub(super) fn young(self, id: &str) -> Self {
+        Self { young: Some(id.to_owned()), ..self }
+    }
+
     /// Is not to be repeated where it may have been done.
     pub(super) fn once(self) -> Self {
         Self { once: true, ..self }
@@ -94,6 +105,9 @@ impl Aws {
         let mut call = Call::post(service, &form.action, "/", body.as_bytes()).header("content-type", FORM);
         if let Some(resource) = &form.resource {
             call = call.resource(resource);
+        }
+        if let Some(young) = &form.young {
+            call = call.young(young);
         }
         if form.once {
             call = call.once();

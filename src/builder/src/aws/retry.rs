@@ -32,7 +32,7 @@ impl Default for Policy {
     /// A service that restarts is back within a minute, and a throttled account is asked for minutes: the work of an hour hangs on it.
     fn default() -> Self {
         let (first_pause, max_pause) = (Duration::from_millis(200), Duration::from_secs(20));
-        Self { attempts: 9, throttled: 60, first_pause, max_pause, total: Duration::from_secs(300) }
+        Self { attempts: 9, throttled: 60, first_pause, max_pause, total: Duration::from_secs(600) }
     }
 }
 
@@ -73,7 +73,7 @@ impl Attempts {
         self.made
     }
 
-    /// What follows `error`. A call that must not be repeated is `once`; `young` says that its snapshot may be unknown yet.
+    /// What follows `error`. A call that must not be repeated is `once`; `young` says that what it names may be unknown yet.
     pub(super) fn next(&mut self, error: AwsError, once: bool, young: bool, retry_after: Option<Duration>) -> Next {
         if error.is_expired() && !self.renewed {
             self.renewed = true;
@@ -98,8 +98,8 @@ impl Attempts {
             AwsError::Http { .. } if error.is_temporary() && !once => attempts,
             AwsError::Refused(refusal) if refusal.is_throttled() => self.policy.throttled,
             AwsError::Refused(refusal) if refusal.is_temporary() && !once => attempts,
-            // The time since the start of the snapshot bounds it.
-            AwsError::Refused(refusal) if young && refusal.code == "ResourceNotFoundException" => u32::MAX,
+            // The time since it was made bounds it.
+            AwsError::Refused(_) if young && error.is_not_found() => u32::MAX,
             AwsError::Checksum { .. } => attempts.min(CHECKSUM),
             _ => 1,
         }

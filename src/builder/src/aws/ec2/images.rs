@@ -119,6 +119,7 @@ impl Aws {
             .with("BlockDeviceMapping.1.Ebs.DeleteOnTermination", "true")
             .tagged(&["image"], r.tags)
             .of(r.name)
+            .young(r.snapshot)
             .once();
         self.image_id(&form)
     }
@@ -134,14 +135,15 @@ impl Aws {
             .with_some("Encrypted", c.encrypted.then_some("true"))
             .with_some("KmsKeyId", c.kms_key)
             .tagged(&["image", "snapshot"], c.tags)
-            .of(c.source_image)
+            .of_young(c.source_image)
             .once();
         self.image_id(&form)
     }
 
     /// Deprecates an image from a time on: ISO 8601 in UTC, such as `2030-01-01T00:00:00Z`, of which EC2 keeps the minute.
     pub fn deprecate(&self, image: &str, at: &str) -> Result<(), AwsError> {
-        self.ec2(&form("EnableImageDeprecation").with("ImageId", image).with("DeprecateAt", at).of(image)).map(drop)
+        let form = form("EnableImageDeprecation").with("ImageId", image).with("DeprecateAt", at);
+        self.ec2(&form.of_young(image)).map(drop)
     }
 
     /// Removes an image; its snapshots stay. One that an earlier attempt of this call removed is no error.
@@ -151,7 +153,9 @@ impl Aws {
 
     fn image_id(&self, form: &Form) -> Result<String, AwsError> {
         let answer = self.query(Service::Ec2, form)?;
-        answer.read(|root| root.text("imageId"))
+        let id = answer.read(|root| root.text("imageId"))?;
+        self.shared.transport.made(&id);
+        Ok(id)
     }
 }
 

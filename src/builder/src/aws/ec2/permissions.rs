@@ -38,7 +38,7 @@ impl Aws {
     /// Who may start an image besides its owner: account ids, `all`, and ARNs of organizations and their units.
     pub fn launch_permissions(&self, image: &str) -> Result<Vec<String>, AwsError> {
         let form = form("DescribeImageAttribute").with("ImageId", image).with("Attribute", "launchPermission");
-        self.permissions(&form.of(image), "launchPermission")
+        self.permissions(&form.of_young(image), "launchPermission")
     }
 
     /// Who may make volumes of a snapshot besides its owner: account ids, and `all`.
@@ -57,7 +57,7 @@ impl Aws {
 
     /// Allows others to start an image. Whoever may already stays allowed.
     pub fn add_launch_permission(&self, image: &str, to: &[LaunchPermission]) -> Result<(), AwsError> {
-        let mut form = form("ModifyImageAttribute").with("ImageId", image).of(image);
+        let mut form = form("ModifyImageAttribute").with("ImageId", image).of_young(image);
         for (index, permission) in (1..).zip(to) {
             let (name, value) = permission.parameter();
             form = form.with(&format!("LaunchPermission.Add.{index}.{name}"), value);

@@ -53,6 +53,7 @@ fn what_passes_is_repeated_and_what_is_final_is_not() {
     for (status, code, attempts, is_temporary) in [
         (400, "RequestThrottledException", 6, true),
         (400, "ThrottlingException", 6, true),
+        (400, "ConcurrentLimitExceededException", 6, true),
         (503, "RequestLimitExceeded", 6, true),
         (500, "InternalServerException", 4, true),
         (503, "ServiceUnavailable", 4, true),
@@ -84,6 +85,11 @@ fn a_denial_of_ec2_names_its_action() {
     assert_eq!(error.to_string(), "ec2:RegisterImage (disk): UnauthorizedOperation: said");
     assert!(error.is_denied() && server.count() == 1);
     assert!(error.hint().unwrap().starts_with("allow ec2:RegisterImage to "));
+    let message = "You are not authorized to perform: ec2:CreateTags on resource: arn:aws:ec2:image/*";
+    let error = format!("<Error><Code>UnauthorizedOperation</Code><Message>{message}</Message></Error>");
+    let server = Server::always(Answer::status(403, "", &format!("<Response><Errors>{error}</Errors></Response>")));
+    let error = register(&client(&server)).unwrap_err();
+    assert!(error.hint().unwrap().starts_with("allow ec2:CreateTags to "), "what was asked for needs another action");
 }
 
 #[test]
@@ -165,6 +171,22 @@ fn only_a_snapshot_that_was_just_begun_may_be_unknown() {
     assert_eq!(server.count(), 11);
     let server = Server::always(unknown);
     let error = put(&client(&server)).unwrap_err();
+    assert!(error.is_not_found() && server.count() == 1, "{error}");
+}
+
+#[test]
+fn only_an_image_that_was_just_registered_may_be_unknown() {
+    let unknown = Answer::ec2(400, "InvalidAMIID.NotFound");
+    let done = Answer::ok("<R><return>true</return></R>");
+    let server =
+        Server::series(vec![Answer::ok(IMAGE), unknown.clone(), unknown.clone(), done.clone(), unknown.clone(), done]);
+    let aws = client(&server);
+    register(&aws).unwrap();
+    aws.deprecate("ami-1", "2030-01-01T00:00:00Z").unwrap();
+    aws.create_tags(&["snap-1", "ami-1"], &[]).unwrap();
+    assert_eq!(server.count(), 6);
+    let server = Server::always(unknown);
+    let error = client(&server).deprecate("ami-1", "2030-01-01T00:00:00Z").unwrap_err();
     assert!(error.is_not_found() && server.count() == 1, "{error}");
 }
 

@@ -18,17 +18,19 @@ pub struct ApiLimits {
     pub connections: usize,
     /// How long making a connection may take.
     pub connect: Duration,
-    /// A server that is silent for this long, or takes nothing, is gone.
+    /// A server that is silent for this long is gone.
     pub silence: Duration,
+    /// One that takes nothing for this long is gone, too. Connections that share a slow line wait for each other.
+    pub sending: Duration,
     /// The longest that an exchange may take.
     pub exchange: Duration,
 }
 
 impl Default for ApiLimits {
-    /// 64 blocks of 512 KiB that share a line of 2 Mbit/s are sent in two and a half minutes.
+    /// 64 blocks of 512 KiB that share a line of 1 Mbit/s are sent in four and a half minutes.
     fn default() -> Self {
-        let [connect, silence, exchange] = [5, 15, 180].map(Duration::from_secs);
-        Self { connections: 4, connect, silence, exchange }
+        let [connect, silence, sending, exchange] = [5, 15, 60, 600].map(Duration::from_secs);
+        Self { connections: 4, connect, silence, sending, exchange }
     }
 }
 
@@ -84,7 +86,7 @@ impl Client {
                 .timeout_connect(Some(limits.connect))
                 .timeout_recv_response(Some(limits.silence))
                 .timeout_per_read(Some(limits.silence))
-                .timeout_per_write(Some(limits.silence))
+                .timeout_per_write(Some(limits.sending))
                 .user_agent(concat!("vmbake/", env!("CARGO_PKG_VERSION")))
                 .build()
                 .new_agent()
