@@ -58,6 +58,19 @@ impl Pace {
         locked(&self.rate).cut(self.now());
     }
 
+    /// One that starts at so many requests in a second.
+    #[cfg(test)]
+    pub(super) fn at(per_second: f64) -> Self {
+        let rate = Rate { per_second, ..Rate::default() };
+        Self { start: Instant::now(), rate: Mutex::new(rate) }
+    }
+
+    /// The requests that are made in a second now.
+    #[cfg(test)]
+    pub(super) fn per_second(&self) -> f64 {
+        locked(&self.rate).per_second
+    }
+
     fn now(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }

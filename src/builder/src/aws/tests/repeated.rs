@@ -11,6 +11,7 @@ use super::server::{Answer, Server};
 use super::{POLICY, SECRET, Series, client, client_of, credentials};
 use crate::aws::error::Refusal;
 use crate::aws::identity::Identity;
+use crate::aws::pace::Pace;
 use crate::aws::retry::{Attempts, Next};
 use crate::aws::{Aws, AwsError, CopyImage, RegisterImage};
 use crate::hint::Hint;
@@ -95,10 +96,24 @@ fn a_denial_of_ec2_names_its_action() {
 #[test]
 fn throttled_puts_slow_all_threads_down_and_succeed() {
     let throttled = Answer::refusal(400, "RequestThrottledException");
-    let server =
-        Server::series(vec![throttled.clone(), throttled, Answer::Closed, Answer::refusal(500, "x"), confirmed()]);
-    put(&client(&server)).unwrap();
+    let answers = vec![throttled.clone(), throttled, Answer::Closed, Answer::refusal(500, "x"), confirmed()];
+    let server = Server::series(answers);
+    let aws = client(&server);
+    let before = aws.pace.per_second();
+    put(&aws).unwrap();
     assert_eq!(server.count(), 5);
+    assert!(aws.pace.per_second() < before * 0.71, "{}", aws.pace.per_second());
+    assert!(aws.in_region("eu-west-1").pace.per_second() >= before, "a region has a quota of its own");
+}
+
+#[test]
+fn a_put_waits_for_its_turn() {
+    let server = Server::always(confirmed());
+    let aws = Aws { pace: Pace::at(5.0).into(), ..client(&server) };
+    let start = Instant::now();
+    (0..3).for_each(|_| put(&aws).unwrap());
+    let taken = start.elapsed();
+    assert!(taken >= Duration::from_millis(290), "three puts at five in a second took {taken:?}");
 }
 
 #[test]
