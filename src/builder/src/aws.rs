@@ -9,6 +9,8 @@
 //! [`Aws::copy_image`]): there the caller looks what became of it.
 
 mod error;
+mod service;
+mod settings;
 mod endpoint;
 mod sign;
 mod connector;
@@ -17,6 +19,8 @@ mod pace;
 mod retry;
 mod refusal;
 mod call;
+mod transport;
+mod send;
 mod client;
 mod xml;
 mod query;
@@ -25,10 +29,11 @@ mod ebs;
 mod ec2;
 mod ssm;
 
-pub use client::{Aws, Settings};
+pub use client::Aws;
 pub use ebs::{BLOCK_SIZE, ChangedBlock, ListedBlock, ListedBlocks, StartSnapshot, Started};
 pub use ec2::{CopyImage, LaunchPermission, MachineImage, RegisterImage, Snapshot};
-pub use error::{AwsError, Refusal};
+pub use error::{AwsError, ServiceRefusal};
+pub use settings::Settings;
 pub use sts::Caller;
 
 #[cfg(test)]

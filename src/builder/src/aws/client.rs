@@ -3,24 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::call::Transport;
 use super::endpoint::{self, Endpoints};
 use super::error::AwsError;
 use super::identity::Identity;
 use super::pace::Pace;
 use super::retry::Policy;
+use super::settings::Settings;
+use super::transport::Transport;
 use crate::supply::http::{ApiLimits, Client};
-
-/// What the user says about AWS; everything else comes from the configuration of the machine.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// The region, such as `eu-central-1`.
-    pub region: Option<String>,
-    /// A profile of `~/.aws/config` and `~/.aws/credentials`. Credentials in the environment do not count then.
-    pub profile: Option<String>,
-    /// An address that is asked in place of all services.
-    pub endpoint_url: Option<String>,
-}
 
 /// A client for one region; cheap to clone, and to share between threads.
 #[derive(Clone)]

@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::call::{Answer, Call, Service};
+use super::call::{Answer, Call};
 use super::client::Aws;
 use super::error::AwsError;
 use super::query::escaped;
+use super::service::Service;
 
 /// Bytes of a block.
 pub const BLOCK_SIZE: u64 = 512 << 10;

@@ -11,10 +11,10 @@ pub use snapshots::Snapshot;
 
 use std::collections::BTreeMap;
 
-use super::call::Service;
 use super::client::Aws;
 use super::error::AwsError;
 use super::query::Form;
+use super::service::Service;
 use super::xml::{Missing, Node, Xml};
 
 /// Version of the API.

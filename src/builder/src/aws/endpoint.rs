@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::call::Service;
 use super::error::AwsError;
+use super::service::Service;
 use crate::supply::http::is_address;
 
 /// Domains of regions that are not in `amazonaws.com`, by how the names of these regions begin. They are partitions with accounts of their own.

@@ -50,7 +50,7 @@ pub enum AwsError {
     },
     /// The service refuses.
     #[error(transparent)]
-    Refused(Box<Refusal>),
+    Refused(Box<ServiceRefusal>),
     /// An answer that lacks something, or in which it is of another type.
     #[error("{action}: the answer has no usable {what}")]
     Answer {
@@ -92,7 +92,7 @@ pub enum AwsError {
 /// What a service says when it refuses.
 #[derive(Debug, Default, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{action}{}: {code}{}", of(.resource.as_deref()), said(.message))]
-pub struct Refusal {
+pub struct ServiceRefusal {
     /// What was asked for, as IAM calls it: `ec2:RegisterImage`.
     pub action: String,
     /// What it was to be done to, where that is one thing.
@@ -173,7 +173,7 @@ const UNKNOWN: &[&str] = &[
     "UnrecognizedClientException",
 ];
 
-impl Refusal {
+impl ServiceRefusal {
     /// Whether less should be asked for in a time.
     pub(super) fn is_throttled(&self) -> bool {
         THROTTLED.contains(&self.code.as_str()) || self.status == 429
@@ -224,7 +224,7 @@ impl AwsError {
     }
 
     /// The whole refusal of the service, if it is one.
-    pub fn refusal(&self) -> Option<&Refusal> {
+    pub fn refusal(&self) -> Option<&ServiceRefusal> {
         match self {
             Self::Refused(refusal) => Some(refusal),
             _ => None,

@@ -21,11 +21,11 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_types::service_config::ServiceConfigKey;
 use tokio::runtime::Builder;
 
-use super::call::Service;
-use super::client::Settings;
 use super::connector::Connectors;
 use super::endpoint::Endpoints;
 use super::error::AwsError;
+use super::service::Service;
+use super::settings::Settings;
 use crate::parallel::locked;
 use crate::supply::http::Client;
 

@@ -1,8 +1,9 @@
 //! The Query protocol of EC2 and STS: parameters of an action enter, a form leaves, and XML comes back.
 
-use super::call::{Call, Service};
+use super::call::Call;
 use super::client::Aws;
 use super::error::AwsError;
+use super::service::Service;
 use super::xml::Xml;
 
 /// Type of a form.

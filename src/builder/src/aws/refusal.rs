@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::error::Refusal;
+use super::error::ServiceRefusal;
 use super::xml::Xml;
 use crate::supply::http::Reply;
 
@@ -23,18 +23,18 @@ struct Json {
 }
 
 /// Reads a refusal; what it is about is still to be added.
-pub(super) fn parse(reply: &Reply) -> Refusal {
+pub(super) fn parse(reply: &Reply) -> ServiceRefusal {
     let text = String::from_utf8_lossy(&reply.body);
     let (code, message, reason) = match text.trim_start().starts_with('<') {
         true => xml(&text),
         false => json(reply.header("x-amzn-errortype"), &text),
     };
-    Refusal {
+    ServiceRefusal {
         status: reply.status,
         code: code.map_or_else(|| format!("status {}", reply.status), |code| cut(&code, MAX_CODE)),
         message: cut(&message.unwrap_or_default(), MAX_MESSAGE),
         reason: reason.map(|reason| cut(&reason, MAX_CODE)),
-        ..Refusal::default()
+        ..ServiceRefusal::default()
     }
 }
 

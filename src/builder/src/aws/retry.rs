@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
-use super::error::{AwsError, Refusal};
+use super::error::{AwsError, ServiceRefusal};
 
 /// Attempts of a request that never reached anybody: a wrong host name stays wrong.
 const UNSENT: u32 = 4;
@@ -79,7 +79,7 @@ impl Attempts {
             self.renewed = true;
             return Next::Renew(error);
         }
-        let is_throttled = error.refusal().is_some_and(Refusal::is_throttled);
+        let is_throttled = error.refusal().is_some_and(ServiceRefusal::is_throttled);
         self.throttled = self.throttled.saturating_add(is_throttled.into());
         let count = if is_throttled { self.throttled } else { self.made.saturating_sub(self.throttled) };
         let most = if is_throttled { self.policy.max_pause / THROTTLED } else { self.policy.max_pause };

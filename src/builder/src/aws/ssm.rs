@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::call::{Call, Service};
+use super::call::Call;
 use super::client::Aws;
 use super::error::AwsError;
+use super::service::Service;
 
 /// Type of what is sent and answered.
 const JSON: &str = "application/x-amz-json-1.1";

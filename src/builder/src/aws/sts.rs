@@ -1,9 +1,9 @@
 //! STS, as far as it says who asks. Query protocol, version 2011-06-15.
 
-use super::call::Service;
 use super::client::Aws;
 use super::error::AwsError;
 use super::query::Form;
+use super::service::Service;
 
 /// Version of the API.
 const VERSION: &str = "2011-06-15";

@@ -13,11 +13,11 @@ use aws_credential_types::Credentials;
 use aws_credential_types::provider::future::ProvideCredentials as Provided;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 
-use super::call::Transport;
 use super::client::{Aws, Shared};
 use super::endpoint::Endpoints;
 use super::identity::Identity;
 use super::retry::Policy;
+use super::transport::Transport;
 use crate::supply::http::{ApiLimits, Client, Mirrors};
 use server::Server;
 

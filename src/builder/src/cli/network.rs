@@ -125,6 +125,11 @@ impl NetworkArgs {
         Ok(Client::new(mirrors))
     }
 
+    /// A client with the mirrors that the user names, for what no archive of apt has.
+    pub(super) fn direct_client(&self) -> Result<Client, Failure> {
+        Ok(Client::new(self.mirrors.load(config()?)?))
+    }
+
     /// The repository of that name, which is read with the user's credentials.
     pub(super) fn repository(&self, name: &RepositoryName, plain_http: bool) -> Result<Repository, Failure> {
         self.mirrors.repository(name, Access::Pull, plain_http)

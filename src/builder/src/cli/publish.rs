@@ -19,8 +19,8 @@ use super::verify::signers::RootArgs;
 use super::{Failure, Outcome, examples, files, threads};
 use crate::aws::{Aws, LaunchPermission, Settings};
 use crate::bake::{BakedDisk, bake_disk};
-use crate::distribute::publish::ami::identity::DiskSource;
 use crate::distribute::publish::ami::request::{ParentChoice, PublishRequest, Verification};
+use crate::distribute::publish::ami::source::DiskSource;
 use crate::distribute::publish::ami::{PublishReport, Publisher, plan, publish};
 use crate::escape;
 use crate::hint::Hint;
@@ -192,7 +192,7 @@ impl AwsArgs {
         if self.permissions.contains(&LaunchPermission::Group) && !self.dry_run && !self.yes {
             confirm(public)?;
         }
-        let aws = self.account.open(&self.network, &sources)?;
+        let aws = self.account.open(&self.network)?;
         let progress = Progress::new(self.json);
         // What is baked is locked in the store until it is published.
         let _shared = store.share_if_writable()?;
@@ -293,13 +293,13 @@ impl AwsArgs {
 }
 
 impl AccountArgs {
-    fn open(&self, network: &NetworkArgs, sources: &Sources) -> Result<Aws, Failure> {
+    fn open(&self, network: &NetworkArgs) -> Result<Aws, Failure> {
         let settings = Settings {
             region: self.region.clone(),
             profile: self.profile.clone(),
             endpoint_url: self.endpoint_url.clone(),
         };
-        Ok(Aws::open(&network.client(sources)?, &settings)?)
+        Ok(Aws::open(&network.direct_client()?, &settings)?)
     }
 }
 

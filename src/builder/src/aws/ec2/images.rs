@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{form, tags};
-use crate::aws::call::Service;
 use crate::aws::client::Aws;
 use crate::aws::error::AwsError;
 use crate::aws::query::Form;
+use crate::aws::service::Service;
 use crate::aws::xml::{Missing, Node};
 
 /// A machine image (AMI).

@@ -6,7 +6,7 @@ use base64ct::{Base64, Encoding};
 use sha2::{Digest as _, Sha256};
 
 use super::client;
-use super::server::{Answer, Seen, Server};
+use super::server::{CannedAnswer, Seen, Server};
 use crate::aws::{AwsError, BLOCK_SIZE, ChangedBlock, ListedBlock, StartSnapshot};
 
 const STARTED: &str = r#"{"SnapshotId":"snap-1","Status":"pending","BlockSize":524288,"VolumeSize":8,"OwnerId":"1"}"#;
@@ -18,15 +18,15 @@ fn block(byte: u8) -> (Vec<u8>, [u8; 32]) {
 }
 
 /// Confirms the checksum that a request has.
-fn echo(seen: &Seen) -> Answer {
+fn echo(seen: &Seen) -> CannedAnswer {
     let checksum = seen.header("x-amz-checksum").unwrap_or_default();
-    Answer::status(201, &format!("x-amz-Checksum: {checksum}\r\nx-amz-Checksum-Algorithm: SHA256\r\n"), "")
+    CannedAnswer::status(201, &format!("x-amz-Checksum: {checksum}\r\nx-amz-Checksum-Algorithm: SHA256\r\n"), "")
 }
 
 /// A block as `GetSnapshotBlock` answers it.
-fn got(body: Vec<u8>, checksum: &[u8; 32]) -> Answer {
+fn got(body: Vec<u8>, checksum: &[u8; 32]) -> CannedAnswer {
     let headers = format!("x-amz-Checksum: {}\r\nx-amz-Data-Length: 524288\r\n", Base64::encode_string(checksum));
-    Answer::Whole { status: 200, headers, body }
+    CannedAnswer::Whole { status: 200, headers, body }
 }
 
 pub fn start<'a>(tags: &'a [(String, String)], parent: Option<&'a str>) -> StartSnapshot<'a> {
@@ -38,9 +38,9 @@ pub fn start<'a>(tags: &'a [(String, String)], parent: Option<&'a str>) -> Start
 #[test]
 fn a_snapshot_is_begun_filled_and_completed() {
     let server = Server::start(|_, seen| match (seen.method.as_str(), seen.path.as_str()) {
-        ("POST", "/snapshots") => Answer::status(201, "", STARTED),
+        ("POST", "/snapshots") => CannedAnswer::status(201, "", STARTED),
         ("PUT", "/snapshots/snap-1/blocks/7") => echo(seen),
-        ("POST", "/snapshots/completion/snap-1") => Answer::status(202, "", r#"{"Status":"completed"}"#),
+        ("POST", "/snapshots/completion/snap-1") => CannedAnswer::status(202, "", r#"{"Status":"completed"}"#),
         other => panic!("{other:?}"),
     });
     let aws = client(&server);
@@ -79,7 +79,7 @@ fn a_snapshot_is_begun_filled_and_completed() {
 
 #[test]
 fn the_encryption_of_a_parent_counts() {
-    let server = Server::always(Answer::status(201, "", STARTED));
+    let server = Server::always(CannedAnswer::status(201, "", STARTED));
     client(&server).start_snapshot(&start(&[], Some("snap-0"))).unwrap();
     let sent: serde_json::Value = serde_json::from_slice(&server.seen()[0].body).unwrap();
     assert_eq!(sent["ParentSnapshotId"], "snap-0");
@@ -91,9 +91,9 @@ fn a_block_that_arrived_otherwise_is_sent_again_and_then_refused() {
     let (content, digest) = block(1);
     let wrong = format!("x-amz-Checksum: {}\r\n", Base64::encode_string(&[0; 32]));
     let server = Server::start(move |number, seen| match number {
-        1 => Answer::status(201, &wrong, ""),
+        1 => CannedAnswer::status(201, &wrong, ""),
         2 => echo(seen),
-        _ => Answer::status(201, &wrong, ""),
+        _ => CannedAnswer::status(201, &wrong, ""),
     });
     let aws = client(&server);
     aws.put_block("snap-1", 1, &digest, &content).unwrap();
@@ -101,7 +101,7 @@ fn a_block_that_arrived_otherwise_is_sent_again_and_then_refused() {
     let error = aws.put_block("snap-1", 5, &digest, &content).unwrap_err();
     assert!(matches!(&error, AwsError::Checksum { snapshot, index: 5, .. } if snapshot == "snap-1"), "{error}");
     assert_eq!(server.count(), 5);
-    let silent = Server::always(Answer::status(201, "", ""));
+    let silent = Server::always(CannedAnswer::status(201, "", ""));
     let error = client(&silent).put_block("snap-1", 1, &digest, &content).unwrap_err();
     assert!(matches!(error, AwsError::Answer { what: "checksum", .. }), "{error}");
     let error = aws.put_block("snap-1", 1, &digest, &content[1..]).unwrap_err();
@@ -113,7 +113,9 @@ fn a_block_that_arrived_otherwise_is_sent_again_and_then_refused() {
 fn blocks_are_listed_in_their_order_over_all_pages() {
     let server = Server::start(|_, seen| {
         let page = |blocks: &str, next: &str| {
-            Answer::ok(&format!(r#"{{"VolumeSize":8,"BlockSize":524288,"Blocks":[{blocks}],"NextToken":{next}}}"#))
+            CannedAnswer::ok(&format!(
+                r#"{{"VolumeSize":8,"BlockSize":524288,"Blocks":[{blocks}],"NextToken":{next}}}"#
+            ))
         };
         match seen.path.as_str() {
             "/snapshots/snap-1/blocks?maxResults=10000" => page(r#"{"BlockIndex":9,"BlockToken":"i+9"}"#, r#""a/b=""#),
@@ -132,7 +134,7 @@ fn blocks_are_listed_in_their_order_over_all_pages() {
 
 #[test]
 fn changed_blocks_may_be_in_one_snapshot_only() {
-    let server = Server::always(Answer::ok(
+    let server = Server::always(CannedAnswer::ok(
         r#"{"ChangedBlocks":[{"BlockIndex":1,"FirstBlockToken":"f"},{"BlockIndex":2,"SecondBlockToken":"s"}],"VolumeSize":1,"BlockSize":524288}"#,
     ));
     let changed = client(&server).changed_blocks("snap-0", "snap-1").unwrap();
@@ -159,7 +161,7 @@ fn lists_that_contradict_themselves_or_are_none_are_refused() {
         r#"{"VolumeSize":"8","BlockSize":524288,"Blocks":[]}"#,
         &deep,
     ] {
-        let server = Server::always(Answer::ok(body));
+        let server = Server::always(CannedAnswer::ok(body));
         let error = client(&server).snapshot_blocks("snap-1").unwrap_err();
         assert!(matches!(error, AwsError::Answer { .. }), "{body:.80}: {error}");
         assert_eq!(server.count(), 1);
@@ -175,11 +177,11 @@ fn a_block_is_read_and_compared() {
     let aws = client(&server);
     assert!(aws.get_block("snap-1", 4, "t+/=").unwrap() == content);
     assert_eq!(server.seen()[1].path, "/snapshots/snap-1/blocks/4?blockToken=t%2B%2F%3D");
-    let get = |answer: Answer| client(&Server::always(answer)).get_block("snap-1", 4, "t").unwrap_err();
+    let get = |answer: CannedAnswer| client(&Server::always(answer)).get_block("snap-1", 4, "t").unwrap_err();
     assert!(matches!(get(wrong), AwsError::Checksum { index: 4, .. }));
     assert!(matches!(get(short), AwsError::Length { found: 524_287, .. }));
     assert!(matches!(get(long), AwsError::Http { .. }));
-    assert!(matches!(get(Answer::ok("")), AwsError::Answer { what: "checksum", .. }));
+    assert!(matches!(get(CannedAnswer::ok("")), AwsError::Answer { what: "checksum", .. }));
 }
 
 #[test]

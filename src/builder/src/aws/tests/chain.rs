@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use super::server::{Answer, Seen, Server};
+use super::server::{CannedAnswer, Seen, Server};
 use crate::aws::{Aws, Settings};
 use crate::hint::Hint;
 use crate::supply::http::{Client, Mirrors};
@@ -64,7 +64,7 @@ fn server() -> Server {
     Server::start(|_, seen: &Seen| {
         let body = String::from_utf8_lossy(&seen.body);
         let assumed = |action: &str, id: &str| {
-            Answer::ok(&format!(
+            CannedAnswer::ok(&format!(
                 "<{action}Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><{action}Result><Credentials>\
                  <AccessKeyId>{id}</AccessKeyId><SecretAccessKey>sssss</SecretAccessKey><SessionToken>t</SessionToken>\
                  <Expiration>2099-01-01T00:00:00Z</Expiration></Credentials><AssumedRoleUser><Arn>arn:aws:sts::1:assumed-role/r/s</Arn>\
@@ -74,22 +74,24 @@ fn server() -> Server {
         match seen.path.as_str() {
             "/" if body.contains("Action=GetCallerIdentity") => {
                 let key = seen.header("authorization").unwrap().split(['=', '/']).nth(1).unwrap().to_owned();
-                Answer::ok(&CALLER.replace("arn:me", &key))
+                CannedAnswer::ok(&CALLER.replace("arn:me", &key))
             }
             "/" if body.contains("Action=AssumeRoleWithWebIdentity") => assumed("AssumeRoleWithWebIdentity", "AKIDWEB"),
             "/" if body.contains("Action=AssumeRole") => assumed("AssumeRole", "AKIDROLE"),
             path if path.starts_with("/federation/credentials?") => {
                 assert_eq!(seen.header("x-amz-sso_bearer_token"), Some("a"));
-                Answer::ok(
+                CannedAnswer::ok(
                     r#"{"roleCredentials":{"accessKeyId":"AKIDSSO","secretAccessKey":"sssss","sessionToken":"t","expiration":4000000000000}}"#,
                 )
             }
-            "/container" => Answer::ok(CREDENTIALS),
-            "/latest/api/token" => Answer::status(200, "x-aws-ec2-metadata-token-ttl-seconds: 21600\r\n", "token"),
-            path if path.ends_with("/placement/region") => Answer::ok("eu-north-1"),
-            path if path.ends_with("/security-credentials/") => Answer::ok("role"),
-            path if path.contains("/security-credentials") => Answer::ok(CREDENTIALS),
-            _ => Answer::status(404, "", ""),
+            "/container" => CannedAnswer::ok(CREDENTIALS),
+            "/latest/api/token" => {
+                CannedAnswer::status(200, "x-aws-ec2-metadata-token-ttl-seconds: 21600\r\n", "token")
+            }
+            path if path.ends_with("/placement/region") => CannedAnswer::ok("eu-north-1"),
+            path if path.ends_with("/security-credentials/") => CannedAnswer::ok("role"),
+            path if path.contains("/security-credentials") => CannedAnswer::ok(CREDENTIALS),
+            _ => CannedAnswer::status(404, "", ""),
         }
     })
 }

@@ -7,9 +7,9 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use sha2::{Digest as _, Sha256};
 
 use super::blocks::start;
-use super::server::{Answer, Server};
+use super::server::{CannedAnswer, Server};
 use super::{POLICY, SECRET, Series, client, client_of, credentials};
-use crate::aws::error::Refusal;
+use crate::aws::error::ServiceRefusal;
 use crate::aws::identity::Identity;
 use crate::aws::pace::Pace;
 use crate::aws::retry::{Attempts, Next};
@@ -44,8 +44,8 @@ fn put(aws: &Aws) -> Result<(), AwsError> {
 }
 
 /// Confirms the checksum of the block that [`put`] sends.
-fn confirmed() -> Answer {
-    Answer::status(201, "x-amz-Checksum: B4VNL+8pega6gWheZgwzLeNtXRjVRpJ9MNqtbX/aFUE=\r\n", "")
+fn confirmed() -> CannedAnswer {
+    CannedAnswer::status(201, "x-amz-Checksum: B4VNL+8pega6gWheZgwzLeNtXRjVRpJ9MNqtbX/aFUE=\r\n", "")
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn what_passes_is_repeated_and_what_is_final_is_not() {
         (404, "ResourceNotFoundException", 1, false),
         (409, "ConflictException", 1, false),
     ] {
-        let server = Server::always(Answer::refusal(status, code));
+        let server = Server::always(CannedAnswer::refusal(status, code));
         let error = client(&server).complete_snapshot("snap-1", 0, None).unwrap_err();
         assert_eq!((server.count(), error.is_temporary()), (attempts, is_temporary), "{code}");
         assert_eq!(error.code(), Some(code));
@@ -81,22 +81,24 @@ fn what_passes_is_repeated_and_what_is_final_is_not() {
 
 #[test]
 fn a_denial_of_ec2_names_its_action() {
-    let server = Server::always(Answer::ec2(403, "UnauthorizedOperation"));
+    let server = Server::always(CannedAnswer::ec2(403, "UnauthorizedOperation"));
     let error = register(&client(&server)).unwrap_err();
     assert_eq!(error.to_string(), "ec2:RegisterImage (disk): UnauthorizedOperation: said");
     assert!(error.is_denied() && server.count() == 1);
     assert!(error.hint().unwrap().starts_with("allow ec2:RegisterImage to "));
     let message = "You are not authorized to perform: ec2:CreateTags on resource: arn:aws:ec2:image/*";
     let error = format!("<Error><Code>UnauthorizedOperation</Code><Message>{message}</Message></Error>");
-    let server = Server::always(Answer::status(403, "", &format!("<Response><Errors>{error}</Errors></Response>")));
+    let server =
+        Server::always(CannedAnswer::status(403, "", &format!("<Response><Errors>{error}</Errors></Response>")));
     let error = register(&client(&server)).unwrap_err();
     assert!(error.hint().unwrap().starts_with("allow ec2:CreateTags to "), "what was asked for needs another action");
 }
 
 #[test]
 fn throttled_puts_slow_all_threads_down_and_succeed() {
-    let throttled = Answer::refusal(400, "RequestThrottledException");
-    let answers = vec![throttled.clone(), throttled, Answer::Closed, Answer::refusal(500, "x"), confirmed()];
+    let throttled = CannedAnswer::refusal(400, "RequestThrottledException");
+    let answers =
+        vec![throttled.clone(), throttled, CannedAnswer::Closed, CannedAnswer::refusal(500, "x"), confirmed()];
     let server = Server::series(answers);
     let aws = client(&server);
     let before = aws.pace.per_second();
@@ -118,13 +120,13 @@ fn a_put_waits_for_its_turn() {
 
 #[test]
 fn broken_and_silent_connections_are_made_again() {
-    let cut = Answer::Cut { body: b"{".to_vec(), announced: 100 };
-    let listed = Answer::ok(r#"{"VolumeSize":1,"BlockSize":524288,"Blocks":[]}"#);
-    let server = Server::series(vec![cut, Answer::Closed, Answer::Silent, listed]);
+    let cut = CannedAnswer::Cut { body: b"{".to_vec(), announced: 100 };
+    let listed = CannedAnswer::ok(r#"{"VolumeSize":1,"BlockSize":524288,"Blocks":[]}"#);
+    let server = Server::series(vec![cut, CannedAnswer::Closed, CannedAnswer::Silent, listed]);
     let limits = ApiLimits { silence: Duration::from_millis(300), ..ApiLimits::default() };
     let aws = client_of(&server, SharedCredentialsProvider::new(credentials(0, None)), limits);
     assert_eq!(aws.snapshot_blocks("snap-1").unwrap().volume_size, 1);
-    let server = Server::always(Answer::Closed);
+    let server = Server::always(CannedAnswer::Closed);
     let error = client(&server).snapshot_blocks("snap-1").unwrap_err();
     assert!(matches!(error, AwsError::Http { may_be_done: true, .. }) && error.is_temporary(), "{error}");
     assert_eq!(server.count(), 4);
@@ -133,7 +135,7 @@ fn broken_and_silent_connections_are_made_again() {
 #[test]
 fn nobody_there_is_said_soon() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut server = Server::always(Answer::Closed);
+    let mut server = Server::always(CannedAnswer::Closed);
     server.url = format!("http://{closed}");
     let error = client(&server).snapshot_blocks("snap-1").unwrap_err();
     assert!(matches!(error, AwsError::Http { may_be_done: false, .. }), "{error}");
@@ -141,8 +143,12 @@ fn nobody_there_is_said_soon() {
 
 #[test]
 fn what_may_have_been_done_is_not_done_twice() {
-    for lost in [Answer::Closed, Answer::ec2(500, "InternalError"), Answer::Cut { body: vec![], announced: 9 }] {
-        let server = Server::series(vec![lost.clone(), Answer::ok(IMAGE)]);
+    for lost in [
+        CannedAnswer::Closed,
+        CannedAnswer::ec2(500, "InternalError"),
+        CannedAnswer::Cut { body: vec![], announced: 9 },
+    ] {
+        let server = Server::series(vec![lost.clone(), CannedAnswer::ok(IMAGE)]);
         let error = register(&client(&server)).unwrap_err();
         assert!(error.is_temporary(), "{error}");
         let copy = CopyImage {
@@ -155,19 +161,19 @@ fn what_may_have_been_done_is_not_done_twice() {
             encrypted: false,
             tags: &[],
         };
-        let again = Server::series(vec![lost, Answer::ok(IMAGE)]);
+        let again = Server::series(vec![lost, CannedAnswer::ok(IMAGE)]);
         assert!(client(&again).copy_image(&copy).unwrap_err().is_temporary());
         assert_eq!((server.count(), again.count()), (1, 1));
     }
     // A request that was throttled was not done.
-    let server = Server::series(vec![Answer::ec2(503, "RequestLimitExceeded"), Answer::ok(IMAGE)]);
+    let server = Server::series(vec![CannedAnswer::ec2(503, "RequestLimitExceeded"), CannedAnswer::ok(IMAGE)]);
     assert_eq!(register(&client(&server)).unwrap(), "ami-1");
 }
 
 #[test]
 fn what_is_gone_after_a_lost_answer_was_removed() {
-    let gone = Answer::ec2(400, "InvalidSnapshot.NotFound");
-    let server = Server::series(vec![Answer::Closed, gone.clone()]);
+    let gone = CannedAnswer::ec2(400, "InvalidSnapshot.NotFound");
+    let server = Server::series(vec![CannedAnswer::Closed, gone.clone()]);
     client(&server).delete_snapshot("snap-1").unwrap();
     let error = client(&Server::always(gone)).delete_snapshot("snap-1").unwrap_err();
     assert!(error.is_not_found());
@@ -175,10 +181,13 @@ fn what_is_gone_after_a_lost_answer_was_removed() {
 
 #[test]
 fn only_a_snapshot_that_was_just_begun_may_be_unknown() {
-    let unknown = Answer::refusal(404, "ResourceNotFoundException");
+    let unknown = CannedAnswer::refusal(404, "ResourceNotFoundException");
     let begun = r#"{"SnapshotId":"snap-1","Status":"pending","BlockSize":524288}"#;
-    let answers: Vec<Answer> =
-        [Answer::status(201, "", begun)].into_iter().chain(vec![unknown.clone(); 9]).chain([confirmed()]).collect();
+    let answers: Vec<CannedAnswer> = [CannedAnswer::status(201, "", begun)]
+        .into_iter()
+        .chain(vec![unknown.clone(); 9])
+        .chain([confirmed()])
+        .collect();
     let server = Server::series(answers);
     let aws = client(&server);
     aws.start_snapshot(&start(&[], None)).unwrap();
@@ -191,10 +200,16 @@ fn only_a_snapshot_that_was_just_begun_may_be_unknown() {
 
 #[test]
 fn only_an_image_that_was_just_registered_may_be_unknown() {
-    let unknown = Answer::ec2(400, "InvalidAMIID.NotFound");
-    let done = Answer::ok("<R><return>true</return></R>");
-    let server =
-        Server::series(vec![Answer::ok(IMAGE), unknown.clone(), unknown.clone(), done.clone(), unknown.clone(), done]);
+    let unknown = CannedAnswer::ec2(400, "InvalidAMIID.NotFound");
+    let done = CannedAnswer::ok("<R><return>true</return></R>");
+    let server = Server::series(vec![
+        CannedAnswer::ok(IMAGE),
+        unknown.clone(),
+        unknown.clone(),
+        done.clone(),
+        unknown.clone(),
+        done,
+    ]);
     let aws = client(&server);
     register(&aws).unwrap();
     aws.deprecate("ami-1", "2030-01-01T00:00:00Z").unwrap();
@@ -208,7 +223,7 @@ fn only_an_image_that_was_just_registered_may_be_unknown() {
 #[test]
 fn expired_credentials_are_renewed_once() {
     let provider = |last| SharedCredentialsProvider::new(Series::new(last, None));
-    let expired = || Answer::refusal(400, "ExpiredTokenException");
+    let expired = || CannedAnswer::refusal(400, "ExpiredTokenException");
     let server = Server::series(vec![expired(), confirmed()]);
     put(&client_of(&server, provider(9), ApiLimits::default())).unwrap();
     let keys: Vec<String> = server.seen().iter().map(|seen| key(seen.header("authorization").unwrap())).collect();
@@ -241,10 +256,10 @@ fn credentials_are_renewed_before_they_expire() {
 
 #[test]
 fn no_error_tells_a_secret() {
-    let server = Server::always(Answer::refusal(403, "InvalidSignatureException"));
+    let server = Server::always(CannedAnswer::refusal(403, "InvalidSignatureException"));
     let aws = client(&server);
     let error = put(&aws).unwrap_err();
-    let lost = client(&Server::always(Answer::Closed)).get_block("snap-1", 0, "tokentoken").unwrap_err();
+    let lost = client(&Server::always(CannedAnswer::Closed)).get_block("snap-1", 0, "tokentoken").unwrap_err();
     for text in [format!("{error} {error:?}"), format!("{lost} {lost:?}"), format!("{aws:?} {:?}", aws.shared.identity)]
     {
         assert!(!text.contains(SECRET) && !text.contains("tokentoken") && !text.contains("AKID"), "{text}");
@@ -253,7 +268,8 @@ fn no_error_tells_a_secret() {
 
 #[test]
 fn pauses_grow_have_an_end_and_follow_what_is_asked_for() {
-    let refused = |code: &str| AwsError::Refused(Box::new(Refusal { code: code.to_owned(), ..Refusal::default() }));
+    let refused =
+        |code: &str| AwsError::Refused(Box::new(ServiceRefusal { code: code.to_owned(), ..ServiceRefusal::default() }));
     let mut attempts = Attempts::new(POLICY);
     let mut pause = |retry_after| {
         attempts.begin();
@@ -276,7 +292,7 @@ fn pauses_grow_have_an_end_and_follow_what_is_asked_for() {
 
 #[test]
 fn a_connection_is_used_again_after_a_refusal() {
-    let server = Server::series(vec![Answer::refusal(400, "RequestThrottledException"), confirmed()]);
+    let server = Server::series(vec![CannedAnswer::refusal(400, "RequestThrottledException"), confirmed()]);
     put(&client(&server)).unwrap();
     assert_eq!(server.connections.load(Ordering::SeqCst), 1);
 }

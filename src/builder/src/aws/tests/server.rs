@@ -29,7 +29,7 @@ impl Seen {
 
 /// What the server does with a request.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum CannedAnswer {
     /// A whole answer, and the connection stays.
     Whole { status: u16, headers: String, body: Vec<u8> },
     /// The start of an answer whose end never comes.
@@ -40,7 +40,7 @@ pub enum Answer {
     Silent,
 }
 
-impl Answer {
+impl CannedAnswer {
     pub fn ok(body: &str) -> Self {
         Self::status(200, "", body)
     }
@@ -69,7 +69,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(script: impl Fn(usize, &Seen) -> Answer + Send + Sync + 'static) -> Self {
+    pub fn start(script: impl Fn(usize, &Seen) -> CannedAnswer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (seen, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
@@ -85,12 +85,12 @@ impl Server {
     }
 
     /// A server that always gives the same answer.
-    pub fn always(answer: Answer) -> Self {
+    pub fn always(answer: CannedAnswer) -> Self {
         Self::start(move |_, _| answer.clone())
     }
 
     /// A server that gives these answers one after the other, and the last one from then on.
-    pub fn series(answers: Vec<Answer>) -> Self {
+    pub fn series(answers: Vec<CannedAnswer>) -> Self {
         Self::start(move |number, _| answers.get(number - 1).or(answers.last()).unwrap().clone())
     }
 
@@ -104,7 +104,7 @@ impl Server {
 }
 
 /// Whoever hangs up early is no failure of the server.
-fn serve(stream: &TcpStream, log: &Mutex<Vec<Seen>>, script: &dyn Fn(usize, &Seen) -> Answer) {
+fn serve(stream: &TcpStream, log: &Mutex<Vec<Seen>>, script: &dyn Fn(usize, &Seen) -> CannedAnswer) {
     let (mut reader, mut writer) = (BufReader::new(stream), stream);
     while let Some(seen) = request(&mut reader) {
         let number = {
@@ -113,17 +113,17 @@ fn serve(stream: &TcpStream, log: &Mutex<Vec<Seen>>, script: &dyn Fn(usize, &See
             log.len()
         };
         let result = match script(number, &seen) {
-            Answer::Whole { status, headers, body } => {
+            CannedAnswer::Whole { status, headers, body } => {
                 let head = format!("HTTP/1.1 {status} said\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
                 writer.write_all(&[head.as_bytes(), &body].concat())
             }
-            Answer::Cut { body, announced } => {
+            CannedAnswer::Cut { body, announced } => {
                 let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {announced}\r\n\r\n");
                 let _ = writer.write_all(&[head.as_bytes(), &body].concat());
                 return;
             }
-            Answer::Closed => return,
-            Answer::Silent => {
+            CannedAnswer::Closed => return,
+            CannedAnswer::Silent => {
                 let _ = reader.read(&mut [0]);
                 return;
             }

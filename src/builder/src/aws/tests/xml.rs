@@ -1,7 +1,7 @@
 //! EC2, STS and SSM: parameters, pages, and documents that are none.
 
 use super::client;
-use super::server::{Answer, Server};
+use super::server::{CannedAnswer, Server};
 use crate::aws::{Aws, AwsError, LaunchPermission, RegisterImage};
 
 const SNAPSHOT: &str = "<item><snapshotId>snap-1</snapshotId><status>completed</status><volumeSize>8</volumeSize>\
@@ -18,14 +18,14 @@ const IMAGE: &str = "<item><imageId>ami-1</imageId><name>n</name><imageState>ava
     <item><deviceName>/dev/sdb</deviceName><virtualName>ephemeral0</virtualName></item></blockDeviceMapping></item>";
 
 /// An answer of EC2 with a list.
-fn list(name: &str, items: &str, next: &str) -> Answer {
-    Answer::ok(&format!(
+fn list(name: &str, items: &str, next: &str) -> CannedAnswer {
+    CannedAnswer::ok(&format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<R xmlns=\"http://ec2.amazonaws.com/doc/2016-11-15/\">\
          <requestId>r</requestId><{name}>{items}</{name}><nextToken>{next}</nextToken></R>"
     ))
 }
 
-fn asked(answer: Answer) -> (Server, Aws) {
+fn asked(answer: CannedAnswer) -> (Server, Aws) {
     let server = Server::always(answer);
     let aws = client(&server);
     (server, aws)
@@ -65,12 +65,12 @@ fn snapshots_are_found_over_all_pages() {
 
 #[test]
 fn a_snapshot_that_is_not_there_is_none() {
-    let (_, aws) = asked(Answer::ec2(400, "InvalidSnapshot.NotFound"));
+    let (_, aws) = asked(CannedAnswer::ec2(400, "InvalidSnapshot.NotFound"));
     assert_eq!(aws.snapshot("snap-1").unwrap(), None);
     let (server, aws) = asked(list("snapshotSet", SNAPSHOT, ""));
     assert_eq!(aws.snapshot("snap-1").unwrap().unwrap().id, "snap-1");
     assert_eq!(server.seen()[0].parameter("MaxResults"), None, "EC2 refuses both an id and a size of pages");
-    let (_, aws) = asked(Answer::ec2(403, "UnauthorizedOperation"));
+    let (_, aws) = asked(CannedAnswer::ec2(403, "UnauthorizedOperation"));
     assert!(aws.snapshot("snap-1").unwrap_err().is_denied());
 }
 
@@ -91,7 +91,7 @@ fn images_keep_what_ec2_says_of_them() {
 
 #[test]
 fn an_image_is_registered_with_all_that_ec2_would_assume_otherwise() {
-    let (server, aws) = asked(Answer::ok("<R><imageId>ami-1</imageId></R>"));
+    let (server, aws) = asked(CannedAnswer::ok("<R><imageId>ami-1</imageId></R>"));
     let tags = [("k".to_owned(), "v".to_owned())];
     let (name, description, architecture, boot_mode) = ("disk", "text", "arm64", "uefi");
     let (root_device, snapshot, volume_size, volume_type) = ("/dev/xvda", "snap-1", 8, "gp3");
@@ -140,10 +140,11 @@ fn launch_permissions_are_of_four_kinds() {
         + &item("group", "all")
         + &item("organizationArn", "arn:o")
         + &item("organizationalUnitArn", "arn:u");
-    let (_, aws) =
-        asked(Answer::ok(&format!("<R><imageId>ami-1</imageId><launchPermission>{items}</launchPermission></R>")));
+    let (_, aws) = asked(CannedAnswer::ok(&format!(
+        "<R><imageId>ami-1</imageId><launchPermission>{items}</launchPermission></R>"
+    )));
     assert_eq!(aws.launch_permissions("ami-1").unwrap(), ["123456789012", "all", "arn:o", "arn:u"]);
-    let (server, aws) = asked(Answer::ok("<R><return>true</return></R>"));
+    let (server, aws) = asked(CannedAnswer::ok("<R><return>true</return></R>"));
     let to =
         [LaunchPermission::Account("1".into()), LaunchPermission::Group, LaunchPermission::Organization("o".into())];
     aws.add_launch_permission("ami-1", &to).unwrap();
@@ -156,21 +157,22 @@ fn launch_permissions_are_of_four_kinds() {
 
 #[test]
 fn a_dry_run_is_right_when_it_would_be_done() {
-    let (server, aws) = asked(Answer::ec2(412, "DryRunOperation"));
+    let (server, aws) = asked(CannedAnswer::ec2(412, "DryRunOperation"));
     aws.dry_run("RegisterImage", &[("Name", "n")]).unwrap();
     assert_eq!(server.seen()[0].parameter("DryRun").as_deref(), Some("true"));
-    let (_, aws) = asked(Answer::ec2(403, "UnauthorizedOperation"));
+    let (_, aws) = asked(CannedAnswer::ec2(403, "UnauthorizedOperation"));
     assert!(aws.dry_run("CopyImage", &[]).unwrap_err().to_string().starts_with("ec2:CopyImage: "));
 }
 
 #[test]
 fn what_an_account_is_set_to() {
-    let (_, aws) = asked(Answer::ok("<R><ebsEncryptionByDefault>true</ebsEncryptionByDefault></R>"));
+    let (_, aws) = asked(CannedAnswer::ok("<R><ebsEncryptionByDefault>true</ebsEncryptionByDefault></R>"));
     assert!(aws.encryption_by_default().unwrap());
-    let (_, aws) = asked(Answer::ok("<R><imageBlockPublicAccessState>unblocked</imageBlockPublicAccessState></R>"));
+    let (_, aws) =
+        asked(CannedAnswer::ok("<R><imageBlockPublicAccessState>unblocked</imageBlockPublicAccessState></R>"));
     assert_eq!(aws.block_public_access().unwrap(), "unblocked");
     let result = "<GetCallerIdentityResult><Arn>arn:me</Arn><UserId>u</UserId><Account>123456789012</Account></GetCallerIdentityResult>";
-    let (_, aws) = asked(Answer::ok(&format!("<GetCallerIdentityResponse>{result}</GetCallerIdentityResponse>")));
+    let (_, aws) = asked(CannedAnswer::ok(&format!("<GetCallerIdentityResponse>{result}</GetCallerIdentityResponse>")));
     let caller = aws.caller().unwrap();
     assert_eq!((caller.account.as_str(), caller.arn.as_str()), ("123456789012", "arn:me"));
     let reservation =
@@ -181,9 +183,9 @@ fn what_an_account_is_set_to() {
 
 #[test]
 fn a_parameter_is_read_and_set() {
-    let (_, aws) = asked(Answer::status(400, "", r#"{"__type":"ParameterNotFound"}"#));
+    let (_, aws) = asked(CannedAnswer::status(400, "", r#"{"__type":"ParameterNotFound"}"#));
     assert_eq!(aws.parameter("/p").unwrap(), None);
-    let (server, aws) = asked(Answer::ok(r#"{"Parameter":{"Name":"/p","Value":"ami-1"}}"#));
+    let (server, aws) = asked(CannedAnswer::ok(r#"{"Parameter":{"Name":"/p","Value":"ami-1"}}"#));
     assert_eq!(aws.parameter("/p").unwrap().as_deref(), Some("ami-1"));
     aws.put_parameter("/p", "ami-2").unwrap();
     let seen = server.seen();
@@ -193,7 +195,7 @@ fn a_parameter_is_read_and_set() {
     });
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&seen[1].body).unwrap(), expected);
     let (_, aws) =
-        asked(Answer::status(400, "", r#"{"__type":"com.amazonaws.ssm#AccessDeniedException","message":"no"}"#));
+        asked(CannedAnswer::status(400, "", r#"{"__type":"com.amazonaws.ssm#AccessDeniedException","message":"no"}"#));
     assert_eq!(aws.parameter("/p").unwrap_err().to_string(), "ssm:GetParameter (/p): AccessDeniedException: no");
 }
 
@@ -203,14 +205,14 @@ fn documents_that_are_none_are_refused() {
     let deep = "<a>".repeat(200_000);
     let wide = format!("<r>{}</r>", "<a/>".repeat(2_100_000));
     for body in ["", "<r>", "{}", "<r/>", "<r><imageId/></r>", entities, &deep, &wide, "<r>\u{0}</r>"] {
-        let (_, aws) = asked(Answer::ok(body));
+        let (_, aws) = asked(CannedAnswer::ok(body));
         let register = aws.snapshots(&[]).map(drop).and_then(|()| aws.block_public_access().map(drop));
         assert!(matches!(register, Err(AwsError::Answer { .. })), "{body:.60}: {register:?}");
     }
     let wrong = SNAPSHOT.replace("<volumeSize>8<", "<volumeSize>-8<");
     let (_, aws) = asked(list("snapshotSet", &wrong, ""));
     assert!(matches!(aws.snapshots(&[]).unwrap_err(), AwsError::Answer { what: "volumeSize", .. }));
-    let (_, aws) = asked(Answer::Whole { status: 200, headers: String::new(), body: vec![0xff, 0xfe] });
+    let (_, aws) = asked(CannedAnswer::Whole { status: 200, headers: String::new(), body: vec![0xff, 0xfe] });
     assert!(matches!(aws.snapshots(&[]).unwrap_err(), AwsError::Answer { what: "XML", .. }));
 }
 
@@ -219,13 +221,13 @@ fn refusals_that_say_nothing_have_their_status() {
     for (body, code) in
         [("", "status 418"), ("<html>no</html>", "status 418"), ("<", "status 418"), ("{\"code\":\"C\"}", "C")]
     {
-        let (_, aws) = asked(Answer::status(418, "", body));
+        let (_, aws) = asked(CannedAnswer::status(418, "", body));
         assert_eq!(aws.block_public_access().unwrap_err().code(), Some(code), "{body}");
     }
     let long = format!(
         "<Response><Errors><Error><Code>C</Code><Message>{}</Message></Error></Errors></Response>",
         "x".repeat(1 << 20)
     );
-    let (_, aws) = asked(Answer::status(400, "", &long));
+    let (_, aws) = asked(CannedAnswer::status(400, "", &long));
     assert!(aws.block_public_access().unwrap_err().to_string().len() < 2200);
 }

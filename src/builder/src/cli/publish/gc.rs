@@ -39,7 +39,7 @@ pub(super) struct GcArgs {
 
 /// Removes what is old, if it is meant.
 pub(super) fn collect(args: &GcArgs) -> Result<Outcome, Failure> {
-    let aws = args.account.open(&args.network, &args.network.sources(&args.catalog)?)?;
+    let aws = args.account.open(&args.network)?;
     let mut collection = plan(&aws, &args.family, args.keep.get())?;
     let goes = collection.images.iter().chain(&collection.snapshots).any(|leftover| leftover.kept.is_none());
     if !args.dry_run && goes {

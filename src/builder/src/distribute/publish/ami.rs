@@ -13,8 +13,9 @@ mod upload;
 mod verify;
 pub mod error;
 pub mod gc;
-pub mod identity;
+mod identity;
 pub mod request;
+pub mod source;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -64,6 +65,9 @@ pub struct PublishReport {
     pub snapshot_id: Option<String>,
     /// What the snapshot began as.
     pub parent: Option<String>,
+    /// Why it began as nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_parent: Option<String>,
     /// Whether the machine image was there.
     pub reused: bool,
     /// Blocks that were sent, or would be.
@@ -118,15 +122,13 @@ pub fn plan(publisher: &Publisher<'_>, request: &PublishRequest<'_>) -> Result<P
         None => {
             let encrypted = run.check_account()?;
             run.may_register()?;
-            let (parent, list) = match run.completed()? {
-                Some(snapshot) => {
-                    report.snapshot_id = Some(snapshot);
-                    (None, Sent::new())
+            match run.completed()? {
+                Some(snapshot) => report.snapshot_id = Some(snapshot),
+                None => {
+                    let (_, list) = run.choose_parent(encrypted, &mut report)?;
+                    report.count(Transferred { blocks: list.len() as u64, resumed: 0 });
                 }
-                None => run.choose_parent(encrypted)?,
-            };
-            report.parent = parent.map(|parent| parent.id);
-            report.count(Transferred { blocks: list.len() as u64, resumed: 0 });
+            }
         }
     }
     Ok(report)
@@ -148,7 +150,9 @@ impl<'a> Run<'a> {
         // Whoever has no credentials need not wait for the image to be read.
         let account = aws.caller()?.account;
         let subject = Subject::read(request, progress)?;
-        Ok(Self { aws, store, progress, request, subject, account })
+        let run = Self { aws, store, progress, request, subject, account };
+        run.check_public()?;
+        Ok(run)
     }
 
     fn report(&self) -> PublishReport {
@@ -164,6 +168,7 @@ impl<'a> Run<'a> {
             image_id: None,
             snapshot_id: None,
             parent: None,
+            no_parent: None,
             reused: false,
             blocks_sent: 0,
             bytes_sent: 0,
@@ -195,11 +200,10 @@ impl<'a> Run<'a> {
                 snapshot
             }
             None => {
-                let (parent, list) = self.choose_parent(encrypted)?;
+                let (parent, list) = self.choose_parent(encrypted, report)?;
                 let parent = parent.as_ref();
                 let (snapshot, transferred) = self.upload(&mut journal, parent, &list, encrypted)?;
                 report.count(transferred);
-                report.parent = parent.map(|parent| parent.id.clone());
                 self.tell(format!("{snapshot}: {}", upload::summary(transferred)));
                 register::until_completed(self.aws, &snapshot, SETTLE)?;
                 report.blocks_verified = verify(&snapshot, Some(&Made { parent, sent: &list }))?;
@@ -230,16 +234,29 @@ impl<'a> Run<'a> {
     fn check_account(&self) -> Result<bool, AmiError> {
         register::check_name(self.aws, &self.subject.name, &self.subject)?;
         let encrypted = self.request.kms_key.is_some() || self.aws.encryption_by_default()?;
-        if self.request.permissions.contains(&LaunchPermission::Group) {
-            let region = self.aws.region().to_owned();
-            if encrypted {
-                return Err(AmiError::Public { region, reason: "its snapshot is encrypted" });
+        Ok(encrypted)
+    }
+
+    /// Whether everybody can start machines in all regions, if that is asked for. Looked at before anything is done.
+    fn check_public(&self) -> Result<(), AmiError> {
+        if !self.request.permissions.contains(&LaunchPermission::Group) {
+            return Ok(());
+        }
+        let digest = self.subject.digest.to_string();
+        let others = self.request.copies.iter().map(|region| self.aws.in_region(region));
+        for aws in std::iter::once(self.aws.clone()).chain(others) {
+            let refused = |reason| AmiError::Public { region: aws.region().to_owned(), reason };
+            if register::find(&aws, &digest)?.is_some_and(|image| image.public) {
+                continue;
             }
-            if self.aws.block_public_access()? == "block-new-sharing" {
-                return Err(AmiError::Public { region, reason: "block public access is on" });
+            if self.request.kms_key.is_some() || aws.encryption_by_default()? {
+                return Err(refused("its snapshot is encrypted"));
+            }
+            if aws.block_public_access()? == "block-new-sharing" {
+                return Err(refused("block public access is on"));
             }
         }
-        Ok(encrypted)
+        Ok(())
     }
 
     /// Whether whoever asks may register an image. EC2 looks at that first; what it misses in the request does not matter.
@@ -260,7 +277,7 @@ impl<'a> Run<'a> {
     }
 
     /// The parent, and what is sent beside it.
-    fn choose_parent(&self, encrypted: bool) -> Result<(Option<Parent>, Sent), AmiError> {
+    fn choose_parent(&self, encrypted: bool, report: &mut PublishReport) -> Result<(Option<Parent>, Sent), AmiError> {
         let search = Search {
             aws: self.aws,
             account: &self.account,
@@ -276,9 +293,11 @@ impl<'a> Run<'a> {
             Ok(parent) => Some(parent),
             Err(reason) => {
                 self.tell(format!("everything is sent, as there is no parent: {reason}"));
+                report.no_parent = Some(reason);
                 None
             }
         };
+        report.parent = parent.as_ref().map(|parent| parent.id.clone());
         let list = sent(&self.subject, parent.as_ref());
         Ok((parent, list))
     }

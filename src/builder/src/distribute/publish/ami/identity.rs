@@ -1,24 +1,17 @@
 //! What an image is to AWS: a file enters, its blocks, its digest, its name and its tags leave. Nobody is asked.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use vmbake_disk::disk::Disk;
 use vmbake_disk::image::Format;
-use vmbake_disk::source::ReadAt;
 
 use crate::digest::Digest;
-use crate::distribute::publish::blocks::{Blocks, open};
+use crate::distribute::publish::blocks::Blocks;
 use crate::image::disk::DiskImage;
 use crate::image::inspect::installed;
-use crate::incremental::published::Sidecar;
 use crate::progress::Progress;
 use crate::query::preflight::{PreflightStatus, aws_of};
-use crate::release::verify::image_name;
 
 use super::error::AmiError;
 use super::request::{BootMode, PublishRequest};
+use super::source::DiskSource;
 
 /// Tag with the digest of the disk, by which everything is found again.
 pub const DISK_DIGEST: &str = "vmbake:disk-digest";
@@ -30,34 +23,6 @@ pub const VERSION: &str = "vmbake:version";
 pub const ARCHITECTURE: &str = "vmbake:architecture";
 /// Tag with the snapshot that one began as.
 pub const PARENT: &str = "vmbake:parent";
-/// Documents beside an image whose digests are tags.
-const DOCUMENTS: [(&str, Sidecar); 2] = [("vmbake:provenance", Sidecar::Provenance), ("vmbake:sbom", Sidecar::Spdx)];
-/// Longest document whose digest is taken.
-const MAX_DOCUMENT: u64 = 256 << 20;
-
-/// A disk that is to be published.
-pub struct DiskSource {
-    /// What it is called in messages.
-    pub path: PathBuf,
-    /// Its bytes.
-    pub disk: Arc<dyn ReadAt>,
-    /// Digests of documents about it, as tags.
-    pub documents: Vec<(String, String)>,
-}
-
-impl DiskSource {
-    /// An image in a file, with what lies beside it.
-    pub fn open(path: &Path) -> Result<Self, AmiError> {
-        Ok(Self { path: path.to_owned(), disk: open(path)?, documents: documents(path) })
-    }
-
-    /// A disk that was baked and is in no file.
-    pub fn baked(name: &str, disk: Disk, sidecars: &BTreeMap<Sidecar, Digest>) -> Self {
-        let documents =
-            DOCUMENTS.iter().filter_map(|(tag, sidecar)| Some(((*tag).to_owned(), sidecars.get(sidecar)?.to_string())));
-        Self { path: PathBuf::from(name), disk: Arc::new(disk), documents: documents.collect() }
-    }
-}
 
 /// An image, as it will be published.
 pub(super) struct Subject {
@@ -148,18 +113,6 @@ fn family(request: &PublishRequest<'_>, image: &DiskImage) -> Result<(String, Op
 fn is_name(name: &str) -> bool {
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || "()[] ./-'@_".contains(char);
     (3..=128).contains(&name.len()) && name.chars().all(is_allowed)
-}
-
-/// Tags with the digests of what lies beside an image that a bake wrote.
-fn documents(path: &Path) -> Vec<(String, String)> {
-    let name = path.file_name().and_then(|file| file.to_str()).and_then(image_name);
-    let digest = |document: Sidecar| {
-        let beside = path.with_file_name(document.file_name(name?));
-        let is_short = beside.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_DOCUMENT);
-        let content = is_short.then(|| std::fs::read(beside).ok()).flatten()?;
-        Some(Digest::of(&content).to_string())
-    };
-    DOCUMENTS.into_iter().filter_map(|(tag, document)| Some((tag.to_owned(), digest(document)?))).collect()
 }
 
 #[cfg(test)]

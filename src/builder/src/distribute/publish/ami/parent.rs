@@ -51,7 +51,7 @@ impl Search<'_> {
     fn named(&self, id: &str, subject: &Subject) -> Result<Parent, AmiError> {
         let refused = |reason: String| AmiError::Parent { snapshot: id.to_owned(), reason };
         let snapshot = self.aws.snapshot(id)?.ok_or_else(|| refused("there is no such snapshot".to_owned()))?;
-        self.usable(&snapshot, subject).map_err(refused)
+        self.usable(&snapshot, subject)?.map_err(refused)
     }
 
     /// The newest of the family that can be one. The reason is that of the newest, as that is the one people expect.
@@ -63,7 +63,7 @@ impl Search<'_> {
         snapshots.sort_by(|a, b| (&b.started, &b.id).cmp(&(&a.started, &a.id)));
         let mut why = None;
         for snapshot in &snapshots {
-            match self.usable(snapshot, subject) {
+            match self.usable(snapshot, subject)? {
                 Ok(parent) => return Ok(Ok(parent)),
                 Err(reason) => drop(why.get_or_insert(format!("{}: {reason}", snapshot.id))),
             }
@@ -72,7 +72,17 @@ impl Search<'_> {
     }
 
     /// Whether a snapshot can be the parent; else the reason.
-    fn usable(&self, snapshot: &Snapshot, subject: &Subject) -> Result<Parent, String> {
+    fn usable(&self, snapshot: &Snapshot, subject: &Subject) -> Result<Result<Parent, String>, AmiError> {
+        let parent = match self.described(snapshot, subject) {
+            Ok(parent) => parent,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let is_public = self.aws.snapshot_permissions(&snapshot.id)?.iter().any(|who| who == "all");
+        Ok(if is_public { Err("it is public".to_owned()) } else { Ok(parent) })
+    }
+
+    /// The same, as far as its description tells.
+    fn described(&self, snapshot: &Snapshot, subject: &Subject) -> Result<Parent, String> {
         if snapshot.owner != self.account {
             return Err(format!("it belongs to {}, not to {}", snapshot.owner, self.account));
         }

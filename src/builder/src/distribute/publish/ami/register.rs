@@ -14,8 +14,8 @@ use super::request::PublishRequest;
 
 /// Device of the root volume.
 const ROOT_DEVICE: &str = "/dev/xvda";
-/// How often a registration is tried whose answer was lost.
-const ATTEMPTS: u32 = 3;
+/// How often something is tried whose answer was lost.
+pub(super) const ATTEMPTS: u32 = 3;
 /// How long what was made may not be found yet.
 const VISIBLE: Duration = Duration::from_secs(30);
 /// Pauses between looks at something that is not done: the first, and the longest.

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::aws::LaunchPermission;
 
-use super::identity::DiskSource;
+use super::source::DiskSource;
 
 /// How a machine starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -9,7 +9,7 @@ use crate::aws::{CopyImage, LaunchPermission, MachineImage};
 
 use super::error::AmiError;
 use super::identity::Subject;
-use super::register::{check_name, find, until_available, wait};
+use super::register::{ATTEMPTS, check_name, find, until_available, wait};
 use super::request::PublishRequest;
 
 /// How long a copy may take.
@@ -48,10 +48,6 @@ pub(super) fn copies(
 /// The copy in a region, and whether it was made now.
 fn copy(source: &Placed, aws: &Aws, subject: &Subject) -> Result<(MachineImage, bool), AmiError> {
     let digest = subject.digest.to_string();
-    if let Some(image) = find(aws, &digest)? {
-        return Ok((image, false));
-    }
-    check_name(aws, &subject.name, subject)?;
     let copy = CopyImage {
         name: &subject.name,
         description: &subject.name,
@@ -62,7 +58,18 @@ fn copy(source: &Placed, aws: &Aws, subject: &Subject) -> Result<(MachineImage, 
         encrypted: false,
         tags: &subject.tags,
     };
-    let id = aws.copy_image(&copy)?;
+    let mut attempt = 1;
+    let id = loop {
+        if let Some(image) = find(aws, &digest)? {
+            return Ok((image, attempt > 1));
+        }
+        check_name(aws, &subject.name, subject)?;
+        match aws.copy_image(&copy) {
+            Ok(id) => break id,
+            Err(error) if error.is_temporary() && attempt < ATTEMPTS => attempt += 1,
+            Err(error) => return Err(error.into()),
+        }
+    };
     let region = aws.region().to_owned();
     let found = wait(VISIBLE, || Ok(aws.images(&[("image-id", &[&id])])?.into_iter().next()))?;
     let image = found.ok_or(AmiError::State {

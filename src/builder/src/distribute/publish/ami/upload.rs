@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use indicatif::ProgressBar;
 use sha2::{Digest as _, Sha256};
@@ -16,15 +17,20 @@ use crate::parallel::locked;
 use crate::progress::{Event, counted, human_bytes, tell};
 
 use super::error::AmiError;
-use super::identity::{DiskSource, PARENT, Subject};
+use super::identity::{PARENT, Subject};
 use super::journal::Journal;
 use super::parent::{Parent, Sent};
+use super::register::until_completed;
 use super::request::PublishRequest;
+use super::source::DiskSource;
 
 /// As often a snapshot is begun anew, where AWS has another one for the same request.
 const MAX_ATTEMPTS: u32 = 16;
 /// Shortest time without a block after which AWS gives a snapshot up, in minutes, and the longest that it can be.
 const IDLE_MINUTES: (u64, u64) = (60, 4320);
+
+/// How long a snapshot that takes nothing more may be pending, before that has another reason.
+const SEALED: Duration = Duration::from_secs(120);
 
 /// A disk on its way to a snapshot.
 pub(super) struct Upload<'a> {
@@ -188,11 +194,12 @@ impl Upload<'_> {
         Ok(())
     }
 
-    /// Whether AWS refuses more because the snapshot is complete.
+    /// Whether AWS refuses more because the snapshot is complete: an answer was lost, or another publisher was faster. It may take a
+    /// while until it says so.
     fn is_completed(&self, snapshot: &str, error: &AmiError) -> bool {
-        let is_refusal = matches!(error, AmiError::Aws(error) if error.is_conflict());
-        let found = || self.aws.snapshot(snapshot).ok().flatten();
-        is_refusal && found().is_some_and(|found| found.state == "completed")
+        let is_refusal = matches!(error, AmiError::Aws(error)
+            if error.refusal().is_some() && !error.is_denied() && !error.is_expired() && !error.is_temporary());
+        is_refusal && until_completed(self.aws, snapshot, SEALED).is_ok()
     }
 }
 
