@@ -201,14 +201,20 @@ fn a_parameter_is_read_and_set() {
 
 #[test]
 fn documents_that_are_none_are_refused() {
-    let entities = "<!DOCTYPE r [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;\">]><r><imageId>&b;</imageId></r>";
-    let deep = "<a>".repeat(200_000);
-    let wide = format!("<r>{}</r>", "<a/>".repeat(2_100_000));
-    for body in ["", "<r>", "{}", "<r/>", "<r><imageId/></r>", entities, &deep, &wide, "<r>\u{0}</r>"] {
-        let (_, aws) = asked(CannedAnswer::ok(body));
-        let register = aws.snapshots(&[]).map(drop).and_then(|()| aws.block_public_access().map(drop));
-        assert!(matches!(register, Err(AwsError::Answer { .. })), "{body:.60}: {register:?}");
+    const STATE: &str = "<imageBlockPublicAccessState>unblocked</imageBlockPublicAccessState>";
+    let ask = |body: &str| asked(CannedAnswer::ok(body)).1.block_public_access();
+    let entities = format!("<!DOCTYPE r [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;&a;&a;\">]><r>{STATE}&b;</r>");
+    let wide = format!("<r>{STATE}{}</r>", "<a/>".repeat(2_100_000));
+    let truncated = format!("<r>{STATE}");
+    for body in ["", "{}", &truncated, &entities, &wide, &format!("<r>{STATE}\u{0}</r>")] {
+        assert!(matches!(ask(body), Err(AwsError::Answer { what: "XML", .. })), "{body:.60}");
     }
+    for body in ["<r/>", "<r><imageBlockPublicAccessState/></r>", &format!("<r><r>{STATE}</r></r>")] {
+        let lacking = "imageBlockPublicAccessState";
+        assert!(matches!(ask(body), Err(AwsError::Answer { what, .. }) if what == lacking), "{body}");
+    }
+    let deep = format!("<r>{}{}{STATE}</r>", "<a>".repeat(200_000), "</a>".repeat(200_000));
+    assert_eq!(ask(&deep).unwrap(), "unblocked");
     let wrong = SNAPSHOT.replace("<volumeSize>8<", "<volumeSize>-8<");
     let (_, aws) = asked(list("snapshotSet", &wrong, ""));
     assert!(matches!(aws.snapshots(&[]).unwrap_err(), AwsError::Answer { what: "volumeSize", .. }));
