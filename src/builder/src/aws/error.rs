@@ -4,7 +4,7 @@ use crate::hint::Hint;
 use crate::supply::http::HttpError;
 
 /// Where the permissions are listed that publishing needs.
-const POLICY: &str = "docs/clouds.md has a policy with all that publishing needs";
+const POLICY: &str = "docs/publish.md has a policy with all that publishing needs";
 
 /// Why a call to AWS failed. No variant holds a secret.
 #[derive(Debug, thiserror::Error)]
