@@ -159,6 +159,9 @@ const EXPIRED: &[&str] = &["ExpiredToken", "ExpiredTokenException", "TokenRefres
 
 const DENIED: &[&str] = &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"];
 
+/// What EC2 answers where an image would be public and the account blocks that.
+const PUBLIC_BLOCKED: &str = "OperationNotPermitted";
+
 /// Credentials that nobody knows, or a signature that does not fit them.
 const UNKNOWN: &[&str] = &[
     "AuthFailure",
@@ -206,6 +209,11 @@ impl ServiceRefusal {
             return Some(format!(
                 "`aws sts get-caller-identity --region {region}` must succeed with the same credentials; the clock of this machine must be right, \
                  and the region enabled for the account"
+            ));
+        }
+        if code == PUBLIC_BLOCKED {
+            return Some(format!(
+                "images of the account cannot be made public in {region}: `aws ec2 disable-image-block-public-access --region {region}` allows it"
             ));
         }
         if self.is_quota() {

@@ -3,6 +3,7 @@
 use super::client;
 use super::server::{CannedAnswer, Server};
 use crate::aws::{Aws, AwsError, LaunchPermission, RegisterImage};
+use crate::hint::Hint;
 
 const SNAPSHOT: &str = "<item><snapshotId>snap-1</snapshotId><status>completed</status><volumeSize>8</volumeSize>\
     <encrypted>true</encrypted><kmsKeyId>arn:k</kmsKeyId><ownerId>123456789012</ownerId>\
@@ -153,6 +154,24 @@ fn launch_permissions_are_of_four_kinds() {
     assert_eq!(value("LaunchPermission.Add.1.UserId"), "1");
     assert_eq!(value("LaunchPermission.Add.2.Group"), "all");
     assert_eq!(value("LaunchPermission.Add.3.OrganizationArn"), "o");
+}
+
+#[test]
+fn what_may_not_be_public_is_said() {
+    let (_, aws) = asked(Answer::ec2(400, "OperationNotPermitted"));
+    let hint = aws.add_launch_permission("ami-1", &[LaunchPermission::Group]).unwrap_err().hint().unwrap();
+    assert!(hint.contains("disable-image-block-public-access --region eu-central-1"), "{hint}");
+}
+
+#[test]
+fn nobody_who_is_allowed_something_is_overlooked() {
+    let items = "<item><userId>1</userId></item><item><group>all</group></item>";
+    let (server, aws) = asked(Answer::ok(&format!("<R><createVolumePermission>{items}</createVolumePermission></R>")));
+    assert_eq!(aws.snapshot_permissions("snap-1").unwrap(), ["1", "all"]);
+    assert_eq!(server.seen()[0].parameter("Attribute").as_deref(), Some("createVolumePermission"));
+    let (_, aws) = asked(Answer::ok("<R><launchPermission><item><someone>x</someone></item></launchPermission></R>"));
+    let error = aws.launch_permissions("ami-1").unwrap_err();
+    assert!(matches!(error, AwsError::Answer { what: "launchPermission", .. }), "{error}");
 }
 
 #[test]
