@@ -158,7 +158,7 @@ fn launch_permissions_are_of_four_kinds() {
 
 #[test]
 fn what_may_not_be_public_is_said() {
-    let (_, aws) = asked(Answer::ec2(400, "OperationNotPermitted"));
+    let (_, aws) = asked(CannedAnswer::ec2(400, "OperationNotPermitted"));
     let hint = aws.add_launch_permission("ami-1", &[LaunchPermission::Group]).unwrap_err().hint().unwrap();
     assert!(hint.contains("disable-image-block-public-access --region eu-central-1"), "{hint}");
 }
@@ -166,10 +166,12 @@ fn what_may_not_be_public_is_said() {
 #[test]
 fn nobody_who_is_allowed_something_is_overlooked() {
     let items = "<item><userId>1</userId></item><item><group>all</group></item>";
-    let (server, aws) = asked(Answer::ok(&format!("<R><createVolumePermission>{items}</createVolumePermission></R>")));
+    let (server, aws) =
+        asked(CannedAnswer::ok(&format!("<R><createVolumePermission>{items}</createVolumePermission></R>")));
     assert_eq!(aws.snapshot_permissions("snap-1").unwrap(), ["1", "all"]);
     assert_eq!(server.seen()[0].parameter("Attribute").as_deref(), Some("createVolumePermission"));
-    let (_, aws) = asked(Answer::ok("<R><launchPermission><item><someone>x</someone></item></launchPermission></R>"));
+    let (_, aws) =
+        asked(CannedAnswer::ok("<R><launchPermission><item><someone>x</someone></item></launchPermission></R>"));
     let error = aws.launch_permissions("ami-1").unwrap_err();
     assert!(matches!(error, AwsError::Answer { what: "launchPermission", .. }), "{error}");
 }
