@@ -120,7 +120,7 @@ def assemble(path, root, esp):
             with open(source, "rb") as file:
                 at = PARTS[number][0] * MIB
                 while chunk := file.read(BLOCK):
-                    if any(chunk):
+                    if chunk.strip(b"\0"):
                         disk.seek(at)
                         disk.write(chunk)
                     at += len(chunk)
