@@ -118,12 +118,22 @@ def assemble(path, root, esp):
         disk.write(b"core")
         for number, source in (1, root), (15, esp):
             with open(source, "rb") as file:
-                at = PARTS[number][0] * MIB
-                while chunk := file.read(BLOCK):
-                    if chunk.strip(b"\0"):
-                        disk.seek(at)
-                        disk.write(chunk)
-                    at += len(chunk)
+                for at in data(file.fileno()):
+                    file.seek(at)
+                    disk.seek(PARTS[number][0] * MIB + at)
+                    disk.write(file.read(BLOCK))
+
+
+def data(file):
+    """Where the blocks of a file begin that are no holes."""
+    at, end = 0, os.fstat(file).st_size
+    while at < end:
+        try:
+            at = os.lseek(file, at, os.SEEK_DATA) // BLOCK * BLOCK
+        except OSError:  # Nothing but holes.
+            return
+        yield at
+        at += BLOCK
 
 
 def payload(*seeds):
