@@ -95,7 +95,8 @@ class Ec2:
             "DescribeImageAttribute": self.describe_image_attribute, "ModifyImageAttribute": self.modify_image_attribute,
             "EnableImageDeprecation": self.deprecate, "DisableImageDeprecation": self.undeprecate,
             "GetImageBlockPublicAccessState": self.public_access, "EnableImageBlockPublicAccess": self.block_public, "DisableImageBlockPublicAccess": self.unblock_public,
-            "DescribeSnapshots": self.describe_snapshots, "DeleteSnapshot": self.delete_snapshot, "ModifySnapshotAttribute": self.share_snapshot,
+            "DescribeSnapshots": self.describe_snapshots, "DeleteSnapshot": self.delete_snapshot,
+            "DescribeSnapshotAttribute": self.describe_snapshot_attribute, "ModifySnapshotAttribute": self.modify_snapshot_attribute,
         }
         self.tag_actions = {"CreateTags": self.create_tags, "DeleteTags": self.delete_tags}
 
@@ -125,6 +126,12 @@ class Ec2:
             raise refuse("InvalidSnapshotID.Malformed", f"Invalid id: \"{name}\"")
         if not one or one.region != request.region or not (one.account == request.account or {request.account, "all"} & set(one.shared)):
             raise refuse("InvalidSnapshot.NotFound", f"The snapshot '{name}' does not exist.")
+        return one
+
+    def own_snapshot(self, request, name):
+        one = self.snapshot(request, name)
+        if one.account != request.account:
+            raise refuse("UnauthorizedOperation", f"Not authorized for snapshot:{one.id}", 403)
         return one
 
     # Images.
@@ -374,9 +381,7 @@ class Ec2:
         return fields | ({"StateMessage": one.message} if one.message else {})
 
     def delete_snapshot(self, request, params):
-        one = self.snapshot(request, params["SnapshotId"])
-        if one.account != request.account:
-            raise refuse("UnauthorizedOperation", f"Not authorized for snapshot:{one.id}", 403)
+        one = self.own_snapshot(request, params["SnapshotId"])
         users = [image.id for image in self.world.images.values() if one.id in image.snapshots]
         if users:
             raise refuse("InvalidSnapshot.InUse", f"The snapshot {one.id} is currently in use by {users[0]}")
@@ -385,10 +390,30 @@ class Ec2:
         del self.world.snapshots[one.id]
         return {}
 
-    def share_snapshot(self, request, params):
-        one = self.snapshot(request, params["SnapshotId"])
-        who = params.get("UserIds", []) + params.get("GroupNames", [])
-        one.shared = [name for name in one.shared if name not in who] + (who if params.get("OperationType") == "add" else [])
+    def describe_snapshot_attribute(self, request, params):
+        one = self.own_snapshot(request, params["SnapshotId"])
+        if params.get("Attribute") != "createVolumePermission":
+            raise refuse("InvalidParameterValue", "The stand-in knows createVolumePermission only.")
+        if params.get("DryRun"):
+            return self.dry()
+        return {"SnapshotId": one.id, "CreateVolumePermissions": [{"Group": "all"} if name == "all" else {"UserId": name} for name in one.shared]}
+
+    def modify_snapshot_attribute(self, request, params):
+        one = self.own_snapshot(request, params["SnapshotId"])
+        permission = params.get("CreateVolumePermission", {})
+        add, remove = ([entry.get("UserId") or entry.get("Group") for entry in permission.get(verb, [])] for verb in ("Add", "Remove"))
+        short = params.get("UserIds", []) + params.get("GroupNames", [])
+        (remove if params.get("OperationType") == "remove" else add).extend(short)
+        for name in add:
+            if name != "all" and not re.fullmatch(r"[0-9]{12}", name):
+                raise refuse("InvalidParameterValue", f"Value ({name}) for parameter userId is invalid.")
+            if name == "all" and one.encrypted:
+                raise refuse("InvalidParameter", "Encrypted snapshots cannot be made public.")
+            if one.encrypted and one.kms_key == self.keys.default(request):
+                raise refuse("InvalidParameter", "Snapshots encrypted with the AWS Managed CMK can't be shared.")
+        if params.get("DryRun"):
+            return self.dry()
+        one.shared = [name for name in one.shared if name not in remove] + [name for name in add if name not in one.shared]
         return {}
 
     # Tags.

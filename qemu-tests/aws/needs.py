@@ -67,7 +67,7 @@ class Needs:
 
     def ec2(self, request):
         action, form, region = f"ec2:{request.action}", request.form, request.region
-        if re.match(r"(Describe|Get)", request.action) and request.action != "DescribeImageAttribute":
+        if re.match(r"(Describe|Get)", request.action) and not request.action.endswith("Attribute"):
             return [(action, "*", {})]
         makes = {"RegisterImage": "image", "CopyImage": "image"}.get(request.action)
         if not makes:
