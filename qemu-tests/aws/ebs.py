@@ -295,6 +295,6 @@ def started(one):
     """What StartSnapshot answers."""
     answer = {
         "SnapshotId": one.id, "OwnerId": one.account, "Status": one.state, "StartTime": one.date.timestamp(), "VolumeSize": one.size, "BlockSize": BLOCK,
-        "Tags": [{"Key": key, "Value": value} for key, value in one.tags.items()], "Description": one.description,
+        "SseType": "sse-kms" if one.encrypted else "none", "Tags": [{"Key": key, "Value": value} for key, value in one.tags.items()], "Description": one.description,
     }
     return answer | ({"ParentSnapshotId": one.parent} if one.parent else {}) | ({"KmsKeyArn": one.kms_key} if one.kms_key else {})

@@ -219,7 +219,7 @@ class World:
             rate = self.knobs.throttle.get(action)
             if rate and not self.take(action, rate):
                 self.refused[action] += 1
-                raise throttled(service)
+                raise throttled(service, action)
             every = self.knobs.every.get(action)
             if every and self.turn(action, every["n"]):
                 self.refused[action] += 1
@@ -251,9 +251,10 @@ class World:
             return {"snapshots": snapshots, "images": images, "counts": dict(self.counts), "refused": dict(self.refused), "log": list(self.log)}
 
 
-def throttled(service):
-    if service == "ebs":
-        return Refused(400, "RequestThrottledException", "Request has been throttled.", "ACCOUNT_THROTTLED")
+def throttled(service, action):
+    # The limit of a snapshot has a code of its own; that of an account has the one of most services.
+    if service == "ebs" and action in ("PutSnapshotBlock", "GetSnapshotBlock"):
+        return Refused(400, "RequestThrottledException", "Request has been throttled.", "RESOURCE_LEVEL_THROTTLE")
     if service == "ec2":
         return Refused(503, "RequestLimitExceeded", "Request limit exceeded.")
     return Refused(400, "ThrottlingException", "Rate exceeded")
