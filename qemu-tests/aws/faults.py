@@ -9,7 +9,7 @@ A plan is a list of rules. A rule matches requests by `action`, such as Register
     hang      nothing is answered for `seconds`; with `served` the request is served before
     slow      the answer is sent in 50 pieces over `seconds`
     status    `status` is answered with the text `body`, and the request is not passed on
-    call      `then` is called before the request is passed on; for tests in Python
+    call      `then` is called before the request is passed on, or with `served` in place of the answer; for tests in Python
 
 Only the first rule that acts on a request does. Requests are numbered as they come, so that the same order of requests has the same faults.
 """
@@ -163,8 +163,13 @@ class Connection(socketserver.StreamRequestHandler):
         return True
 
     def do_call(self, request, rule):
+        if not rule.how.get("served"):
+            rule.how["then"]()
+            return self.pass_on(request)
+        self.served(request)
         rule.how["then"]()
-        return self.pass_on(request)
+        reset(self.connection)
+        return False
 
 
 class Proxy(socketserver.ThreadingTCPServer):

@@ -1,0 +1,2 @@
+def rights(judge):
+    pass
