@@ -11,6 +11,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "checks")]
@@ -161,7 +162,8 @@ def parents(judge):
     def judged(name, reason, auto=None, **how):
         named = run(second, "--dry-run", "--parent", snapshot, store=how.get("store", store))
         case(f"a parent that is {name}: --parent refuses", named.code == 1 and reason in named.err and "hint:" in named.err, named)
-        planned = run(second, "--dry-run", store=how.get("store", store))
+        # With --json alone only results are told.
+        planned = run(second, "--dry-run", "--progress", "json", store=how.get("store", store))
         good = (planned.code, planned.json.get("parent"), planned.json.get("blocks_sent")) == (0, None, count)
         case(f"a parent that is {name}: auto sends everything, and says why", good and (auto or reason) in planned.err, planned)
 
@@ -204,7 +206,7 @@ def keys(judge):
     case("its key is the one that was asked for", [one["kms_key"] for one in state.values()] == [key], state)
     done = run(second, "--kms-key", key, store=store)
     case("the next one begins as it, with its key", done.code == 0 and done.json["parent"] in state and {one["kms_key"] for one in service.snapshots().values()} == {key}, done)
-    done = run(second, "--dry-run", store=store)
+    done = run(second, "--name", "open", "--dry-run", "--progress", "json", store=store)
     case("one without a key does not", done.code == 0 and done.json["parent"] is None and "encrypted" in done.err, done)
     service.reset()
     service.client("ec2").enable_ebs_encryption_by_default()
@@ -225,6 +227,8 @@ def spread(judge):
     service.knobs(pending_image=2, pending_snapshot=2, invisible=1)
     done = judge.program.run(image, "--copy-to", ",".join(lab.OTHERS), "--launch-permission", FRIEND, "--launch-permission", "arn:aws:organizations::123456789012:organization/o-example1234",
                              "--deprecate-at", "2027-11-01T00:00:00Z", "--ssm-parameter", "/images/small", "--tag", "team=base")
+    log = [action for action in service.state()["log"] if action in lab.CHANGING]
+    service.calm()
     case("copies: it succeeds", done.code == 0, done)
     case("copies: the report names them", sorted(done.json.get("copies", {})) == sorted(lab.OTHERS), done)
     for region in regions:
@@ -235,7 +239,6 @@ def spread(judge):
             case(f"copies: {region} has the tags on both", all(one["tags"].get("team") == "base" and one["tags"].get("vmbake:family") == "small" for one in (found, snapshot)), (found["tags"], snapshot["tags"]))
             value = service.client("ssm", region).get_parameter(Name="/images/small")["Parameter"]
             case(f"copies: {region} has the parameter", (value["Value"], value["DataType"]) == (name, "aws:ec2:image"), value)
-    log = [action for action in service.state()["log"] if action in lab.CHANGING]
     first = log.index("PutParameter") if "PutParameter" in log else 0
     case("parameters come last", log[first:] == ["PutParameter"] * len(regions) and len(log) > first > 0, log[-9:])
 
@@ -368,7 +371,10 @@ def main():
             for name in args.names or SCENARIOS:
                 start = time.monotonic()
                 judge.service.reset()
-                SCENARIOS[name](judge)
+                try:
+                    SCENARIOS[name](judge)
+                except Exception:  # Whatever it is, the others are still worth to be known.
+                    case(f"{name} comes to its end", False, traceback.format_exc())
                 print(f"{name}: {time.monotonic() - start:.0f} s", flush=True)
         finally:
             judge.service.stop()
