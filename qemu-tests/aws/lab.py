@@ -60,6 +60,8 @@ class Service:
         """Nothing goes wrong any more."""
         self.control("calm", {})
         self.proxy.plan()
+        for name in self.state()["snapshots"]:
+            self.control("snapshot", {"id": name, "unseen": 0})
 
     def state(self):
         return self.control("state")

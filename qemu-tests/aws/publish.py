@@ -7,7 +7,6 @@ IAM policy. Prints `ok: NAME` or `FAIL: NAME` for each point; exit status 1 if o
 
 import argparse
 import pathlib
-import shutil
 import sys
 import tempfile
 import time
@@ -54,15 +53,12 @@ class Judge:
         """The first disk with other bytes in a file."""
         self.variants += 1
         path = self.work / f"variant-{self.variants}.raw"
-        shutil.copyfile(self.disks[0], path)
-        wanted = disk.noise("b", disk.BLOCK)
-        at = next(index for index, block in lab.content(path).items() if wanted[-4096:] in block)
-        with open(path, "r+b") as file:
-            file.seek(at * disk.BLOCK)
-            block = file.read(disk.BLOCK)
-            other = block.replace(wanted[-4096:], disk.noise(f"variant {self.variants}", 4096))
-            file.seek(at * disk.BLOCK)
-            file.write(other)
+        wanted, other = disk.noise("b", disk.BLOCK)[-4096:], disk.noise(f"variant {self.variants}", 4096)
+        with open(path, "wb") as file:
+            file.truncate(disk.SIZE)
+            for index, block in lab.content(self.disks[0]).items():
+                file.seek(index * disk.BLOCK)
+                file.write(block.replace(wanted, other))
         return path
 
     def fresh(self, *arguments, **how):
