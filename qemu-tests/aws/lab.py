@@ -12,6 +12,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 
 import disk
@@ -143,6 +144,11 @@ def tools(path, work):
         if not good:
             said[command[0]] = done.stdout[-600:] + done.stderr[-300:]
     return said
+
+
+def wait_for_next_second():
+    """EC2 tells in seconds when an image was made."""
+    time.sleep(1.05 - time.time() % 1)
 
 
 class Done:
