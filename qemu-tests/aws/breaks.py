@@ -19,6 +19,7 @@ SURVIVED = {
     "the answer to StartSnapshot is lost": ({}, [{"do": "lose", "action": "StartSnapshot", "nth": [1]}]),
     "answers to puts are lost": ({}, [{"do": "lose", "action": "PutSnapshotBlock", "nth": [1, 12, 34]}]),
     "the answer to CompleteSnapshot is lost": ({}, [{"do": "lose", "action": "CompleteSnapshot", "nth": [1]}]),
+    "the answer to CompleteSnapshot is lost, and it stays pending": ({"pending_snapshot": 3}, [{"do": "lose", "action": "CompleteSnapshot", "nth": [1]}]),
     "the answer to RegisterImage is lost": ({}, [{"do": "lose", "action": "RegisterImage", "nth": [1]}]),
     "the answer to CopyImage is lost": ({}, [{"do": "lose", "action": "CopyImage", "nth": [1]}]),
     "the answer to PutParameter is lost": ({}, [{"do": "lose", "action": "PutParameter", "nth": [1]}]),
@@ -60,8 +61,8 @@ def settled(judge, name, done):
     judge.service.calm()
     if judge.one(name, done, judge.disks[0]) and judge.one(f"{name}, copy", done, judge.disks[0], COPY):
         for region in lab.REGION, COPY:
-            value = judge.service.client("ssm", region).get_parameter(Name="/images/small")["Parameter"]["Value"]
-            case(f"{name}: the parameter of {region} names it", value == next(iter(judge.service.images(region))), value)
+            values = [one["Value"] for one in judge.service.client("ssm", region).get_parameters(Names=["/images/small"])["Parameters"]]
+            case(f"{name}: the parameter of {region} names it", values == list(judge.service.images(region)), values)
 
 
 def wrong_blocks(judge):
