@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry recipe judge sbom report docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry recipe judge sbom report docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -189,6 +189,14 @@ archive: bake ## Carry a node to a site without a network, bake it there, and ap
 
 preflight: bake ## Take one thing at a time from the baked image, and ask preflight what is missing
 	qemu-tests/checks/preflight.py $(vmbake) $(OUT)/$(name).raw
+
+aws: builder ## Publish small disks to a stand-in for AWS: releases, copies, faults, rights, gc
+	$(if $(wildcard qemu-tests/aws/crosscheck.py),qemu-tests/aws/crosscheck.py)
+	qemu-tests/aws/publish.py $(vmbake)
+
+aws-all: builder ## The same with 20 kills, requests that are never answered, and each action of the IAM policy left out
+	$(if $(wildcard qemu-tests/aws/crosscheck.py),qemu-tests/aws/crosscheck.py)
+	qemu-tests/aws/publish.py $(vmbake) --all
 
 convert: bake ## Convert the baked image for clouds, and ask GNU tar and qemu-img about the files
 	qemu-tests/checks/convert.py $(vmbake) $(OUT)/$(name)
