@@ -168,6 +168,7 @@ def kills(judge):
 def killed(judge, number, served):
     name = f"killed {'after' if served else 'before'} request {number}"
     judge.service.reset()
+    judge.service.knobs(pending_snapshot=1)
     store, ready, process = judge.program.store(), threading.Event(), []
 
     def kill():
