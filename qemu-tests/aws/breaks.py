@@ -102,9 +102,10 @@ def expired(judge):
     """Credentials that expire in the middle: those of a container are renewed, those of the environment are not."""
     service, image = judge.service, judge.disks[0]
     service.reset()
-    service.knobs(auth=True, expire_after=25)
+    # Several keys in one run, each for more requests than are on their way at once.
+    service.knobs(auth=True, expire_after=40)
     place = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": f"{service.url}/_standin/credentials"}
-    done = judge.program.run(image, *OPTIONS, key={}, environment=place)
+    done = judge.program.run(image, *OPTIONS, "--workers", "8", key={}, environment=place)
     service.knobs(auth=False)
     settled(judge, "credentials expire and are renewed", done)
     service.reset()

@@ -353,7 +353,7 @@ def main():
     parser.add_argument("vmbake", type=pathlib.Path)
     parser.add_argument("names", nargs="*", metavar="NAME", help="scenarios: " + ", ".join(SCENARIOS))
     parser.add_argument("--all", action="store_true")
-    args = parser.parse_args()
+    args = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory(prefix="publish.") as work:
         judge = Judge(args.vmbake.resolve(), pathlib.Path(work), args.all)
         try:
