@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import time
+import traceback
 import urllib.request
 
 import modules
@@ -16,8 +17,18 @@ sys.path.insert(0, str(HERE.parent / "checks"))
 
 from report import case
 
-BLOCK = 524288
+ACCOUNT, BLOCK = "123456789012", 524288
 REGION = "eu-central-1"
+
+
+def run(aws, parts):
+    """Asks each part of a fresh stand-in. One that cannot go on is a case that failed, and the next one goes on."""
+    for part in parts:
+        aws.control("reset")
+        try:
+            part(aws)
+        except Exception:
+            case(f"{part.__name__} goes on to its end", False, traceback.format_exc())
 
 
 class Standin:
@@ -38,6 +49,12 @@ class Standin:
         request = urllib.request.Request(f"{self.url}/_standin/{what}", data=json.dumps(body).encode(), method="POST")
         with urllib.request.urlopen(request, timeout=20) as answer:
             return json.load(answer)
+
+    def state(self):
+        """All snapshots and images, as they are kept."""
+        with urllib.request.urlopen(f"{self.url}/_standin/state", timeout=20) as answer:
+            found = json.load(answer)
+        return found["snapshots"], found["images"]
 
     def knobs(self, **values):
         """Turns those knobs, and all others back."""
@@ -117,7 +134,7 @@ def linear(blocks):
     return checksum(*(hashlib.sha256(blocks[index]).digest() for index in sorted(blocks)))
 
 
-def refused(name, wanted, call, **asked):
+def refused(name, wanted, call, /, **asked):
     """A case: the call is refused with (status, code) or (status, code, reason)."""
     from botocore.exceptions import ClientError
     try:

@@ -144,7 +144,7 @@ def refused(request, why):
     }
     query, other, message = messages[why]
     if request.service == "ec2":
-        return Refused(400 if why == "expired" else 401, query, message)
+        return Refused(400 if why in ("expired", "skew") else 401, query, message)
     if request.service == "sts":
         return Refused(403, {"expired": "ExpiredToken", "unknown": "InvalidClientTokenId"}.get(why, "SignatureDoesNotMatch"), message)
     return Refused(400 if request.service == "ssm" else 403, other, message)

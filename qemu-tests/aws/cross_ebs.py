@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/ebs/latest/APIReference/ and https://docs.aws.amazon
 import hashlib
 import time
 
-from asks import BLOCK, case, checksum, content, linear, refused, until
+from asks import BLOCK, case, checksum, content, linear, refused, run, until
 
 INVALID = (400, "ValidationException")
 CONFLICT = (409, "ConflictException")
@@ -14,10 +14,7 @@ LIMIT = 2048  # Blocks of a volume of 1 GiB.
 
 
 def check(aws):
-    for part in writing, tokens, completing, parents, changes, pages, expiry, visibility, states, encryption, faults:
-        aws.control("reset")
-        aws.knobs()
-        part(aws)
+    run(aws, (writing, tokens, completing, parents, changes, pages, expiry, visibility, states, encryption, faults))
 
 
 def writing(aws):

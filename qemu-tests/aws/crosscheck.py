@@ -11,13 +11,17 @@ import modules
 
 def main():
     import asks
+    import cross_auth
     import cross_ebs
+    import cross_ec2
     from report import failures, skip
     if problem := modules.find():
         return skip(f"no moto: {problem}")
     aws = asks.Standin()
     try:
         cross_ebs.check(aws)
+        cross_ec2.check(aws)
+        cross_auth.check(aws)
     finally:
         aws.close()
     return 1 if failures else 0

@@ -280,6 +280,8 @@ class Ec2:
 
     def describe_image_attribute(self, request, params):
         one, attribute = self.image(request, params["ImageId"]), params["Attribute"]
+        if params.get("DryRun"):
+            self.dry()
         if attribute == "launchPermission":
             return {"ImageId": one.id, "LaunchPermissions": one.permissions}
         if attribute == "description":
@@ -335,7 +337,10 @@ class Ec2:
         return {"Return": True}
 
     def undeprecate(self, request, params):
-        self.image(request, params["ImageId"]).deprecation = None
+        one = self.image(request, params["ImageId"])
+        if params.get("DryRun"):
+            self.dry()
+        one.deprecation = None
         return {"Return": True}
 
     def public_access(self, request, params):
@@ -344,10 +349,14 @@ class Ec2:
         return {"ImageBlockPublicAccessState": self.world.public_access[request.account, request.region], "ManagedBy": "account"}
 
     def block_public(self, request, params):
+        if params.get("DryRun"):
+            self.dry()
         self.world.public_access[request.account, request.region] = params["ImageBlockPublicAccessState"]
         return {"ImageBlockPublicAccessState": params["ImageBlockPublicAccessState"]}
 
-    def unblock_public(self, request, _params):
+    def unblock_public(self, request, params):
+        if params.get("DryRun"):
+            self.dry()
         self.world.public_access[request.account, request.region] = "unblocked"
         return {"ImageBlockPublicAccessState": "unblocked"}
 
@@ -434,7 +443,10 @@ class Ec2:
         return {}
 
     def delete_tags(self, request, params):
-        for one in self.tagged(request, params):
+        ones = self.tagged(request, params)
+        if params.get("DryRun"):
+            self.dry()
+        for one in ones:
             for tag in params.get("Tags", []):
                 if tag.get("Value") in (None, one.tags.get(tag["Key"])):
                     one.tags.pop(tag["Key"], None)

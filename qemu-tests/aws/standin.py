@@ -9,6 +9,8 @@ Blocks lie in DIR, or in a temporary folder. A test drives it below `/_standin/`
     POST keys {account, policies, token}   a new access key
     GET  credentials                a new key with a token, as the endpoint of a container gives it
     GET  snapshots/ID/raw           the volume of a snapshot
+    POST calm                       turn all knobs back
+    POST snapshot, image {id, NAME: VALUE}   change what is known of one
     POST counts                     forget the counts of requests
     POST reset                      forget everything
 """
@@ -228,9 +230,9 @@ class Front:
                 self.world.counts.clear(), self.world.refused.clear(), self.world.log.clear(), self.world.nth.clear()
         elif what == "calm":
             self.world.knobs = Knobs()
-        elif what == "snapshot":
+        elif what in ("snapshot", "image"):
             with self.world.lock:
-                vars(self.world.snapshots[request.json.pop("id")]).update(request.json)
+                vars((self.world.snapshots | self.world.images)[request.json.pop("id")]).update(request.json)
         elif what == "reset":
             self.reset()
         else:
