@@ -238,7 +238,7 @@ fuzz-smoke: tools ## Both, 20 seconds for each
 	qemu-tests/fuzz.sh 20
 	qemu-tests/fuzz-compare.py 20
 
-bench: bench-table bench-growth bench-parts bench-boot bench-travel ## All measurements; takes more than an hour, on a machine that does nothing else
+bench: bench-table bench-growth bench-parts bench-boot bench-travel bench-publish ## All measurements; takes more than an hour, on a machine that does nothing else
 
 bench-table: base builder ## Compare bakes, queries and memory with cp, qemu-img and the ordinary ways; fails when a bar is missed
 	arm64=$$(qemu-tests/base/foreign.sh arm64) && qemu-tests/bench/table.py $(vmbake) "$$(cat $(amd64))" --arm64 "$$arm64"
@@ -252,6 +252,9 @@ bench-parts: firstboot ## Measure single parts with criterion: trees, clusters, 
 
 bench-travel: base builder ## Compare pushes, pulls, deltas and archives with zstd, oras, curl and cp; fails when a bar is missed
 	qemu-tests/bench/travel.sh $(vmbake) "$$(cat $(amd64))" $(store)
+
+bench-publish: bake ## Compare publications to AWS with sha256sum, coldsnap and a generator of load; fails when a bar is missed
+	qemu-tests/aws/bench.py $(vmbake) $(OUT)/$(name).raw
 
 bench-boot: kinds-images ## Compare a fetch with curl and sha256sum, a first boot with a shell script and with a download
 	qemu-tests/bench/fetch.sh $(vmbake)

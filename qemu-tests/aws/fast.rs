@@ -1,8 +1,8 @@
 //! A fast server in place of EBS, EC2 and STS, for measurements, and what loads it. Nothing is checked: no signatures, no digests, no lineage beyond the
 //! parent. `standin.py` is faithful, and a hundred times slower.
 //!
-//! `fast serve [--latency MS] [--keep DIR]` prints `url=http://127.0.0.1:PORT` and serves until it is killed. Each answer waits for MS. Blocks are kept in DIR,
-//! a file for each snapshot, or only counted. `GET /_fast/state` tells each snapshot: blocks that were put, and the seconds from its start to its end.
+//! `fast serve [--latency MS] [--rate N] [--keep DIR]` prints `url=http://127.0.0.1:PORT` and serves until it is killed. Each answer waits for MS, and no more
+//! than N blocks are taken in a second: others wait. Blocks are kept in DIR, a file for each snapshot, or only counted. `GET /_fast/state` tells each snapshot: blocks that were put, and the seconds from its start to its end.
 //!
 //! `fast load URL [--connections N] [--blocks N]` puts blocks of 512 KiB from memory and prints `blocks/s=RATE`.
 
@@ -55,6 +55,9 @@ struct World {
 
 struct Server {
     latency: Duration,
+    /// Between two puts, and when the next one may be.
+    gap: Duration,
+    next: Mutex<Instant>,
     keep: Option<PathBuf>,
     world: Mutex<World>,
 }
@@ -75,7 +78,10 @@ fn main() {
     let option = |name: &str| arguments.iter().position(|word| word == name).and_then(|at| arguments.get(at + 1));
     let number = |name: &str, default: u64| option(name).map_or(Ok(default), |text| text.parse().map_err(Error::other));
     let done = match arguments.get(1).map(String::as_str) {
-        Some("serve") => number("--latency", 0).and_then(|latency| serve(latency, option("--keep").map(PathBuf::from))),
+        Some("serve") => match (number("--latency", 0), number("--rate", 0)) {
+            (Ok(latency), Ok(rate)) => serve(latency, rate, option("--keep").map(PathBuf::from)),
+            _ => Err(Error::other("fast serve [--latency MS] [--rate N] [--keep DIR]")),
+        },
         Some("load") => match (arguments.get(2), number("--connections", 64), number("--blocks", 8000)) {
             (Some(url), Ok(connections), Ok(blocks)) => load(url, connections.max(1), blocks),
             _ => Err(Error::other("fast load URL [--connections N] [--blocks N]")),
@@ -88,10 +94,12 @@ fn main() {
     }
 }
 
-fn serve(latency: u64, keep: Option<PathBuf>) -> Result<()> {
+fn serve(latency: u64, rate: u64, keep: Option<PathBuf>) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     println!("url=http://{}", listener.local_addr()?);
-    let server = Arc::new(Server { latency: Duration::from_millis(latency), keep, world: Mutex::default() });
+    let gap = Duration::from_secs(1).checked_div(u32::try_from(rate).unwrap_or(0)).unwrap_or_default();
+    let (latency, next) = (Duration::from_millis(latency), Mutex::new(Instant::now()));
+    let server = Arc::new(Server { latency, gap, next, keep, world: Mutex::default() });
     for connection in listener.incoming() {
         let (connection, server) = (connection?, Arc::clone(&server));
         // Clients close their connections as they like.
@@ -103,6 +111,15 @@ fn serve(latency: u64, keep: Option<PathBuf>) -> Result<()> {
 impl Server {
     fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until another block may be taken.
+    fn take_turn(&self) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = (*next).max(Instant::now());
+        *next = at + self.gap;
+        drop(next);
+        thread::sleep(at.saturating_duration_since(Instant::now()));
     }
 
     /// Answers one request after the other.
@@ -201,6 +218,7 @@ impl Server {
         if request.body.len() != BLOCK {
             return json(400, "{\"Message\":\"length\",\"Reason\":\"INVALID_BLOCK\"}".to_owned());
         }
+        self.take_turn();
         let mut world = self.world();
         let file = match world.disks.iter_mut().find(|disk| disk.id == id) {
             Some(disk) => {
