@@ -155,7 +155,8 @@ const FAILED: &[&str] = &[
     "RequestTimeoutException",
 ];
 
-const EXPIRED: &[&str] = &["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"];
+/// EC2 says `RequestExpired` of credentials that have expired, too.
+const EXPIRED: &[&str] = &["ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"];
 
 const DENIED: &[&str] = &["AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "NotAuthorized"];
 

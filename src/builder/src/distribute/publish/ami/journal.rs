@@ -168,7 +168,7 @@ mod tests {
         let mut journal = open(dir.path());
         assert_eq!((journal.attempt(), journal.snapshot(), journal.sent().len()), (0, None, 0));
         journal.begin(2, "snap-1").unwrap();
-        [7, 5, 7].map(|index| journal.add(index).unwrap());
+        [7, 5, 7].into_iter().for_each(|index| journal.add(index).unwrap());
         drop(journal);
         let mut journal = open(dir.path());
         assert_eq!((journal.attempt(), journal.snapshot(), journal.is_complete()), (2, Some("snap-1"), false));
@@ -189,7 +189,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut journal = open(dir.path());
         journal.begin(0, "snap-1").unwrap();
-        [3, 12, 345].map(|index| journal.add(index).unwrap());
+        [3, 12, 345].into_iter().for_each(|index| journal.add(index).unwrap());
         let path = journal.path.clone();
         drop(journal);
         let whole = std::fs::read(&path).unwrap();

@@ -121,6 +121,10 @@ impl Upload<'_> {
                 continue;
             }
             journal.begin(attempt, &started.id)?;
+            // Another publisher of the same disk has ended meanwhile.
+            if started.status == "completed" {
+                journal.complete()?;
+            }
             return Ok(started.id);
         }
         Err(AmiError::State {
