@@ -6,6 +6,7 @@ mod archive;
 mod bake_inputs;
 mod base;
 mod boot;
+mod bundle;
 mod catalog;
 mod changelog;
 mod closure;

@@ -23,6 +23,7 @@ use crate::compose::merge::MergeError;
 use crate::compose::origin::OriginError;
 use crate::compose::stage::StageError;
 use crate::distribute::archive::CarryError;
+use crate::distribute::bundle::BundleError;
 use crate::distribute::convert::ConvertError;
 use crate::distribute::delta::DeltaError;
 #[cfg(feature = "aws")]
@@ -81,6 +82,7 @@ const KNOWN: &[Look] = &[
     known::<SnapshotError>,
     #[cfg(feature = "aws")]
     known::<Box<AmiError>>,
+    known::<BundleError>,
     known::<Box<EntryError>>,
     known::<Box<LinkError>>,
     known::<Box<ProgramError>>,

@@ -152,6 +152,10 @@ pub(super) const SCHEMA_POLICY: &str = "\
 Examples:
   vmbake schema policy > policy.schema.json";
 
+pub(super) const SCHEMA_BUNDLE: &str = "\
+Examples:
+  vmbake schema bundle > bundle.schema.json";
+
 pub(super) const DELTA: &str = "\
 Examples:
   vmbake delta before/node.debian-13.amd64.raw dist/node.debian-13.amd64.raw -o node.delta --key release.key

@@ -3,6 +3,7 @@
 use clap::Subcommand;
 
 use super::{Failure, Outcome, examples, files};
+use crate::distribute::bundle::document::BundleDocument;
 use crate::incremental::build_inputs::BuildInputs;
 use crate::layer;
 use crate::release::policy::ReleasePolicy;
@@ -18,6 +19,9 @@ pub(super) enum SchemaCommand {
     /// The form of a policy for `vmbake verify image`, as JSON Schema draft 2020-12
     #[command(after_help = examples::SCHEMA_POLICY)]
     Policy,
+    /// The form of bundle.json, as JSON Schema draft 2020-12
+    #[command(after_help = examples::SCHEMA_BUNDLE)]
+    Bundle,
 }
 
 pub(super) fn run(what: &SchemaCommand) -> Result<Outcome, Failure> {
@@ -25,6 +29,7 @@ pub(super) fn run(what: &SchemaCommand) -> Result<Outcome, Failure> {
         SchemaCommand::Layer => schemars::schema_for!(layer::Schema),
         SchemaCommand::Inputs => schemars::schema_for!(BuildInputs),
         SchemaCommand::Policy => schemars::schema_for!(ReleasePolicy),
+        SchemaCommand::Bundle => schemars::schema_for!(BundleDocument),
     };
     files::print(&(serde_json::to_string_pretty(&schema)? + "\n"))
 }

@@ -1,0 +1,11 @@
+//! Bundles: components that others publish apart from the system, as data that a bake can check before it takes anything of them.
+//!
+//! A folder with a document and layers enters, an OCI layout with all that they need leaves. Nothing of a bundle ever runs on the host.
+//! `docs/bundles.md` tells the whole path.
+
+pub mod version;
+mod words;
+pub mod document;
+mod error;
+
+pub use error::BundleError;

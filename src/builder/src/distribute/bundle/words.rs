@@ -1,0 +1,126 @@
+//! Rules for single words of a bundle: names, paths, ports. Each tells what is wrong, if anything is.
+
+use std::collections::BTreeSet;
+
+/// Longest name of a publisher or a bundle, in bytes: that of a label in DNS.
+const MAX_LABEL: usize = 63;
+/// Longest other name, in bytes.
+const MAX_NAME: usize = 255;
+/// Longest path, in bytes.
+const MAX_PATH: usize = 4095;
+/// Most elements of a list.
+const MAX_LIST: usize = 1024;
+/// Directories that Debian has below /usr or /run, by the names that links have for them.
+const LINKED: [(&str, &str); 6] = [
+    ("/bin", "/usr/bin"),
+    ("/sbin", "/usr/sbin"),
+    ("/lib", "/usr/lib"),
+    ("/lib64", "/usr/lib64"),
+    ("/var/run", "/run"),
+    ("/var/lock", "/run/lock"),
+];
+
+/// The name of a publisher or a bundle.
+pub(super) fn label(name: &str) -> Option<String> {
+    let is_fine = name.len() <= MAX_LABEL
+        && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    (!is_fine)
+        .then(|| format!("{name:?} is not made of small letters, digits and `-`, or longer than {MAX_LABEL} bytes"))
+}
+
+/// The name of a system, a kind, a layer, an artifact or of what a bundle provides.
+pub(super) fn plain(name: &str) -> Option<String> {
+    let is_fine = name.len() <= MAX_NAME
+        && name.starts_with(|first: char| first.is_ascii_lowercase() || first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-._+".contains(&byte));
+    (!is_fine).then(|| format!("{name:?} is not made of small letters, digits, `-`, `+`, `.` and `_`"))
+}
+
+/// The name of a program, a library, a kernel module or an account.
+pub(super) fn plain_or_mixed(name: &str) -> Option<String> {
+    let is_fine = (1..=MAX_NAME).contains(&name.len())
+        && !name.starts_with(['.', '-'])
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._+".contains(&byte));
+    (!is_fine).then(|| format!("{name:?} is not made of letters, digits, `-`, `+`, `.` and `_`"))
+}
+
+/// An architecture that images are made for.
+pub(super) fn arch(name: &str) -> Option<String> {
+    (!["amd64", "arm64"].contains(&name)).then(|| format!("{name:?} is neither amd64 nor arm64"))
+}
+
+/// One line of text.
+pub(super) fn line(text: &str) -> Option<String> {
+    let is_fine = !text.trim().is_empty() && text.len() <= MAX_PATH && !text.chars().any(char::is_control);
+    (!is_fine).then(|| "is not one line of text".to_owned())
+}
+
+/// An absolute path without `.`, `..`, empty names or control characters.
+pub(super) fn path(path: &str) -> Option<String> {
+    let is_part = |part: &str| !part.is_empty() && part != "." && part != "..";
+    let is_fine = path.len() <= MAX_PATH
+        && !path.chars().any(char::is_control)
+        && path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_part));
+    (!is_fine).then(|| format!("path {path:?} is not absolute, or has `..`, `.` or an empty name in it"))
+}
+
+/// A port with its protocol.
+pub(super) fn port(text: &str) -> Option<String> {
+    let is_port = |number: &str| !number.starts_with('0') && number.parse::<u16>().is_ok() && !number.starts_with('+');
+    let is_fine =
+        text.split_once('/').is_some_and(|(number, protocol)| is_port(number) && ["tcp", "udp"].contains(&protocol));
+    (!is_fine).then(|| format!("{text:?} is not NUMBER/tcp or NUMBER/udp"))
+}
+
+/// The first fault of a list.
+pub(super) fn list(list: &BTreeSet<String>, rule: impl Fn(&str) -> Option<String>) -> Option<String> {
+    if list.len() > MAX_LIST {
+        return Some(format!("has more than {MAX_LIST} entries"));
+    }
+    list.iter().find_map(|value| rule(value))
+}
+
+/// Whether `path` is `parent`, or below it.
+pub(super) fn is_below(path: &str, parent: &str) -> bool {
+    let (path, parent) = (real(path), real(parent));
+    parent == "/" || path.strip_prefix(&parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A path as Debian has it: without the links that stand for directories of /usr and /run.
+pub(super) fn real(path: &str) -> String {
+    for (link, target) in LINKED {
+        if let Some(rest) = path.strip_prefix(link).filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            return format!("{target}{rest}");
+        }
+    }
+    path.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_compared_by_their_parts() {
+        assert!(
+            is_below("/usr/local/bin/a", "/usr/local") && is_below("/usr/local", "/usr/local") && is_below("/a", "/")
+        );
+        assert!(!is_below("/usr/locale", "/usr/local") && !is_below("/usr", "/usr/local"));
+        assert!(is_below("/lib/systemd/a", "/usr/lib") && is_below("/var/run/a", "/run"));
+    }
+
+    #[test]
+    fn words_have_forms() {
+        assert!(label("acme-1").is_none() && path("/a/b").is_none() && port("6443/tcp").is_none());
+        for wrong in ["", "-a", "A", "a.b", "a_b", &"a".repeat(64)] {
+            assert!(label(wrong).is_some(), "{wrong}");
+        }
+        for wrong in ["", "a", "/", "/a/", "/a/../b", "//a", "/a\nb"] {
+            assert!(path(wrong).is_some(), "{wrong}");
+        }
+        for wrong in ["", "6443", "0/tcp", "70000/tcp", "+1/tcp", "1/sctp"] {
+            assert!(port(wrong).is_some(), "{wrong}");
+        }
+    }
+}
