@@ -14,6 +14,7 @@ pub mod advice;
 mod archive;
 mod bake;
 mod boot;
+mod bundle;
 mod catalog;
 mod changelog;
 mod completions;
@@ -110,6 +111,9 @@ enum Command {
     /// Carry everything that baking needs, or images, to a site without a network, as one file
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
+    /// Make bundles of components, publish them, and look at those of others
+    #[command(subcommand)]
+    Bundle(bundle::BundleCommand),
     /// Boot a disk image in qemu, and leave the image as it is
     Boot(boot::BootArgs),
     /// Check layers, and list them
@@ -298,6 +302,7 @@ impl Cli {
             Command::Apply(args) => delta::apply_delta(&args),
             Command::Convert(args) => convert::run(&args),
             Command::Archive(what) => archive::run(what),
+            Command::Bundle(what) => bundle::run(what),
             Command::Boot(args) => boot::run(args),
             Command::Layer(what) => layer::run(what),
             Command::Schema(what) => schema::run(&what),

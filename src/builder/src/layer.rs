@@ -37,6 +37,7 @@ pub use text::{Scalar, Text};
 
 pub(crate) use position::child;
 pub(crate) use rules::default_mode;
+pub(crate) use text::without_comments;
 
 use std::fmt;
 use std::io::ErrorKind;

@@ -203,6 +203,14 @@ pub(super) const PUBLISH_AWS_GC: &str = "\
 Examples:
   vmbake publish aws gc --family node --keep 5 --dry-run
   vmbake publish aws gc --family node --keep 5 --region eu-central-1 --yes";
+pub(super) const BUNDLE_INIT: &str = "\
+Examples:
+  vmbake bundle init agent --publisher acme";
+
+pub(super) const BUNDLE_PACK: &str = "\
+Examples:
+  vmbake bundle pack agent -o agent.oci           # a folder
+  vmbake bundle pack agent -o agent.tar --key acme.key";
 
 pub(super) const INSPECT: &str = "\
 Examples:

@@ -8,10 +8,10 @@
 //! file can have beside regular files is refused by its name. Nothing that is read gets a name before its digest is right.
 
 mod error;
-mod tar;
-mod parts;
+pub(in crate::distribute) mod tar;
+pub(in crate::distribute) mod parts;
 mod document;
-mod folder;
+pub(in crate::distribute) mod folder;
 mod plan;
 pub mod create;
 pub mod contents;

@@ -6,6 +6,15 @@
 pub mod version;
 mod words;
 pub mod document;
+pub mod contents;
+pub mod effects;
+pub mod rules;
+pub mod skeleton;
+pub mod pins;
+pub mod pack;
+pub mod place;
+pub mod packed;
+pub mod inspect;
 mod error;
 
 pub use error::BundleError;

@@ -31,6 +31,7 @@ use super::release::config::DiskFormat;
 use super::release::document::{INDEX, RELEASE, ReleaseIndex};
 
 pub use error::PullError;
+pub(in crate::distribute) use signed::bundles as bundles_of;
 
 use part::Part;
 use sidecars::Sidecars;

@@ -84,7 +84,7 @@ impl fmt::Display for Scalar {
 
 /// JSON with comments as JSON without: from `//` outside of strings up to the end of the line there are blanks, so that everything else
 /// stays at its place.
-pub(super) fn without_comments(text: &[u8]) -> Vec<u8> {
+pub(crate) fn without_comments(text: &[u8]) -> Vec<u8> {
     let mut plain = text.to_vec();
     let (mut in_string, mut in_comment, mut at) = (false, false, 0);
     while let Some(byte) = text.get(at) {

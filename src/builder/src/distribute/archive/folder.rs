@@ -24,10 +24,11 @@ enum FolderFile {
 }
 
 /// Writes the folder of `root`, which has `built_in` where it is part of the program, to a file without a name. Files for people and
-/// hidden ones at its top are left out. Returns it with its digest and length.
+/// hidden ones at its top are left out, and so is what `without` names. Returns it with its digest and length.
 pub fn pack(
     root: &Root,
     built_in: &'static [(&'static str, &'static [u8])],
+    without: &[&str],
 ) -> Result<(File, Digest, u64), CarryError> {
     let mut files = Vec::new();
     match root {
@@ -36,7 +37,8 @@ pub fn pack(
         }
         Root::Path(folder) => collect(folder, "", 0, &mut files)?,
     }
-    files.retain(|(name, _)| !name.starts_with("README") && !name.starts_with('.'));
+    files
+        .retain(|(name, _)| !name.starts_with("README") && !name.starts_with('.') && !without.contains(&name.as_str()));
     files.sort_by(|(a, _), (b, _)| a.cmp(b));
     let unwritten = |source| CarryError::Write { path: std::env::temp_dir(), source };
     let mut out = tempfile::tempfile().map_err(unwritten)?;

@@ -179,7 +179,7 @@ impl<'a> ArchivePlan<'a> {
         root: &Root,
         built_in: &'static [(&'static str, &'static [u8])],
     ) -> Result<BlobReference, CarryError> {
-        let (file, digest, len) = folder::pack(root, built_in)?;
+        let (file, digest, len) = folder::pack(root, built_in, &[])?;
         Ok(self.add(role, title, digest, len, BlobContent::File(file)))
     }
 

@@ -2,7 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::atomic_file::PublishError;
+use crate::digest::Digest;
+use crate::distribute::archive::CarryError;
+use crate::distribute::pull::PullError;
+use crate::distribute::release::DocumentError;
+use crate::escape;
+use crate::fetch::FetchError;
 use crate::hint::Hint;
+use crate::layer::LayerError;
+use crate::manifest::ManifestError;
+use crate::pin::resolve::ResolveError;
+use crate::pin::sources::SourcesError;
+use crate::supply::registry::RegistryError;
+use crate::supply::store::StoreError;
 
 /// Why a bundle cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +58,121 @@ pub enum BundleError {
         /// What it has too much of.
         what: String,
     },
+    /// Its layers or sources do what a bundle may not do.
+    #[error("{}", lines(path, complaints))]
+    Unsound {
+        /// Where it is.
+        path: PathBuf,
+        /// What is wrong.
+        complaints: Vec<String>,
+    },
+    /// A layer installs what nothing says the address of.
+    #[error("{target}: artifact {name} is neither a download of a layer nor in sources.json")]
+    NoSource {
+        /// The artifact.
+        name: String,
+        /// Kind, system and architecture.
+        target: String,
+    },
+    /// An artifact is not pinned, and nothing may be downloaded.
+    #[error("{name}: is not pinned, or no longer proven")]
+    Unpinned {
+        /// The artifact.
+        name: String,
+    },
+    /// A blob is not in the store.
+    #[error("{digest}: is not in the store")]
+    NoBlob {
+        /// Its digest.
+        digest: Box<Digest>,
+    },
+    /// A blob of the store has changed.
+    #[error("{path}: has digest {found}, not {expected}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The digest that it should have.
+        expected: Box<Digest>,
+        /// The digest that it has.
+        found: Box<Digest>,
+    },
+    /// It cannot be written.
+    #[error("{path}: cannot write")]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// Its layers cannot be used.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
+    /// Its sources cannot be used.
+    #[error(transparent)]
+    Sources(#[from] SourcesError),
+    /// An artifact cannot be resolved.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// An artifact cannot be fetched or is not proven.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// Its pins are no manifest.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A tar file cannot be read or written.
+    #[error(transparent)]
+    Carry(#[from] CarryError),
+    /// It cannot be signed.
+    #[error(transparent)]
+    Sign(#[from] DocumentError),
+    /// It cannot get its name.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// It is not what `vmbake bundle pack` writes.
+    #[error("{path}: {name}: {what}")]
+    Layout {
+        /// Where it is.
+        path: PathBuf,
+        /// The part that is wrong.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A name in a registry has neither a tag nor a digest.
+    #[error("{name}: has neither a tag nor a digest")]
+    Unnamed {
+        /// The name.
+        name: String,
+    },
+    /// It is not the one that was expected.
+    #[error("{name}: stands for {found}, not for {expected}")]
+    Moved {
+        /// Where it is.
+        name: String,
+        /// The digest that its index should have.
+        expected: Box<Digest>,
+        /// The digest that it has.
+        found: Box<Digest>,
+    },
+    /// Somebody has not signed it.
+    #[error("{path}: not signed by {signer}: {reason}")]
+    NotSigned {
+        /// Where it is.
+        path: PathBuf,
+        /// Who should have.
+        signer: String,
+        /// Why that does not hold.
+        reason: String,
+    },
+    /// The registry does not give or take it.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// Its signatures cannot be fetched.
+    #[error(transparent)]
+    Pull(#[from] PullError),
     /// A document cannot be written as JSON.
     #[error("cannot write a document as JSON")]
     Json(#[from] serde_json::Error),
@@ -65,7 +193,51 @@ impl Hint for BundleError {
             Self::Syntax { .. } | Self::Document { .. } => Some(
                 "`vmbake schema bundle` prints the form of bundle.json; docs/bundles.md says what it means".to_owned(),
             ),
+            Self::Unsound { .. } => {
+                Some("docs/bundles.md says what a bundle may do, and what it has to ask for".to_owned())
+            }
+            Self::NoSource { .. } => Some("say its address in `downloads` of the layer, or in sources.json".to_owned()),
+            Self::Layout { .. } => {
+                Some("`vmbake bundle pack` writes bundles; ask its publisher for a sound copy".to_owned())
+            }
+            Self::Unnamed { .. } => Some("say HOST/NAME:TAG or HOST/NAME@DIGEST".to_owned()),
+            Self::Moved { .. } => {
+                Some("ask the publisher why; a digest in the name takes the one that you mean".to_owned())
+            }
+            Self::NotSigned { .. } => {
+                Some("use it only if its publisher tells you, on another way, which key has signed it".to_owned())
+            }
+            Self::Unpinned { .. } => Some("run it once without --offline".to_owned()),
+            Self::NoBlob { .. } => Some("--store names the store that has it".to_owned()),
+            Self::Damaged { .. } => Some("`vmbake store verify` finds what else has changed".to_owned()),
             _ => None,
         }
     }
+
+    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(match self {
+            Self::Layer(error) => error,
+            Self::Sources(error) => error,
+            Self::Resolve(error) => error,
+            Self::Fetch(error) => error,
+            Self::Manifest(error) => error,
+            Self::Store(error) => error,
+            Self::Carry(error) => error,
+            Self::Sign(error) => error,
+            Self::Publish(error) => error,
+            Self::Registry(error) => error,
+            Self::Pull(error) => error,
+            _ => return None,
+        })
+    }
+
+    fn has_lines(&self) -> bool {
+        matches!(self, Self::Unsound { .. })
+    }
+}
+
+/// A line for each complaint.
+fn lines(path: &Path, complaints: &[String]) -> String {
+    let line = |what: &String| escape::line(format!("{}: {what}", path.display()));
+    complaints.iter().map(line).collect::<Vec<_>>().join("\n")
 }

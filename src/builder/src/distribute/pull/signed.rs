@@ -54,7 +54,7 @@ fn holds(request: &PullRequest<'_>, index: &Digest, bundle: &[u8], signer: &Sign
 }
 
 /// The bundles that refer to the index and may be signatures of it.
-fn bundles(repository: &Repository, index: &Digest) -> Result<Vec<Vec<u8>>, PullError> {
+pub(in crate::distribute) fn bundles(repository: &Repository, index: &Digest) -> Result<Vec<Vec<u8>>, PullError> {
     let kind = |entry: &Descriptor| match entry.artifact_type.as_deref() {
         Some(MEDIA_TYPE) => Some(0),
         // What cosign 2 puts into the list below a tag: the type of the config, if any.

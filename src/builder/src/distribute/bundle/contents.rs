@@ -1,0 +1,84 @@
+//! A bundle whose documents and layers were read, from a folder that somebody works in or from what was packed.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::document::{BundleDocument, MAX_DOCUMENT};
+use super::error::BundleError;
+use super::rules::complaints;
+use crate::catalog::{Catalog, Root};
+use crate::layer::{Layer, Layers, without_comments};
+use crate::pin::proof::sigstore::json;
+
+/// Its description.
+pub const DOCUMENT: &str = "bundle.json";
+/// The folder of its layers.
+pub const LAYERS: &str = "layers";
+/// Where its artifacts come from, beside what its layers say.
+pub const SOURCES: &str = "sources.json";
+
+/// What a bundle says and does, without its artifacts.
+#[derive(Clone, Debug)]
+pub struct BundleContents {
+    /// Its description.
+    pub document: BundleDocument,
+    /// Its layers, sorted by name.
+    pub own: Vec<Layer>,
+    /// The text of its sources, if it has any.
+    pub sources: Option<Vec<u8>>,
+    /// The same, as a value.
+    pub(super) fragment: Option<Value>,
+    /// Whether `bundle.json` names its layers with their digests.
+    pub(super) is_packed: bool,
+}
+
+impl BundleContents {
+    /// Reads the folder that a bundle is made in. Its layers may require those of `catalog`.
+    pub fn of_folder(folder: &Path, catalog: &Catalog) -> Result<Self, BundleError> {
+        let path = folder.join(DOCUMENT);
+        let document = BundleDocument::parse(&path, &without_comments(&read(&path)?))?;
+        for (key, is_there) in [
+            ("layers", !document.layers.is_empty()),
+            ("artifacts", !document.artifacts.is_empty()),
+            ("evidence", !document.evidence.is_empty()),
+        ] {
+            if is_there {
+                let what = "is written by `vmbake bundle pack`".to_owned();
+                return Err(BundleError::Document { path, key: key.to_owned(), what });
+            }
+        }
+        let sources = folder.join(SOURCES);
+        let sources = if sources.symlink_metadata().is_ok() { Some(read(&sources)?) } else { None };
+        Self::new(document, &folder.join(LAYERS), sources, catalog, false)
+    }
+
+    /// The contents of a bundle whose layers are in the folder `layers`.
+    pub(super) fn new(
+        document: BundleDocument,
+        layers: &Path,
+        sources: Option<Vec<u8>>,
+        catalog: &Catalog,
+        is_packed: bool,
+    ) -> Result<Self, BundleError> {
+        let all = Layers::load(&catalog.with(layers.to_owned()))?;
+        let root = Root::Path(layers.to_owned());
+        let own = all.with_roots().filter(|(of, _)| **of == root).map(|(_, layer)| layer.clone()).collect();
+        let path = Path::new(SOURCES);
+        let fragment = sources.as_deref().map(json::parse).transpose();
+        let fragment = fragment.map_err(|error| BundleError::syntax(path, &error))?;
+        Ok(Self { document, own, sources, fragment, is_packed })
+    }
+
+    /// Fails if anything is wrong with it; `path` is for messages.
+    pub fn require_sound(&self, path: &Path) -> Result<(), BundleError> {
+        match complaints(self) {
+            complaints if complaints.is_empty() => Ok(()),
+            complaints => Err(BundleError::Unsound { path: path.to_owned(), complaints }),
+        }
+    }
+}
+
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, BundleError> {
+    crate::release::read(path, MAX_DOCUMENT).map_err(|source| BundleError::Read { path: path.to_owned(), source })
+}

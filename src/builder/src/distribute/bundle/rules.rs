@@ -1,0 +1,171 @@
+//! What a bundle may not do, seen from its layers alone: a document and layers enter, everything that is wrong leaves.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::contents::BundleContents;
+use super::effects::{Effect, EffectKind, effects};
+use super::words::{is_below, real};
+use crate::layer::{Layer, Schema};
+
+/// Directories of units.
+const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
+
+/// Everything that is wrong with a bundle, a line each, sorted.
+pub fn complaints(bundle: &BundleContents) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    digests(bundle, &mut found);
+    let own: Vec<Effect> = bundle.own.iter().flat_map(effects).collect();
+    for effect in &own {
+        asked(bundle, effect, &mut found);
+        through_link(&own, effect, &mut found);
+    }
+    for layer in &bundle.own {
+        let mut say = |what: String| {
+            found.insert(format!("layer {}: {what}", layer.schema.name));
+        };
+        names(bundle, layer, &mut say);
+        keys(&layer.schema, &mut say);
+        units(&own, layer, &mut say);
+    }
+    fragment(bundle, &mut found);
+    found.into_iter().collect()
+}
+
+/// Layers that are not the ones that the document names.
+fn digests(bundle: &BundleContents, found: &mut BTreeSet<String>) {
+    let there: BTreeMap<&String, _> = bundle.own.iter().map(|layer| (&layer.schema.name, layer.digest)).collect();
+    if bundle.own.is_empty() {
+        found.insert("has no layer".to_owned());
+    }
+    if !bundle.is_packed {
+        return;
+    }
+    for (name, digest) in &bundle.document.layers {
+        match there.get(name) {
+            None => {
+                found.insert(format!("layer {name}: is named by bundle.json and not there"));
+            }
+            Some(other) if other != digest => {
+                found.insert(format!("layer {name}: has digest {other}, bundle.json says {digest}"));
+            }
+            Some(_) => {}
+        }
+    }
+    for name in there.keys().filter(|name| !bundle.document.layers.contains_key(**name)) {
+        found.insert(format!("layer {name}: is not named by bundle.json"));
+    }
+}
+
+/// An effect that the document does not ask for.
+fn asked(bundle: &BundleContents, effect: &Effect, found: &mut BTreeSet<String>) {
+    let Effect { kind, value, layer, key } = effect;
+    let list = kind.asked_by();
+    let asks = bundle.document.asks.lists();
+    let asks = asks.iter().find(|(name, _)| *name == list).map(|(_, values)| *values);
+    let is_asked = |asked: &String| match list {
+        "paths" => is_below(value, asked),
+        "setuid" => real(asked) == *value,
+        _ => asked == value,
+    };
+    if !asks.into_iter().flatten().any(is_asked) {
+        found.insert(format!("layer {layer}: `{key}`: {value:?} is not in `asks/{list}` of bundle.json"));
+    }
+}
+
+/// A path that goes through a link of the bundle's own leads elsewhere than it says.
+fn through_link(own: &[Effect], effect: &Effect, found: &mut BTreeSet<String>) {
+    let links = own.iter().filter(|other| other.key == "symlinks" && effect.value != other.value);
+    for link in links.filter(|link| effect.kind.asked_by() == "paths" && is_below(&effect.value, &link.value)) {
+        let Effect { value, layer, key, .. } = effect;
+        found.insert(format!("layer {layer}: `{key}`: {value:?} goes through the link {:?} of the bundle", link.value));
+    }
+}
+
+/// Names that are not the publisher's.
+fn names(bundle: &BundleContents, layer: &Layer, say: &mut impl FnMut(String)) {
+    let document = &bundle.document;
+    let schema = &layer.schema;
+    let prefix = format!("{}.", document.publisher);
+    if !document.owns(&schema.name) {
+        say(format!("its name does not begin with {prefix:?}"));
+    }
+    for (_, name, _) in schema.installs().filter(|(_, name, _)| !document.owns(name)) {
+        say(format!("the name of artifact {name:?} does not begin with {prefix:?}"));
+    }
+    for os in document.os.iter().filter(|os| !schema.os.contains(*os)) {
+        say(format!("does not support {os}, for which the bundle is"));
+    }
+}
+
+/// Keys that say what an image is, which is not for a bundle to say.
+fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
+    let first_boot = schema.first_boot.as_ref();
+    let of_the_image = [
+        ("hostname", schema.hostname.is_some()),
+        ("timezone", schema.timezone.is_some()),
+        ("locale", schema.locale.is_some()),
+        ("keyboard", schema.keyboard.is_some()),
+        ("motd", schema.motd.is_some()),
+        ("ssh_authorized_keys", !schema.ssh_authorized_keys.is_empty()),
+        ("os_release", !schema.os_release.is_empty()),
+        ("images", schema.images.is_some()),
+        ("first_boot/inputs", first_boot.is_some_and(|plan| plan.inputs.is_some())),
+        ("first_boot/receive", first_boot.is_some_and(|plan| plan.receive.is_some())),
+    ];
+    for (key, _) in of_the_image.iter().filter(|(_, is_there)| *is_there) {
+        say(format!("`{key}` belongs to the image, not to a bundle"));
+    }
+    let not_carried = [
+        ("packages", !schema.request().is_empty()),
+        ("debconf", !schema.debconf.is_empty()),
+        ("container_images", !schema.container_images.is_empty()),
+    ];
+    for (key, _) in not_carried.iter().filter(|(_, is_there)| *is_there) {
+        say(format!("`{key}` cannot travel in a bundle: what an image gets of them depends on the image"));
+    }
+}
+
+/// Units of others that are changed.
+fn units(own: &[Effect], layer: &Layer, say: &mut impl FnMut(String)) {
+    let schema = &layer.schema;
+    let is_own = |unit: &str| {
+        own.iter().any(|effect| match effect.kind {
+            EffectKind::Write => UNITS.iter().any(|folder| effect.value == format!("{folder}/{unit}")),
+            // What an archive has is not known yet; a bake finds out.
+            EffectKind::Unpack => UNITS.iter().any(|folder| is_below(folder, &effect.value)),
+            _ => false,
+        })
+    };
+    let services = schema.first_boot.iter().flat_map(|plan| plan.services.iter().map(|service| &service.unit));
+    let named = [
+        ("units/enable", schema.units.enable.iter().collect::<Vec<_>>()),
+        ("units/disable", schema.units.disable.iter().collect()),
+        ("units/mask", schema.units.mask.iter().collect()),
+        ("first_boot/services", services.collect()),
+    ];
+    for (key, units) in named {
+        for unit in units.into_iter().filter(|unit| !is_own(unit)) {
+            say(format!("`{key}`: the bundle does not bring unit {unit}"));
+        }
+    }
+}
+
+/// Sources that are not the publisher's own.
+fn fragment(bundle: &BundleContents, found: &mut BTreeSet<String>) {
+    let Some(value) = &bundle.fragment else { return };
+    for (key, entries) in value.as_object().into_iter().flatten() {
+        let names: Vec<&str> = match (key.as_str(), entries) {
+            ("archives", serde_json::Value::Object(archives)) => archives.keys().map(String::as_str).collect(),
+            ("dependencies", serde_json::Value::Array(all)) => {
+                all.iter().map(|one| one["name"].as_str().unwrap_or_default()).collect()
+            }
+            _ => {
+                found.insert(format!("sources.json: `{key}` is not for a bundle to say"));
+                continue;
+            }
+        };
+        for name in names.into_iter().filter(|name| !bundle.document.owns(name)) {
+            found.insert(format!("sources.json: {name:?} does not begin with \"{}.\"", bundle.document.publisher));
+        }
+    }
+}
