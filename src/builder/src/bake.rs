@@ -33,7 +33,7 @@ use crate::incremental::checksums::Checksum;
 use crate::incremental::previous_bake::PreviousBake;
 use crate::incremental::published::Sidecar;
 use crate::layer::{Layer, Layers};
-use crate::manifest::Manifest;
+use crate::manifest::{Additions, Manifest};
 use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
 use crate::progress::{Event, Progress};
@@ -62,6 +62,8 @@ pub struct BakeRequest {
     pub partition: Option<u32>,
     /// Where layers are.
     pub layers: Catalog,
+    /// Layers and artifacts that come to those of the kind.
+    pub more: Additions,
     /// Where the artifacts are.
     pub store: Store,
     /// What proof the artifacts must have.
@@ -164,11 +166,11 @@ struct Begun<'a> {
 }
 
 fn begin<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Begun<'a>, BakeError> {
-    let manifest = Manifest::load(&request.manifest)?;
+    let manifest = Manifest::load_with(&request.manifest, &request.more)?;
     manifest.require(&request.manifest, &request.kind, &request.os, &request.arch)?;
     let layers = Layers::load(&request.layers)?;
     layers.overridden().iter().for_each(|one| progress.tell(Event::Override(one.clone())));
-    let layers = layers.resolve(&request.kind, &request.os)?;
+    let layers = layers.resolve_with(&request.kind, &request.os, &request.more.layers)?;
     let targets = request.targets(&manifest.name());
     let program = request.store.running_program().ok_or(BakeError::Program)?;
     let previous = PreviousBake::look(&request.store, program, &targets);

@@ -169,6 +169,8 @@ struct BakeArgs {
     #[arg(long, value_name = "N")]
     partition: Option<u32>,
     #[command(flatten)]
+    with: bundle::with::WithArgs,
+    #[command(flatten)]
     layers: catalog::LayersArgs,
     /// Open no socket: everything must be in the store
     #[arg(long)]

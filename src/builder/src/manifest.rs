@@ -10,11 +10,13 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 pub use crate::upstream::ArtifactType;
 pub use accounts::PinnedAccounts;
+pub use additions::Additions;
 pub use closure::{ClosureRecord, PackageReason};
 pub use content::{Boot, BootFile, ContainerImage, Content, Dependency, Os};
 pub use error::ManifestError;
 pub use proof::{Document, Form, Proof, Signed};
 
+mod additions;
 mod form;
 mod error;
 mod accounts;

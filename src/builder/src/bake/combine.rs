@@ -39,8 +39,9 @@ pub(super) struct Combined {
 /// Looks at what the scripts of all packages do, and gives the ids of the accounts that they make: those that the manifest has already,
 /// and others that are free. Nothing is written.
 pub fn plan_accounts(request: &BakeRequest, progress: &Progress) -> Result<PinnedAccounts, BakeError> {
-    let manifest = Manifest::load(&request.manifest)?;
-    let layers = Layers::load(&request.layers)?.resolve(&request.kind, &request.os)?;
+    let manifest = Manifest::load_with(&request.manifest, &request.more)?;
+    let layers = Layers::load(&request.layers)?;
+    let layers = layers.resolve_with(&request.kind, &request.os, &request.more.layers)?;
     Ok(combine(request, &manifest, layers, progress)?.merged.accounts)
 }
 

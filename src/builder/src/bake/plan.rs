@@ -51,13 +51,13 @@ pub struct Missing {
 
 /// Looks at what a bake would look at first. Opens no socket and writes nothing.
 pub fn plan(request: &BakeRequest) -> Result<PlannedBake, BakeError> {
-    let manifest = Manifest::load(&request.manifest)?;
+    let manifest = Manifest::load_with(&request.manifest, &request.more)?;
     if let Some(base) = &request.base {
         fetch::open_base_file(&manifest, base)?;
     }
     let BakeRequest { kind, os, arch, store, .. } = request;
     manifest.require(&request.manifest, kind, os, arch)?;
-    let layers = Layers::load(&request.layers)?.resolve(kind, os)?;
+    let layers = Layers::load(&request.layers)?.resolve_with(kind, os, &request.more.layers)?;
     let program = store.running_program().ok_or(BakeError::Program)?;
     let previous = PreviousBake::look(store, program, &request.targets(&manifest.name()));
     let offline = BakeRequest { client: None, ..request.clone() };

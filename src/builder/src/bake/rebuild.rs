@@ -15,6 +15,7 @@ use crate::hint::Hint;
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::published::Sidecar;
+use crate::layer::Layers;
 use crate::release::provenance::{StatementDifference, difference};
 
 /// Why an image cannot be baked again.
@@ -70,7 +71,8 @@ pub fn rebuild(
     quiet: bool,
 ) -> Result<BTreeMap<String, Checksum>, RebuildError> {
     check_program(request, expected)?;
-    let request = BakeRequest { store: request.store.clone().without_caches(), ..request.clone() };
+    let mut request = BakeRequest { store: request.store.clone().without_caches(), ..request.clone() };
+    request.more.layers = more_layers(&request, expected)?;
     let mut all = Vec::new();
     bake_all::<RebuildError>(std::slice::from_ref(&request), quiet, |baked| {
         all.push(baked);
@@ -89,6 +91,14 @@ pub fn rebuild(
         checksums.extend(outputs.iter().map(|output| (file_name(output), output.checksum)));
     }
     Ok(checksums)
+}
+
+/// Layers of the image that its kind does not require: those of bundles, whose artifacts its manifest has.
+fn more_layers(request: &BakeRequest, expected: &BuildInputs) -> Result<Vec<String>, BakeError> {
+    let own = Layers::load(&request.layers)?.resolve(&request.kind, &request.os)?;
+    let is_own = |name: &String| own.iter().any(|layer| layer.schema.name == *name);
+    let names = expected.layers.iter().map(|layer| layer.name.clone());
+    Ok(names.filter(|name| !is_own(name)).collect())
 }
 
 fn check_program(request: &BakeRequest, expected: &BuildInputs) -> Result<(), RebuildError> {

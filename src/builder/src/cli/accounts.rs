@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::Failure;
 use crate::bake::{BakeRequest, plan_accounts};
 use crate::catalog::Catalog;
-use crate::manifest::{Manifest, Target};
+use crate::manifest::{Additions, Manifest, Target};
 use crate::pin::resolve::Resolver;
 use crate::pin::update::{UpdateRequest, pin_accounts};
 use crate::progress::{Event, Progress};
@@ -67,6 +67,7 @@ impl AccountPlan<'_> {
             base: image.clone(),
             partition: *partition,
             layers: self.layers.clone(),
+            more: Additions::default(),
             store: (*store).clone(),
             sources: (*sources).clone(),
             anchors: (*anchors).clone(),

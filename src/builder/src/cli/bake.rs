@@ -1,15 +1,19 @@
 //! `vmbake bake`: arguments to requests, and their results to text or JSON.
 
+use super::bundle::with::Reader;
 use super::pinned::Pinned;
 use super::{BakeArgs, Failure, Format, Outcome, files, threads};
 use crate::bake::{BakeRequest, BakedFile, bake_all, source_date_epoch};
+use crate::distribute::bundle::compose::Composition;
 use crate::escape;
-use crate::manifest::Target;
+use crate::manifest::{Additions, Target};
+use crate::pin::sources::Sources;
 use crate::progress::{Event, Progress};
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let json = args.json;
-    let requests = requests(args)?;
+    // The folders of the layers of bundles have to be there until the end.
+    let (requests, _compositions) = requests(args, true)?;
     let store = requests.first().map(|request| &request.store);
     if let Some((store, exposed)) = store.and_then(|store| Some((store, store.exposed()?))) {
         let (path, note) = (store.root().to_owned(), format!("nothing is taken from an earlier bake: {exposed}"));
@@ -30,8 +34,8 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Clean)
 }
 
-/// What the arguments ask for, an image each.
-pub(super) fn requests(args: BakeArgs) -> Result<Vec<BakeRequest>, Failure> {
+/// What the arguments ask for, an image each, and the bundles whose layers the images get.
+pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest>, Vec<Composition>), Failure> {
     if args.base.is_some() && args.pinned.has_arches() {
         return Err("--base is of one architecture: choose it with --arch".into());
     }
@@ -54,6 +58,7 @@ pub(super) fn requests(args: BakeArgs) -> Result<Vec<BakeRequest>, Failure> {
         base: args.base.clone(),
         partition: args.partition,
         layers: layers.clone(),
+        more: Additions::default(),
         store: store.clone(),
         sources: sources.clone(),
         anchors: anchors.clone(),
@@ -66,7 +71,25 @@ pub(super) fn requests(args: BakeArgs) -> Result<Vec<BakeRequest>, Failure> {
         builder: args.builder_id.clone().unwrap_or_default(),
         threads,
     };
-    Ok(pinned.into_iter().map(request).collect())
+    let reader = Reader { network: &args.network, layers: &layers, anchors: &anchors, is_offline: args.offline };
+    let (mut requests, mut compositions) = (Vec::new(), Vec::new());
+    for pinned in pinned {
+        let (target, manifest) = (pinned.target.clone(), pinned.manifest.clone());
+        let mut request = request(pinned);
+        if let Some(composition) = args.with.compose(&target, &manifest, &reader)? {
+            composition.require_compatible(&target, &layers)?;
+            request.layers = composition.layers(&layers);
+            request.sources = Sources::load(&composition.sources(&args.network.sources_catalog(&args.catalog)))?;
+            request.more = composition.additions(&target)?;
+            if is_bake {
+                composition.bring(&target, &store)?;
+                composition.save_lock()?;
+            }
+            compositions.push(composition);
+        }
+        requests.push(request);
+    }
+    Ok((requests, compositions))
 }
 
 impl From<Format> for vmbake_disk::image::Format {

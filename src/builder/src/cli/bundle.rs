@@ -1,5 +1,9 @@
 //! `vmbake bundle`: components that others publish.
 
+mod look;
+mod share;
+pub(super) mod with;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +28,18 @@ pub(super) enum BundleCommand {
     /// Pin and prove the artifacts of a bundle, and write it as an OCI image layout
     #[command(after_help = examples::BUNDLE_PACK)]
     Pack(Box<PackArgs>),
+    /// Print every rule that a bundle breaks, of those by which it is judged before use; exit 1 if it breaks any
+    Check(look::CheckArgs),
+    /// Show what a bundle is, what it asks for, and what a machine can be told
+    Inspect(look::InspectArgs),
+    /// Push a packed bundle to a registry, with its signature
+    Push(share::PushArgs),
+    /// Verify who has signed a bundle, and that it is sound
+    Verify(share::VerifyArgs),
+    /// Show what a bundle asks for, and grant that to its publisher
+    Trust(share::TrustBundleArgs),
+    /// Show what bundles do to an image, and what keeps them from it, without baking; exit 1 if anything does
+    Plan(Box<with::PlanArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -76,6 +92,12 @@ pub(super) fn run(what: BundleCommand) -> Result<Outcome, Failure> {
     match what {
         BundleCommand::Init(args) => init(&args),
         BundleCommand::Pack(args) => pack(&args),
+        BundleCommand::Check(args) => look::check(&args),
+        BundleCommand::Inspect(args) => look::inspect(&args),
+        BundleCommand::Push(args) => share::push_bundle(&args),
+        BundleCommand::Verify(args) => share::verify(&args),
+        BundleCommand::Trust(args) => share::trust(&args),
+        BundleCommand::Plan(args) => with::plan(*args),
     }
 }
 

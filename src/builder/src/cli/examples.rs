@@ -94,6 +94,7 @@ Examples:
   vmbake bake node --base debian-13-genericcloud-amd64.qcow2 --size 8G
   vmbake bake knc knd --arch amd64,arm64 --offline --out images --force
   vmbake bake node --layers layers --format qcow2 # with layers of your own, too
+  vmbake bake node --with ghcr.io/acme/agent:1.0  # and a component that somebody else publishes
   vmbake bake node --builder-id https://ci.example.org/images   # who says so in the provenance
   vmbake bake node --json --progress json > baked.json   # for programs: the result, and on stderr each step as JSON";
 
@@ -211,6 +212,34 @@ pub(super) const BUNDLE_PACK: &str = "\
 Examples:
   vmbake bundle pack agent -o agent.oci           # a folder
   vmbake bundle pack agent -o agent.tar --key acme.key";
+
+pub(super) const BUNDLE_CHECK: &str = "\
+Examples:
+  vmbake bundle check agent
+  vmbake bundle check oci://ghcr.io/acme/agent:1.0";
+
+pub(super) const BUNDLE_INSPECT: &str = "\
+Examples:
+  vmbake bundle inspect agent.oci
+  vmbake bundle inspect oci://ghcr.io/acme/agent:1.0 --json";
+
+pub(super) const BUNDLE_PUSH: &str = "\
+Examples:
+  vmbake bundle push agent.oci oci://ghcr.io/acme/agent";
+
+pub(super) const BUNDLE_VERIFY: &str = "\
+Examples:
+  vmbake bundle verify agent.oci --key acme.pub
+  vmbake bundle verify oci://ghcr.io/acme/agent:1.0 --publisher acme";
+
+pub(super) const BUNDLE_TRUST: &str = "\
+Examples:
+  vmbake bundle trust oci://ghcr.io/acme/agent:1.0 --key acme.pub";
+
+pub(super) const BUNDLE_PLAN: &str = "\
+Examples:
+  vmbake bundle plan node --with agent.oci
+  vmbake bundle plan node --with ghcr.io/acme/agent:1.0 --json";
 
 pub(super) const INSPECT: &str = "\
 Examples:

@@ -8,7 +8,8 @@ use crate::progress::{counted, human_bytes};
 
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let json = args.json;
-    let images = bake::requests(args)?.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
+    let (requests, _compositions) = bake::requests(args, false)?;
+    let images = requests.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
     if json {
         let jobs = images.iter().filter(|image| image.state == PlannedState::Bake);
         // `strategy.matrix` of GitHub Actions, and `parallel.matrix` of GitLab: there, every name of a variable has a list.

@@ -15,6 +15,11 @@ pub mod pack;
 pub mod place;
 pub mod packed;
 pub mod inspect;
+pub mod publisher;
+pub mod push;
+pub mod lock;
+pub mod conflicts;
+pub mod compose;
 mod error;
 
 pub use error::BundleError;

@@ -25,6 +25,7 @@ pub(super) fn check(layer: &Layer) -> Vec<Found> {
     found.value("/os".to_owned(), os.iter().find_map(|name| rules::name(name)));
     found.value("/os".to_owned(), os.is_empty().then(|| "supports no operating system".to_owned()));
     requires(&mut found, schema);
+    found.list("/bundles", &schema.bundles, rules::line);
     artifacts(&mut found, schema);
     download::check(&mut found, schema);
     download::check_images(&mut found, schema);

@@ -108,7 +108,18 @@ impl Layers {
 
     /// The layers of a kind, each after those that it requires, the hygiene layer last.
     pub fn resolve(&self, kind: &str, os: &str) -> Result<Vec<Layer>, LayerError> {
+        self.resolve_with(kind, os, &[])
+    }
+
+    /// The same, with more layers: they come behind those that the top layer of the kind requires, and before that one.
+    pub fn resolve_with(&self, kind: &str, os: &str, more: &[String]) -> Result<Vec<Layer>, LayerError> {
         let mut order = Vec::new();
+        if let Some(top) = self.layers.get(kind).filter(|_| !more.is_empty()) {
+            for required in &top.schema.requires {
+                self.visit(&required.name, os, &mut order)?;
+            }
+            more.iter().try_for_each(|name| self.visit(name, os, &mut order))?;
+        }
         for name in [kind, LAST] {
             self.visit(name, os, &mut order)?;
         }

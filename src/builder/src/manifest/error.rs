@@ -18,6 +18,22 @@ pub enum ManifestError {
         /// What the system says.
         source: std::io::Error,
     },
+    /// An artifact that comes to it has a name of its own artifacts.
+    #[error("{path}: has an artifact {name} already")]
+    Twice {
+        /// The manifest.
+        path: PathBuf,
+        /// The artifact.
+        name: String,
+    },
+    /// It cannot be written as JSON.
+    #[error("{path}: cannot write as JSON")]
+    Text {
+        /// The manifest.
+        path: PathBuf,
+        /// What its writer says.
+        source: serde_json::Error,
+    },
     /// It is longer than any manifest.
     #[error("{path}: {len} bytes, more than the {MAX_LEN} a manifest may have")]
     TooLarge {

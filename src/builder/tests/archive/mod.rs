@@ -1,5 +1,5 @@
 //! `vmbake archive`: what a site without a network gets, and everything that somebody may put in its place.
 
 mod hostile;
-mod lab;
+pub mod lab;
 mod sites;

@@ -1,3 +1,10 @@
 //! Bundles: components that others publish, from a folder to an image.
 
+mod composing;
 mod documents;
+mod forge;
+mod hostile;
+mod packing;
+mod publishers;
+mod rules;
+mod shop;

@@ -96,6 +96,7 @@ pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> BakeRequ
         base: Some(base),
         partition: None,
         layers: Catalog::only(dir.join("layers")),
+        more: vmbake::manifest::Additions::default(),
         store,
         sources: Sources::load(&Catalog::only(sources)).unwrap(),
         anchors: Anchors::default(),

@@ -4,4 +4,4 @@ mod downloads;
 mod images;
 mod refusals;
 mod words;
-mod yard;
+pub mod yard;

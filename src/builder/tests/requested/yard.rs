@@ -132,7 +132,7 @@ impl Yard {
         (status.success(), String::from_utf8(stderr).unwrap() + &String::from_utf8(stdout).unwrap())
     }
 
-    fn online(&self, args: &[&str], more: &[&str]) -> (bool, String) {
+    pub fn online(&self, args: &[&str], more: &[&str]) -> (bool, String) {
         let mirrors = ["up", "registry"].map(|host| format!("--mirror=https://{host}.example={}", self.site.url));
         self.run(&[args, more, &mirrors.each_ref().map(String::as_str)].concat())
     }

@@ -12,6 +12,7 @@ use crate::catalog::Catalog;
 use crate::escape;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::published::Sidecar;
+use crate::manifest::Additions;
 use crate::query::diff::{DiffOptions, diff};
 use crate::release::provenance::BuilderId;
 use crate::release::verify::{CheckState, Documented, ReleaseReport, VerifyRequest, image_name};
@@ -71,6 +72,7 @@ impl Rebuild {
             base: self.base.clone(),
             partition: inputs.partition,
             layers: self.layers.clone(),
+            more: Additions::default(),
             store: request.store.clone(),
             sources: request.sources.clone(),
             anchors: request.anchors.clone(),

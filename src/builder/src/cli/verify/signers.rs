@@ -49,6 +49,24 @@ impl SignerArgs {
     }
 }
 
+/// A public key, PEM, or an identity with its issuer.
+pub(in super::super) type OnlySigner = (Option<String>, Option<(String, String)>);
+
+impl SignerArgs {
+    /// The only key or identity, if there is exactly one.
+    pub(in super::super) fn only(&self) -> Result<Option<OnlySigner>, Failure> {
+        let certificate = self.certificate_identity.clone().zip(self.certificate_oidc_issuer.clone());
+        match (&self.key[..], certificate) {
+            ([path], None) => {
+                let pem = String::from_utf8(read(path, MAX_KEY)?);
+                Ok(Some((Some(pem.map_err(|error| EvidenceError::unusable(path, error))?), None)))
+            }
+            ([], Some(certificate)) => Ok(Some((None, Some(certificate)))),
+            _ => Ok(None),
+        }
+    }
+}
+
 impl RootArgs {
     /// Authorities and logs.
     pub(in super::super) fn load(&self, anchors: &Anchors) -> Result<SigstoreRoot, Failure> {

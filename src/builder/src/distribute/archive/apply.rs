@@ -15,7 +15,7 @@ use super::verify::digest;
 use crate::atomic_file::{Pending, write_file};
 use crate::bake::{BakeRequest, bake_all};
 use crate::catalog::Catalog;
-use crate::manifest::{Manifest, Target};
+use crate::manifest::{Additions, Manifest, Target};
 use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
 use crate::progress::{Event, Progress};
@@ -109,6 +109,7 @@ impl Inputs {
             base,
             partition: config.partition,
             layers: catalog(layers),
+            more: Additions::default(),
             store: request.store.clone(),
             sources: Sources::load(&catalog(sources))?,
             anchors: Anchors::load(&catalog(trust))?,

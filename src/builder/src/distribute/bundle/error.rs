@@ -167,6 +167,76 @@ pub enum BundleError {
         /// Why that does not hold.
         reason: String,
     },
+    /// It is in a registry, where a layout on this machine is needed.
+    #[error("{name}: is in a registry")]
+    Remote {
+        /// Its name.
+        name: String,
+    },
+    /// A tag stands for something else.
+    #[error("{name}: stands for {found}, not for {expected}")]
+    Tagged {
+        /// The name with its tag.
+        name: String,
+        /// The index of the bundle.
+        expected: Box<Digest>,
+        /// What the tag stands for.
+        found: Box<Digest>,
+    },
+    /// Nobody trusts its publisher.
+    #[error("{path}: there is no such file, so bundles of {name} are not trusted")]
+    NoPublisher {
+        /// The publisher.
+        name: String,
+        /// The file that would say whom to believe.
+        path: PathBuf,
+    },
+    /// What is said of a publisher cannot be.
+    #[error("{path}: `{key}`: {what}")]
+    Publisher {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// A bundle is not what its publisher may publish.
+    #[error("{path}: publisher {publisher}: {what}")]
+    NotGranted {
+        /// Where the bundle is.
+        path: PathBuf,
+        /// The publisher.
+        publisher: String,
+        /// What is not granted.
+        what: String,
+    },
+    /// The lock does not admit a bundle.
+    #[error("bundle {title}: {what}")]
+    Locked {
+        /// The bundle.
+        title: String,
+        /// Why it is not admitted.
+        what: String,
+    },
+    /// Bundles do not go together with an image, or with each other.
+    #[error("{}", conflicts.iter().map(escape::line).collect::<Vec<_>>().join("\n"))]
+    Conflicts {
+        /// All conflicts, with both sides.
+        conflicts: Vec<String>,
+    },
+    /// Nobody can be asked whether a publisher is trusted.
+    #[error("{name}: nobody can be asked here whether it may do that: nothing was written")]
+    Unattended {
+        /// The publisher.
+        name: String,
+    },
+    /// Nothing says who must have signed.
+    #[error("{path}: nothing says who must have signed it")]
+    NoSigner {
+        /// Where the bundle is.
+        path: PathBuf,
+    },
     /// The registry does not give or take it.
     #[error(transparent)]
     Registry(#[from] RegistryError),
@@ -197,6 +267,22 @@ impl Hint for BundleError {
                 Some("docs/bundles.md says what a bundle may do, and what it has to ask for".to_owned())
             }
             Self::NoSource { .. } => Some("say its address in `downloads` of the layer, or in sources.json".to_owned()),
+            Self::Remote { .. } => Some("name the folder or tar file that `vmbake bundle pack` wrote".to_owned()),
+            Self::Tagged { .. } => {
+                Some("--force moves the tag; give what has changed another version instead".to_owned())
+            }
+            Self::NoPublisher { .. } => {
+                Some("`vmbake bundle trust REF --key FILE` shows what it asks for, and writes the file".to_owned())
+            }
+            Self::Publisher { .. } => Some("docs/bundles.md shows such a file".to_owned()),
+            Self::NotGranted { .. } => Some(
+                "`vmbake bundle inspect` shows all that it asks for; grant it in trust/publishers if it should"
+                    .to_owned(),
+            ),
+            Self::Locked { .. } => Some("--upgrade-bundles takes a higher version, with --allow-downgrade a lower one; never another bundle of the same".to_owned()),
+            Self::Conflicts { .. } => Some("leave one of both sides out; `vmbake bundle plan` shows all that bundles do to an image".to_owned()),
+            Self::Unattended { .. } => Some("--yes accepts what was shown".to_owned()),
+            Self::NoSigner { .. } => Some("--key or --publisher says who".to_owned()),
             Self::Layout { .. } => {
                 Some("`vmbake bundle pack` writes bundles; ask its publisher for a sound copy".to_owned())
             }
@@ -232,7 +318,7 @@ impl Hint for BundleError {
     }
 
     fn has_lines(&self) -> bool {
-        matches!(self, Self::Unsound { .. })
+        matches!(self, Self::Unsound { .. } | Self::Conflicts { .. })
     }
 }
 

@@ -21,7 +21,7 @@ use crate::catalog::Catalog;
 use crate::digest::Digest;
 use crate::distribute::archive::folder;
 use crate::distribute::archive::tar::{TarMember, members};
-use crate::distribute::release::document::{ArtifactManifest, MANIFEST, ReleaseIndex};
+use crate::distribute::release::document::{ArtifactManifest, MANIFEST, ReleaseIndex, TITLE};
 use crate::distribute::release::signature::SIGNATURE;
 use crate::escape;
 use crate::manifest::Proof;
@@ -49,6 +49,18 @@ pub struct PackedContents {
     pub blobs: BTreeMap<Digest, Descriptor>,
     /// The folder that its layers and sources were unpacked to; removed with this value.
     pub folder: TempDir,
+}
+
+/// The publisher that the index of a bundle names. Nobody has signed that yet, so it only says whose signature is to be asked for.
+pub fn publisher_of(place: &BundlePlace) -> Result<String, BundleError> {
+    let (digest, bytes) = place.index()?;
+    let index: ReleaseIndex = parse(&place.path(), &bytes)?;
+    let title = index.annotations.get(TITLE).and_then(|title| title.split_once('.'));
+    title.map(|(publisher, _)| publisher.to_owned()).ok_or_else(|| BundleError::Layout {
+        path: place.path(),
+        name: digest.to_string(),
+        what: "is not the index of a bundle".to_owned(),
+    })
 }
 
 /// Whether all of these have signed the index of the bundle at `place`; else why not.

@@ -180,17 +180,42 @@ impl BundlePlace {
             return Ok(bundles_of(repository, index)?);
         }
         let mut found = Vec::new();
-        let listed = self.listed()?;
-        let attached = listed.iter().filter(|entry| entry.artifact_type.as_deref() == Some(MEDIA_TYPE));
-        for entry in attached.take(MAX_SIGNATURES) {
-            // One that is of no use to us may be of use to others.
-            let Ok(manifest) = serde_json::from_slice::<ArtifactManifest>(&self.document(entry)?) else { continue };
-            let is_of_index = manifest.subject.is_some_and(|subject| subject.digest == *index);
-            if let ([layer], true) = (&manifest.layers[..], is_of_index) {
+        for entry in self.attached(index)? {
+            let Ok(manifest) = serde_json::from_slice::<ArtifactManifest>(&self.document(&entry)?) else { continue };
+            if let [layer] = &manifest.layers[..] {
                 found.push(self.blob(layer, MAX_SIGNATURE)?);
             }
         }
         Ok(found)
+    }
+
+    /// The manifests by which a layout attaches signatures to the index.
+    pub fn attached(&self, index: &Digest) -> Result<Vec<Descriptor>, BundleError> {
+        let mut found = Vec::new();
+        let listed = self.listed()?;
+        let attached = listed.into_iter().filter(|entry| entry.artifact_type.as_deref() == Some(MEDIA_TYPE));
+        for entry in attached.take(MAX_SIGNATURES) {
+            // One that is of no use to us may be of use to others.
+            let Ok(manifest) = serde_json::from_slice::<ArtifactManifest>(&self.document(&entry)?) else { continue };
+            if manifest.subject.is_some_and(|subject| subject.digest == *index) {
+                found.push(entry);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The file in which a file of the layout is, and where it begins there, in bytes.
+    pub fn file_of(&self, name: &str) -> Result<(File, u64), BundleError> {
+        let (path, at) = match self {
+            Self::Folder(folder) => (folder.join(name), 0),
+            Self::Tar { path, members, .. } => {
+                let member = members.get(name).ok_or_else(|| place_error(path, name, "is not there"))?;
+                (path.clone(), member.at)
+            }
+            Self::Registry { name, .. } => return Err(BundleError::Remote { name: name.to_string() }),
+        };
+        let file = open(&path).map_err(|source| BundleError::Read { path, source })?;
+        Ok((file, at))
     }
 
     /// What `index.json` lists.
@@ -269,7 +294,7 @@ impl BundlePlace {
                 }
                 Ok(())
             }
-            Self::Registry { name: reference, .. } => Err(BundleError::Unnamed { name: reference.to_string() }),
+            Self::Registry { name, .. } => Err(BundleError::Remote { name: name.to_string() }),
         }
     }
 }

@@ -109,6 +109,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         ("ssh_authorized_keys", !schema.ssh_authorized_keys.is_empty()),
         ("os_release", !schema.os_release.is_empty()),
         ("images", schema.images.is_some()),
+        ("bundles", !schema.bundles.is_empty()),
         ("first_boot/inputs", first_boot.is_some_and(|plan| plan.inputs.is_some())),
         ("first_boot/receive", first_boot.is_some_and(|plan| plan.receive.is_some())),
     ];

@@ -1,0 +1,183 @@
+//! What keeps bundles from an image: its layers and all bundles enter, every conflict leaves, each with both sides.
+//!
+//! Everything is told from layers and documents, before any artifact is fetched. Two archives that have the same file are found by the bake.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::contents::BundleContents;
+use super::document::{BundleDocument, Need};
+use super::effects::{Effect, EffectKind, effects};
+use super::words::is_below;
+use crate::layer::Layer;
+use crate::manifest::Target;
+
+/// One side: the image itself, or a bundle.
+struct Side<'a> {
+    /// What messages call it.
+    name: String,
+    layers: Vec<&'a Layer>,
+    effects: Vec<Effect>,
+    document: Option<&'a BundleDocument>,
+}
+
+/// All conflicts of an image of `target`, whose own layers these are, with bundles and between them; sorted.
+pub fn conflicts<'a>(target: &Target, layers: &'a [Layer], bundles: &[&'a BundleContents]) -> Vec<String> {
+    let image = Side {
+        name: format!("the image {}", target.kind),
+        layers: layers.iter().collect(),
+        effects: layers.iter().flat_map(effects).collect(),
+        document: None,
+    };
+    let of_bundle = |bundle: &&'a BundleContents| Side {
+        name: format!("bundle {}", bundle.document.title()),
+        layers: bundle.own.iter().collect(),
+        effects: bundle.own.iter().flat_map(effects).collect(),
+        document: Some(&bundle.document),
+    };
+    let sides: Vec<Side<'a>> = std::iter::once(image).chain(bundles.iter().map(of_bundle)).collect();
+    let mut found = twice(bundles);
+    for (at, one) in sides.iter().enumerate() {
+        for other in sides.iter().skip(at.saturating_add(1)) {
+            between(one, other, &mut found);
+        }
+        if let Some(document) = one.document {
+            alone(target, one, document, &sides, &mut found);
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Bundles that are there more than once.
+fn twice(bundles: &[&BundleContents]) -> Vec<String> {
+    let mut titles: Vec<String> = bundles.iter().map(|bundle| bundle.document.title()).collect();
+    titles.sort();
+    titles
+        .windows(2)
+        .filter(|pair| pair.first() == pair.last())
+        .map(|pair| format!("bundle {} is there twice", pair.first().map_or("", String::as_str)))
+        .collect()
+}
+
+/// What a bundle needs and the image does not have.
+fn alone(target: &Target, own: &Side<'_>, document: &BundleDocument, sides: &[Side<'_>], found: &mut Vec<String>) {
+    let mut say = |what: String| found.push(format!("{}: {what}", own.name));
+    let is_for = |list: &BTreeSet<String>, value: &String| list.is_empty() || list.contains(value);
+    for (what, list, value) in [
+        ("os", &document.os, &target.os),
+        ("architecture", &document.arch, &target.arch),
+        ("kind", &document.kinds, &target.kind),
+    ] {
+        if !is_for(list, value) {
+            let known = list.iter().cloned().collect::<Vec<_>>().join(", ");
+            say(format!("is not for {what} {value}, only for {known}"));
+        }
+    }
+    if let (Some(demand), Ok(version)) = (&document.vmbake, env!("CARGO_PKG_VERSION").parse())
+        && !demand.admits(&version)
+    {
+        say(format!("is for vmbake {demand}, and this is {version}"));
+    }
+    for need in &document.requires {
+        let Need { layer: Some(name), version, .. } = need else { continue };
+        let there = sides.iter().flat_map(|side| &side.layers).find(|layer| layer.schema.name == *name);
+        match (there, version) {
+            (None, _) => say(format!("requires {}, which is not there", need.describe())),
+            (Some(layer), Some(demand)) => {
+                let version = &layer.schema.version;
+                if !version.parse().is_ok_and(|version| demand.admits(&version)) {
+                    say(format!("requires {}, and there is {version}", need.describe()));
+                }
+            }
+            (Some(_), None) => {}
+        }
+    }
+}
+
+/// What two sides cannot both have.
+fn between(one: &Side<'_>, other: &Side<'_>, found: &mut Vec<String>) {
+    for first in &one.effects {
+        for second in &other.effects {
+            if let Some(what) = clash(first, second) {
+                let (key, other_key) = (first.key, second.key);
+                found.push(format!(
+                    "{} (layer {}, `{key}`) and {} (layer {}, `{other_key}`): {what}",
+                    one.name, first.layer, other.name, second.layer
+                ));
+            }
+        }
+    }
+    let mut both = |what: &str, first: BTreeMap<String, String>, second: BTreeMap<String, String>| {
+        for (name, value) in first.iter().filter_map(|(name, value)| Some((name, (value, second.get(name)?)))) {
+            if value.0 != value.1 || value.0.is_empty() {
+                found.push(format!("{} and {}: both have {what} {name}", one.name, other.name));
+            }
+        }
+    };
+    both("variable", variables(one), variables(other));
+    both("program of `exec`", execs(one), execs(other));
+    both("id", ids(one), ids(other));
+    both("another value of sysctl", sysctl(one), sysctl(other));
+    both("another mode or owner of directory", directories(one), directories(other));
+    if let (Some(first), Some(second)) = (one.document, other.document) {
+        let ports =
+            |document: &BundleDocument| document.asks.ports.iter().map(|port| (port.clone(), String::new())).collect();
+        both("port", ports(first), ports(second));
+        for (from, from_name, to, to_name) in
+            [(first, &one.name, second, &other.name), (second, &other.name, first, &one.name)]
+        {
+            for name in from.conflicts.iter().filter(|name| to.provides.contains_key(*name)) {
+                found.push(format!("{from_name} conflicts with {name}, which {to_name} provides"));
+            }
+        }
+    }
+}
+
+/// Why two effects of different sides do not go together.
+fn clash(first: &Effect, second: &Effect) -> Option<String> {
+    use EffectKind::{Change, Directory, Unpack, User, Write};
+    let (one, two) = (first.value.as_str(), second.value.as_str());
+    let is_same = one == two;
+    match (first.kind, second.kind) {
+        (User, User) if is_same => Some(format!("both make {one}")),
+        (Write, Write) if is_same => Some(format!("both write {one}")),
+        (Write | Directory, Write | Directory) if !is_same && one.eq_ignore_ascii_case(two) => {
+            Some(format!("{one} and {two} differ only in case"))
+        }
+        (Write, Directory) | (Directory, Write) if is_same => Some(format!("{one} is a file and a directory")),
+        (Write, Write | Directory | Unpack) if is_below(two, one) => Some(format!("{two} is below the file {one}")),
+        (Write | Directory | Unpack, Write) if is_below(one, two) => Some(format!("{one} is below the file {two}")),
+        (Change, Write) if is_below(two, one) => Some(format!("{one} is changed, and {two} is the other's")),
+        (Write, Change) if is_below(one, two) => Some(format!("{two} is changed, and {one} is the other's")),
+        (Change, Change) if is_same => Some(format!("both change {one}")),
+        _ => None,
+    }
+}
+
+fn variables(side: &Side<'_>) -> BTreeMap<String, String> {
+    let plans = side.layers.iter().filter_map(|layer| layer.schema.first_boot.as_ref());
+    plans.flat_map(|plan| plan.variables.keys().map(|name| (name.clone(), String::new()))).collect()
+}
+
+fn execs(side: &Side<'_>) -> BTreeMap<String, String> {
+    let plans = side.layers.iter().filter_map(|layer| layer.schema.first_boot.as_ref());
+    plans.flat_map(|plan| plan.exec.keys().map(|name| (name.clone(), String::new()))).collect()
+}
+
+/// User and group ids, whoever has them.
+fn ids(side: &Side<'_>) -> BTreeMap<String, String> {
+    let users = side.layers.iter().flat_map(|layer| layer.schema.users.iter().map(|(name, user)| (user.id, name)));
+    let groups = side.layers.iter().flat_map(|layer| layer.schema.groups.iter().map(|(name, id)| (*id, name)));
+    users.chain(groups).map(|(id, name)| (id.to_string(), name.clone())).collect()
+}
+
+fn sysctl(side: &Side<'_>) -> BTreeMap<String, String> {
+    let all = side.layers.iter().flat_map(|layer| &layer.schema.sysctl);
+    all.map(|(key, value)| (key.clone(), value.to_string())).collect()
+}
+
+fn directories(side: &Side<'_>) -> BTreeMap<String, String> {
+    let all = side.layers.iter().flat_map(|layer| &layer.schema.directories);
+    all.map(|(path, of)| (path.clone(), format!("{:04o} {}:{}", of.mode, of.owner, of.group))).collect()
+}
