@@ -1,5 +1,6 @@
 //! The whole path of an image, as numbered steps.
 
+mod additions;
 mod all;
 mod combine;
 mod error;
@@ -200,6 +201,7 @@ impl<'a> Begun<'a> {
         let inputs = request.inputs(&manifest, &layers, program, base_digest);
         let origins = origin::record(&ingredients, &mut merged, epoch)?;
         let tree = merged.tree;
+        additions::check(&tree, &request.more)?;
         if let Some(finding) = lint(&tree).into_iter().find(|finding| !finding.ok) {
             return Err(BakeError::Unclean(Box::new(finding)));
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 pub use crate::upstream::ArtifactType;
 pub use accounts::PinnedAccounts;
-pub use additions::Additions;
+pub use additions::{Additions, ImageNeed, NeedKind};
 pub use closure::{ClosureRecord, PackageReason};
 pub use content::{Boot, BootFile, ContainerImage, Content, Dependency, Os};
 pub use error::ManifestError;

@@ -16,7 +16,7 @@ use crate::fetch::images::ImagesError;
 use crate::fetch::verify::VerifyError;
 use crate::hint::Hint;
 use crate::layer::LayerError;
-use crate::manifest::ManifestError;
+use crate::manifest::{ImageNeed, ManifestError};
 use crate::query::lint::Finding;
 use crate::query::sbom::SbomError;
 
@@ -58,6 +58,20 @@ pub enum BakeError {
         path: PathBuf,
         /// What its reader says.
         source: ReadError,
+    },
+    /// A layer of somebody else wrote what it was not granted.
+    #[error("layer {layer}: brings {path}, which it does not ask for")]
+    NotGranted {
+        /// The layer.
+        layer: String,
+        /// The path.
+        path: String,
+    },
+    /// The image lacks what came with layers of somebody else.
+    #[error("{need}, which the image does not have")]
+    Need {
+        /// What it is.
+        need: Box<ImageNeed>,
     },
     /// The base is for other processors.
     #[error("{path}: is an image for {found}, not for {expected}")]
@@ -117,6 +131,16 @@ pub enum BakeError {
 }
 
 impl Hint for BakeError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotGranted { .. } => {
+                Some("ask the publisher of its bundle; leave the bundle out until then".to_owned())
+            }
+            Self::Need { .. } => Some("add a layer that brings it, or leave the bundle out".to_owned()),
+            _ => None,
+        }
+    }
+
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Manifest(error) => Some(error),

@@ -1,6 +1,7 @@
 //! What others add to the manifest of an image: artifacts of layers that come along, with what proves them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 
 use super::{Dependency, Document, Manifest, ManifestError};
@@ -18,6 +19,43 @@ pub struct Additions {
     pub evidence: BTreeMap<Digest, Document>,
     /// What the layers ask of upstreams, by their names.
     pub requests: BTreeMap<String, UpstreamRequest>,
+    /// Absolute paths below which each layer may have files; layers that are not named may have them anywhere.
+    pub granted: BTreeMap<String, Vec<String>>,
+    /// What the image must have.
+    pub needs: Vec<ImageNeed>,
+}
+
+/// Something that an image must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageNeed {
+    /// Who needs it, for messages.
+    pub by: String,
+    /// What it is.
+    pub kind: NeedKind,
+    /// Its name.
+    pub name: String,
+}
+
+/// A sort of thing that an image must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NeedKind {
+    /// A program of the usual directories.
+    Program,
+    /// A shared library.
+    Library,
+    /// A module of the kernel, or one that is part of it.
+    Module,
+}
+
+impl fmt::Display for ImageNeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            NeedKind::Program => "program",
+            NeedKind::Library => "library",
+            NeedKind::Module => "kernel module",
+        };
+        write!(f, "{} requires {kind} {}", self.by, self.name)
+    }
 }
 
 impl Manifest {

@@ -10,15 +10,17 @@ use jiff::Timestamp;
 
 use super::conflicts::conflicts;
 use super::contents::{BundleContents, LAYERS, SOURCES};
+use super::document::{BundleDocument, Need};
 use super::error::BundleError;
 use super::lock::{BundleLock, LockRules};
 use super::packed::{PackedContents, publisher_of, require_signed};
 use super::pins::{Pins, content};
 use super::place::BundlePlace;
 use super::publisher::Publisher;
+use super::words::real;
 use crate::catalog::Catalog;
 use crate::layer::Layers;
-use crate::manifest::{Additions, Target};
+use crate::manifest::{Additions, ImageNeed, NeedKind, Target};
 use crate::pin::proof::sigstore::SigstoreRoot;
 use crate::supply::store::Store;
 
@@ -111,6 +113,9 @@ impl Composition {
             all.dependencies.extend(content.dependencies);
             all.evidence.extend(content.evidence);
             all.requests.extend(content.requests);
+            let paths: Vec<String> = document.asks.paths.iter().map(|path| real(path)).collect();
+            all.granted.extend(contents.own.iter().map(|layer| (layer.schema.name.clone(), paths.clone())));
+            all.needs.extend(document.requires.iter().filter_map(|need| image_need(document, need)));
         }
         Ok(all)
     }
@@ -125,4 +130,12 @@ impl Composition {
     pub fn save_lock(&self) -> Result<(), BundleError> {
         self.lock.save(&self.manifests)
     }
+}
+
+/// What a finished image must have; layers are looked for before.
+fn image_need(document: &BundleDocument, need: &Need) -> Option<ImageNeed> {
+    let kinds =
+        [(NeedKind::Program, &need.program), (NeedKind::Library, &need.library), (NeedKind::Module, &need.module)];
+    let (kind, name) = kinds.into_iter().find_map(|(kind, name)| Some((kind, name.clone()?)))?;
+    Some(ImageNeed { by: format!("bundle {}", document.title()), kind, name })
 }

@@ -148,9 +148,9 @@ fn clash(first: &Effect, second: &Effect) -> Option<String> {
         (Write, Directory) | (Directory, Write) if is_same => Some(format!("{one} is a file and a directory")),
         (Write, Write | Directory | Unpack) if is_below(two, one) => Some(format!("{two} is below the file {one}")),
         (Write | Directory | Unpack, Write) if is_below(one, two) => Some(format!("{one} is below the file {two}")),
-        (Change, Write) if is_below(two, one) => Some(format!("{one} is changed, and {two} is the other's")),
-        (Write, Change) if is_below(one, two) => Some(format!("{two} is changed, and {one} is the other's")),
-        (Change, Change) if is_same => Some(format!("both change {one}")),
+        (Change, Write) if first.changes(two) => Some(format!("{one} is changed, and {two} is the other's")),
+        (Write, Change) if second.changes(one) => Some(format!("{two} is changed, and {one} is the other's")),
+        (Change, Change) if is_same && first.pattern == second.pattern => Some(format!("both change {one}")),
         _ => None,
     }
 }

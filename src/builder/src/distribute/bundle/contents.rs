@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::document::{BundleDocument, MAX_DOCUMENT};
 use super::error::BundleError;
 use super::rules::complaints;
-use crate::catalog::{Catalog, Root};
+use crate::catalog::Catalog;
 use crate::layer::{Layer, Layers, without_comments};
 use crate::pin::proof::sigstore::json;
 
@@ -62,8 +62,9 @@ impl BundleContents {
         is_packed: bool,
     ) -> Result<Self, BundleError> {
         let all = Layers::load(&catalog.with(layers.to_owned()))?;
-        let root = Root::Path(layers.to_owned());
-        let own = all.with_roots().filter(|(of, _)| **of == root).map(|(_, layer)| layer.clone()).collect();
+        // Another root may have the same layer, which then counts for that one.
+        let is_own = |layer: &&Layer| layers.join(&layer.schema.name).join("layer.json").symlink_metadata().is_ok();
+        let own = all.iter().filter(is_own).cloned().collect();
         let path = Path::new(SOURCES);
         let fragment = sources.as_deref().map(json::parse).transpose();
         let fragment = fragment.map_err(|error| BundleError::syntax(path, &error))?;

@@ -5,7 +5,7 @@
 
 use vmbake_firstboot::plan::Plan;
 
-use super::words::real;
+use super::words::{is_below, real};
 use crate::layer::{AuditedScript, Install, Layer, Schema};
 
 /// One effect of a layer.
@@ -13,8 +13,10 @@ use crate::layer::{AuditedScript, Install, Layer, Schema};
 pub struct Effect {
     /// What is done.
     pub kind: EffectKind,
-    /// To what: a path, a name or a command.
+    /// To what: a path, a name or a command. Of a path with wildcards the directory before the first one.
     pub value: String,
+    /// The path with its wildcards, if it has any.
+    pub pattern: Option<String>,
     /// The layer.
     pub layer: String,
     /// Its key.
@@ -55,6 +57,32 @@ impl EffectKind {
     }
 }
 
+impl Effect {
+    /// Whether what is at `path` is changed, or is below what is.
+    pub fn changes(&self, path: &str) -> bool {
+        let Some((parent, name)) = self.pattern.as_ref().and_then(|pattern| pattern.rsplit_once('/')) else {
+            return is_below(path, &self.value);
+        };
+        let inside = path.strip_prefix(parent).and_then(|rest| rest.strip_prefix('/'));
+        inside.is_some_and(|inside| name == "**" || fits(name, inside.split('/').next().unwrap_or(inside)))
+    }
+}
+
+/// Whether a name is one that `pattern` stands for, in which `*` is for any bytes.
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(mut left) = name.strip_prefix(head) else { return false };
+    let pieces: Vec<&str> = rest.split('*').collect();
+    let Some((end, middle)) = pieces.split_last() else { return true };
+    for piece in middle {
+        match left.split_once(piece) {
+            Some((_, behind)) => left = behind,
+            None => return false,
+        }
+    }
+    left.ends_with(end)
+}
+
 /// All effects of a layer, sorted, each once.
 pub fn effects(layer: &Layer) -> Vec<Effect> {
     let mut found = Collected { layer: layer.schema.name.clone(), effects: Vec::new() };
@@ -65,7 +93,10 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
     found.all(EffectKind::Change, "modes", schema.modes.keys());
     found.all(EffectKind::Change, "empty", &schema.empty);
     for pattern in &schema.remove {
-        found.add(EffectKind::Change, "remove", parent_of_pattern(pattern));
+        found.matching("remove", pattern);
+    }
+    if !schema.units.enable.is_empty() || !schema.units.mask.is_empty() {
+        found.add(EffectKind::Directory, "units", "/etc/systemd/system");
     }
     found.all(EffectKind::Setuid, "setuid", &schema.setuid);
     installs(&mut found, schema);
@@ -92,7 +123,15 @@ impl Collected {
     fn add(&mut self, kind: EffectKind, key: &'static str, value: &str) {
         let is_path = !matches!(kind, EffectKind::User | EffectKind::Script | EffectKind::Command);
         let value = if is_path { real(value) } else { value.to_owned() };
-        self.effects.push(Effect { kind, value, layer: self.layer.clone(), key });
+        self.effects.push(Effect { kind, value, pattern: None, layer: self.layer.clone(), key });
+    }
+
+    /// A change of whatever a path with wildcards stands for.
+    fn matching(&mut self, key: &'static str, pattern: &str) {
+        self.add(EffectKind::Change, key, parent_of_pattern(pattern));
+        if let Some(effect) = self.effects.last_mut().filter(|_| pattern.contains('*')) {
+            effect.pattern = Some(real(pattern));
+        }
     }
 
     fn all<'a>(&mut self, kind: EffectKind, key: &'static str, values: impl IntoIterator<Item = &'a String>) {
@@ -138,7 +177,7 @@ fn first_boot(found: &mut Collected, plan: &Plan) {
     found.all(EffectKind::Directory, "first_boot/directories", plan.directories.keys());
     found.all(EffectKind::Change, "first_boot/modes", plan.modes.keys());
     for path in plan.optional_modes.keys() {
-        found.add(EffectKind::Change, "first_boot/optional_modes", parent_of_pattern(path));
+        found.matching("first_boot/optional_modes", path);
     }
     for (_, place) in plan.received.iter() {
         found.add(EffectKind::Unpack, "first_boot/received", &place.directory);
@@ -171,5 +210,30 @@ fn parent_of_pattern(pattern: &str) -> &str {
     match pattern.find('*').and_then(|at| pattern.get(..at)) {
         Some(before) => parent(before),
         None => pattern,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_stand_for_names_of_one_directory() {
+        for (pattern, path, expected) in [
+            ("/etc/*-", "/etc/passwd-", true),
+            ("/etc/*-", "/etc/passwd", false),
+            ("/etc/*-", "/etc/systemd/x-", false),
+            ("/etc/*-", "/etc/old-/x", true),
+            ("/var/cache/apt/*.bin", "/var/cache/apt/a.bin", true),
+            ("/a/b*c*d", "/a/bxcyd", true),
+            ("/a/b*c*d", "/a/bxd", false),
+            ("/usr/share/doc/**", "/usr/share/doc/a/b", true),
+            ("/usr/share/doc/**", "/usr/share/docs", false),
+            ("/a", "/a/b", true),
+        ] {
+            let mut found = Collected { layer: String::new(), effects: Vec::new() };
+            found.matching("remove", pattern);
+            assert_eq!(found.effects[0].changes(path), expected, "{pattern} {path}");
+        }
     }
 }

@@ -58,7 +58,7 @@ fn digests(bundle: &BundleContents, found: &mut BTreeSet<String>) {
 
 /// An effect that the document does not ask for.
 fn asked(bundle: &BundleContents, effect: &Effect, found: &mut BTreeSet<String>) {
-    let Effect { kind, value, layer, key } = effect;
+    let Effect { kind, value, layer, key, .. } = effect;
     let list = kind.asked_by();
     let asks = bundle.document.asks.lists();
     let asks = asks.iter().find(|(name, _)| *name == list).map(|(_, values)| *values);

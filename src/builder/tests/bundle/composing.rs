@@ -1,0 +1,290 @@
+//! Bundles on images: baked with `--with` or by the word of a kind, locked, and refused where they do not go together.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::shop::{Shop, document, layer};
+
+/// Where the authorities of sigstore are.
+const TRUST: &str = "--trust=anchors";
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../trust/sigstore-root.json");
+
+/// A workshop with a trusted bundle and a kind `box` to bake, whose manifest is there.
+fn shop() -> Option<Shop> {
+    let shop = Shop::new()?;
+    shop.yard.layer("box", "");
+    shop.yard.updated();
+    shop.put("anchors/sigstore-root.json", &fs::read_to_string(ROOT).unwrap());
+    shop.key("acme");
+    shop.packed("agent.oci", &["--key=acme.key"]);
+    let (ok, said) = shop.said(&["trust", "agent.oci", "--key", "acme.pub", "--yes"]);
+    assert!(ok, "{said}");
+    Some(shop)
+}
+
+/// Packs the bundle again, with other words in its document or its layer.
+fn changed(shop: &Shop, out: &str, document_words: (&str, &str), layer_words: (&str, &str)) {
+    let (from, to) = document_words;
+    assert!(document("").contains(from), "{from}");
+    shop.put("agent/bundle.json", &document("").replacen(from, to, 1));
+    let (from, to) = layer_words;
+    assert!(layer("").contains(from), "{from}");
+    shop.put("agent/layers/acme.agent/layer.json", &layer("").replacen(from, to, 1));
+    shop.packed(out, &["--key=acme.key", "--offline"]);
+}
+
+fn bake(shop: &Shop, more: &[&str]) -> (bool, String) {
+    let args = ["bake", "box", "--os=o", "--manifests=m", "--layers=layers", "--base=base.raw", "--offline", TRUST];
+    shop.yard.run(&[&args[..], &["--out=dist", "--format=raw", "--force"], more].concat())
+}
+
+fn plan(shop: &Shop, more: &[&str]) -> (bool, String) {
+    let args = ["bundle", "plan", "box", "--os=o", "--manifests=m", "--layers=layers", TRUST];
+    shop.yard.run(&[&args[..], more].concat())
+}
+
+#[test]
+fn an_image_gets_what_a_bundle_has_from_a_store_that_had_nothing() {
+    let Some(shop) = shop() else { return };
+    shop.packed("agent.tar", &["--key=acme.key", "--offline"]);
+    fs::remove_dir_all(shop.path("store")).unwrap();
+    let (ok, said) = bake(&shop, &["--with=agent.oci"]);
+    assert!(ok && said.contains("layers  acme.agent, box, hygiene"), "{said}");
+    assert_eq!(shop.yard.ask("cat", "/opt/tool/bin/tool"), "#!/bin/sh\n# amd64\n");
+    assert_eq!(shop.yard.ask("cat", "/etc/agent/agent.conf"), "port = 1\n");
+    let explained = shop.yard.ask("explain", "/opt/tool/bin/tool");
+    assert!(
+        explained.contains("acme.agent") && explained.contains("https://up.example/v1.0/tool-amd64.tar.gz"),
+        "{explained}"
+    );
+    let manifest: Value = serde_json::from_slice(&fs::read(shop.path("dist/box.o.amd64.json")).unwrap()).unwrap();
+    assert!(manifest["vmconfig"]["dependencies"]["acme.tool"].is_object());
+    let lock: Value = serde_json::from_slice(&fs::read(shop.path("m/bundles.lock.json")).unwrap()).unwrap();
+    assert_eq!(lock["bundles"]["acme.agent"]["version"], json!("1.0.0+a1"));
+    assert_eq!(lock["bundles"]["acme.agent"]["signer"], json!("publisher acme"));
+
+    // The same bytes from a tar file, and by the word of the kind.
+    let image = fs::read(shop.path("dist/box.o.amd64.raw")).unwrap();
+    let (ok, said) = bake(&shop, &["--with=agent.tar", "--no-cache"]);
+    assert!(ok && fs::read(shop.path("dist/box.o.amd64.raw")).unwrap() == image, "{said}");
+    assert!(bake(&shop, &["--with=agent.oci"]).0);
+    let (ok, said) = bake(&shop, &["--with=agent.tar"]);
+    assert!(ok && said.contains("unchanged"), "{said}");
+    shop.yard.layer("box", r#", "bundles": ["agent.oci"]"#);
+    let (ok, said) = bake(&shop, &[]);
+    assert!(ok && said.contains("layers  acme.agent, box, hygiene"), "{said}");
+    // Without it the image has nothing of it.
+    shop.yard.layer("box", "");
+    assert!(bake(&shop, &[]).0);
+    assert!(shop.yard.ask("ls", "/opt/tool").contains("no such file"));
+}
+
+#[test]
+fn what_was_baked_is_baked_again_and_found_the_same() {
+    let Some(shop) = shop() else { return };
+    assert!(bake(&shop, &["--with=agent.oci"]).0);
+    let args =
+        ["verify", "image", "dist", "--rebuild", "--base=base.raw", "--layers=layers", "--layers=agent/layers", TRUST];
+    let (ok, said) = shop.yard.run(&args);
+    assert!(ok, "{said}");
+}
+
+#[test]
+fn versions_only_rise_and_never_change() {
+    let Some(shop) = shop() else { return };
+    assert!(bake(&shop, &["--with=agent.oci"]).0);
+    let refused = |bundle: &str, more: &[&str], expected: &str| {
+        let before = fs::read(shop.path("m/bundles.lock.json")).unwrap();
+        let with = format!("--with={bundle}");
+        let (ok, said) = bake(&shop, &[&[with.as_str()], more].concat());
+        assert!(!ok && said.contains(expected) && said.contains("hint: --upgrade-bundles"), "{bundle}: {said}");
+        assert_eq!(fs::read(shop.path("m/bundles.lock.json")).unwrap(), before);
+    };
+    changed(&shop, "same.oci", ("An agent.", "Another agent."), ("port = 1", "port = 2"));
+    for more in [&[][..], &["--upgrade-bundles"], &["--upgrade-bundles", "--allow-downgrade"]] {
+        refused("same.oci", more, "bundle acme.agent: version 1.0.0+a1 was sha256:");
+    }
+    changed(&shop, "next.oci", ("1.0.0+a1", "1.1.0"), ("port = 1", "port = 2"));
+    refused("next.oci", &[], "version 1.0.0+a1 is locked, this is 1.1.0");
+    changed(&shop, "far.oci", ("1.0.0+a1\"", "3.0.0\", \"upgrade\": {\"from\": \">=2\"}"), ("port = 1", "port = 3"));
+    refused("far.oci", &["--upgrade-bundles"], "version 3.0.0 takes the place of >=2 only, and 1.0.0+a1 is locked");
+    let (ok, said) = bake(&shop, &["--with=next.oci", "--upgrade-bundles"]);
+    assert!(ok, "{said}");
+    assert_eq!(shop.yard.ask("cat", "/etc/agent/agent.conf"), "port = 2\n");
+    refused("agent.oci", &["--upgrade-bundles"], "version 1.0.0+a1 is lower than 1.1.0, which is locked");
+    refused("same.oci", &["--upgrade-bundles", "--allow-downgrade"], "version 1.0.0+a1 was sha256:");
+    let (ok, said) = bake(&shop, &["--with=agent.oci", "--upgrade-bundles", "--allow-downgrade"]);
+    assert!(ok, "{said}");
+}
+
+#[test]
+fn nobody_gets_in_without_a_grant() {
+    let Some(shop) = shop() else { return };
+    fs::remove_dir_all(shop.path("store")).unwrap();
+    let refused = |bundle: &str, expected: &str| {
+        let (ok, said) = bake(&shop, &[&format!("--with={bundle}")]);
+        assert!(!ok && said.contains(expected) && said.contains("hint: "), "{expected}: {said}");
+        // No artifact of it was taken.
+        assert!(!shop.path("m/bundles.lock.json").exists() && !shop.path("store/blobs/sha256").exists(), "{expected}");
+    };
+    shop.key("other");
+    fs::rename(shop.path("store"), shop.path("none")).ok();
+    let path = shop.path("trust/publishers/acme.json");
+    let granted = fs::read_to_string(&path).unwrap();
+    fs::write(&path, granted.replace("\"/opt/tool\"", "\"/opt/other\"")).unwrap();
+    refused("agent.oci", "asks for more than is granted: paths /opt/tool");
+    fs::write(&path, granted.replace("\"acme.\"", "\"acme.b\"")).unwrap();
+    refused("agent.oci", "acme.agent does not begin with \"acme.b\"");
+    fs::remove_file(&path).unwrap();
+    refused("agent.oci", "trust/publishers/acme.json: there is no such file");
+    fs::write(&path, &granted).unwrap();
+    refused("none.oci", "none.oci: cannot read");
+    refused("oci://localhost:9/acme/agent:1", "localhost:9/acme/agent:1: is in a registry");
+}
+
+/// What else the layer `box` does, another word of the bundle's layer or document, and what is said.
+const CLASHES: &[(&str, (&str, &str), &str)] = &[
+    (
+        r#", "files": {"/etc/agent/agent.conf": {"content": "x"}}"#,
+        ("", ""),
+        "the image box (layer box, `files`) and bundle acme.agent (layer acme.agent, `files`): both write /etc/agent/agent.conf",
+    ),
+    (
+        r#", "files": {"/etc/agent/AGENT.conf": {"content": "x"}}"#,
+        ("", ""),
+        "/etc/agent/AGENT.conf and /etc/agent/agent.conf differ only in case",
+    ),
+    (r#", "files": {"/opt/tool": {"content": "x"}}"#, ("", ""), "/opt/tool is below the file /opt/tool"),
+    (r#", "symlinks": {"/opt/tool": "/usr"}"#, ("", ""), "/opt/tool is below the file /opt/tool"),
+    (
+        r#", "directories": {"/etc/agent/agent.conf": {"mode": "0755"}}"#,
+        ("", ""),
+        "/etc/agent/agent.conf is a file and a directory",
+    ),
+    (r#", "remove": ["/etc/agent/*"]"#, ("", ""), "/etc/agent is changed, and /etc/agent/agent.conf is the other's"),
+    (
+        r#", "files": {"/etc/agent/mine": {"content": "x"}}"#,
+        ("\"units\":", "\"empty\": [\"/etc/agent/mine\"], \"units\":"),
+        "/etc/agent/mine is changed, and /etc/agent/mine is the other's",
+    ),
+    (
+        r#", "files": {"/etc/agent/mine": {"content": "x"}}"#,
+        ("\"units\":", "\"remove\": [\"/etc/agent/mine\"], \"units\":"),
+        "(layer acme.agent, `remove`): /etc/agent/mine is changed",
+    ),
+    (
+        r#", "directories": {"/etc/agent": {"mode": "0700"}}"#,
+        ("\"units\":", "\"directories\": {\"/etc/agent\": {\"mode\": \"0755\"}}, \"units\":"),
+        "both have another mode or owner of directory /etc/agent",
+    ),
+    (
+        r#", "first_boot": {"variables": {"AGENT_LEVEL": {}}}"#,
+        ("", ""),
+        "the image box and bundle acme.agent: both have variable AGENT_LEVEL",
+    ),
+    (
+        "",
+        ("\"description\"", "\"kinds\": [\"node\"], \"description\""),
+        "bundle acme.agent: is not for kind box, only for node",
+    ),
+    (
+        "",
+        ("\"description\"", "\"vmbake\": \">=99\", \"description\""),
+        "bundle acme.agent: is for vmbake >=99, and this is ",
+    ),
+    (
+        "",
+        ("\"description\"", "\"requires\": [{\"layer\": \"box\", \"version\": \">=2\"}], \"description\""),
+        "bundle acme.agent: requires layer box >=2, and there is 1",
+    ),
+    (
+        "",
+        ("\"description\"", "\"requires\": [{\"layer\": \"vm\"}], \"description\""),
+        "bundle acme.agent: requires layer vm, which is not there",
+    ),
+];
+
+#[test]
+fn conflicts_name_both_sides_before_anything_is_fetched() {
+    let Some(shop) = shop() else { return };
+    let (ok, said) = plan(&shop, &["--with=agent.oci"]);
+    assert!(
+        ok && said.contains("layers    acme.agent, box, hygiene\nbundle    acme.agent 1.0.0+a1: An agent.\n"),
+        "{said}"
+    );
+    for (keys, words, expected) in CLASHES {
+        shop.yard.layer("box", keys);
+        let in_document = document("").contains(words.0) && words.0 == "\"description\"";
+        let (of_document, of_layer) = if in_document { (*words, ("", "")) } else { (("", ""), *words) };
+        changed(&shop, "clash.tar", of_document, of_layer);
+        fs::remove_dir_all(shop.path("fresh")).ok();
+        let (ok, said) = plan(&shop, &["--with=clash.tar"]);
+        assert!(
+            !ok && said.lines().any(|line| line.starts_with("conflict  ") && line.contains(expected)),
+            "{expected}: {said}"
+        );
+        let (ok, said) = bake(&shop, &["--with=clash.tar"]);
+        assert!(
+            !ok && said.contains(expected) && said.contains("hint: leave one of both sides out"),
+            "{expected}: {said}"
+        );
+        fs::remove_file(shop.path("clash.tar")).unwrap();
+    }
+    assert!(!shop.path("m/bundles.lock.json").exists());
+    shop.yard.layer("box", "");
+    let (ok, said) = bake(&shop, &["--with=agent.oci", "--with=agent.oci"]);
+    assert!(!ok && said.contains("bundle acme.agent is there twice"), "{said}");
+}
+
+#[test]
+fn bundles_of_two_publishers_go_together_or_say_why_not() {
+    let Some(shop) = shop() else { return };
+    let second = |asks: &str, more: &str, keys: &str| {
+        let text = format!(
+            r#"{{"schema": 1, "publisher": "beta", "name": "probe", "version": "1", "description": "d", "os": ["o"], "arch": ["amd64"],
+            "asks": {{"paths": ["/etc/probe", "/etc/agent"]{asks}}}{more}}}"#
+        );
+        shop.put("probe/bundle.json", &text);
+        let text = format!(
+            r#"{{"name": "beta.probe", "version": "1", "description": "d", "os": ["o"],
+            "files": {{"/etc/probe/conf": {{"content": "x"}}}}{keys}}}"#
+        );
+        shop.put("probe/layers/beta.probe/layer.json", &text);
+        let (ok, said) =
+            shop.yard.run(&["bundle", "pack", "probe", "--out=probe.oci", "--key=acme.key", "--offline", "--force"]);
+        assert!(ok, "{said}");
+        let (ok, said) = shop.said(&["trust", "probe.oci", "--key", "acme.pub", "--yes"]);
+        assert!(ok, "{said}");
+        bake(&shop, &["--with=agent.oci", "--with=probe.oci"])
+    };
+    for (asks, more, keys, expected) in [
+        (
+            "",
+            "",
+            r#", "symlinks": {"/etc/agent/agent.conf": "x"}"#,
+            "bundle acme.agent (layer acme.agent, `files`) and bundle beta.probe (layer beta.probe, `symlinks`): both write /etc/agent/agent.conf",
+        ),
+        (
+            "",
+            "",
+            r#", "first_boot": {"variables": {"AGENT_SERVER": {}}}"#,
+            "bundle acme.agent and bundle beta.probe: both have variable AGENT_SERVER",
+        ),
+    ] {
+        let (ok, said) = second(asks, more, keys);
+        assert!(!ok && said.contains(expected), "{said}");
+    }
+    let (ok, said) = second("", r#", "conflicts": ["agent-api"]"#, "");
+    assert!(ok && said.contains("layers  acme.agent, beta.probe, box, hygiene"), "{said}");
+    let words = ("\"state\"", "\"provides\": {\"agent-api\": \"1\"}, \"state\"");
+    changed(&shop, "api.oci", words, ("port = 1", "port = 2"));
+    let (ok, said) = bake(&shop, &["--with=api.oci", "--with=probe.oci"]);
+    assert!(!ok && said.contains("version 1.0.0+a1 was"), "{said}");
+    fs::remove_file(shop.path("m/bundles.lock.json")).unwrap();
+    let (ok, said) = bake(&shop, &["--with=api.oci", "--with=probe.oci"]);
+    assert!(
+        !ok && said.contains("bundle beta.probe conflicts with agent-api, which bundle acme.agent provides"),
+        "{said}"
+    );
+}
