@@ -1,4 +1,4 @@
-//! What came to an image with layers of others, looked at in the finished tree: whether they wrote what they were granted and nothing
+//! What came to an image with layers of others, looked at in the finished tree: whether their artifacts brought what was granted and nothing
 //! else, and whether the image has what they need.
 
 use std::collections::BTreeSet;
@@ -10,8 +10,6 @@ use crate::manifest::{Additions, ImageNeed, NeedKind};
 
 /// Where programs are.
 const PROGRAMS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-/// The tables of accounts, and their copies: what users and groups of a layer change, whoever granted these.
-const ACCOUNTS: [&str; 6] = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow", "/etc/subuid", "/etc/subgid"];
 /// Where kernel modules are.
 const MODULES: &str = "/usr/lib/modules/";
 /// Name of the list of modules that are part of the kernel.
@@ -28,14 +26,12 @@ pub(super) fn check(tree: &Tree, more: &Additions) -> Result<(), BakeError> {
     let mut modules = BTreeSet::new();
     for (path, _, inode) in tree.walk() {
         let text = String::from_utf8_lossy(&path).into_owned();
-        let layer = &tree.origin(inode.origin).layer;
-        let is_account = ACCOUNTS.contains(&text.trim_end_matches('-'));
-        let is_granted = |granted: &Vec<String>| is_account || granted.iter().any(|parent| is_below(&text, parent));
-        // Directories on the way to what is granted belong to whoever came first.
-        if !matches!(inode.kind, Kind::Directory { .. })
-            && more.granted.get(layer).is_some_and(|granted| !is_granted(granted))
-        {
-            return Err(BakeError::NotGranted { layer: layer.clone(), path: text });
+        let origin = tree.origin(inode.origin);
+        let is_granted = |granted: &Vec<String>| granted.iter().any(|parent| is_below(&text, parent));
+        // What layers write by themselves was seen before. Directories on the way to what is granted belong to whoever came first.
+        let is_unpacked = origin.artifact.is_some() && !matches!(inode.kind, Kind::Directory { .. });
+        if is_unpacked && more.granted.get(&origin.layer).is_some_and(|granted| !is_granted(granted)) {
+            return Err(BakeError::NotGranted { layer: origin.layer.clone(), path: text });
         }
         if text.starts_with(MODULES) {
             match text.rsplit_once('/') {

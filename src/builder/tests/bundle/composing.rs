@@ -11,7 +11,7 @@ const TRUST: &str = "--trust=anchors";
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../trust/sigstore-root.json");
 
 /// A workshop with a trusted bundle and a kind `box` to bake, whose manifest is there.
-fn shop() -> Option<Shop> {
+pub fn shop() -> Option<Shop> {
     let shop = Shop::new()?;
     shop.yard.layer("box", "");
     shop.yard.updated();
@@ -34,7 +34,7 @@ fn changed(shop: &Shop, out: &str, document_words: (&str, &str), layer_words: (&
     shop.packed(out, &["--key=acme.key", "--offline"]);
 }
 
-fn bake(shop: &Shop, more: &[&str]) -> (bool, String) {
+pub fn bake(shop: &Shop, more: &[&str]) -> (bool, String) {
     let args = ["bake", "box", "--os=o", "--manifests=m", "--layers=layers", "--base=base.raw", "--offline", TRUST];
     shop.yard.run(&[&args[..], &["--out=dist", "--format=raw", "--force"], more].concat())
 }

@@ -2,6 +2,7 @@
 
 mod composing;
 mod documents;
+mod finished;
 mod forge;
 mod hostile;
 mod packing;
