@@ -1,6 +1,6 @@
 //! `vmbake bundle`: components that others publish.
 
-mod look;
+pub(super) mod look;
 mod share;
 pub(super) mod with;
 

@@ -10,12 +10,17 @@ use serde::Serialize;
 use vmbake_firstboot::env;
 use vmbake_firstboot::plan::{Format, Plan};
 
+use super::bundle::look::place;
 use super::catalog::{CatalogArgs, LayersArgs};
+use super::network::RegistryArgs;
 use super::{Failure, Outcome, examples, files};
+use crate::distribute::bundle::contents::LAYERS;
+use crate::distribute::bundle::packed::PackedContents;
 use crate::escape;
-use crate::layer::Layer;
 use crate::layer::first_boot::compile;
+use crate::layer::{Layer, Layers};
 use crate::progress::{Event, remark, tell};
+use crate::supply::registry::Access;
 use crate::user_data::{Origin, Provider, Sizes, UserDataError, UserDataRequest, read_settings, render};
 
 #[derive(Debug, Subcommand)]
@@ -35,6 +40,11 @@ pub(super) struct KindArgs {
     /// Operating system of the image
     #[arg(long, default_value = "debian-13")]
     os: String,
+    /// Bundle that the image has, too, as for `vmbake bake`; may be repeated
+    #[arg(long = "with", value_name = "BUNDLE")]
+    with: Vec<PathBuf>,
+    #[command(flatten)]
+    registry: RegistryArgs,
     #[command(flatten)]
     layers: LayersArgs,
     #[command(flatten)]
@@ -129,7 +139,21 @@ fn assignment(number: usize, text: &OsString) -> Result<BTreeMap<String, String>
 
 /// The plan of a kind and its layers. What of it depends on the architecture, paths of libraries, does not matter here.
 fn planned(args: &KindArgs) -> Result<(Plan, Vec<Layer>), Failure> {
-    let layers = args.layers.load(&args.catalog)?.resolve(&args.kind, &args.os)?;
+    let mut layers = args.layers.load(&args.catalog)?.resolve(&args.kind, &args.os)?;
+    let named: Vec<PathBuf> = layers.iter().flat_map(|layer| &layer.schema.bundles).map(PathBuf::from).collect();
+    let (mut catalog, mut more, mut bundles) = (args.layers.catalog(&args.catalog), Vec::new(), Vec::new());
+    // Whoever bakes has judged who signed them: here they only say which settings there are.
+    for bundle in named.iter().chain(&args.with) {
+        let place = place(bundle, |name| args.registry.repository(&name.repository, Access::Pull))?;
+        let packed = PackedContents::read(place, &catalog, None)?;
+        packed.require_sound()?;
+        catalog = catalog.with(packed.folder.path().join(LAYERS));
+        more.extend(packed.contents.own.iter().map(|layer| layer.schema.name.clone()));
+        bundles.push(packed);
+    }
+    if !bundles.is_empty() {
+        layers = Layers::load(&catalog)?.resolve_with(&args.kind, &args.os, &more)?;
+    }
     Ok((compile(&layers, "{multiarch}")?.plan, layers))
 }
 

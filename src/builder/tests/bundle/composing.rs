@@ -155,6 +155,11 @@ const CLASHES: &[(&str, (&str, &str), &str)] = &[
         ("", ""),
         "/etc/agent/AGENT.conf and /etc/agent/agent.conf differ only in case",
     ),
+    (
+        r#", "files": {"/usr/lib/systemd/system/agent.service": {"content": "[Service]\n"}}"#,
+        ("", ""),
+        "the image box and bundle acme.agent: both have unit agent.service",
+    ),
     (r#", "files": {"/opt/tool": {"content": "x"}}"#, ("", ""), "/opt/tool is below the file /opt/tool"),
     (r#", "symlinks": {"/opt/tool": "/usr"}"#, ("", ""), "/opt/tool is below the file /opt/tool"),
     (
@@ -287,4 +292,20 @@ fn bundles_of_two_publishers_go_together_or_say_why_not() {
         !ok && said.contains("bundle beta.probe conflicts with agent-api, which bundle acme.agent provides"),
         "{said}"
     );
+}
+
+#[test]
+fn the_settings_of_a_bundle_are_those_of_its_images() {
+    let Some(shop) = shop() else { return };
+    let keys = |more: &[&str]| {
+        let args = ["user-data", "keys", "--kind=box", "--os=o", "--layers=layers", "--no-builtin"];
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vmbake"));
+        let output = command.args(args).args(more).current_dir(shop.path(".")).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(keys(&[]), "");
+    let expected = "AGENT_LEVEL: default info\nAGENT_SERVER: required\n";
+    assert_eq!(keys(&["--with=agent.oci"]), expected);
+    shop.yard.layer("box", r#", "bundles": ["agent.oci"]"#);
+    assert_eq!(keys(&[]), expected);
 }

@@ -132,6 +132,10 @@ fn sources_are_the_publishers_own() {
         (r#"{"systems": {}}"#, "sources.json: `systems` is not for a bundle to say"),
         (r#"{"trust": {}}"#, "sources.json: `trust` is not for a bundle to say"),
         (r#"{"archives": {"debian": {}}}"#, "sources.json: \"debian\" does not begin with \"acme.\""),
+        (
+            r#"{"dependencies": [{"name": "acme.x", "proof": "first-use"}]}"#,
+            "nothing proves \"acme.x\", but its first download",
+        ),
         (r#"{"dependencies": [{"name": "runc"}]}"#, "sources.json: \"runc\" does not begin with \"acme.\""),
     ] {
         shop.put("agent/sources.json", text);

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::contents::BundleContents;
 use super::document::{BundleDocument, Need};
 use super::effects::{Effect, EffectKind, effects};
+use super::rules::UNITS;
 use super::words::is_below;
 use crate::layer::Layer;
 use crate::manifest::Target;
@@ -118,6 +119,8 @@ fn between(one: &Side<'_>, other: &Side<'_>, found: &mut Vec<String>) {
     both("variable", variables(one), variables(other));
     both("program of `exec`", execs(one), execs(other));
     both("id", ids(one), ids(other));
+    both("unit", units(one), units(other));
+    both("a received file called", received(one), received(other));
     both("another value of sysctl", sysctl(one), sysctl(other));
     both("another mode or owner of directory", directories(one), directories(other));
     if let (Some(first), Some(second)) = (one.document, other.document) {
@@ -163,6 +166,25 @@ fn variables(side: &Side<'_>) -> BTreeMap<String, String> {
 fn execs(side: &Side<'_>) -> BTreeMap<String, String> {
     let plans = side.layers.iter().filter_map(|layer| layer.schema.first_boot.as_ref());
     plans.flat_map(|plan| plan.exec.keys().map(|name| (name.clone(), String::new()))).collect()
+}
+
+/// Units that are brought, wherever they lie.
+fn units(side: &Side<'_>) -> BTreeMap<String, String> {
+    let written = side.effects.iter().filter(|effect| effect.kind == EffectKind::Write);
+    let unit = |effect: &Effect| {
+        let (folder, unit) = effect.value.rsplit_once('/')?;
+        UNITS.contains(&folder).then(|| (unit.to_owned(), String::new()))
+    };
+    written.filter_map(unit).collect()
+}
+
+/// Files and keys that arrive on a machine.
+fn received(side: &Side<'_>) -> BTreeMap<String, String> {
+    let plans = side.layers.iter().filter_map(|layer| layer.schema.first_boot.as_ref());
+    plans
+        .flat_map(|plan| plan.received.keys().chain(plan.keys.keys()))
+        .map(|name| (name.clone(), String::new()))
+        .collect()
 }
 
 /// User and group ids, whoever has them.

@@ -8,7 +8,7 @@ use super::words::{is_below, real};
 use crate::layer::{Layer, Schema};
 
 /// Directories of units.
-const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
+pub(super) const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
 
 /// Everything that is wrong with a bundle, a line each, sorted.
 pub fn complaints(bundle: &BundleContents) -> Vec<String> {
@@ -158,6 +158,9 @@ fn fragment(bundle: &BundleContents, found: &mut BTreeSet<String>) {
         let names: Vec<&str> = match (key.as_str(), entries) {
             ("archives", serde_json::Value::Object(archives)) => archives.keys().map(String::as_str).collect(),
             ("dependencies", serde_json::Value::Array(all)) => {
+                for one in all.iter().filter(|one| one["proof"] == "first-use") {
+                    found.insert(format!("sources.json: nothing proves {}, but its first download", one["name"]));
+                }
                 all.iter().map(|one| one["name"].as_str().unwrap_or_default()).collect()
             }
             _ => {
