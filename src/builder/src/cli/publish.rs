@@ -19,6 +19,7 @@ use super::verify::signers::RootArgs;
 use super::{Failure, Outcome, examples, files, threads};
 use crate::aws::{Aws, LaunchPermission, Settings};
 use crate::bake::{BakedDisk, bake_disk};
+use crate::distribute::bundle::compose::Composition;
 use crate::distribute::publish::ami::request::{ParentChoice, PublishRequest, Verification};
 use crate::distribute::publish::ami::source::DiskSource;
 use crate::distribute::publish::ami::{PublishReport, Publisher, plan, publish};
@@ -196,7 +197,10 @@ impl AwsArgs {
         let progress = Progress::new(self.json);
         // What is baked is locked in the store until it is published.
         let _shared = store.share_if_writable()?;
-        let source = source.map_or_else(|| self.bake(&progress), Ok)?;
+        let (source, _compositions) = match source {
+            Some(source) => (source, Vec::new()),
+            None => self.bake(&progress)?,
+        };
         let publisher = Publisher { aws: &aws, store: store.root(), progress: &progress };
         let request = PublishRequest {
             source: &source,
@@ -223,11 +227,12 @@ impl AwsArgs {
         self.show(&report)
     }
 
-    /// The disk of the kind, baked and not written.
-    fn bake(&self, progress: &Progress) -> Result<DiskSource, Failure> {
-        let request = self.kind.request(&self.network, &self.trust, &self.catalog, self.partition, self.jobs)?;
+    /// The disk of the kind, baked and not written. The folders of the layers of bundles have to be there until the end.
+    fn bake(&self, progress: &Progress) -> Result<(DiskSource, Vec<Composition>), Failure> {
+        let (request, compositions) =
+            self.kind.request(&self.network, &self.trust, &self.catalog, self.partition, self.jobs, !self.dry_run)?;
         let BakedDisk { name, disk, sidecars } = bake_disk(request, progress)?;
-        Ok(DiskSource::baked(&name, disk, &sidecars))
+        Ok((DiskSource::baked(&name, disk, &sidecars), compositions))
     }
 
     /// Verifies the release that the image is of, if anything is demanded of it.

@@ -22,7 +22,7 @@ use crate::manifest::Target;
 use crate::pin::anchors::Anchors;
 use crate::pin::proof::sigstore::{self, SigstoreRoot};
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(in super::super) struct WithArgs {
     /// Bundle that the image gets, too: what `vmbake bundle pack` wrote, or HOST/NAME:TAG; may be repeated
     #[arg(long = "with", value_name = "BUNDLE")]

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::super::bundle::with::WithArgs;
 use super::super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::super::network::NetworkArgs;
 use super::super::pinned::PinnedArgs;
 use super::super::target::ARCH;
 use super::super::{BakeArgs, Failure, bake, parse_size};
 use crate::bake::BakeRequest;
+use crate::distribute::bundle::compose::Composition;
 
 #[derive(Debug, Args)]
 pub(super) struct KindArgs {
@@ -39,11 +41,13 @@ pub(super) struct KindArgs {
     #[arg(long)]
     offline: bool,
     #[command(flatten)]
+    with: WithArgs,
+    #[command(flatten)]
     layers: LayersArgs,
 }
 
 impl KindArgs {
-    /// What to bake.
+    /// What to bake, and the bundles whose layers it takes.
     pub(super) fn request(
         &self,
         network: &NetworkArgs,
@@ -51,13 +55,15 @@ impl KindArgs {
         catalog: &CatalogArgs,
         partition: Option<u32>,
         jobs: Option<NonZeroUsize>,
-    ) -> Result<BakeRequest, Failure> {
-        let Self { kind, os, arch, manifest, manifests, base, size, offline, layers } = self;
+        is_bake: bool,
+    ) -> Result<(BakeRequest, Vec<Composition>), Failure> {
+        let Self { kind, os, arch, manifest, manifests, base, size, offline, with, layers } = self;
         let kind = kind.clone().unwrap_or_default();
         let args = BakeArgs {
             pinned: PinnedArgs::of(kind, os.clone(), arch.clone(), manifest.clone(), manifests.clone()),
             base: base.clone(),
             partition,
+            with: with.clone(),
             layers: layers.clone(),
             offline: *offline,
             no_cache: false,
@@ -73,6 +79,7 @@ impl KindArgs {
             catalog: catalog.clone(),
         };
         // One kind and one architecture are one image.
-        bake::requests(args)?.pop().ok_or_else(|| "no kind is named".into())
+        let (mut requests, compositions) = bake::requests(args, is_bake)?;
+        Ok((requests.pop().ok_or("no kind is named")?, compositions))
     }
 }

@@ -132,10 +132,20 @@ pub(super) fn parameters(placed: &Placed, names: &[String]) -> Result<usize, Ami
     let Placed { aws, image } = placed;
     let mut changes = 0;
     for name in names {
-        if aws.parameter(name)?.as_deref() != Some(&image.id) {
-            aws.put_parameter(name, &image.id)?;
-            changes += 1;
+        let is_set = || Ok((aws.parameter(name)?.as_deref() == Some(&image.id)).then_some(()));
+        if is_set()?.is_some() {
+            continue;
         }
+        aws.put_parameter(name, &image.id)?;
+        changes += 1;
+        // SSM looks at the machine image afterwards, and says nothing where it does not take it.
+        wait(VISIBLE, is_set)?.ok_or_else(|| AmiError::State {
+            id: name.clone(),
+            region: aws.region().to_owned(),
+            state: "as it was".to_owned(),
+            expected: "the machine image",
+            reason: Some(image.id.clone()),
+        })?;
     }
     Ok(changes)
 }
