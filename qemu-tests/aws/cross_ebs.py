@@ -256,3 +256,7 @@ def faults(aws):
     tokens = aws.indexes(name)
     case("and stores another block", (aws.read(name, 0, tokens[0]) == content(0), aws.read(name, 1, tokens[1]) == content(1)) == (True, False))
     case("noise never lists a block that was not written", sorted(tokens) == [0, 1])
+    first, second = aws.raw(name, 3), aws.raw(name, 3)
+    aws.knobs()
+    case("a volume with noise has the blocks, and the same noise each time", first == second and first[:BLOCK] == content(0) and len(set(first[2 * BLOCK:])) > 200)
+    case("a volume without noise has zeros there", aws.raw(name, 3)[2 * BLOCK:] == bytes(BLOCK))
