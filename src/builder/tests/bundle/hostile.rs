@@ -119,6 +119,14 @@ fn foreign_blobs_are_refused() {
         forge.manifests[1]["layers"].as_array_mut().unwrap().push(foreign);
     });
     assert!(said.contains("is foreign: bundle.json does not name it"), "{said}");
+    // What only another architecture has, nobody would read.
+    let said = judged(&shop, |forge| {
+        let foreign = blob(forge.put(b"{}"), "application/vnd.vmbake.sources.v1+json");
+        forge.manifests[1]["layers"].as_array_mut().unwrap().push(foreign);
+    });
+    assert!(said.contains("is foreign: bundle.json does not name it"), "{said}");
+    let said = judged(&shop, |forge| drop(forge.index["manifests"][1].as_object_mut().unwrap().remove("platform")));
+    assert!(said.contains("does not have one manifest for each architecture of bundle.json"), "{said}");
     let said = judged(&shop, |forge| drop(forge.manifests[0]["layers"].as_array_mut().unwrap().pop()));
     assert!(said.contains("is named by bundle.json, and not by the manifest"), "{said}");
     let said = judged(&shop, |forge| {

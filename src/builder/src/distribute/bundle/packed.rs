@@ -101,27 +101,14 @@ impl PackedContents {
             return Err(BundleError::Moved { name, expected, found: Box::new(digest) });
         }
         let path = place.path();
-        let wrong =
-            |what: &str| BundleError::Layout { path: path.clone(), name: digest.to_string(), what: what.to_owned() };
-        let index: ReleaseIndex = parse(&path, &index)?;
-        if index.schema_version != 2 || !is_index(&index.media_type, &index.artifact_type) {
-            return Err(wrong("is not the index of a bundle"));
-        }
-        let manifests = index.manifests.iter().map(|entry| manifest(&place, entry)).collect::<Result<Vec<_>, _>>()?;
-        let (Some(first), true) = (manifests.first(), manifests.iter().all(|one| one.config == manifests[0].config))
-        else {
-            return Err(wrong("has no manifest, or manifests with different configs"));
-        };
-        let document = BundleDocument::parse(&path, &place.blob(&first.config, MAX_DOCUMENT)?)?;
-        let arches: Vec<&str> = index.manifests.iter().filter_map(|entry| Some(entry.platform()?.1)).collect();
-        if arches != document.arch.iter().map(String::as_str).collect::<Vec<_>>() {
-            return Err(wrong("does not have one manifest for each architecture of bundle.json"));
-        }
+        let Documents { index, manifests, first, document } = Documents::read(&place, &path, &digest, &index)?;
         let blobs = blobs(&path, &document, &index.manifests, &manifests)?;
+        let (layers_tar, sources) = (one(&path, &first, LAYERS_TAR)?, one(&path, &first, SOURCES_JSON)?);
+        let no_layers = || layout(&path, &digest, "has no layers");
         let folder = tempfile::tempdir().map_err(|source| BundleError::Write { path: std::env::temp_dir(), source })?;
         let layers = folder.path().join(LAYERS);
-        unpack(&place, &document, one(&path, first, LAYERS_TAR)?.ok_or_else(|| wrong("has no layers"))?, &layers)?;
-        let sources = one(&path, first, SOURCES_JSON)?.map(|sources| place.blob(sources, MAX_DOCUMENT)).transpose()?;
+        unpack(&place, &document, layers_tar.ok_or_else(no_layers)?, &layers)?;
+        let sources = sources.map(|sources| place.blob(sources, MAX_DOCUMENT)).transpose()?;
         if let Some(sources) = &sources {
             let path = folder.path().join(SOURCES);
             std::fs::write(&path, sources).map_err(|source| BundleError::Write { path, source })?;
@@ -151,6 +138,38 @@ impl PackedContents {
             .collect();
         wanted.iter().filter_map(|digest| self.blobs.get(digest)).try_for_each(|blob| self.place.bring(blob, store))
     }
+}
+
+/// The documents of a bundle, which agree with each other.
+struct Documents {
+    index: ReleaseIndex,
+    /// A manifest for each entry of the index.
+    manifests: Vec<ArtifactManifest>,
+    first: ArtifactManifest,
+    document: BundleDocument,
+}
+
+impl Documents {
+    fn read(place: &BundlePlace, path: &Path, digest: &Digest, index: &[u8]) -> Result<Self, BundleError> {
+        let wrong = |what: &str| layout(path, digest, what);
+        let index: ReleaseIndex = parse(path, index)?;
+        if index.schema_version != 2 || !is_index(&index.media_type, &index.artifact_type) {
+            return Err(wrong("is not the index of a bundle"));
+        }
+        let manifests = index.manifests.iter().map(|entry| manifest(place, entry)).collect::<Result<Vec<_>, _>>()?;
+        let first = manifests.first().filter(|first| manifests.iter().all(|one| one.config == first.config));
+        let first = first.cloned().ok_or_else(|| wrong("has no manifest, or manifests with different configs"))?;
+        let document = BundleDocument::parse(path, &place.blob(&first.config, MAX_DOCUMENT)?)?;
+        let arches = index.manifests.iter().map(|entry| entry.platform().map_or("", |(_, arch)| arch));
+        match arches.eq(document.arch.iter().map(String::as_str)) {
+            true => Ok(Self { index, manifests, first, document }),
+            false => Err(wrong("does not have one manifest for each architecture of bundle.json")),
+        }
+    }
+}
+
+fn layout(path: &Path, name: &Digest, what: &str) -> BundleError {
+    BundleError::Layout { path: path.to_owned(), name: name.to_string(), what: what.to_owned() }
 }
 
 /// A manifest that the index names.
@@ -214,7 +233,12 @@ fn blobs(
                     blobs.insert(layer.digest, layer.clone());
                     continue;
                 }
-                (LAYERS_TAR | SOURCES_JSON, None) => continue,
+                // These are the same for all architectures: only those of the first are read.
+                (LAYERS_TAR | SOURCES_JSON, None)
+                    if manifests.first().is_some_and(|first| first.layers.contains(layer)) =>
+                {
+                    continue;
+                }
                 (BLOB, Some(_)) => "has another length than bundle.json says",
                 _ => "is foreign: bundle.json does not name it",
             };
