@@ -22,7 +22,7 @@ use crate::bake::{BakedDisk, bake_disk};
 use crate::distribute::bundle::compose::Composition;
 use crate::distribute::publish::ami::request::{ParentChoice, PublishRequest, Verification};
 use crate::distribute::publish::ami::source::DiskSource;
-use crate::distribute::publish::ami::{PublishReport, Publisher, plan, publish};
+use crate::distribute::publish::ami::{PublishContext, PublishReport, plan, publish};
 use crate::escape;
 use crate::hint::Hint;
 use crate::pin::sources::Sources;
@@ -201,7 +201,7 @@ impl AwsArgs {
             Some(source) => (source, Vec::new()),
             None => self.bake(&progress)?,
         };
-        let publisher = Publisher { aws: &aws, store: store.root(), progress: &progress };
+        let publisher = PublishContext { aws: &aws, store: store.root(), progress: &progress };
         let request = PublishRequest {
             source: &source,
             partition: self.partition,

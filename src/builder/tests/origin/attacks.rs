@@ -214,7 +214,8 @@ fn run(request: &BakeRequest, before: &str, vmbake: &Path, user: Option<u32>) ->
         command.arg(option).arg(path);
     }
     if let Some(user) = user {
-        command.uid(user).gid(user);
+        // Their home is not that of who runs the tests, which may be closed to them.
+        command.uid(user).gid(user).env("HOME", &request.out).env_remove("XDG_CONFIG_HOME");
     }
     command.output().unwrap()
 }

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use super::document::{BundleDocument, MAX_DOCUMENT};
 use super::error::BundleError;
-use super::rules::complaints;
 use crate::catalog::Catalog;
 use crate::layer::{Layer, Layers, without_comments};
 use crate::pin::proof::sigstore::json;
@@ -69,14 +68,6 @@ impl BundleContents {
         let fragment = sources.as_deref().map(json::parse).transpose();
         let fragment = fragment.map_err(|error| BundleError::syntax(path, &error))?;
         Ok(Self { document, own, sources, fragment, is_packed })
-    }
-
-    /// Fails if anything is wrong with it; `path` is for messages.
-    pub fn require_sound(&self, path: &Path) -> Result<(), BundleError> {
-        match complaints(self) {
-            complaints if complaints.is_empty() => Ok(()),
-            complaints => Err(BundleError::Unsound { path: path.to_owned(), complaints }),
-        }
     }
 }
 

@@ -1,14 +1,26 @@
 //! What a bundle may not do, seen from its layers alone: a document and layers enter, everything that is wrong leaves.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use super::contents::BundleContents;
 use super::effects::{Effect, EffectKind, effects};
+use super::error::BundleError;
 use super::words::{is_below, real};
 use crate::layer::{Layer, Schema};
 
 /// Directories of units.
 pub(super) const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
+
+impl BundleContents {
+    /// Fails if anything is wrong with it; `path` is for messages.
+    pub fn require_sound(&self, path: &Path) -> Result<(), BundleError> {
+        match complaints(self) {
+            complaints if complaints.is_empty() => Ok(()),
+            complaints => Err(BundleError::Unsound { path: path.to_owned(), complaints }),
+        }
+    }
+}
 
 /// Everything that is wrong with a bundle, a line each, sorted.
 pub fn complaints(bundle: &BundleContents) -> Vec<String> {

@@ -85,7 +85,7 @@ pub struct PublishReport {
 }
 
 /// Where things are published, and by whom.
-pub struct Publisher<'a> {
+pub struct PublishContext<'a> {
     /// The first region.
     pub aws: &'a Aws,
     /// The store, where it is kept what was sent.
@@ -95,7 +95,7 @@ pub struct Publisher<'a> {
 }
 
 /// Publishes an image, as far as that was not done before.
-pub fn publish(publisher: &Publisher<'_>, request: &PublishRequest<'_>) -> Result<PublishReport, AmiError> {
+pub fn publish(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> Result<PublishReport, AmiError> {
     let run = Run::begin(publisher, request)?;
     let mut report = run.report();
     let image = match run.found()? {
@@ -111,7 +111,7 @@ pub fn publish(publisher: &Publisher<'_>, request: &PublishRequest<'_>) -> Resul
 }
 
 /// Tells what publishing would do, and changes nothing anywhere.
-pub fn plan(publisher: &Publisher<'_>, request: &PublishRequest<'_>) -> Result<PublishReport, AmiError> {
+pub fn plan(publisher: &PublishContext<'_>, request: &PublishRequest<'_>) -> Result<PublishReport, AmiError> {
     let run = Run::begin(publisher, request)?;
     let mut report = run.report();
     match run.found()? {
@@ -145,8 +145,8 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn begin(publisher: &Publisher<'a>, request: &'a PublishRequest<'a>) -> Result<Self, AmiError> {
-        let Publisher { aws, store, progress } = *publisher;
+    fn begin(publisher: &PublishContext<'a>, request: &'a PublishRequest<'a>) -> Result<Self, AmiError> {
+        let PublishContext { aws, store, progress } = *publisher;
         // Whoever has no credentials need not wait for the image to be read.
         let account = aws.caller()?.account;
         let subject = Subject::read(request, progress)?;
