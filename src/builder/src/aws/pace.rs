@@ -1,6 +1,7 @@
 //! How many blocks are put and read in a second: one limit for all threads, which grows steadily and is cut when the service throttles.
 //!
-//! An account has 1,000 puts a second in a region, and as many for one snapshot; others may use them at the same time. Additive increase and
+//! An account has 1,000 puts a second in a region, and as many for one snapshot, unless it was given more; others may use them at the same
+//! time. Until the service throttles, the limit doubles as in the slow start of TCP (RFC 5681, section 3.1). After that, additive increase and
 //! multiplicative decrease share what there is fairly (Chiu and Jain, 1989).
 
 use std::sync::Mutex;
@@ -16,12 +17,15 @@ const LEAST: f64 = 2.0;
 const MOST: f64 = 10_000.0;
 /// What the limit grows by in a second in which it was reached.
 const STEP: f64 = 20.0;
+/// Seconds in which it doubles before the service throttles for the first time, while it is reached: some accounts have much more.
+const DOUBLES: f64 = 0.02;
 /// What is left of it when the service throttles; of what the service took lately, if that is less: the first limit may be ten times too high.
 const CUT: f64 = 0.7;
 /// Seconds between two cuts: requests that were under way at the first one say nothing new.
 const BETWEEN_CUTS: f64 = 0.5;
-/// Seconds in which answers are counted, and how many of them tell what the service takes.
+/// Seconds in which answers are counted, at most and at least, and how many of them tell what the service takes.
 const WINDOW: f64 = 1.0;
+const LEAST_WINDOW: f64 = 0.05;
 const TELLING: u32 = 20;
 /// Seconds whose requests may be made at once.
 const BURST: f64 = 0.1;
@@ -84,6 +88,8 @@ struct Rate {
     free: f64,
     /// Whether a request had to wait since the limit last grew.
     reached: bool,
+    /// Whether the service has throttled.
+    is_found: bool,
     grown: f64,
     last_cut: f64,
     /// Requests that were answered since a time that is not long ago.
@@ -97,6 +103,7 @@ impl Default for Rate {
             per_second: START,
             free: 0.0,
             reached: false,
+            is_found: false,
             grown: 0.0,
             last_cut: f64::NEG_INFINITY,
             answered: 0,
@@ -121,8 +128,9 @@ impl Rate {
             (self.answered, self.since) = (0, now);
         }
         self.answered = self.answered.saturating_add(1);
-        if self.reached && now - self.grown >= 1.0 {
-            self.per_second = (self.per_second + STEP).min(MOST);
+        let (after, more) = if self.is_found { (1.0, STEP) } else { (DOUBLES, self.per_second) };
+        if self.reached && now - self.grown >= after {
+            self.per_second = (self.per_second + more).min(MOST);
             (self.grown, self.reached) = (now, false);
         }
     }
@@ -132,10 +140,10 @@ impl Rate {
             return;
         }
         let counted = now - self.since;
-        let tells = self.answered >= TELLING && (WINDOW / 4.0..=WINDOW).contains(&counted);
+        let tells = self.answered >= TELLING && (LEAST_WINDOW..=WINDOW).contains(&counted);
         let taken = if tells { f64::from(self.answered) / counted } else { MOST };
         self.per_second = (self.per_second.min(taken) * CUT).max(LEAST);
-        (self.last_cut, self.grown, self.reached) = (now, now, false);
+        (self.last_cut, self.grown, self.reached, self.is_found) = (now, now, false, true);
         (self.answered, self.since) = (0, now);
     }
 }
@@ -174,6 +182,17 @@ mod tests {
         assert!(taken > 60_000 && refused < 900, "{taken} taken, {refused} refused");
         let (taken, refused) = ask(&mut rate, 20.0, 160.0, 260.0);
         assert!(taken > 1200 && refused < 1500, "{taken} taken, {refused} refused");
+    }
+
+    #[test]
+    fn the_limit_doubles_until_the_service_throttles() {
+        let mut rate = Rate::default();
+        let (taken, refused) = ask(&mut rate, 20_000.0, 0.0, 1.0);
+        assert!(taken > 8000 && refused == 0, "{taken} taken, {refused} refused");
+        rate.cut(1.0);
+        let after = rate.per_second;
+        ask(&mut rate, 20_000.0, 1.0, 4.0);
+        assert!(after < 7500.0 && rate.per_second <= after + 4.0 * STEP, "{after}, {}", rate.per_second);
     }
 
     #[test]
