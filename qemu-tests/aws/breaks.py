@@ -39,6 +39,8 @@ HUNG = {
     "a snapshot is not found for seconds": ({"invisible_seconds": 20.0}, []),
 }
 KILLS = 20
+# How often a publication looks for machine images, if nobody else publishes.
+LOOKS = 7
 SHORT = 3
 
 
@@ -139,7 +141,9 @@ def two(judge):
     runs = [judge.program.begin(judge.disks[0], *OPTIONS, store=judge.program.store()) for _ in range(2)]
     same(judge, "two publishers", [lab.ended(run) for run in runs])
     for action in "StartSnapshot", "PutSnapshotBlock", "CompleteSnapshot", "RegisterImage", "CopyImage", "PutParameter":
-        overtaken(judge, action)
+        overtaken(judge, action, 1)
+    for nth in range(1, LOOKS + 1):
+        overtaken(judge, "DescribeImages", nth)
     judge.service.reset()
     store = judge.program.store()
     runs = [judge.program.begin(judge.disks[0], *OPTIONS, store=store) for _ in range(2)]
@@ -157,18 +161,19 @@ def same(judge, name, done):
     settled(judge, name, done[0])
 
 
-def overtaken(judge, action):
-    """One publisher waits before its first request of a kind, until another one has done everything."""
+def overtaken(judge, action, nth):
+    """One publisher waits before a request of a kind, until another one has done everything."""
     judge.service.reset()
     faster = []
 
     def publish():
         faster.append(judge.program.run(judge.disks[0], *OPTIONS))
 
-    [rule] = judge.service.proxy.plan({"do": "call", "action": action, "nth": [1], "then": publish})
+    [rule] = judge.service.proxy.plan({"do": "call", "action": action, "nth": [nth], "then": publish})
     done = judge.program.run(judge.disks[0], *OPTIONS, "--workers", "1")
-    case(f"overtaken before {action}: it was", rule.done == 1 and faster)
-    same(judge, f"overtaken before {action}", faster + [done])
+    name = f"overtaken before {action} {nth}"
+    case(f"{name}: it was", rule.done == 1 and faster)
+    same(judge, name, faster + [done])
 
 
 def kills(judge):

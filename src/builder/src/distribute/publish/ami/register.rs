@@ -32,9 +32,11 @@ pub(super) fn find(aws: &Aws, digest: &str) -> Result<Option<MachineImage>, AmiE
     }
 }
 
-/// Refuses a name that another disk has.
+/// Refuses a name that another disk has. Another publisher may give it to this one at any time.
 pub(super) fn check_name(aws: &Aws, name: &str, subject: &Subject) -> Result<(), AmiError> {
-    match aws.images(&[("name", &[name])])?.into_iter().next() {
+    let digest = subject.digest.to_string();
+    let others = aws.images(&[("name", &[name])])?;
+    match others.into_iter().find(|image| image.tags.get(DISK_DIGEST) != Some(&digest)) {
         Some(image) => Err(taken(aws, name, image, subject)),
         None => Ok(()),
     }
@@ -89,7 +91,7 @@ pub(super) fn register(
 }
 
 /// The machine image that was registered, as soon as it is found by its digest. One of that name may also be another disk's.
-fn until_visible(aws: &Aws, subject: &Subject) -> Result<MachineImage, AmiError> {
+pub(super) fn until_visible(aws: &Aws, subject: &Subject) -> Result<MachineImage, AmiError> {
     let digest = subject.digest.to_string();
     let found = wait(VISIBLE, || find(aws, &digest))?;
     match found {

@@ -9,7 +9,7 @@ use crate::aws::{CopyImage, LaunchPermission, MachineImage};
 
 use super::error::AmiError;
 use super::identity::Subject;
-use super::register::{ATTEMPTS, check_name, find, until_available, wait};
+use super::register::{ATTEMPTS, check_name, find, until_available, until_visible, wait};
 use super::request::PublishRequest;
 
 /// How long a copy may take.
@@ -66,6 +66,9 @@ fn copy(source: &Placed, aws: &Aws, subject: &Subject) -> Result<(MachineImage, 
         check_name(aws, &subject.name, subject)?;
         match aws.copy_image(&copy) {
             Ok(id) => break id,
+            Err(error) if error.code() == Some("InvalidAMIName.Duplicate") => {
+                return Ok((until_visible(aws, subject)?, false));
+            }
             Err(error) if error.is_temporary() && attempt < ATTEMPTS => attempt += 1,
             Err(error) => return Err(error.into()),
         }
