@@ -170,6 +170,9 @@ fn examine(
     }
     problems.extend(texts);
     match problems.is_empty() {
+        true if plan.inputs.is_none() && !settings.is_empty() => {
+            Err(UserDataError::Unheard { kind: request.kind.clone() })
+        }
         true => Ok(warnings),
         false => Err(UserDataError::Settings { kind: request.kind.clone(), problems }),
     }

@@ -13,7 +13,8 @@ use crate::progress::{Event, Progress};
 pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     let json = args.json;
     // The folders of the layers of bundles have to be there until the end.
-    let (requests, _compositions) = requests(args, true)?;
+    let (requests, compositions) = requests(args, true)?;
+    let mut compositions = compositions.iter();
     let store = requests.first().map(|request| &request.store);
     if let Some((store, exposed)) = store.and_then(|store| Some((store, store.exposed()?))) {
         let (path, note) = (store.root().to_owned(), format!("nothing is taken from an earlier bake: {exposed}"));
@@ -22,6 +23,9 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     // A store that cannot be written to has nobody who would remove anything from it either.
     let _shared = store.and_then(|store| store.share().ok());
     bake_all::<Failure>(&requests, json, |baked| {
+        if let Some(Some(composition)) = compositions.next() {
+            composition.save_lock()?;
+        }
         if json {
             files::print_json(&baked)?;
         } else {
@@ -34,8 +38,8 @@ pub(super) fn run(args: BakeArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Clean)
 }
 
-/// What the arguments ask for, an image each, and the bundles whose layers the images get.
-pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest>, Vec<Composition>), Failure> {
+/// What the arguments ask for, an image each, and the bundles whose layers each of them gets.
+pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest>, Vec<Option<Composition>>), Failure> {
     if args.base.is_some() && args.pinned.has_arches() {
         return Err("--base is of one architecture: choose it with --arch".into());
     }
@@ -72,21 +76,22 @@ pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest
         threads,
     };
     let reader = Reader { network: &args.network, layers: &layers, anchors: &anchors, is_offline: args.offline };
-    let (mut requests, mut compositions) = (Vec::new(), Vec::new());
+    let (mut requests, mut compositions) = (Vec::new(), Vec::<Option<Composition>>::new());
     for pinned in pinned {
         let (target, manifest) = (pinned.target.clone(), pinned.manifest.clone());
         let mut request = request(pinned);
-        if let Some(composition) = args.with.compose(&target, &manifest, &reader)? {
+        let before = compositions.iter().rev().flatten().next();
+        let composition = args.with.compose(&target, &manifest, before, &reader)?;
+        if let Some(composition) = &composition {
             composition.require_compatible(&target, &layers)?;
             request.layers = composition.layers(&layers);
             request.sources = Sources::load(&composition.sources(&args.network.sources_catalog(&args.catalog)))?;
             request.more = composition.additions(&target)?;
             if is_bake {
                 composition.bring(&target, &store)?;
-                composition.save_lock()?;
             }
-            compositions.push(composition);
         }
+        compositions.push(composition);
         requests.push(request);
     }
     Ok((requests, compositions))

@@ -197,8 +197,8 @@ impl AwsArgs {
         let progress = Progress::new(self.json);
         // What is baked is locked in the store until it is published.
         let _shared = store.share_if_writable()?;
-        let (source, _compositions) = match source {
-            Some(source) => (source, Vec::new()),
+        let (source, _composition) = match source {
+            Some(source) => (source, None),
             None => self.bake(&progress)?,
         };
         let publisher = PublishContext { aws: &aws, store: store.root(), progress: &progress };
@@ -228,11 +228,14 @@ impl AwsArgs {
     }
 
     /// The disk of the kind, baked and not written. The folders of the layers of bundles have to be there until the end.
-    fn bake(&self, progress: &Progress) -> Result<(DiskSource, Vec<Composition>), Failure> {
-        let (request, compositions) =
+    fn bake(&self, progress: &Progress) -> Result<(DiskSource, Option<Composition>), Failure> {
+        let (request, composition) =
             self.kind.request(&self.network, &self.trust, &self.catalog, self.partition, self.jobs, !self.dry_run)?;
         let BakedDisk { name, disk, sidecars } = bake_disk(request, progress)?;
-        Ok((DiskSource::baked(&name, disk, &sidecars), compositions))
+        if let Some(composition) = composition.as_ref().filter(|_| !self.dry_run) {
+            composition.save_lock()?;
+        }
+        Ok((DiskSource::baked(&name, disk, &sidecars), composition))
     }
 
     /// Verifies the release that the image is of, if anything is demanded of it.

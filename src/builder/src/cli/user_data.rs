@@ -148,7 +148,7 @@ fn planned(args: &KindArgs) -> Result<(Plan, Vec<Layer>), Failure> {
         let packed = PackedContents::read(place, &catalog, None)?;
         packed.require_sound()?;
         catalog = catalog.with(packed.folder.path().join(LAYERS));
-        more.extend(packed.contents.own.iter().map(|layer| layer.schema.name.clone()));
+        more.extend(packed.contents.own_names());
         bundles.push(packed);
     }
     if !bundles.is_empty() {

@@ -84,6 +84,12 @@ pub enum UserDataError {
         /// The kind.
         kind: String,
     },
+    /// No machine of the kind looks for them.
+    #[error("kind {kind} takes no settings: none of its layers has `inputs` of the first boot")]
+    Unheard {
+        /// The kind.
+        kind: String,
+    },
     /// The first boot would refuse them.
     #[error("these settings cannot configure a machine of kind {kind}:{}", lines(.problems))]
     Settings {
@@ -121,6 +127,9 @@ impl Hint for UserDataError {
                 "settings that may change can come later, by the agent; of several certificates the root may be enough"
                     .to_owned(),
             ),
+            Self::Unheard { .. } => {
+                Some("the layer `settings` makes machines wait for settings: a layer of the kind may require it".to_owned())
+            }
             _ => None,
         }
     }

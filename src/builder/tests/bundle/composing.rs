@@ -50,7 +50,7 @@ fn an_image_gets_what_a_bundle_has_from_a_store_that_had_nothing() {
     shop.packed("agent.tar", &["--key=acme.key", "--offline"]);
     fs::remove_dir_all(shop.path("store")).unwrap();
     let (ok, said) = bake(&shop, &["--with=agent.oci"]);
-    assert!(ok && said.contains("layers  acme.agent, box, hygiene"), "{said}");
+    assert!(ok && said.contains("layers  settings, acme.agent, box, hygiene"), "{said}");
     assert_eq!(shop.yard.ask("cat", "/opt/tool/bin/tool"), "#!/bin/sh\n# amd64\n");
     assert_eq!(shop.yard.ask("cat", "/etc/agent/agent.conf"), "port = 1\n");
     let explained = shop.yard.ask("explain", "/opt/tool/bin/tool");
@@ -73,7 +73,7 @@ fn an_image_gets_what_a_bundle_has_from_a_store_that_had_nothing() {
     assert!(ok && said.contains("unchanged"), "{said}");
     shop.yard.layer("box", r#", "bundles": ["agent.oci"]"#);
     let (ok, said) = bake(&shop, &[]);
-    assert!(ok && said.contains("layers  acme.agent, box, hygiene"), "{said}");
+    assert!(ok && said.contains("layers  settings, acme.agent, box, hygiene"), "{said}");
     // Without it the image has nothing of it.
     shop.yard.layer("box", "");
     assert!(bake(&shop, &[]).0);
@@ -146,6 +146,11 @@ fn nobody_gets_in_without_a_grant() {
 /// What else the layer `box` does, another word of the bundle's layer or document, and what is said.
 const CLASHES: &[(&str, (&str, &str), &str)] = &[
     (
+        "",
+        (r#", "requires": ["settings"]"#, ""),
+        "bundle acme.agent has settings (AGENT_LEVEL, AGENT_SERVER), and no layer of the image has `inputs` of the first boot, as",
+    ),
+    (
         r#", "files": {"/etc/agent/agent.conf": {"content": "x"}}"#,
         ("", ""),
         "the image box (layer box, `files`) and bundle acme.agent (layer acme.agent, `files`): both write /etc/agent/agent.conf",
@@ -215,7 +220,7 @@ fn conflicts_name_both_sides_before_anything_is_fetched() {
     let Some(shop) = shop() else { return };
     let (ok, said) = plan(&shop, &["--with=agent.oci"]);
     assert!(
-        ok && said.contains("layers    acme.agent, box, hygiene\nbundle    acme.agent 1.0.0+a1: An agent.\n"),
+        ok && said.contains("layers    settings, acme.agent, box, hygiene\nbundle    acme.agent 1.0.0+a1: An agent.\n"),
         "{said}"
     );
     for (keys, words, expected) in CLASHES {
@@ -281,7 +286,7 @@ fn bundles_of_two_publishers_go_together_or_say_why_not() {
         assert!(!ok && said.contains(expected), "{said}");
     }
     let (ok, said) = second("", r#", "conflicts": ["agent-api"]"#, "");
-    assert!(ok && said.contains("layers  acme.agent, beta.probe, box, hygiene"), "{said}");
+    assert!(ok && said.contains("layers  settings, acme.agent, beta.probe, box, hygiene"), "{said}");
     let words = ("\"state\"", "\"provides\": {\"agent-api\": \"1\"}, \"state\"");
     changed(&shop, "api.oci", words, ("port = 1", "port = 2"));
     let (ok, said) = bake(&shop, &["--with=api.oci", "--with=probe.oci"]);

@@ -12,6 +12,10 @@ pub struct Shop {
     pub yard: Yard,
 }
 
+/// Keys of a layer by which machines take settings.
+pub const SETTINGS: &str = r#", "first_boot": {"inputs": {"user_data": "/etc/user-data.env", "detected": "/etc/detected.env",
+    "mutable": "/etc/mutable.env", "defaults": "/etc/defaults.env", "marker": "/etc/marker"}}"#;
+
 /// `bundle.json` of `acme.agent`, with what else it asks for.
 pub fn document(asks: &str) -> String {
     format!(
@@ -26,7 +30,7 @@ pub fn document(asks: &str) -> String {
 pub fn layer(more: &str) -> String {
     let tool = stated().replace("\"tool\":", "\"acme.tool\":");
     format!(
-        r#"{{"name": "acme.agent", "version": "1", "description": "d", "os": ["o"],
+        r#"{{"name": "acme.agent", "version": "1", "description": "d", "os": ["o"], "requires": ["settings"],
         "files": {{"/etc/agent/agent.conf": {{"content": "port = 1\n"}}}},
         "units": {{"enable": ["agent.service"], "files": {{"agent.service": ["[Service]", "ExecStart=/opt/tool/bin/tool", "[Install]",
         "WantedBy=multi-user.target"]}}}},
@@ -40,6 +44,7 @@ impl Shop {
     /// Nothing where a tool is missing.
     pub fn new() -> Option<Self> {
         let shop = Self { yard: Yard::new()? };
+        shop.yard.layer("settings", SETTINGS);
         shop.write("", "");
         Some(shop)
     }

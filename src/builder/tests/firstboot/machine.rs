@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 use super::image::{Image, put};
-use crate::tools::have;
+use crate::tools::{have, write_program};
 
 pub const USER_DATA: &str = "/opt/podplane/etc/user-data.env";
 
@@ -64,8 +64,7 @@ pub fn program(arch: &str) -> Vec<PathBuf> {
         let dir = tempfile::tempdir().unwrap();
         for arch in ["amd64", "arm64"] {
             let path = dir.path().join(arch);
-            fs::write(&path, vmbake::embedded::program(arch).unwrap().1).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            write_program(&path, vmbake::embedded::program(arch).unwrap().1);
         }
         dir
     });

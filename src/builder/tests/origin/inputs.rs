@@ -18,7 +18,7 @@ use vmbake::pin::sources::Sources;
 use vmbake_disk::image::Format;
 
 use super::bakery::{bake, base_of, can_bake, request};
-use crate::tools::{have, skip::skip};
+use crate::tools::{have, skip::skip, write_program};
 
 const INPUTS: &str = "tools.o.amd64.inputs.json";
 
@@ -180,9 +180,7 @@ fn another_program_may_bake_other_bytes() {
     assert!(stderr(&run(vmbake, &request, &[])).contains("unchanged"));
     // The same program with a byte behind its end.
     let other = dir.path().join("vmbake");
-    fs::copy(vmbake, &other).unwrap();
-    let len = fs::metadata(&other).unwrap().len();
-    File::options().write(true).open(&other).unwrap().write_all_at(b"x", len).unwrap();
+    write_program(&other, &[&*fs::read(vmbake).unwrap(), b"x"].concat());
     let changed = run(&other, &request, &[]);
     assert_eq!(changed.status.code(), Some(1));
     assert!(stderr(&changed).contains("already exists"), "{}", stderr(&changed));

@@ -11,6 +11,7 @@ use vmbake::digest::Digest;
 
 use super::lab::{NAME, both, relist, stderr, text};
 use crate::origin::bakery::{TOOL, can_bake};
+use crate::tools::write_program;
 
 /// A release that the program has baked.
 struct Baked {
@@ -93,8 +94,7 @@ fn a_release_is_baked_again_to_the_same_bytes() {
 
     // The same program with a byte behind its end.
     let other = baked.path("vmbake");
-    fs::copy(vmbake, &other).unwrap();
-    fs::File::options().append(true).open(&other).unwrap().write_all(b"x").unwrap();
+    write_program(&other, &[&*fs::read(vmbake).unwrap(), b"x"].concat());
     let (code, said, _) = baked.again(&other, "layers");
     assert_eq!((code, said.len()), (1, 1), "{said:?}");
     assert!(said[0].contains("it was baked by vmbake ") && said[0].contains(", and this is vmbake "), "{said:?}");

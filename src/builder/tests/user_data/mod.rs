@@ -152,6 +152,13 @@ fn a_machine_without_settings_takes_keys_for_its_default_user_alone() {
     request.authority = None;
     request.settings = vec![(Origin::Option("--set"), with(&[]))];
     assert!(refusal(&request).contains("\n  CLUSTER_ID means nothing to this kind\n"));
+
+    // Nothing would read them there.
+    let (plan, layers) = &KINDS["knd"];
+    let deaf = Plan { inputs: None, ..plan.clone() };
+    request.kind = "knd".to_owned();
+    let error = render(&request, &deaf, layers).unwrap_err().to_string();
+    assert_eq!(error, "kind knd takes no settings: none of its layers has `inputs` of the first boot");
 }
 
 #[test]

@@ -67,11 +67,13 @@ pub(in super::super) struct Reader<'a> {
 }
 
 impl WithArgs {
-    /// The bundles of an image, if it has any. They are trusted and locked, but may not go together with it.
+    /// The bundles of an image, if it has any. They are trusted and admitted by the lock and the image `before`, but may not go together with
+    /// the image.
     pub(in super::super) fn compose(
         &self,
         target: &Target,
         manifest: &Path,
+        before: Option<&Composition>,
         reader: &Reader<'_>,
     ) -> Result<Option<Composition>, Failure> {
         let layers = Layers::load(reader.layers)?.resolve(&target.kind, &target.os)?;
@@ -90,6 +92,7 @@ impl WithArgs {
         let request = ComposeRequest {
             publishers: &self.publishers,
             manifests: manifest.parent().unwrap_or(Path::new(".")),
+            before,
             rules: LockRules { upgrade: self.upgrade_bundles, downgrade: self.allow_downgrade },
             layers: reader.layers,
             root: &SigstoreRoot::parse(&reader.anchors.read(sigstore::ROOT)?)?,
@@ -107,7 +110,7 @@ pub(super) fn plan(args: PlanArgs) -> Result<Outcome, Failure> {
     for Pinned { target, manifest } in args.pinned.each(&sources, &layers)? {
         let mut line = |what: &str, said: String| text.push_str(&format!("{what:<10}{}\n", escape::line(said)));
         line("image", target.name());
-        let Some(composition) = args.with.compose(&target, &manifest, &reader)? else { continue };
+        let Some(composition) = args.with.compose(&target, &manifest, None, &reader)? else { continue };
         let conflicts = composition.conflicts(&target, &layers)?;
         let all = Layers::load(&composition.layers(&layers))?;
         let order = all.resolve_with(&target.kind, &target.os, &composition.additions(&target)?.layers)?;

@@ -56,7 +56,7 @@ impl KindArgs {
         partition: Option<u32>,
         jobs: Option<NonZeroUsize>,
         is_bake: bool,
-    ) -> Result<(BakeRequest, Vec<Composition>), Failure> {
+    ) -> Result<(BakeRequest, Option<Composition>), Failure> {
         let Self { kind, os, arch, manifest, manifests, base, size, offline, with, layers } = self;
         let kind = kind.clone().unwrap_or_default();
         let args = BakeArgs {
@@ -79,7 +79,7 @@ impl KindArgs {
             catalog: catalog.clone(),
         };
         // One kind and one architecture are one image.
-        let (mut requests, compositions) = bake::requests(args, is_bake)?;
-        Ok((requests.pop().ok_or("no kind is named")?, compositions))
+        let (mut requests, mut compositions) = bake::requests(args, is_bake)?;
+        Ok((requests.pop().ok_or("no kind is named")?, compositions.pop().flatten()))
     }
 }

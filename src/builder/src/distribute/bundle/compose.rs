@@ -30,6 +30,8 @@ pub struct ComposeRequest<'a> {
     pub publishers: &'a Path,
     /// Folder of the manifests, where the lock is.
     pub manifests: &'a Path,
+    /// What an image before this one has taken, which is not written down yet.
+    pub before: Option<&'a Composition>,
     /// What may change in the lock.
     pub rules: LockRules,
     /// Where the layers of the image are.
@@ -50,7 +52,8 @@ pub struct Composition {
 impl Composition {
     /// Reads the bundles at these places, of which each must be signed, granted and admitted by the lock.
     pub fn read(places: Vec<BundlePlace>, request: &ComposeRequest<'_>) -> Result<Self, BundleError> {
-        let (mut bundles, mut lock) = (Vec::new(), BundleLock::load(request.manifests)?);
+        let known = request.before.map(|before| Ok(before.lock.clone()));
+        let (mut bundles, mut lock) = (Vec::new(), known.unwrap_or_else(|| BundleLock::load(request.manifests))?);
         // Layers of one bundle may require those of another, so all of them are looked for everywhere.
         let mut catalog = request.layers.clone();
         for place in places {
@@ -76,8 +79,13 @@ impl Composition {
 
     /// Everything that keeps the bundles from an image whose own layers are in `catalog`.
     pub fn conflicts(&self, target: &Target, catalog: &Catalog) -> Result<Vec<String>, BundleError> {
-        let layers = Layers::load(catalog)?.resolve(&target.kind, &target.os)?;
         let bundles: Vec<&BundleContents> = self.bundles.iter().map(|bundle| &bundle.contents).collect();
+        let own: Vec<String> = bundles.iter().flat_map(|bundle| bundle.own_names()).collect();
+        let mut layers = Layers::load(catalog)?.resolve(&target.kind, &target.os)?;
+        // So are those that bundles require of whoever bakes.
+        let all = Layers::load(&self.layers(catalog))?.resolve_with(&target.kind, &target.os, &own)?;
+        let known: Vec<String> = layers.iter().map(|layer| layer.schema.name.clone()).chain(own).collect();
+        layers.extend(all.into_iter().filter(|layer| !known.contains(&layer.schema.name)));
         Ok(conflicts(target, &layers, &bundles))
     }
 
@@ -109,7 +117,7 @@ impl Composition {
             let document = &contents.document;
             let pins = Pins { artifacts: document.artifacts.clone(), evidence: document.evidence.clone() };
             let content = content(&pins, &contents.own, target)?;
-            all.layers.extend(contents.own.iter().map(|layer| layer.schema.name.clone()));
+            all.layers.extend(contents.own_names());
             all.dependencies.extend(content.dependencies);
             all.evidence.extend(content.evidence);
             all.requests.extend(content.requests);
@@ -126,7 +134,7 @@ impl Composition {
         self.bundles.iter().try_for_each(|bundle| bundle.bring(&place, store))
     }
 
-    /// Writes down which bundles were taken.
+    /// Writes down which bundles were taken, for an image that is there now: what never was in an image may still change.
     pub fn save_lock(&self) -> Result<(), BundleError> {
         self.lock.save(&self.manifests)
     }

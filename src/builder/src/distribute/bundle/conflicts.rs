@@ -37,6 +37,7 @@ pub fn conflicts<'a>(target: &Target, layers: &'a [Layer], bundles: &[&'a Bundle
     };
     let sides: Vec<Side<'a>> = std::iter::once(image).chain(bundles.iter().map(of_bundle)).collect();
     let mut found = twice(bundles);
+    unheard(&sides, &mut found);
     for (at, one) in sides.iter().enumerate() {
         for other in sides.iter().skip(at.saturating_add(1)) {
             between(one, other, &mut found);
@@ -92,6 +93,20 @@ fn alone(target: &Target, own: &Side<'_>, document: &BundleDocument, sides: &[Si
                 }
             }
             (Some(_), None) => {}
+        }
+    }
+}
+
+/// Settings that no machine would ever be told.
+fn unheard(sides: &[Side<'_>], found: &mut Vec<String>) {
+    let mut plans = sides.iter().flat_map(|side| &side.layers).filter_map(|layer| layer.schema.first_boot.as_ref());
+    if plans.any(|plan| plan.inputs.is_some()) {
+        return;
+    }
+    for (side, names) in sides.iter().filter(|side| side.document.is_some()).map(|side| (side, variables(side))) {
+        if !names.is_empty() {
+            let names = names.into_keys().collect::<Vec<_>>().join(", ");
+            found.push(format!("{} has settings ({names}), and no layer of the image has `inputs` of the first boot, as the layer settings has", side.name));
         }
     }
 }

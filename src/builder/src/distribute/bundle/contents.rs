@@ -69,6 +69,11 @@ impl BundleContents {
         let fragment = fragment.map_err(|error| BundleError::syntax(path, &error))?;
         Ok(Self { document, own, sources, fragment, is_packed })
     }
+
+    /// The names of its layers.
+    pub fn own_names(&self) -> impl Iterator<Item = String> {
+        self.own.iter().map(|layer| layer.schema.name.clone())
+    }
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, BundleError> {

@@ -1,13 +1,12 @@
 //! The same scripts under the real debconf, with files of its own.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use super::{CONFIG, PASSWORDS, QUESTIONS, TEMPLATES, asking, found, script};
 use crate::bake_inputs::parts::{bake_onto, base_with};
-use crate::tools::skip::skip;
+use crate::tools::{skip::skip, write_program};
 
 const FRONTEND: &str = "/usr/share/debconf/frontend";
 
@@ -123,8 +122,7 @@ fn real(case: &Case, dir: &Path) -> Vec<Option<String>> {
     }
     write("ask.templates", QUESTIONS);
     for (name, text) in [("ask.config", case.config), ("ask.postinst", case.postinst)] {
-        write(name, &script(text));
-        fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&dir.join(name), script(text).as_bytes());
     }
     let output = Command::new("timeout")
         .args(["60", FRONTEND])
