@@ -185,7 +185,7 @@ fn document(path: &Path, text: &[u8]) -> Result<Document, SourcesError> {
 
 impl Source {
     fn serves(&self, target: &Target) -> bool {
-        self.kinds.contains(&target.kind)
+        self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&target.kind))
             && self.systems.as_ref().is_none_or(|systems| systems.contains(&target.os))
             && self.arches.as_ref().is_none_or(|arches| arches.contains(&target.arch))
     }

@@ -127,9 +127,9 @@ impl Hint for UserDataError {
                 "settings that may change can come later, by the agent; of several certificates the root may be enough"
                     .to_owned(),
             ),
-            Self::Unheard { .. } => {
-                Some("the layer `settings` makes machines wait for settings: a layer of the kind may require it".to_owned())
-            }
+            Self::Unheard { .. } => Some(
+                "the layer `settings` makes machines wait for settings: a layer of the kind may require it".to_owned(),
+            ),
             _ => None,
         }
     }

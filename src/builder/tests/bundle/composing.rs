@@ -5,6 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::shop::{Shop, document, layer};
+use crate::requested::yard::stated;
 
 /// Where the authorities of sigstore are.
 const TRUST: &str = "--trust=anchors";
@@ -313,4 +314,20 @@ fn the_settings_of_a_bundle_are_those_of_its_images() {
     assert_eq!(keys(&["--with=agent.oci"]), expected);
     shop.yard.layer("box", r#", "bundles": ["agent.oci"]"#);
     assert_eq!(keys(&[]), expected);
+}
+
+#[test]
+fn sources_of_a_bundle_serve_whatever_kind_it_comes_to() {
+    let Some(shop) = shop() else { return };
+    let source = r#"{"name": "acme.tool", "upstream": {"type": "tar.gz", "version": {"pinned": "1.0"}, "proof": "checksum",
+        "url": "https://up.example/v{version}/tool-{arch}.tar.gz", "checksums": "https://up.example/v{version}/sums.txt"}}"#;
+    shop.put("agent/sources.json", &format!(r#"{{"dependencies": [{source}]}}"#));
+    let downloads = stated().replace("\"tool\":", "\"acme.tool\":");
+    let artifacts = r#", "artifacts": {"acme.tool": {"type": "tar", "path": "/opt/tool", "strip": 1, "members": ["tool-1.0/bin/tool"]}}"#;
+    assert!(layer("").contains(&downloads));
+    shop.put("agent/layers/acme.agent/layer.json", &layer("").replacen(&downloads, artifacts, 1));
+    shop.packed("sourced.oci", &["--key=acme.key"]);
+    let (ok, said) = bake(&shop, &["--with=sourced.oci"]);
+    assert!(ok && said.contains("1 by a checksum"), "{said}");
+    assert_eq!(shop.yard.ask("cat", "/opt/tool/bin/tool"), "#!/bin/sh\n# amd64\n");
 }

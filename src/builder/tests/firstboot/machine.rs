@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 use super::image::{Image, put};
-use crate::tools::{have, write_program};
+use crate::program::write_program;
+use crate::tools::have;
 
 pub const USER_DATA: &str = "/opt/podplane/etc/user-data.env";
 

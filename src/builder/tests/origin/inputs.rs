@@ -18,7 +18,8 @@ use vmbake::pin::sources::Sources;
 use vmbake_disk::image::Format;
 
 use super::bakery::{bake, base_of, can_bake, request};
-use crate::tools::{have, skip::skip, write_program};
+use crate::program::write_program;
+use crate::tools::{have, skip::skip};
 
 const INPUTS: &str = "tools.o.amd64.inputs.json";
 

@@ -11,7 +11,7 @@ use vmbake::digest::Digest;
 
 use super::lab::{NAME, both, relist, stderr, text};
 use crate::origin::bakery::{TOOL, can_bake};
-use crate::tools::write_program;
+use crate::program::write_program;
 
 /// A release that the program has baked.
 struct Baked {

@@ -86,8 +86,9 @@ pub struct System {
 pub struct Source {
     /// Its name in manifests.
     pub name: String,
-    /// Kinds of image that need it.
-    pub kinds: BTreeSet<String>,
+    /// Kinds of image that need it; absent means all, as for what a bundle brings to whatever image it is composed with.
+    #[serde(default)]
+    pub kinds: Option<BTreeSet<String>>,
     /// Operating systems that need it; absent means all.
     #[serde(default)]
     pub systems: Option<BTreeSet<String>>,

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use super::{CONFIG, PASSWORDS, QUESTIONS, TEMPLATES, asking, found, script};
 use crate::bake_inputs::parts::{bake_onto, base_with};
-use crate::tools::{skip::skip, write_program};
+use crate::program::write_program;
+use crate::tools::skip::skip;
 
 const FRONTEND: &str = "/usr/share/debconf/frontend";
 
