@@ -12,6 +12,7 @@ pub mod rules;
 pub mod skeleton;
 pub mod pins;
 pub mod pack;
+mod listing;
 pub mod place;
 pub mod packed;
 pub mod inspect;

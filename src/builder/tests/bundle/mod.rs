@@ -1,6 +1,7 @@
 //! Bundles: components that others publish, from a folder to an image.
 
 mod composing;
+mod copies;
 mod documents;
 mod finished;
 mod forge;

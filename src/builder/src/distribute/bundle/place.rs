@@ -13,21 +13,19 @@ use rustix::fs::OFlags;
 use vmbake_disk::source::ReadAt;
 
 use super::error::BundleError;
-use super::pack::{BUNDLE, blob_name};
+use super::listing;
+use super::pack::blob_name;
 use crate::digest::Digest;
 use crate::distribute::archive::parts::ArchiveParts;
 use crate::distribute::archive::tar::{TarMember, members};
 use crate::distribute::pull::bundles_of;
-use crate::distribute::release::document::{ArtifactManifest, INDEX};
+use crate::distribute::release::document::ArtifactManifest;
 use crate::oci::{Descriptor, INDEX as INDEX_FILE, Index, MARKER, MARKER_FILE, MAX_DOCUMENT, RemoteName};
-use crate::release::sign::MEDIA_TYPE;
 use crate::supply::registry::Repository;
 use crate::supply::store::Store;
 
 /// Longest signature that is read.
 const MAX_SIGNATURE: u64 = 1 << 20;
-/// As many signatures are looked at.
-const MAX_SIGNATURES: usize = 64;
 /// Bytes that are copied at a time.
 const PIECE: usize = 128 << 10;
 
@@ -104,13 +102,10 @@ impl BundlePlace {
                 }
             }
             _ => {
-                let listed = self.listed()?;
-                let is_bundle = |entry: &&Descriptor| entry.artifact_type.as_deref() == Some(BUNDLE);
-                let mut bundles = listed.iter().filter(is_bundle);
-                match (bundles.next(), bundles.next()) {
-                    (Some(only), None) => Ok((only.digest, self.document(only)?)),
-                    _ => Err(place_error(&self.path(), INDEX_FILE, "does not list exactly one bundle")),
-                }
+                let found = listing::bundle(&self.path(), &self.listed()?, &|entry| self.document(entry))?;
+                let found =
+                    found.ok_or_else(|| place_error(&self.path(), INDEX_FILE, "does not list exactly one bundle"))?;
+                Ok((found.digest, self.document(&found)?))
             }
         }
     }
@@ -191,17 +186,7 @@ impl BundlePlace {
 
     /// The manifests by which a layout attaches signatures to the index.
     pub fn attached(&self, index: &Digest) -> Result<Vec<Descriptor>, BundleError> {
-        let mut found = Vec::new();
-        let listed = self.listed()?;
-        let attached = listed.into_iter().filter(|entry| entry.artifact_type.as_deref() == Some(MEDIA_TYPE));
-        for entry in attached.take(MAX_SIGNATURES) {
-            // One that is of no use to us may be of use to others.
-            let Ok(manifest) = serde_json::from_slice::<ArtifactManifest>(&self.document(&entry)?) else { continue };
-            if manifest.subject.is_some_and(|subject| subject.digest == *index) {
-                found.push(entry);
-            }
-        }
-        Ok(found)
+        listing::attached(self.listed()?, index, &|entry| self.document(entry))
     }
 
     /// The file in which a file of the layout is, and where it begins there, in bytes.
@@ -311,9 +296,4 @@ fn open(path: &Path) -> std::io::Result<File> {
 
 fn place_error(path: &Path, name: &str, what: &str) -> BundleError {
     BundleError::Layout { path: path.to_owned(), name: name.to_owned(), what: what.to_owned() }
-}
-
-/// Whether a document is the index of a bundle.
-pub(super) fn is_index(media_type: &str, artifact_type: &str) -> bool {
-    media_type == INDEX && artifact_type == BUNDLE
 }
