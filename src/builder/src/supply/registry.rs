@@ -11,6 +11,7 @@ mod error;
 mod session;
 mod repository;
 mod upload;
+mod pages;
 mod referrers;
 mod images;
 

@@ -7,16 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest::Digest;
-use crate::oci::{Descriptor, MAX_DOCUMENT};
-use crate::supply::http::{header, is_same_server, located};
+use crate::oci::Descriptor;
 
 use super::error::RegistryError;
 use super::repository::Repository;
 
 /// Type of lists.
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
-/// Parts of a list that are asked for.
-const MAX_PAGES: usize = 32;
 /// How often a list is written again because others wrote it at the same time.
 const MAX_ATTEMPTS: usize = 5;
 
@@ -67,26 +64,13 @@ impl Repository {
 
     /// The registry's own list.
     fn listed(&self, subject: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
-        let mut url = self.url(&format!("referrers/{subject}"));
+        let url = self.url(&format!("referrers/{subject}"));
         let mut found = Vec::new();
-        for _ in 0..MAX_PAGES {
-            let (from, bytes, next) = self.ask(&url, |answer| {
-                let (from, next) = (answer.url.clone(), answer.header(header::LINK).and_then(next_page));
-                Ok((from, answer.read(MAX_DOCUMENT)?, next))
-            })?;
-            found.extend(self.parse(&bytes, &url)?.manifests);
-            match next {
-                Some(next) => {
-                    url = located(&from, &next)?;
-                    // Another server would get the credentials of this one.
-                    if !is_same_server(&url, &self.client.address(&self.url(""))) {
-                        return Err(RegistryError::Answer { url, what: "next page of the list of referrers" });
-                    }
-                }
-                None => return Ok(found),
-            }
-        }
-        Err(RegistryError::Answer { url, what: "end of the list of referrers" })
+        self.pages(url, |url, bytes| {
+            found.extend(self.parse(bytes, url)?.manifests);
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     /// The list below a tag; an empty one where there is none.
@@ -115,23 +99,4 @@ impl Repository {
 /// The tag with the list of a registry that has none of its own.
 fn fallback(subject: &Digest) -> String {
     format!("{}-{}", subject.algorithm(), subject.hex()).chars().take(128).collect()
-}
-
-/// Where the list goes on (RFC 8288).
-fn next_page(link: &str) -> Option<String> {
-    let is_next = |link: &&str| link.contains("rel=\"next\"") || link.contains("rel=next");
-    let (_, rest) = link.split(',').find(is_next)?.split_once('<')?;
-    Some(rest.split_once('>')?.0.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn links_lead_to_the_next_page_only() {
-        assert_eq!(next_page("</v2/a/referrers/x?n=1>; rel=\"next\"").as_deref(), Some("/v2/a/referrers/x?n=1"));
-        assert_eq!(next_page("</a>; rel=\"prev\", </b>; rel=\"next\"").as_deref(), Some("/b"));
-        assert_eq!(next_page("</a>; rel=\"prev\""), None);
-    }
 }
