@@ -12,7 +12,7 @@ pub use crate::upstream::ArtifactType;
 pub use accounts::PinnedAccounts;
 pub use additions::{Additions, ImageNeed, NeedKind};
 pub use closure::{ClosureRecord, PackageReason};
-pub use content::{Boot, BootFile, ContainerImage, Content, Dependency, Os};
+pub use content::{Boot, BootFile, ContainerImage, Content, Dependency, Os, PinnedBundle};
 pub use error::ManifestError;
 pub use proof::{Document, Form, Proof, Signed};
 

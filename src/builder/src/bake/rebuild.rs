@@ -73,6 +73,7 @@ pub fn rebuild(
     check_program(request, expected)?;
     let mut request = BakeRequest { store: request.store.clone().without_caches(), ..request.clone() };
     request.more.layers = more_layers(&request, expected)?;
+    request.more.references.clone_from(&expected.bundles);
     let mut all = Vec::new();
     bake_all::<RebuildError>(std::slice::from_ref(&request), quiet, |baked| {
         all.push(baked);

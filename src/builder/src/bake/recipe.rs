@@ -37,6 +37,7 @@ impl BakeRequest {
             base,
             partition: self.partition,
             layers: layers.iter().map(layer).collect(),
+            bundles: self.more.references.clone(),
             sources: self.sources.digest(),
             trust: self.anchors.digests(&self.sources),
             size: self.size,

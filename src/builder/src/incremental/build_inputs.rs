@@ -1,7 +1,7 @@
 //! Everything that the bytes of an image depend on: the document `<kind>.<os>.<arch>.inputs.json` beside it.
 //!
 //! What a bake was asked for and what it read enters, one text leaves: sorted, and with no path, user, time or machine in it, so that
-//! the same inputs give the same text everywhere. A bake compares it to tell whether anything has changed; with the manifest
+//! the same inputs give the same text everywhere; only where bundles came from may differ with the same bytes. A bake compares it to tell whether anything has changed; with the manifest
 //! beside it, it says what baking the same image again takes.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +67,9 @@ pub struct BuildInputs {
     pub partition: Option<u32>,
     /// The layers, in the order in which they were applied.
     pub layers: Vec<LayerInput>,
+    /// Where the bundles came from that the manifest names, by their names, with their digests; those that were files are not here.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub bundles: BTreeMap<String, String>,
     /// Digest of the sources, which say what must prove each artifact.
     pub sources: Digest,
     /// Digests of the trust anchors, by the names of their files.
@@ -167,6 +170,9 @@ mod tests {
       "digest": "sha256:0606060606060606060606060606060606060606060606060606060606060606"
     }
   ],
+  "bundles": {
+    "acme.agent": "oci://ghcr.io/acme/agent@sha256:0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a"
+  },
   "sources": "sha256:0707070707070707070707070707070707070707070707070707070707070707",
   "trust": {
     "archive.asc": "sha256:0808080808080808080808080808080808080808080808080808080808080808",
@@ -199,6 +205,7 @@ mod tests {
             base: digest(4),
             partition: Some(1),
             layers: vec![layer("vm", "3", 5), layer("hygiene", "1", 6)],
+            bundles: [("acme.agent".to_owned(), format!("oci://ghcr.io/acme/agent@{}", digest(10)))].into(),
             sources: digest(7),
             trust: [("root.json".to_owned(), digest(9)), ("archive.asc".to_owned(), digest(8))].into(),
             size: Some(8 << 30),
@@ -215,7 +222,9 @@ mod tests {
     fn the_document_has_one_form() {
         assert_eq!(String::from_utf8(full().to_text().unwrap()).unwrap(), FULL);
         assert_eq!(parse(FULL).unwrap(), full());
-        let least = BuildInputs { firstboot: None, partition: None, size: None, source_date_epoch: None, ..full() };
+        let bundles = BTreeMap::new();
+        let least =
+            BuildInputs { firstboot: None, partition: None, size: None, source_date_epoch: None, bundles, ..full() };
         let text = String::from_utf8(least.to_text().unwrap()).unwrap();
         assert!(!text.contains("null"), "{text}");
         assert_eq!(parse(&text).unwrap(), least);
@@ -247,13 +256,13 @@ mod tests {
     fn every_value_that_differs_is_a_change() {
         let (document, mut pointers) = (serde_json::from_str(FULL).unwrap(), Vec::new());
         leaves(&document, "", &mut pointers);
-        assert_eq!(pointers.len(), 23, "{pointers:?}");
+        assert_eq!(pointers.len(), 24, "{pointers:?}");
         assert!(full().covers(&full()));
         for pointer in pointers.iter().filter(|pointer| *pointer != "/format") {
             let other = parse(&changed(&document, pointer).to_string()).unwrap();
             assert!(!full().covers(&other) && !other.covers(&full()), "{pointer}");
         }
-        let without: [fn(&mut BuildInputs); 8] = [
+        let without: [fn(&mut BuildInputs); 9] = [
             |inputs| inputs.firstboot = None,
             |inputs| inputs.partition = None,
             |inputs| inputs.size = None,
@@ -261,6 +270,7 @@ mod tests {
             |inputs| drop(inputs.layers.pop()),
             |inputs| inputs.layers.reverse(),
             |inputs| drop(inputs.trust.pop_first()),
+            |inputs| drop(inputs.bundles.pop_first()),
             |inputs| inputs.formats.extend(["other".to_owned()]),
         ];
         for (index, change) in without.into_iter().enumerate() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use super::{Dependency, Document, Manifest, ManifestError};
+use super::{Dependency, Document, Manifest, ManifestError, PinnedBundle};
 use crate::digest::Digest;
 use crate::upstream::UpstreamRequest;
 
@@ -13,6 +13,10 @@ use crate::upstream::UpstreamRequest;
 pub struct Additions {
     /// The layers, which come before the top layer of the kind.
     pub layers: Vec<String>,
+    /// The bundles that they come from, by name.
+    pub bundles: BTreeMap<String, PinnedBundle>,
+    /// Where those were taken from, by name, unless they were files.
+    pub references: BTreeMap<String, String>,
     /// Artifacts by name.
     pub dependencies: BTreeMap<String, Dependency>,
     /// The documents that their proofs rest on.
@@ -66,7 +70,7 @@ impl Manifest {
 
     /// The manifest with what comes to it; without that, the same bytes. No name may be there twice. `path` is for messages.
     pub fn with(self, path: &Path, more: &Additions) -> Result<Self, ManifestError> {
-        if more.dependencies.is_empty() && more.requests.is_empty() {
+        if more.dependencies.is_empty() && more.requests.is_empty() && more.bundles.is_empty() {
             return Ok(self);
         }
         let mut content = self.content;
@@ -75,6 +79,7 @@ impl Manifest {
                 return Err(ManifestError::Twice { path: path.to_owned(), name: name.clone() });
             }
         }
+        content.bundles.extend(more.bundles.clone());
         content.evidence.extend(more.evidence.clone());
         content.requests.extend(more.requests.clone());
         let text = content.to_text().map_err(|source| ManifestError::Text { path: path.to_owned(), source })?;

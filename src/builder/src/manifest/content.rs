@@ -29,10 +29,28 @@ pub struct Content {
     pub accounts: Option<PinnedAccounts>,
     /// Container images for the runtime.
     pub images: Vec<ContainerImage>,
+    /// Bundles whose layers the image has, by name; only of an image that was baked.
+    pub bundles: BTreeMap<String, PinnedBundle>,
     /// The documents that the proofs rest on, by their digests.
     pub evidence: BTreeMap<Digest, Document>,
     /// The newest `Date` that was seen of each archive and suite: an older one is a replay.
     pub seen: BTreeMap<String, BTreeMap<String, Timestamp>>,
+}
+
+/// A bundle that an image was baked with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PinnedBundle {
+    /// Its version.
+    pub version: String,
+    /// Digest of its index.
+    pub digest: Digest,
+    /// Who publishes it.
+    pub publisher: String,
+    /// Who has signed the index: the digest of a key, or an identity with its issuer.
+    pub signer: String,
+    /// Its layers, by name.
+    pub layers: BTreeSet<String>,
 }
 
 /// The operating system of an image.

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{ArtifactType, ClosureRecord, ContainerImage, Digest, Document, Os, PackageReason, PinnedAccounts, Proof};
+use super::{
+    ArtifactType, ClosureRecord, ContainerImage, Digest, Document, Os, PackageReason, PinnedAccounts, PinnedBundle,
+    Proof,
+};
 use crate::upstream::UpstreamRequest;
 use recorded::Recorded;
 
@@ -32,6 +35,8 @@ pub(super) struct Content {
     indexes: BTreeMap<String, Proof>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     images: Vec<ContainerImage>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    bundles: BTreeMap<String, PinnedBundle>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     evidence: BTreeMap<Digest, Document>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -80,8 +85,20 @@ impl TryFrom<Content> for super::Content {
     type Error = FormError;
 
     fn try_from(form: Content) -> Result<Self, FormError> {
-        let Content { version, kind, os, dependencies, closure, requests, accounts, indexes, images, evidence, seen } =
-            form;
+        let Content {
+            version,
+            kind,
+            os,
+            dependencies,
+            closure,
+            requests,
+            accounts,
+            indexes,
+            images,
+            bundles,
+            evidence,
+            seen,
+        } = form;
         let mut unused: Vec<&String> = indexes.keys().collect();
         let mut complete = BTreeMap::new();
         for (name, entry) in dependencies {
@@ -99,7 +116,19 @@ impl TryFrom<Content> for super::Content {
             Some(index) => Err(FormError::Unused { index: (*index).clone() }),
             None => {
                 let dependencies = complete;
-                Ok(Self { version, kind, os, dependencies, closure, requests, accounts, images, evidence, seen })
+                Ok(Self {
+                    version,
+                    kind,
+                    os,
+                    dependencies,
+                    closure,
+                    requests,
+                    accounts,
+                    images,
+                    bundles,
+                    evidence,
+                    seen,
+                })
             }
         }
     }
@@ -107,12 +136,23 @@ impl TryFrom<Content> for super::Content {
 
 impl From<super::Content> for Content {
     fn from(content: super::Content) -> Self {
-        let super::Content { version, kind, os, dependencies, closure, requests, accounts, images, evidence, seen } =
-            content;
+        let super::Content {
+            version,
+            kind,
+            os,
+            dependencies,
+            closure,
+            requests,
+            accounts,
+            images,
+            bundles,
+            evidence,
+            seen,
+        } = content;
         let mut indexes = BTreeMap::new();
         let short = |(name, entry)| (name, Dependency::short(entry, &mut indexes));
         let dependencies = dependencies.into_iter().map(short).collect();
-        Self { version, kind, os, dependencies, closure, requests, accounts, indexes, images, evidence, seen }
+        Self { version, kind, os, dependencies, closure, requests, accounts, indexes, images, bundles, evidence, seen }
     }
 }
 

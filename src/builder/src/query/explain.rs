@@ -18,9 +18,9 @@ use crate::compose::origin::{KeptOrigin, MAX_LEN, PathOrigin, RECORD, Record, in
 use crate::compose::stage::FIRSTBOOT;
 use crate::escape;
 use crate::image::inspect::open_some;
-use crate::manifest::{ArtifactType, Dependency, Manifest, ManifestError};
+use crate::manifest::{ArtifactType, Dependency, Manifest, ManifestError, PinnedBundle};
 pub use error::ExplainError;
-pub use report::{ArtifactReport, BaseReport, ContentOrigin, Explanation, KeptReport, LayerReport, Link};
+pub use report::{ArtifactReport, BaseReport, BundleReport, ContentOrigin, Explanation, KeptReport, LayerReport, Link};
 
 /// Largest manifest and largest list of accounts that are read from an image, in bytes.
 const MAX_TEXT: u64 = 4 << 20;
@@ -208,6 +208,7 @@ impl Origins<'_> {
             let layer = self.record?.layers.get(&origin.layer)?;
             Some(LayerReport { name: origin.layer.clone(), version: layer.version.clone(), digest: layer.digest })
         });
+        let bundle = origin.and_then(|origin| self.bundle(&origin.layer));
         let artifact = origin.and_then(|origin| self.artifact(origin.artifact.as_ref()?));
         let content = self.content(&path, inode, artifact.as_ref())?;
         let (uid, gid) = (inode.meta.uid, inode.meta.gid);
@@ -227,11 +228,20 @@ impl Origins<'_> {
             recorded: self.record.is_some(),
             base: if self.record.is_some() && origin.is_none() { self.base() } else { None },
             layer,
+            bundle,
             artifact,
             content,
             kept,
             packages,
         })
+    }
+
+    /// The bundle that has a layer.
+    fn bundle(&self, layer: &str) -> Option<BundleReport> {
+        let mut all = self.manifest?.content().bundles.iter();
+        let (name, bundle) = all.find(|(_, bundle)| bundle.layers.contains(layer))?;
+        let PinnedBundle { version, digest, publisher, signer, .. } = bundle.clone();
+        Some(BundleReport { name: name.clone(), version, digest, publisher, signer })
     }
 
     fn artifact(&self, name: &str) -> Option<ArtifactReport> {

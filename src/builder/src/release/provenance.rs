@@ -213,6 +213,12 @@ fn dependencies(inputs: &BuildInputs, manifest: &Manifest) -> Vec<Descriptor> {
     all.extend(inputs.layers.iter().map(|layer| {
         Descriptor::new(format!("layer/{}", layer.name), &layer.digest).noting("version", &layer.version)
     }));
+    all.extend(content.bundles.iter().map(|(name, bundle)| {
+        let reference = inputs.bundles.get(name).map(String::as_str);
+        let found = Descriptor::new(format!("bundle/{name}"), &bundle.digest).at(reference);
+        let found = found.noting("version", &bundle.version).noting("publisher", &bundle.publisher);
+        found.noting("signer", &bundle.signer)
+    }));
     all.extend(content.dependencies.iter().map(|(name, entry)| {
         let found = Descriptor::new(format!("artifact/{name}"), &entry.digest).at(Some(&entry.url));
         found.noting("version", &entry.version)

@@ -114,6 +114,7 @@ pub(super) fn content(pins: &Pins, layers: &[Layer], target: &Target) -> Result<
         os: Os { name: target.os.clone(), arch: target.arch.clone(), image: None, boot: None },
         dependencies: pins.artifacts.get(&place).cloned().unwrap_or_default(),
         images: Vec::new(),
+        bundles: BTreeMap::new(),
         evidence: pins.evidence.clone(),
         closure: None,
         requests,

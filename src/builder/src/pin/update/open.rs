@@ -49,6 +49,7 @@ fn empty(target: &Target) -> Content {
         os: Os { name: target.os.clone(), arch: target.arch.clone(), image: None, boot: None },
         dependencies: BTreeMap::new(),
         images: Vec::new(),
+        bundles: BTreeMap::new(),
         evidence: BTreeMap::new(),
         closure: None,
         requests: BTreeMap::new(),

@@ -43,6 +43,9 @@ pub struct Explanation {
     pub base: Option<BaseReport>,
     /// The layer that wrote it last.
     pub layer: Option<LayerReport>,
+    /// The bundle that brought the layer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<BundleReport>,
     /// The artifact that it came from.
     pub artifact: Option<ArtifactReport>,
     /// How its content compares with the artifact, where it is one.
@@ -89,6 +92,21 @@ pub struct LayerReport {
     pub version: String,
     /// Digest of its description and files.
     pub digest: Digest,
+}
+
+/// A bundle.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BundleReport {
+    /// `PUBLISHER.NAME`.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// Digest of its index.
+    pub digest: Digest,
+    /// Who publishes it.
+    pub publisher: String,
+    /// Who has signed it: the digest of a key, or an identity with its issuer.
+    pub signer: String,
 }
 
 /// An artifact.
@@ -148,6 +166,9 @@ impl fmt::Display for Explanation {
                 writeln!(f, "layer     unknown: there is no record of origins in the image")?;
             }
         }
+        if let Some(bundle) = &self.bundle {
+            write!(f, "{bundle}")?;
+        }
         if let Some(artifact) = &self.artifact {
             write!(f, "{artifact}")?;
         }
@@ -179,6 +200,17 @@ impl fmt::Display for BaseReport {
         writeln!(f, "base image {}", escape::line(&self.version))?;
         write_source(f, Some(&self.url), self.digest)?;
         write_proof(f, self.proof.as_ref())
+    }
+}
+
+impl fmt::Display for BundleReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [name, version, publisher, signer] =
+            [&self.name, &self.version, &self.publisher, &self.signer].map(escape::line);
+        writeln!(f, "bundle    {name} {version}")?;
+        write_source(f, None, self.digest)?;
+        writeln!(f, "  by      publisher {publisher}")?;
+        writeln!(f, "  signed  by {signer}")
     }
 }
 

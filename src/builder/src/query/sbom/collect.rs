@@ -30,6 +30,8 @@ struct Collector<'a> {
     tree: &'a Tree,
     known: Knowledge<'a>,
     inventory: Inventory,
+    /// The places of bundles, by the layers that they have.
+    bundles: BTreeMap<String, usize>,
     /// `ID` and `VERSION_ID` of os-release.
     distribution: (String, String),
 }
@@ -41,10 +43,11 @@ pub(super) fn collect(tree: &Tree, known: Knowledge<'_>) -> Result<Inventory, Sb
     let (id, version, pretty) = (take("ID"), take("VERSION_ID"), take("PRETTY_NAME"));
     let (image_id, image_version) = (take("IMAGE_ID"), take("IMAGE_VERSION"));
     let inventory = Inventory::new(created(tree));
-    let mut collector = Collector { tree, known, inventory, distribution: (id, version) };
+    let mut collector = Collector { tree, known, inventory, bundles: BTreeMap::new(), distribution: (id, version) };
     collector.image(&image_id, &image_version);
     let system = collector.system(&pretty);
     collector.base();
+    collector.bundles();
     collector.packages(system)?;
     collector.artifacts();
     collector.go()?;
@@ -110,6 +113,30 @@ impl Collector<'_> {
         self.inventory.relate(IMAGE, Relationship::DescendantOf, place);
     }
 
+    /// What others publish, with its layers.
+    fn bundles(&mut self) {
+        let Some(manifest) = self.known.manifest else { return };
+        for (name, bundle) in &manifest.content().bundles {
+            let mut element = self.inventory.element(Role::Bundle, name, Some(&bundle.version), &["Bundle", name]);
+            element.purl = Some(Purl::generic(name, Some(&bundle.version), None, Some(&bundle.digest)));
+            element.digest = Some(bundle.digest);
+            element.facts.insert("publisher", bundle.publisher.clone());
+            let layers: Vec<&str> = bundle.layers.iter().map(String::as_str).collect();
+            element.facts.insert("layer", layers.join(", "));
+            element.facts.insert("proof", format!("signed by {}", bundle.signer));
+            let place = self.inventory.add(element);
+            self.inventory.relate(IMAGE, Relationship::Contains, place);
+            self.bundles.extend(bundle.layers.iter().map(|layer| (layer.clone(), place)));
+        }
+    }
+
+    /// Says that the bundle which has a layer brings an element of it.
+    fn brought(&mut self, layer: Option<&String>, element: usize) {
+        if let Some(bundle) = layer.and_then(|layer| self.bundles.get(layer)) {
+            self.inventory.relate(*bundle, Relationship::Contains, element);
+        }
+    }
+
     fn packages(&mut self, system: usize) -> Result<(), SbomError> {
         let Some(status) = status::read(self.tree)? else {
             self.note("there is no database of dpkg: no package of a distribution is known");
@@ -121,8 +148,10 @@ impl Collector<'_> {
         for deb in &status.debs {
             let licence = copyrights.of(self.tree, &deb.name).map_err(SbomError::Tree)?;
             let element = self.package(deb, licence);
+            let layer = element.facts.get("layer").cloned();
             let place = self.inventory.add(element);
             self.inventory.relate(system, Relationship::Contains, place);
+            self.brought(layer.as_ref(), place);
             places.push(place);
         }
         let providers = Providers::new(&status.debs);
@@ -196,6 +225,7 @@ impl Collector<'_> {
             }
             let place = self.inventory.add(element);
             self.inventory.relate(IMAGE, Relationship::Contains, place);
+            self.brought(Some(&artifact.layer), place);
         }
     }
 

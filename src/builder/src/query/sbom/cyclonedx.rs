@@ -205,7 +205,7 @@ fn kind(role: Role) -> &'static str {
         Role::Image | Role::Base => "platform",
         Role::System => "operating-system",
         Role::Package | Role::GoModule => "library",
-        Role::Program | Role::GoProgram => "application",
+        Role::Program | Role::GoProgram | Role::Bundle => "application",
         Role::Container => "container",
     }
 }

@@ -21,6 +21,8 @@ pub(super) enum Role {
     System,
     /// The base image that it was made from.
     Base,
+    /// A bundle of components that somebody publishes.
+    Bundle,
     /// A package of the distribution.
     Package,
     /// A file of another upstream.

@@ -34,6 +34,7 @@ fn row(element: &Element) -> Option<PartRow> {
     let kind = match element.role {
         Role::Image | Role::System => return None,
         Role::Base => "base image",
+        Role::Bundle => "bundle",
         Role::Package => "package",
         Role::Program => "program",
         Role::GoProgram => "program of Go",

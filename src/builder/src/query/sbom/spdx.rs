@@ -227,7 +227,7 @@ fn purpose(role: Role) -> Option<&'static str> {
         Role::GoModule => Some("LIBRARY"),
         Role::Container => Some("CONTAINER"),
         Role::Program => Some("FILE"),
-        Role::Image | Role::Base => Some("OTHER"),
+        Role::Image | Role::Base | Role::Bundle => Some("OTHER"),
         Role::Package => None,
     }
 }
