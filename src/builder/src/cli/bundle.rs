@@ -3,6 +3,7 @@
 pub(super) mod look;
 mod share;
 pub(super) mod with;
+mod upgrade;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,8 @@ pub(super) enum BundleCommand {
     Trust(share::TrustBundleArgs),
     /// Show what bundles do to an image, and what keeps them from it, without baking; exit 1 if anything does
     Plan(Box<with::PlanArgs>),
+    /// Lock newer versions of the bundles of a kind, and show what that changes; the next bake takes them
+    Upgrade(Box<upgrade::UpgradeArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -98,6 +101,7 @@ pub(super) fn run(what: BundleCommand) -> Result<Outcome, Failure> {
         BundleCommand::Verify(args) => share::verify(&args),
         BundleCommand::Trust(args) => share::trust(&args),
         BundleCommand::Plan(args) => with::plan(*args),
+        BundleCommand::Upgrade(args) => upgrade::run(*args),
     }
 }
 

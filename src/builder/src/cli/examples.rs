@@ -241,6 +241,12 @@ Examples:
   vmbake bundle plan node --with agent.oci
   vmbake bundle plan node --with ghcr.io/acme/agent:1.0 --json";
 
+pub(super) const BUNDLE_UPGRADE: &str = "\
+Examples:
+  vmbake bundle upgrade node --dry-run
+  vmbake bundle upgrade node acme.agent
+  vmbake bundle upgrade node --with ghcr.io/acme/agent:1.1";
+
 pub(super) const INSPECT: &str = "\
 Examples:
   vmbake inspect dist/node.debian-13.amd64.qcow2

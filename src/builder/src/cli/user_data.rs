@@ -15,6 +15,7 @@ use super::catalog::{CatalogArgs, LayersArgs};
 use super::network::RegistryArgs;
 use super::{Failure, Outcome, examples, files};
 use crate::distribute::bundle::contents::LAYERS;
+use crate::distribute::bundle::lock::BundleLock;
 use crate::distribute::bundle::packed::PackedContents;
 use crate::escape;
 use crate::layer::first_boot::compile;
@@ -43,6 +44,9 @@ pub(super) struct KindArgs {
     /// Bundle that the image has, too, as for `vmbake bake`; may be repeated
     #[arg(long = "with", value_name = "BUNDLE")]
     with: Vec<PathBuf>,
+    /// Directory with the bundles.lock.json that says which version of a bundle without a tag there is
+    #[arg(long, value_name = "DIR", default_value = "manifests")]
+    manifests: PathBuf,
     #[command(flatten)]
     registry: RegistryArgs,
     #[command(flatten)]
@@ -142,9 +146,13 @@ fn planned(args: &KindArgs) -> Result<(Plan, Vec<Layer>), Failure> {
     let mut layers = args.layers.load(&args.catalog)?.resolve(&args.kind, &args.os)?;
     let named: Vec<PathBuf> = layers.iter().flat_map(|layer| &layer.schema.bundles).map(PathBuf::from).collect();
     let (mut catalog, mut more, mut bundles) = (args.layers.catalog(&args.catalog), Vec::new(), Vec::new());
+    let lock = BundleLock::load(&args.manifests)?;
     // Whoever bakes has judged who signed them: here they only say which settings there are.
     for bundle in named.iter().chain(&args.with) {
-        let place = place(bundle, |name| args.registry.repository(&name.repository, Access::Pull))?;
+        let place = place(bundle, |name| {
+            let name = lock.locate(name, &args.manifests)?;
+            Ok((args.registry.repository(&name.repository, Access::Pull)?, name))
+        })?;
         let packed = PackedContents::read(place, &catalog, None)?;
         packed.require_sound()?;
         catalog = catalog.with(packed.folder.path().join(LAYERS));

@@ -16,10 +16,13 @@ mod listing;
 pub mod place;
 pub mod packed;
 pub mod inspect;
+pub mod brings;
 pub mod publisher;
 pub mod push;
 pub mod lock;
 pub mod conflicts;
+pub mod newest;
+pub mod upgrade;
 pub mod compose;
 mod error;
 

@@ -15,7 +15,7 @@ use crate::distribute::bundle::place::BundlePlace;
 use crate::distribute::bundle::rules::complaints;
 use crate::escape;
 use crate::oci::RemoteName;
-use crate::supply::registry::Access;
+use crate::supply::registry::{Access, Repository};
 
 /// How names in a registry begin, where they could be taken for paths.
 const SCHEME: &str = "oci://";
@@ -64,7 +64,7 @@ pub(super) enum Named {
 impl PlaceArgs {
     /// Where a packed bundle is.
     pub(super) fn place(&self) -> Result<BundlePlace, Failure> {
-        place(&self.bundle, |name| self.registry.repository(&name.repository, Access::Pull))
+        place(&self.bundle, |name| Ok((self.registry.repository(&name.repository, Access::Pull)?, name)))
     }
 
     /// The bundle, whose layers may require those of `catalog`.
@@ -77,23 +77,25 @@ impl PlaceArgs {
     }
 }
 
-/// The layout at a path, or what a name in a registry stands for.
+/// The layout at a path, or what a name in a registry stands for: `locate` gives its repository, and the name with a tag or a digest.
 pub(in super::super) fn place(
     bundle: &Path,
-    repository: impl FnOnce(&RemoteName) -> Result<crate::supply::registry::Repository, Failure>,
+    locate: impl FnOnce(RemoteName) -> Result<(Repository, RemoteName), Failure>,
 ) -> Result<BundlePlace, Failure> {
+    let Some(name) = remote_name(bundle)? else { return Ok(BundlePlace::open(bundle)?) };
+    let (repository, name) = locate(name)?;
+    Ok(BundlePlace::Registry { repository: Box::new(repository), name })
+}
+
+/// The name of a bundle in a registry; `None` of a path.
+pub(super) fn remote_name(bundle: &Path) -> Result<Option<RemoteName>, Failure> {
     let text = bundle.to_string_lossy();
-    let remote = text.strip_prefix(SCHEME);
-    let name: Option<RemoteName> = match remote {
+    Ok(match text.strip_prefix(SCHEME) {
         Some(name) => Some(name.parse()?),
         // A file that is not there may be a name.
         None if bundle.symlink_metadata().is_err() => text.parse().ok(),
         None => None,
-    };
-    match name {
-        Some(name) => Ok(BundlePlace::Registry { repository: Box::new(repository(&name)?), name }),
-        None => Ok(BundlePlace::open(bundle)?),
-    }
+    })
 }
 
 pub(super) fn inspect(args: &InspectArgs) -> Result<Outcome, Failure> {

@@ -14,7 +14,7 @@ use crate::catalog::Catalog;
 use crate::distribute::bundle::BundleError;
 use crate::distribute::bundle::compose::{ComposeRequest, Composition};
 use crate::distribute::bundle::inspect::BundleSummary;
-use crate::distribute::bundle::lock::LockRules;
+use crate::distribute::bundle::lock::{BundleLock, LockRules};
 use crate::distribute::bundle::publisher::FOLDER;
 use crate::escape;
 use crate::layer::Layers;
@@ -82,23 +82,29 @@ impl WithArgs {
         if all.is_empty() {
             return Ok(None);
         }
+        let manifests = manifest.parent().unwrap_or(Path::new("."));
+        let lock = before.map_or_else(|| BundleLock::load(manifests), |before| Ok(before.lock().clone()))?;
         let open = |bundle: &PathBuf| {
-            place(bundle, |name| match reader.is_offline {
-                true => Err(BundleError::Remote { name: name.to_string() }.into()),
-                false => reader.network.repository(&name.repository, false),
+            place(bundle, |name| {
+                if reader.is_offline {
+                    return Err(BundleError::Remote { name: name.to_string() }.into());
+                }
+                let name = lock.locate(name, manifests)?;
+                Ok((reader.network.repository(&name.repository, false)?, name))
             })
         };
         let places = all.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let rules = LockRules { upgrade: self.upgrade_bundles, downgrade: self.allow_downgrade };
         let request = ComposeRequest {
             publishers: &self.publishers,
-            manifests: manifest.parent().unwrap_or(Path::new(".")),
-            before,
-            rules: LockRules { upgrade: self.upgrade_bundles, downgrade: self.allow_downgrade },
+            manifests,
+            lock,
+            rules: &|_| rules,
             layers: reader.layers,
             root: &SigstoreRoot::parse(&reader.anchors.read(sigstore::ROOT)?)?,
             now: Timestamp::now(),
         };
-        Ok(Some(Composition::read(places, &request)?))
+        Ok(Some(Composition::read(places, request)?))
     }
 }
 

@@ -12,16 +12,20 @@ use super::conflicts::conflicts;
 use super::contents::{BundleContents, LAYERS, SOURCES};
 use super::document::{BundleDocument, Need};
 use super::error::BundleError;
-use super::lock::{BundleLock, LockRules};
+use super::lock::{BundleLock, LockRules, TakenFrom};
 use super::packed::{PackedContents, publisher_of, require_signed};
 use super::pins::{Pins, content};
 use super::place::BundlePlace;
 use super::publisher::Publisher;
+use super::upgrade::BundleUpgrade;
 use super::words::real;
 use crate::catalog::Catalog;
 use crate::layer::Layers;
-use crate::manifest::{Additions, ImageNeed, NeedKind, Target};
+use crate::manifest::{Additions, Content, ImageNeed, NeedKind, PinnedBundle, Target};
+use crate::pin::anchors::Anchors;
 use crate::pin::proof::sigstore::SigstoreRoot;
+use crate::pin::prove::Prover;
+use crate::pin::sources::Sources;
 use crate::supply::store::Store;
 
 /// Whom to believe, and what was taken before.
@@ -30,10 +34,10 @@ pub struct ComposeRequest<'a> {
     pub publishers: &'a Path,
     /// Folder of the manifests, where the lock is.
     pub manifests: &'a Path,
-    /// What an image before this one has taken, which is not written down yet.
-    pub before: Option<&'a Composition>,
-    /// What may change in the lock.
-    pub rules: LockRules,
+    /// What is locked.
+    pub lock: BundleLock,
+    /// What may change of the bundle of that name in the lock.
+    pub rules: &'a dyn Fn(&str) -> LockRules,
     /// Where the layers of the image are.
     pub layers: &'a Catalog,
     /// Authorities and logs of sigstore.
@@ -45,36 +49,45 @@ pub struct ComposeRequest<'a> {
 /// Bundles that go together with an image. Their layers are in folders that are removed with this value.
 pub struct Composition {
     bundles: Vec<PackedContents>,
+    /// Who has signed each of them.
+    signers: Vec<String>,
     lock: BundleLock,
     manifests: PathBuf,
 }
 
 impl Composition {
     /// Reads the bundles at these places, of which each must be signed, granted and admitted by the lock.
-    pub fn read(places: Vec<BundlePlace>, request: &ComposeRequest<'_>) -> Result<Self, BundleError> {
-        let known = request.before.map(|before| Ok(before.lock.clone()));
-        let (mut bundles, mut lock) = (Vec::new(), known.unwrap_or_else(|| BundleLock::load(request.manifests))?);
+    pub fn read(places: Vec<BundlePlace>, request: ComposeRequest<'_>) -> Result<Self, BundleError> {
+        let (mut bundles, mut signers, mut lock) = (Vec::new(), Vec::new(), request.lock);
         // Layers of one bundle may require those of another, so all of them are looked for everywhere.
         let mut catalog = request.layers.clone();
         for place in places {
             let name = publisher_of(&place)?;
-            let publisher = Publisher::load(request.publishers, &name)?;
-            let signer = publisher.signer(&Publisher::path(request.publishers, &name))?;
-            let said = signer.name.clone();
-            let (digest, _) = require_signed(&place, &[signer], request.root, request.now)?;
+            let (publisher, path) =
+                (Publisher::load(request.publishers, &name)?, Publisher::path(request.publishers, &name));
+            let signed_by = publisher.signer(&path)?;
+            let signer = signed_by.name.clone();
+            let (digest, _) = require_signed(&place, &[signed_by], request.root, request.now)?;
             let packed = PackedContents::read(place, &catalog, Some(digest))?;
             publisher.judge(&packed.place, &packed.contents.document)?;
             packed.require_sound()?;
-            lock.take(&packed.contents.document, digest, &said, request.rules)?;
+            let from = TakenFrom { digest, signer, repository: packed.place.repository() };
+            lock.take(&packed.contents, from, (request.rules)(&packed.contents.document.title()))?;
             catalog = catalog.with(packed.folder.path().join(LAYERS));
             bundles.push(packed);
+            signers.push(publisher.signed_by(&path)?);
         }
-        Ok(Self { bundles, lock, manifests: request.manifests.to_owned() })
+        Ok(Self { bundles, signers, lock, manifests: request.manifests.to_owned() })
     }
 
     /// The bundles.
     pub fn bundles(&self) -> impl Iterator<Item = &PackedContents> {
         self.bundles.iter()
+    }
+
+    /// What is locked with these bundles, written down or not.
+    pub fn lock(&self) -> &BundleLock {
+        &self.lock
     }
 
     /// Everything that keeps the bundles from an image whose own layers are in `catalog`.
@@ -113,19 +126,62 @@ impl Composition {
     /// What the bundles add to the manifest of an image.
     pub fn additions(&self, target: &Target) -> Result<Additions, BundleError> {
         let mut all = Additions::default();
-        for PackedContents { contents, .. } in &self.bundles {
+        for (packed, signer) in self.bundles.iter().zip(&self.signers) {
+            let PackedContents { place, digest, contents, .. } = packed;
             let document = &contents.document;
-            let pins = Pins { artifacts: document.artifacts.clone(), evidence: document.evidence.clone() };
-            let content = content(&pins, &contents.own, target)?;
-            all.layers.extend(contents.own_names());
+            let content = content_of(contents, target)?;
+            let layers: Vec<String> = contents.own_names().collect();
+            let pinned = PinnedBundle {
+                version: document.version.to_string(),
+                digest: *digest,
+                publisher: document.publisher.clone(),
+                signer: signer.clone(),
+                layers: layers.iter().cloned().collect(),
+            };
+            let reference = place.repository().map(|repository| format!("oci://{repository}@{digest}"));
+            all.references.extend(reference.map(|reference| (document.title(), reference)));
+            all.bundles.insert(document.title(), pinned);
             all.dependencies.extend(content.dependencies);
             all.evidence.extend(content.evidence);
             all.requests.extend(content.requests);
             let paths: Vec<String> = document.asks.paths.iter().map(|path| real(path)).collect();
-            all.granted.extend(contents.own.iter().map(|layer| (layer.schema.name.clone(), paths.clone())));
+            all.granted.extend(layers.iter().map(|layer| (layer.clone(), paths.clone())));
+            all.layers.extend(layers);
             all.needs.extend(document.requires.iter().filter_map(|need| image_need(document, need)));
         }
         Ok(all)
+    }
+
+    /// Proves the artifacts for an image from the documents that the bundles carry, by these sources and trust anchors. No artifact is
+    /// fetched, and nothing of the documents stays.
+    pub fn prove(&self, target: &Target, sources: &Sources, anchors: &Anchors) -> Result<(), BundleError> {
+        let folder = tempfile::tempdir().map_err(|source| BundleError::Write { path: std::env::temp_dir(), source })?;
+        let store = Store::open(Some(folder.path().to_owned()))?;
+        let prover = Prover::new(&store, sources, anchors, None);
+        for PackedContents { contents, .. } in self.brought_evidence(target, &store)? {
+            let content = content_of(contents, target)?;
+            for (name, entry) in &content.dependencies {
+                prover.dependency(&content, name, entry).map_err(|source| BundleError::Unproven {
+                    title: contents.document.title(),
+                    name: name.clone(),
+                    source: Box::new(source),
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn brought_evidence(&self, target: &Target, store: &Store) -> Result<&[PackedContents], BundleError> {
+        let place = format!("{}.{}", target.os, target.arch);
+        self.bundles.iter().try_for_each(|bundle| bundle.bring_evidence(&place, store))?;
+        Ok(&self.bundles)
+    }
+
+    /// What becomes of the bundles of this composition in a lock that was `old`, in their order.
+    pub fn upgrades(&self, old: &BundleLock) -> Vec<BundleUpgrade> {
+        let titles = self.bundles.iter().map(|bundle| bundle.contents.document.title());
+        let change = |title: String| Some(BundleUpgrade::between(&title, old.get(&title), self.lock.get(&title)?));
+        titles.filter_map(change).collect()
     }
 
     /// Brings the artifacts for an image into the store.
@@ -134,10 +190,17 @@ impl Composition {
         self.bundles.iter().try_for_each(|bundle| bundle.bring(&place, store))
     }
 
-    /// Writes down which bundles were taken, for an image that is there now: what never was in an image may still change.
-    pub fn save_lock(&self) -> Result<(), BundleError> {
+    /// Writes down which bundles were taken, for an image that is there now: what never was in an image may still change. Tells whether that was
+    /// not there already.
+    pub fn save_lock(&self) -> Result<bool, BundleError> {
         self.lock.save(&self.manifests)
     }
+}
+
+/// What a manifest would say of a bundle.
+fn content_of(contents: &BundleContents, target: &Target) -> Result<Content, BundleError> {
+    let BundleDocument { artifacts, evidence, .. } = &contents.document;
+    content(&Pins { artifacts: artifacts.clone(), evidence: evidence.clone() }, &contents.own, target)
 }
 
 /// What a finished image must have; layers are looked for before.

@@ -1,5 +1,7 @@
 //! Why a bundle cannot be used.
 
+mod advice;
+
 use std::path::{Path, PathBuf};
 
 use crate::atomic_file::PublishError;
@@ -9,9 +11,9 @@ use crate::distribute::pull::PullError;
 use crate::distribute::release::DocumentError;
 use crate::escape;
 use crate::fetch::FetchError;
-use crate::hint::Hint;
 use crate::layer::LayerError;
 use crate::manifest::ManifestError;
+use crate::pin::prove::LinkError;
 use crate::pin::resolve::ResolveError;
 use crate::pin::sources::SourcesError;
 use crate::supply::registry::RegistryError;
@@ -225,6 +227,56 @@ pub enum BundleError {
         /// All conflicts, with both sides.
         conflicts: Vec<String>,
     },
+    /// A repository is named without a tag, and nothing is locked of it.
+    #[error("{name}: has no tag, and {path} has no bundle of it")]
+    NotLocked {
+        /// The repository.
+        name: String,
+        /// The lock.
+        path: PathBuf,
+    },
+    /// A repository has no bundle that could be chosen.
+    #[error("{name}: has no tag that is a version")]
+    NoVersion {
+        /// The repository.
+        name: String,
+    },
+    /// Nothing says where another version of a bundle would be.
+    #[error("bundle {title}: {why}")]
+    NoReference {
+        /// The bundle that is asked for.
+        title: String,
+        /// Why it is not known.
+        why: String,
+    },
+    /// A layer fixes the version of a bundle, and another one is to take its place.
+    #[error("layer {layer}: names {fixed}, and {with} is another bundle {title}")]
+    Fixed {
+        /// The layer.
+        layer: String,
+        /// The bundle.
+        title: String,
+        /// What the layer names.
+        fixed: String,
+        /// What is to take its place.
+        with: String,
+    },
+    /// Machines that have the user data of before would stop.
+    #[error("newly required without a default: {variables}; nothing was written")]
+    NewlyRequired {
+        /// The variables, each with its bundle.
+        variables: String,
+    },
+    /// An artifact is not proven.
+    #[error("bundle {title}: artifact {name} is not proven")]
+    Unproven {
+        /// The bundle.
+        title: String,
+        /// The artifact.
+        name: String,
+        /// The link that is missing.
+        source: Box<LinkError>,
+    },
     /// Nobody can be asked whether a publisher is trusted.
     #[error("{name}: nobody can be asked here whether it may do that: nothing was written")]
     Unattended {
@@ -254,71 +306,6 @@ impl BundleError {
         let message = error.to_string();
         let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message).to_owned();
         Self::Syntax { path: path.to_owned(), line: error.line(), column: error.column(), message }
-    }
-}
-
-impl Hint for BundleError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::Syntax { .. } | Self::Document { .. } => Some(
-                "`vmbake schema bundle` prints the form of bundle.json; docs/bundles.md says what it means".to_owned(),
-            ),
-            Self::Unsound { .. } => {
-                Some("docs/bundles.md says what a bundle may do, and what it has to ask for".to_owned())
-            }
-            Self::NoSource { .. } => Some("say its address in `downloads` of the layer, or in sources.json".to_owned()),
-            Self::Remote { .. } => Some("name the folder or tar file that `vmbake bundle pack` wrote".to_owned()),
-            Self::Tagged { .. } => {
-                Some("--force moves the tag; give what has changed another version instead".to_owned())
-            }
-            Self::NoPublisher { .. } => {
-                Some("`vmbake bundle trust REF --key FILE` shows what it asks for, and writes the file".to_owned())
-            }
-            Self::Publisher { .. } => Some("docs/bundles.md shows such a file".to_owned()),
-            Self::NotGranted { .. } => Some(
-                "`vmbake bundle inspect` shows all that it asks for; grant it in trust/publishers if it should"
-                    .to_owned(),
-            ),
-            Self::Locked { .. } => Some("--upgrade-bundles takes a higher version, with --allow-downgrade a lower one; never another bundle of the same".to_owned()),
-            Self::Conflicts { .. } => Some("leave one of both sides out; `vmbake bundle plan` shows all that bundles do to an image".to_owned()),
-            Self::Unattended { .. } => Some("--yes accepts what was shown".to_owned()),
-            Self::NoSigner { .. } => Some("--key or --publisher says who".to_owned()),
-            Self::Layout { .. } => {
-                Some("`vmbake bundle pack` writes bundles; ask its publisher for a sound copy".to_owned())
-            }
-            Self::Unnamed { .. } => Some("say HOST/NAME:TAG or HOST/NAME@DIGEST".to_owned()),
-            Self::Moved { .. } => {
-                Some("ask the publisher why; a digest in the name takes the one that you mean".to_owned())
-            }
-            Self::NotSigned { .. } => {
-                Some("use it only if its publisher tells you, on another way, which key has signed it".to_owned())
-            }
-            Self::Unpinned { .. } => Some("run it once without --offline".to_owned()),
-            Self::NoBlob { .. } => Some("--store names the store that has it".to_owned()),
-            Self::Damaged { .. } => Some("`vmbake store verify` finds what else has changed".to_owned()),
-            _ => None,
-        }
-    }
-
-    fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(match self {
-            Self::Layer(error) => error,
-            Self::Sources(error) => error,
-            Self::Resolve(error) => error,
-            Self::Fetch(error) => error,
-            Self::Manifest(error) => error,
-            Self::Store(error) => error,
-            Self::Carry(error) => error,
-            Self::Sign(error) => error,
-            Self::Publish(error) => error,
-            Self::Registry(error) => error,
-            Self::Pull(error) => error,
-            _ => return None,
-        })
-    }
-
-    fn has_lines(&self) -> bool {
-        matches!(self, Self::Unsound { .. } | Self::Conflicts { .. })
     }
 }
 

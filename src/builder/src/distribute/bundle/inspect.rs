@@ -121,7 +121,7 @@ impl BundleSummary {
                 Some(_) => "by somebody: `vmbake bundle verify` tells whether that is whom you trust".to_owned(),
             },
         );
-        lines.0
+        lines.into_text()
     }
 
     fn asks(&self, lines: &mut Lines, asks: &Asks) {
@@ -137,18 +137,22 @@ fn words(list: &BTreeSet<String>) -> Vec<String> {
 
 /// Lines with a word in front.
 #[derive(Default)]
-struct Lines(String);
+pub(super) struct Lines(String);
 
 impl Lines {
     /// Adds a line, unless there is nothing to say.
-    fn add(&mut self, what: &str, said: &str) {
+    pub(super) fn add(&mut self, what: &str, said: &str) {
         if !said.is_empty() {
             // Writing to a text cannot fail.
             let _ = writeln!(self.0, "{what:<10}{}", escape::line(said));
         }
     }
 
-    fn each(&mut self, what: &str, all: impl IntoIterator<Item = String>) {
+    pub(super) fn each(&mut self, what: &str, all: impl IntoIterator<Item = String>) {
         all.into_iter().for_each(|said| self.add(what, &said));
+    }
+
+    pub(super) fn into_text(self) -> String {
+        self.0
     }
 }

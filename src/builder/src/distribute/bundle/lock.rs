@@ -7,16 +7,20 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::document::BundleDocument;
+use super::brings::Brings;
+use super::contents::BundleContents;
 use super::error::BundleError;
 use super::version::Version;
 use crate::atomic_file::write_file;
 use crate::digest::Digest;
+use crate::oci::RemoteName;
 
 /// Its name.
 pub const LOCK: &str = "bundles.lock.json";
 /// The form that is read and written.
 const SCHEMA: u32 = 1;
+/// Longest lock that is read, in bytes: a bundle with the most files that layers may have takes two million.
+const MAX_LOCK: u64 = 32 << 20;
 
 /// The bundles that were taken, by `PUBLISHER.NAME`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +40,25 @@ pub struct LockedBundle {
     pub digest: Digest,
     /// Who has signed it.
     pub signer: String,
+    /// The repository that it came from last, unless that was a file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
+    /// What it brings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brings: Option<Brings>,
     /// Every version that was ever taken, with its digest.
     pub taken: BTreeMap<String, Digest>,
+}
+
+/// Where a bundle was taken from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenFrom {
+    /// Digest of its index.
+    pub digest: Digest,
+    /// Who has signed it.
+    pub signer: String,
+    /// The repository, unless it was a file.
+    pub repository: Option<String>,
 }
 
 /// What may change in a lock.
@@ -56,7 +77,8 @@ impl BundleLock {
         if path.symlink_metadata().is_err() {
             return Ok(Self { schema: SCHEMA, bundles: BTreeMap::new() });
         }
-        let text = super::contents::read(&path)?;
+        let text = crate::release::read(&path, MAX_LOCK);
+        let text = text.map_err(|source| BundleError::Read { path: path.clone(), source })?;
         let lock: Self = serde_json::from_slice(&text).map_err(|error| BundleError::syntax(&path, &error))?;
         match lock.schema {
             SCHEMA => Ok(lock),
@@ -77,14 +99,35 @@ impl BundleLock {
         self.bundles.get(title)
     }
 
+    /// All bundles that are locked, by name.
+    pub fn titles(&self) -> impl Iterator<Item = &str> {
+        self.bundles.keys().map(String::as_str)
+    }
+
+    /// The only bundle that came from a repository.
+    pub fn from_repository(&self, repository: &str) -> Option<(&str, &LockedBundle)> {
+        let mut all = self.bundles.iter().filter(|(_, locked)| locked.repository.as_deref() == Some(repository));
+        match (all.next(), all.next()) {
+            (Some((title, only)), None) => Some((title, only)),
+            _ => None,
+        }
+    }
+
+    /// What a name without a tag and a digest stands for: the bundle that is locked of that repository. Other names stay; `folder` is that of the
+    /// lock.
+    pub fn locate(&self, name: RemoteName, folder: &Path) -> Result<RemoteName, BundleError> {
+        if name.tag.is_some() || name.digest.is_some() {
+            return Ok(name);
+        }
+        match self.from_repository(&name.repository.to_string()) {
+            Some((_, locked)) => Ok(RemoteName { digest: Some(locked.digest), ..name }),
+            None => Err(BundleError::NotLocked { name: name.to_string(), path: Self::path(folder) }),
+        }
+    }
+
     /// Takes a bundle, if the lock and what the bundle says of upgrades admit it.
-    pub fn take(
-        &mut self,
-        document: &BundleDocument,
-        digest: Digest,
-        signer: &str,
-        rules: LockRules,
-    ) -> Result<(), BundleError> {
+    pub fn take(&mut self, bundle: &BundleContents, from: TakenFrom, rules: LockRules) -> Result<(), BundleError> {
+        let (document, TakenFrom { digest, signer, mut repository }) = (&bundle.document, from);
         let (title, version) = (document.title(), &document.version);
         let refused = |what: String| Err(BundleError::Locked { title: document.title(), what });
         let mut taken = BTreeMap::new();
@@ -108,20 +151,24 @@ impl BundleLock {
                 ));
             }
             taken.clone_from(&locked.taken);
+            // A copy in a file says nothing of where others are.
+            repository = repository.or_else(|| locked.repository.clone());
         }
         taken.insert(version.to_string(), digest);
-        let locked = LockedBundle { version: version.clone(), digest, signer: signer.to_owned(), taken };
-        self.bundles.insert(title, locked);
+        let brings = Some(Brings::of(bundle)?);
+        self.bundles
+            .insert(title, LockedBundle { version: version.clone(), digest, signer, repository, brings, taken });
         Ok(())
     }
 
-    /// Writes the lock, unless the file says the same.
-    pub fn save(&self, folder: &Path) -> Result<(), BundleError> {
+    /// Writes the lock, unless the file says the same; tells whether it was written.
+    pub fn save(&self, folder: &Path) -> Result<bool, BundleError> {
         if self.bundles.is_empty() || Self::load(folder).is_ok_and(|known| known == *self) {
-            return Ok(());
+            return Ok(false);
         }
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
-        Ok(write_file(&Self::path(folder), &text, true)?)
+        write_file(&Self::path(folder), &text, true)?;
+        Ok(true)
     }
 }

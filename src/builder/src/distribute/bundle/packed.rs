@@ -25,7 +25,7 @@ use crate::distribute::archive::tar::{TarMember, members};
 use crate::distribute::release::document::{ArtifactManifest, MANIFEST, ReleaseIndex, TITLE};
 use crate::distribute::release::signature::SIGNATURE;
 use crate::escape;
-use crate::manifest::Proof;
+use crate::manifest::{Dependency, Proof};
 use crate::oci::Descriptor;
 use crate::pin::proof::sigstore::{self, BundlePolicy, SigstoreRoot, json};
 use crate::release::verify::NamedSigner;
@@ -54,14 +54,16 @@ pub struct PackedContents {
 
 /// The publisher that the index of a bundle names. Nobody has signed that yet, so it only says whose signature is to be asked for.
 pub fn publisher_of(place: &BundlePlace) -> Result<String, BundleError> {
+    let title = title_of(place)?;
+    Ok(title.split_once('.').map_or(title.as_str(), |(publisher, _)| publisher).to_owned())
+}
+
+/// The name that the index gives the bundle, `PUBLISHER.NAME`, which nobody has signed yet.
+pub fn title_of(place: &BundlePlace) -> Result<String, BundleError> {
     let (digest, bytes) = place.index()?;
     let index: ReleaseIndex = parse(&place.path(), &bytes)?;
-    let title = index.annotations.get(TITLE).and_then(|title| title.split_once('.'));
-    title.map(|(publisher, _)| publisher.to_owned()).ok_or_else(|| BundleError::Layout {
-        path: place.path(),
-        name: digest.to_string(),
-        what: "is not the index of a bundle".to_owned(),
-    })
+    let title = index.annotations.get(TITLE).filter(|title| title.contains('.')).cloned();
+    title.ok_or_else(|| layout(&place.path(), &digest, "is not the index of a bundle"))
 }
 
 /// Whether all of these have signed the index of the bundle at `place`; else why not.
@@ -130,13 +132,21 @@ impl PackedContents {
 
     /// Brings its artifacts for a system and an architecture, and all documents of proofs, into a store.
     pub fn bring(&self, place: &str, store: &Store) -> Result<(), BundleError> {
-        let document = &self.contents.document;
-        let entries = document.artifacts.get(place).into_iter().flat_map(BTreeMap::values);
-        let wanted: BTreeSet<Digest> = entries
-            .flat_map(|entry| {
-                std::iter::once(entry.digest).chain(entry.proof.iter().flat_map(Proof::evidence).copied())
-            })
-            .collect();
+        self.bring_evidence(place, store)?;
+        self.bring_all(self.entries(place).map(|entry| entry.digest), store)
+    }
+
+    /// Brings the documents of proofs for a system and an architecture into a store.
+    pub fn bring_evidence(&self, place: &str, store: &Store) -> Result<(), BundleError> {
+        self.bring_all(self.entries(place).flat_map(|entry| &entry.proof).flat_map(Proof::evidence).copied(), store)
+    }
+
+    fn entries(&self, place: &str) -> impl Iterator<Item = &Dependency> {
+        self.contents.document.artifacts.get(place).into_iter().flat_map(BTreeMap::values)
+    }
+
+    fn bring_all(&self, wanted: impl Iterator<Item = Digest>, store: &Store) -> Result<(), BundleError> {
+        let wanted: BTreeSet<Digest> = wanted.collect();
         wanted.iter().filter_map(|digest| self.blobs.get(digest)).try_for_each(|blob| self.place.bring(blob, store))
     }
 }

@@ -82,6 +82,14 @@ impl BundlePlace {
         }
     }
 
+    /// The repository, if it is in one.
+    pub fn repository(&self) -> Option<String> {
+        match self {
+            Self::Registry { name, .. } => Some(name.repository.to_string()),
+            _ => None,
+        }
+    }
+
     /// The index of the bundle, and its digest.
     pub fn index(&self) -> Result<(Digest, Vec<u8>), BundleError> {
         match self {

@@ -13,6 +13,7 @@ use super::document::{Asks, BundleDocument};
 use super::error::BundleError;
 use super::place::BundlePlace;
 use super::words;
+use crate::digest::Digest;
 use crate::pin::proof::sigstore::{PublicKey, Signer, json};
 use crate::release::verify::NamedSigner;
 
@@ -145,6 +146,14 @@ impl Publisher {
             _ => return Err(fault("key", "has neither a key, nor an identity with its issuer, or both".to_owned())),
         };
         Ok(NamedSigner { name: format!("publisher {}", self.publisher), signer })
+    }
+
+    /// The same as records name him: the digest of his key, or his identity with its issuer.
+    pub fn signed_by(&self, path: &Path) -> Result<String, BundleError> {
+        Ok(match self.signer(path)?.signer {
+            Signer::Key(key) | Signer::KeyWithoutLog(key) => format!("key {}", Digest::of(key.der())),
+            Signer::Certificate { identity, issuer } => format!("{identity} ({issuer})"),
+        })
     }
 
     /// Fails unless a bundle from `place` is one of this publisher's by name and place, and asks for nothing beyond the grant.

@@ -70,6 +70,11 @@ impl Version {
         self.text.replace('+', "_")
     }
 
+    /// Whether it was tried before the release.
+    pub fn is_pre_release(&self) -> bool {
+        self.pre.is_some()
+    }
+
     /// The order of versions.
     pub fn compare(&self, other: &Self) -> Ordering {
         self.compare_without_build(other).then_with(|| match (&self.build, &other.build) {
