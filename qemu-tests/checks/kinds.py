@@ -127,7 +127,7 @@ def explain(vmbake):
         "/usr/bin/newuidmap": r"artifact +uidmap [\s\S]*proof +archive debian, trixie [\s\S]*package +uidmap ",
         "/opt/kubelet/etc/kubelet.yaml": r"layer +kubelet ",
         "/opt/kubelet/etc/kubeconfig": r"layer +kubelet ",
-        "/opt/podplane/share/defaults/mutable.env": r"layer +podplane ",
+        "/opt/podplane/share/defaults/mutable.env": r"layer +settings ",
         "/opt/podplane/share/firstboot.json": r"layer +vm ",
         "/usr/bin/bash": r"base",
     }.items():
