@@ -1,14 +1,15 @@
 //! Bundles on images: baked with `--with` or by the word of a kind, locked, and refused where they do not go together.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::shop::{Shop, document, layer};
+use super::shop::{Shop, document, files, layer};
 use crate::requested::yard::stated;
 
 /// Where the authorities of sigstore are.
-const TRUST: &str = "--trust=anchors";
+pub const TRUST: &str = "--trust=anchors";
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../trust/sigstore-root.json");
 
 /// A workshop with a trusted bundle and a kind `box` to bake, whose manifest is there.
@@ -24,8 +25,24 @@ pub fn shop() -> Option<Shop> {
     Some(shop)
 }
 
+/// Bakes with an empty store, which must fail; nothing may be there then that was not there before. What was said.
+pub fn refused(shop: &Shop, more: &[&str]) -> String {
+    let (store, kept) = (shop.path("store"), shop.path("kept"));
+    fs::rename(&store, &kept).unwrap();
+    let before = files(&shop.path("."));
+    let (ok, said) = bake(shop, more);
+    assert!(!ok, "{more:?}: {said}");
+    // An empty store is made by whoever opens it.
+    let is_blob = |path: &Path| !path.starts_with("store") || path.starts_with("store/blobs");
+    let written: Vec<_> = files(&shop.path(".")).into_iter().filter(|(path, _)| is_blob(path)).collect();
+    assert!(written == before, "{more:?}: something was written: {said}");
+    fs::remove_dir_all(&store).ok();
+    fs::rename(&kept, &store).unwrap();
+    said
+}
+
 /// Packs the bundle again, with other words in its document or its layer.
-fn changed(shop: &Shop, out: &str, document_words: (&str, &str), layer_words: (&str, &str)) {
+pub fn changed(shop: &Shop, out: &str, document_words: (&str, &str), layer_words: (&str, &str)) {
     let (from, to) = document_words;
     assert!(document("").contains(from), "{from}");
     shop.put("agent/bundle.json", &document("").replacen(from, to, 1));
@@ -38,11 +55,6 @@ fn changed(shop: &Shop, out: &str, document_words: (&str, &str), layer_words: (&
 pub fn bake(shop: &Shop, more: &[&str]) -> (bool, String) {
     let args = ["bake", "box", "--os=o", "--manifests=m", "--layers=layers", "--base=base.raw", "--offline", TRUST];
     shop.yard.run(&[&args[..], &["--out=dist", "--format=raw", "--force"], more].concat())
-}
-
-fn plan(shop: &Shop, more: &[&str]) -> (bool, String) {
-    let args = ["bundle", "plan", "box", "--os=o", "--manifests=m", "--layers=layers", TRUST];
-    shop.yard.run(&[&args[..], more].concat())
 }
 
 #[test]
@@ -142,162 +154,6 @@ fn nobody_gets_in_without_a_grant() {
     fs::write(&path, &granted).unwrap();
     refused("none.oci", "none.oci: cannot read");
     refused("oci://localhost:9/acme/agent:1", "localhost:9/acme/agent:1: is in a registry");
-}
-
-/// What else the layer `box` does, another word of the bundle's layer or document, and what is said.
-const CLASHES: &[(&str, (&str, &str), &str)] = &[
-    (
-        "",
-        (r#", "requires": ["settings"]"#, ""),
-        "bundle acme.agent has settings (AGENT_LEVEL, AGENT_SERVER), and no layer of the image has `inputs` of the first boot, as",
-    ),
-    (
-        r#", "files": {"/etc/agent/agent.conf": {"content": "x"}}"#,
-        ("", ""),
-        "the image box (layer box, `files`) and bundle acme.agent (layer acme.agent, `files`): both write /etc/agent/agent.conf",
-    ),
-    (
-        r#", "files": {"/etc/agent/AGENT.conf": {"content": "x"}}"#,
-        ("", ""),
-        "/etc/agent/AGENT.conf and /etc/agent/agent.conf differ only in case",
-    ),
-    (
-        r#", "files": {"/usr/lib/systemd/system/agent.service": {"content": "[Service]\n"}}"#,
-        ("", ""),
-        "the image box and bundle acme.agent: both have unit agent.service",
-    ),
-    (r#", "files": {"/opt/tool": {"content": "x"}}"#, ("", ""), "/opt/tool is below the file /opt/tool"),
-    (r#", "symlinks": {"/opt/tool": "/usr"}"#, ("", ""), "/opt/tool is below the file /opt/tool"),
-    (
-        r#", "directories": {"/etc/agent/agent.conf": {"mode": "0755"}}"#,
-        ("", ""),
-        "/etc/agent/agent.conf is a file and a directory",
-    ),
-    (r#", "remove": ["/etc/agent/*"]"#, ("", ""), "/etc/agent is changed, and /etc/agent/agent.conf is the other's"),
-    (
-        r#", "files": {"/etc/agent/mine": {"content": "x"}}"#,
-        ("\"units\":", "\"empty\": [\"/etc/agent/mine\"], \"units\":"),
-        "/etc/agent/mine is changed, and /etc/agent/mine is the other's",
-    ),
-    (
-        r#", "files": {"/etc/agent/mine": {"content": "x"}}"#,
-        ("\"units\":", "\"remove\": [\"/etc/agent/mine\"], \"units\":"),
-        "(layer acme.agent, `remove`): /etc/agent/mine is changed",
-    ),
-    (
-        r#", "directories": {"/etc/agent": {"mode": "0700"}}"#,
-        ("\"units\":", "\"directories\": {\"/etc/agent\": {\"mode\": \"0755\"}}, \"units\":"),
-        "both have another mode or owner of directory /etc/agent",
-    ),
-    (
-        r#", "first_boot": {"variables": {"AGENT_LEVEL": {}}}"#,
-        ("", ""),
-        "the image box and bundle acme.agent: both have variable AGENT_LEVEL",
-    ),
-    (
-        "",
-        ("\"description\"", "\"kinds\": [\"node\"], \"description\""),
-        "bundle acme.agent: is not for kind box, only for node",
-    ),
-    (
-        "",
-        ("\"description\"", "\"vmbake\": \">=99\", \"description\""),
-        "bundle acme.agent: is for vmbake >=99, and this is ",
-    ),
-    (
-        "",
-        ("\"description\"", "\"requires\": [{\"layer\": \"box\", \"version\": \">=2\"}], \"description\""),
-        "bundle acme.agent: requires layer box >=2, and there is 1",
-    ),
-    (
-        "",
-        ("\"description\"", "\"requires\": [{\"layer\": \"vm\"}], \"description\""),
-        "bundle acme.agent: requires layer vm, which is not there",
-    ),
-];
-
-#[test]
-fn conflicts_name_both_sides_before_anything_is_fetched() {
-    let Some(shop) = shop() else { return };
-    let (ok, said) = plan(&shop, &["--with=agent.oci"]);
-    assert!(
-        ok && said.contains("layers    settings, acme.agent, box, hygiene\nbundle    acme.agent 1.0.0+a1: An agent.\n"),
-        "{said}"
-    );
-    for (keys, words, expected) in CLASHES {
-        shop.yard.layer("box", keys);
-        let in_document = document("").contains(words.0) && words.0 == "\"description\"";
-        let (of_document, of_layer) = if in_document { (*words, ("", "")) } else { (("", ""), *words) };
-        changed(&shop, "clash.tar", of_document, of_layer);
-        fs::remove_dir_all(shop.path("fresh")).ok();
-        let (ok, said) = plan(&shop, &["--with=clash.tar"]);
-        assert!(
-            !ok && said.lines().any(|line| line.starts_with("conflict  ") && line.contains(expected)),
-            "{expected}: {said}"
-        );
-        let (ok, said) = bake(&shop, &["--with=clash.tar"]);
-        assert!(
-            !ok && said.contains(expected) && said.contains("hint: leave one of both sides out"),
-            "{expected}: {said}"
-        );
-        fs::remove_file(shop.path("clash.tar")).unwrap();
-    }
-    assert!(!shop.path("m/bundles.lock.json").exists());
-    shop.yard.layer("box", "");
-    let (ok, said) = bake(&shop, &["--with=agent.oci", "--with=agent.oci"]);
-    assert!(!ok && said.contains("bundle acme.agent is there twice"), "{said}");
-}
-
-#[test]
-fn bundles_of_two_publishers_go_together_or_say_why_not() {
-    let Some(shop) = shop() else { return };
-    let second = |asks: &str, more: &str, keys: &str| {
-        let text = format!(
-            r#"{{"schema": 1, "publisher": "beta", "name": "probe", "version": "1", "description": "d", "os": ["o"], "arch": ["amd64"],
-            "asks": {{"paths": ["/etc/probe", "/etc/agent"]{asks}}}{more}}}"#
-        );
-        shop.put("probe/bundle.json", &text);
-        let text = format!(
-            r#"{{"name": "beta.probe", "version": "1", "description": "d", "os": ["o"],
-            "files": {{"/etc/probe/conf": {{"content": "x"}}}}{keys}}}"#
-        );
-        shop.put("probe/layers/beta.probe/layer.json", &text);
-        let (ok, said) =
-            shop.yard.run(&["bundle", "pack", "probe", "--out=probe.oci", "--key=acme.key", "--offline", "--force"]);
-        assert!(ok, "{said}");
-        let (ok, said) = shop.said(&["trust", "probe.oci", "--key", "acme.pub", "--yes"]);
-        assert!(ok, "{said}");
-        bake(&shop, &["--with=agent.oci", "--with=probe.oci"])
-    };
-    for (asks, more, keys, expected) in [
-        (
-            "",
-            "",
-            r#", "symlinks": {"/etc/agent/agent.conf": "x"}"#,
-            "bundle acme.agent (layer acme.agent, `files`) and bundle beta.probe (layer beta.probe, `symlinks`): both write /etc/agent/agent.conf",
-        ),
-        (
-            "",
-            "",
-            r#", "first_boot": {"variables": {"AGENT_SERVER": {}}}"#,
-            "bundle acme.agent and bundle beta.probe: both have variable AGENT_SERVER",
-        ),
-    ] {
-        let (ok, said) = second(asks, more, keys);
-        assert!(!ok && said.contains(expected), "{said}");
-    }
-    let (ok, said) = second("", r#", "conflicts": ["agent-api"]"#, "");
-    assert!(ok && said.contains("layers  settings, acme.agent, beta.probe, box, hygiene"), "{said}");
-    let words = ("\"state\"", "\"provides\": {\"agent-api\": \"1\"}, \"state\"");
-    changed(&shop, "api.oci", words, ("port = 1", "port = 2"));
-    let (ok, said) = bake(&shop, &["--with=api.oci", "--with=probe.oci"]);
-    assert!(!ok && said.contains("version 1.0.0+a1 was"), "{said}");
-    fs::remove_file(shop.path("m/bundles.lock.json")).unwrap();
-    let (ok, said) = bake(&shop, &["--with=api.oci", "--with=probe.oci"]);
-    assert!(
-        !ok && said.contains("bundle beta.probe conflicts with agent-api, which bundle acme.agent provides"),
-        "{said}"
-    );
 }
 
 #[test]

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use vmbake::digest::Digest;
+use vmbake::distribute::release::attachments::Attachment;
+use vmbake::distribute::release::signature::sign_index;
+use vmbake::release::key::PrivateKey;
 
 /// The parts of a layout with one architecture after the other.
 pub struct Forge {
@@ -61,6 +64,20 @@ impl Forge {
         let mut listing: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
         let entry = &mut listing["manifests"][0];
         (entry["digest"], entry["size"]) = (digest, size);
+        fs::write(path, listing.to_string()).unwrap();
+    }
+
+    /// Signs what was written, as whoever has the key can; earlier signatures are of something else.
+    pub fn sign(&self, key: &Path) {
+        let key = PrivateKey::from_pem(&fs::read(key).unwrap(), || None).unwrap();
+        let path = self.folder.join("index.json");
+        let mut listing: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        let index = serde_json::from_value(listing["manifests"][0].clone()).unwrap();
+        let Attachment { content, manifest, entry, .. } = sign_index(&index, &key).unwrap();
+        for bytes in [&content.bytes[..], &manifest.bytes, b"{}"] {
+            self.put(bytes);
+        }
+        listing["manifests"] = json!([listing["manifests"][0], entry]);
         fs::write(path, listing.to_string()).unwrap();
     }
 }

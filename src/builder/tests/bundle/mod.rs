@@ -1,12 +1,16 @@
 //! Bundles: components that others publish, from a folder to an image.
 
+mod clashes;
 mod composing;
 mod copies;
 mod documents;
 mod finished;
 mod forge;
+mod grants;
 mod hostile;
+mod origins;
 mod packing;
 mod publishers;
 mod rules;
 mod shop;
+mod upgrading;

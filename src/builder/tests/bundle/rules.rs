@@ -54,6 +54,25 @@ const BROKEN: &[(&str, &str, &str)] = &[
     ("", r#", "artifacts": {"acme.deb": {"type": "deb"}}"#, "`install`: \"/\" is not in `asks/paths`"),
     (
         "",
+        r#", "artifacts": {"acme.a": {"type": "file", "path": "/srv/a", "mode": "0755"}}"#,
+        "`install`: \"/srv/a\" is not in `asks/paths`",
+    ),
+    ("", r#", "artifacts": {"acme.a": {"type": "tar", "path": "/srv"}}"#, "`install`: \"/srv\" is not in `asks/paths`"),
+    ("", r#", "artifacts": {"acme.deb": {"type": "deb"}}"#, "`install`: \"acme.deb\" is not in `asks/scripts`"),
+    (
+        r#", "scripts": ["x"]"#,
+        r#", "scripts": [{"package": "x", "script": "postinst", "sha256":
+        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "symlinks": {"/usr/bin/x": "y"}}]"#,
+        "`scripts`: \"/usr/bin/x\" is not in `asks/paths`",
+    ),
+    ("", r#", "timezone": "Europe/Berlin""#, "`timezone` belongs to the image, not to a bundle"),
+    ("", r#", "locale": "C.UTF-8""#, "`locale` belongs to the image, not to a bundle"),
+    ("", r#", "keyboard": {"layout": "de"}"#, "`keyboard` belongs to the image, not to a bundle"),
+    ("", r#", "images": "/var/lib/agent""#, "`images` belongs to the image, not to a bundle"),
+    ("", r#", "bundles": ["other.oci"]"#, "`bundles` belongs to the image, not to a bundle"),
+    ("", r#", "debconf": {"a/b": "c"}"#, "`debconf` cannot travel in a bundle"),
+    (
+        "",
         r#", "artifacts": {"runc": {"type": "file", "path": "/opt/tool/runc", "mode": "0755"}}"#,
         "the name of artifact \"runc\" does not begin with \"acme.\"",
     ),
@@ -81,7 +100,7 @@ fn every_rule_has_a_bundle_that_breaks_it() {
 }
 
 #[test]
-fn first_boot_does_what_was_asked_for_and_nothing_else() {
+fn files_units_and_the_first_boot_are_those_that_were_asked_for() {
     let Some(shop) = Shop::new() else { return };
     let layer = super::shop::layer("");
     for (from, to, expected) in [
@@ -90,6 +109,7 @@ fn first_boot_does_what_was_asked_for_and_nothing_else() {
             "\"commands\": [[\"/bin/sh\", \"-c\", \"id\"]], \"services\":",
             "\"/bin/sh -c id\" is not in `asks/commands`",
         ),
+        ("\"/etc/agent/agent.conf\"", "\"/srv/a\"", "`files`: \"/srv/a\" is not in `asks/paths`"),
         ("\"/etc/agent/env\"", "\"/etc/passwd\"", "`first_boot/files`: \"/etc/passwd\" is not in `asks/paths`"),
         ("\"/etc/agent/env\"", "\"/etc/{{ AGENT_LEVEL }}\"", "`first_boot/files`: \"/etc\" is not in `asks/paths`"),
         (
@@ -111,6 +131,31 @@ fn first_boot_does_what_was_asked_for_and_nothing_else() {
             "\"services\":",
             "\"blocks\": [{\"path\": \"/etc/hosts\", \"name\": \"a\", \"text\": \"b\"}], \"services\":",
             "`first_boot/blocks`: \"/etc/hosts\" is not",
+        ),
+        (
+            "\"enable\": [",
+            "\"enable\": [\"ssh.service\", ",
+            "`units/enable`: the bundle does not bring unit ssh.service",
+        ),
+        (
+            "\"services\":",
+            "\"directories\": {\"/srv/a\": {\"mode\": \"0755\"}}, \"services\":",
+            "`first_boot/directories`: \"/srv/a\" is not in `asks/paths`",
+        ),
+        (
+            "\"services\":",
+            "\"optional_modes\": {\"/etc/ssh/*\": {\"mode\": \"0644\"}}, \"services\":",
+            "`first_boot/optional_modes`: \"/etc/ssh\" is not in `asks/paths`",
+        ),
+        (
+            "\"services\":",
+            "\"received\": {\"ca.crt\": {\"directory\": \"/etc/ssl\", \"group\": \"root\"}}, \"services\":",
+            "`first_boot/received`: \"/etc/ssl\" is not in `asks/paths`",
+        ),
+        (
+            "\"services\":",
+            "\"keys\": {\"a.key\": {\"directory\": \"/etc/ssl\", \"group\": \"root\", \"certificate\": \"/etc/agent/a\"}}, \"services\":",
+            "`first_boot/keys`: \"/etc/ssl\" is not in `asks/paths`",
         ),
         (
             "\"services\":",

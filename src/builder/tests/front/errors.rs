@@ -154,6 +154,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("bundle verify none --key text", "none: cannot read", "--help"),
     ("bundle trust none --key text", "none: cannot read", "--help"),
     ("bundle plan nod --with none", "no kind nod", "did you mean `node`?"),
+    ("bundle upgrade nod --with none", "no kind nod", "did you mean `node`?"),
     ("push text localhost:9/x:1", "text: not called NAME.raw or NAME.qcow2", "`vmbake bake` wrote"),
     ("push noise.raw localhost:9/x:1", "noise.raw: neither SHA256SUMS nor", "`vmbake bake` wrote"),
     ("pull localhost:9/x --allow-unsigned", "localhost:9/x: has neither a tag nor a digest", "HOST/NAME@DIGEST"),

@@ -17,6 +17,7 @@ mod blobs;
 mod referrers;
 mod shared;
 pub mod stand_in;
+mod tags;
 
 const TOOLS: [&str; 2] = ["docker-registry", "skopeo"];
 const LAYOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/oci/ok-index");

@@ -1,0 +1,288 @@
+//! `vmbake bundle upgrade`: the lock gets a newer version if a bake would take it, and users see what changes.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::clashes::probe;
+use super::composing::{TRUST, bake, changed, shop};
+use super::forge::Forge;
+use super::shop::{Shop, files};
+use crate::registry::{Registry, start};
+use crate::tools::have;
+
+const LOCK: &str = "m/bundles.lock.json";
+
+fn upgrade(shop: &Shop, more: &[&str]) -> (bool, String) {
+    let args = ["bundle", "upgrade", "box", "--os=o", "--manifests=m", "--layers=layers", TRUST];
+    shop.yard.run(&[&args[..], more].concat())
+}
+
+fn locked(shop: &Shop, title: &str) -> Value {
+    let lock: Value = serde_json::from_slice(&fs::read(shop.path(LOCK)).unwrap()).unwrap();
+    lock["bundles"][title].clone()
+}
+
+/// An upgrade that must fail and write nothing.
+fn refused(shop: &Shop, more: &[&str], expected: &str) {
+    let before = files(&shop.path("."));
+    let (ok, said) = upgrade(shop, more);
+    assert!(!ok && said.contains(expected) && said.contains("hint: "), "{expected}: {said}");
+    assert!(files(&shop.path(".")) == before, "{more:?}: something was written");
+}
+
+/// A workshop where the first version is locked.
+fn locked_shop() -> Option<Shop> {
+    let shop = shop()?;
+    let (ok, said) = bake(&shop, &["--with=agent.oci"]);
+    assert!(ok, "{said}");
+    Some(shop)
+}
+
+/// The next version: another file, a unit, a variable with a default, and other state.
+fn next(shop: &Shop) {
+    let document = super::shop::document("").replace("1.0.0+a1", "1.1.0").replace("/var/lib/agent", "/var/lib/agents");
+    let document = document.replace("\"asks\":", "\"upgrade\": {\"from\": \"<1.1\"}, \"asks\":");
+    shop.put("agent/bundle.json", &document);
+    let layer = super::shop::layer(r#", "symlinks": {"/etc/agent/latest": "agent.conf"}"#);
+    let layer = layer.replace("port = 1", "port = 2").replace("{\"default\": \"info\"}", "{\"default\": \"warn\"}");
+    let layer = layer.replace("\"AGENT_LEVEL\"]}", "\"AGENT_LEVEL\", \"AGENT_ZONE\"]}");
+    let layer = layer.replace("\"variables\": {", "\"variables\": {\"AGENT_ZONE\": {\"default\": \"a\"}, ");
+    let layer = layer.replace(
+        "\"agent.service\": [\"[Service]\"",
+        "\"probe.service\": [\"[Service]\", \"ExecStart=/bin/true\"], \"agent.service\": [\"[Service]\"",
+    );
+    shop.put("agent/layers/acme.agent/layer.json", &layer);
+    shop.packed("next.oci", &["--key=acme.key", "--offline"]);
+}
+
+#[test]
+fn an_upgrade_tells_what_changes_and_the_next_bake_takes_it() {
+    let Some(shop) = locked_shop() else { return };
+    next(&shop);
+    let before = files(&shop.path("."));
+    let (ok, said) = upgrade(&shop, &["--with=next.oci", "--dry-run"]);
+    let digest = shop.json(&["inspect", "next.oci", "--json"])["digest"].as_str().unwrap().to_owned();
+    let table = format!(
+        "bundle    acme.agent 1.0.0+a1 -> 1.1.0\ndigest    {digest}\npath      added: /etc/agent/latest\npath      added: \
+         /etc/systemd/system/probe.service\npath      changed: /etc/agent/agent.conf\npath      changed: /etc/agent/env\nunit      added: probe.service\nvariable  \
+         added: AGENT_ZONE\nvariable  other default: AGENT_LEVEL\nstate     newly declared: /var/lib/agents\nstate     dropped: /var/lib/agent\n"
+    );
+    assert!(ok && said.contains(&table), "{said}\n{table}");
+    assert!(said.contains("warning: bundle acme.agent 1.1.0 keeps no state in /var/lib/agent any more"), "{said}");
+    assert!(files(&shop.path(".")) == before, "a dry run writes");
+
+    let (ok, said) = upgrade(&shop, &["--with=next.oci"]);
+    assert!(ok && said.contains(&table) && said.contains("    wrote  m/bundles.lock.json"), "{said}");
+    let lock = locked(&shop, "acme.agent");
+    assert_eq!((&lock["version"], &lock["digest"]), (&json!("1.1.0"), &json!(digest)));
+    assert_eq!(lock["taken"].as_object().unwrap().len(), 2);
+    // Nothing of the bundle but its entry in the lock was taken, and the second time nothing at all is done.
+    let after = files(&shop.path("."));
+    let changes = after.iter().filter(|file| !before.contains(file)).map(|(path, _)| path.to_str().unwrap());
+    assert_eq!(changes.collect::<Vec<_>>(), [LOCK]);
+    let (ok, said) = upgrade(&shop, &["--with=next.oci"]);
+    assert!(
+        ok && said.contains("acme.agent 1.1.0, unchanged") && said.contains("unchanged  m/bundles.lock.json"),
+        "{said}"
+    );
+    assert!(files(&shop.path(".")) == after);
+
+    let (ok, said) = bake(&shop, &["--with=next.oci"]);
+    assert!(ok, "{said}");
+    assert_eq!(shop.yard.ask("cat", "/etc/agent/agent.conf"), "port = 2\n");
+    refused(&shop, &["--with=agent.oci"], "bundle acme.agent: version 1.0.0+a1 is lower than 1.1.0, which is locked");
+}
+
+#[test]
+fn json_says_the_same() {
+    let Some(shop) = locked_shop() else { return };
+    next(&shop);
+    let args =
+        ["bundle", "upgrade", "box", "--os=o", "--manifests=m", "--layers=layers", TRUST, "--json", "--no-builtin"];
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vmbake"));
+    command.args(args).args(["--sources=sources.json", "--with=next.oci"]).current_dir(shop.path("."));
+    let found: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    assert_eq!(found["written"], true);
+    let bundle = &found["bundles"][0];
+    assert_eq!(
+        (&bundle["name"], &bundle["from"], &bundle["to"]),
+        (&json!("acme.agent"), &json!("1.0.0+a1"), &json!("1.1.0"))
+    );
+    assert_eq!(bundle["state"], json!({"kept": [], "declared": ["/var/lib/agents"], "dropped": ["/var/lib/agent"]}));
+    assert_eq!(
+        bundle["variables"],
+        json!({"added": ["AGENT_ZONE"], "removed": [], "newly_required": [], "defaults": ["AGENT_LEVEL"]})
+    );
+    assert_eq!(bundle["paths"]["removed"], json!([]));
+}
+
+#[test]
+fn a_newly_required_variable_waits_for_user_data() {
+    let Some(shop) = locked_shop() else { return };
+    let version = ("1.0.0+a1", "1.1.0");
+    let expected = "newly required without a default: AGENT_LEVEL of bundle acme.agent; nothing was written";
+    changed(&shop, "strict.oci", version, ("{\"default\": \"info\"}", "{\"required\": true}"));
+    for more in [&["--with=strict.oci"][..], &["--with=strict.oci", "--dry-run"]] {
+        refused(&shop, more, expected);
+        assert!(upgrade(&shop, more).1.contains("variable  newly required: AGENT_LEVEL\n"));
+    }
+    refused(&shop, &["--with=strict.oci", "--json"], "\"written\": false");
+    let (ok, said) = upgrade(&shop, &["--with=strict.oci", "--user-data-is-ready"]);
+    assert!(ok && said.contains("wrote  m/bundles.lock.json"), "{said}");
+    // What was required before is nothing new.
+    changed(&shop, "later.oci", ("1.0.0+a1", "1.2.0"), ("{\"default\": \"info\"}", "{\"required\": true}"));
+    let (ok, said) = upgrade(&shop, &["--with=later.oci"]);
+    assert!(ok && !said.contains("newly required"), "{said}");
+    // One that is no longer asked for is told, and stops nothing.
+    shop.put("agent/bundle.json", &super::shop::document("").replace("1.0.0+a1", "1.3.0"));
+    let layer = super::shop::layer("").replace("\"AGENT_LEVEL\": {\"default\": \"info\"}", "\"AGENT_ZONE\": {}");
+    shop.put("agent/layers/acme.agent/layer.json", &layer.replace("\"AGENT_LEVEL\"]", "\"AGENT_ZONE\"]"));
+    shop.packed("less.oci", &["--key=acme.key", "--offline"]);
+    let (ok, said) = upgrade(&shop, &["--with=less.oci"]);
+    assert!(ok && said.contains("variable  added: AGENT_ZONE\nvariable  removed: AGENT_LEVEL\n"), "{said}");
+}
+
+#[test]
+fn what_a_bake_would_refuse_is_not_locked() {
+    let Some(shop) = locked_shop() else { return };
+    let version = ("1.0.0+a1", "1.1.0");
+    let none = ("", "");
+    changed(&shop, "next.oci", version, none);
+    changed(&shop, "far.oci", ("1.0.0+a1\"", "3.0.0\", \"upgrade\": {\"from\": \">=2\"}"), none);
+    let expected = "version 3.0.0 takes the place of >=2 only, and 1.0.0+a1 is locked";
+    refused(&shop, &["--with=far.oci"], expected);
+    changed(&shop, "same.oci", ("An agent.", "Another agent."), none);
+    refused(&shop, &["--with=same.oci"], "version 1.0.0+a1 was sha256:");
+    changed(&shop, "other.oci", ("1.0.0+a1\", ", "1.1.0\", \"kinds\": [\"node\"], "), none);
+    refused(&shop, &["--with=other.oci"], "bundle acme.agent: is not for kind box, only for node");
+
+    // Who has signed, and what was granted.
+    shop.key("other");
+    shop.put("agent/bundle.json", &super::shop::document("").replace("1.0.0+a1", "1.1.0"));
+    shop.packed("forged.oci", &["--key=other.key", "--offline"]);
+    refused(&shop, &["--with=forged.oci"], "forged.oci: not signed by publisher acme");
+    let more = super::shop::document(r#", "ports": ["80/tcp"]"#).replace("1.0.0+a1", "1.1.0");
+    shop.put("agent/bundle.json", &more);
+    shop.packed("port.oci", &["--key=acme.key", "--offline"]);
+    refused(&shop, &["--with=port.oci"], "it asks for more than is granted: ports 80/tcp");
+
+    // A proof that does not hold, though the publisher has signed it.
+    shop.put("agent/bundle.json", &super::shop::document("").replace("1.0.0+a1", "1.1.0"));
+    shop.packed("unproven.oci", &["--key=acme.key", "--offline"]);
+    let mut forge = Forge::new(&shop.path("unproven.oci"));
+    let mut document = forge.document();
+    let (digest, size) = forge.put(b"another tool");
+    let old = document["artifacts"]["o.amd64"]["acme.tool"]["digest"].clone();
+    let entry = &mut document["artifacts"]["o.amd64"]["acme.tool"];
+    (entry["digest"], entry["size"]) = (digest.clone(), size.clone());
+    forge.config = document.to_string().into_bytes();
+    let layers = forge.manifests[0]["layers"].as_array_mut().unwrap();
+    let blob = layers.iter_mut().find(|blob| blob["digest"] == old).unwrap();
+    (blob["digest"], blob["size"]) = (digest, size);
+    forge.write();
+    forge.sign(&shop.path("acme.key"));
+    refused(&shop, &["--with=unproven.oci"], "bundle acme.agent: artifact acme.tool is not proven");
+}
+
+#[test]
+fn names_say_what_may_change() {
+    let Some(shop) = locked_shop() else { return };
+    changed(&shop, "next.oci", ("1.0.0+a1", "1.1.0"), ("", ""));
+    let (ok, said) = upgrade(&shop, &[]);
+    assert!(!ok && said.contains("no layer of box names a bundle: --with names one"), "{said}");
+    refused(&shop, &["acme.agent"], "bundle acme.agent: came from a file, so that nothing says where");
+    refused(&shop, &["acme.ghost"], "bundle acme.ghost: no layer of box names it, and the lock has acme.agent");
+    // What the layer fixes, the next bake would take.
+    shop.yard.layer("box", r#", "bundles": ["agent.oci"]"#);
+    refused(&shop, &["--with=next.oci"], "layer box: names agent.oci, and next.oci is another bundle acme.agent");
+    shop.yard.layer("box", r#", "bundles": ["next.oci"]"#);
+    // One that is not named stays as it is locked.
+    shop.key("beta");
+    probe(&shop, "", "", r#", "files": {"/etc/probe/conf": {"content": "x"}}"#);
+    refused(&shop, &["--with=probe.oci"], "bundle acme.agent: version 1.0.0+a1 is locked, this is 1.1.0");
+    let (ok, said) = upgrade(&shop, &["acme.agent"]);
+    assert!(ok && said.contains("acme.agent 1.0.0+a1 -> 1.1.0"), "{said}");
+    assert!(bake(&shop, &[]).0);
+}
+
+/// A registry where versions of the bundle are.
+fn published(shop: &Shop) -> (Registry, String) {
+    let registry = start(&shop.path("."));
+    let place = format!("{}/acme/agent", registry.address);
+    for (version, port) in [("1.0.0+a1", "port = 1"), ("1.0.0+a2", "port = 2"), ("2.0.0-rc.1", "port = 3")] {
+        changed(shop, "pushed.oci", ("1.0.0+a1", version), ("port = 1", port));
+        let (ok, said) = shop.said(&["push", "pushed.oci", &place]);
+        assert!(ok, "{said}");
+        fs::remove_dir_all(shop.path("pushed.oci")).unwrap();
+    }
+    (registry, place)
+}
+
+#[test]
+fn a_name_without_a_tag_is_what_is_locked() {
+    if !have(&["docker-registry"]) {
+        return;
+    }
+    let Some(shop) = shop() else { return };
+    let (_registry, place) = published(&shop);
+    let args = ["bake", "box", "--os=o", "--manifests=m", "--layers=layers", "--base=base.raw", TRUST, "--out=dist"];
+    let online = |more: &[&str]| shop.yard.run(&[&args[..], &["--format=raw", "--force"], more].concat());
+    shop.yard.layer("box", &format!(r#", "bundles": ["{place}"]"#));
+    let (ok, said) = online(&[]);
+    assert!(
+        !ok && said.contains(&format!("{place}: has no tag, and m/bundles.lock.json has no bundle of it")),
+        "{said}"
+    );
+    assert!(said.contains("hint: `vmbake bundle upgrade KIND` takes the newest version"), "{said}");
+
+    // Machines of before do not have what the first version requires.
+    refused(&shop, &[], "newly required without a default: AGENT_SERVER of bundle acme.agent");
+    let (ok, said) = upgrade(&shop, &["--user-data-is-ready"]);
+    assert!(ok && said.contains("bundle    acme.agent 1.0.0+a2, new\n"), "{said}");
+    assert_eq!(locked(&shop, "acme.agent")["repository"], json!(place));
+    let (ok, said) = online(&[]);
+    assert!(ok, "{said}");
+    assert_eq!(shop.yard.ask("cat", "/etc/agent/agent.conf"), "port = 2\n");
+    let keys = ["user-data", "keys", "--kind=box", "--os=o", "--manifests=m", "--layers=layers", "--no-builtin"];
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vmbake"));
+    let output = command.args(keys).current_dir(shop.path(".")).output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "AGENT_LEVEL: default info\nAGENT_SERVER: required\n",
+        "{output:?}"
+    );
+
+    // A newer one is there, and counts only when somebody asks for it.
+    changed(&shop, "newer.oci", ("1.0.0+a1", "1.1.0"), ("port = 1", "port = 4"));
+    assert!(shop.said(&["push", "newer.oci", &place]).0);
+    assert!(online(&[]).1.contains("unchanged"));
+    let (ok, said) = upgrade(&shop, &["acme.agent", "--dry-run"]);
+    assert!(ok && said.contains("acme.agent 1.0.0+a2 -> 1.1.0") && said.contains("unchanged  m/"), "{said}");
+    let (ok, said) = upgrade(&shop, &["acme.other"]);
+    assert!(!ok && said.contains("bundle acme.other: no layer of box names it"), "{said}");
+    let (ok, said) = upgrade(&shop, &[]);
+    assert!(ok && said.contains("acme.agent 1.0.0+a2 -> 1.1.0") && said.contains("wrote  m/"), "{said}");
+    assert!(online(&[]).0);
+    assert_eq!(shop.yard.ask("cat", "/etc/agent/agent.conf"), "port = 4\n");
+
+    // By the lock alone, of a bundle that no layer names.
+    shop.yard.layer("box", "");
+    changed(&shop, "newest.oci", ("1.0.0+a1", "1.2.0"), ("port = 1", "port = 5"));
+    assert!(shop.said(&["push", "newest.oci", &place]).0);
+    let (ok, said) = upgrade(&shop, &["acme.agent"]);
+    assert!(ok && said.contains("acme.agent 1.1.0 -> 1.2.0"), "{said}");
+    assert!(online(&[&format!("--with={place}")]).0);
+    assert_eq!(shop.yard.ask("cat", "/etc/agent/agent.conf"), "port = 5\n");
+
+    // A tag that was moved after the lock is another bundle of the same version.
+    changed(&shop, "moved.oci", ("1.0.0+a1", "1.2.0"), ("port = 1", "port = 6"));
+    assert!(shop.said(&["push", "moved.oci", &place, "--force"]).0);
+    let with = format!("--with={place}:1.2.0");
+    refused(&shop, &[&with], "bundle acme.agent: version 1.2.0 was sha256:");
+    let (ok, said) = online(&[&with]);
+    assert!(!ok && said.contains("bundle acme.agent: version 1.2.0 was sha256:"), "{said}");
+    // By digest it is still what was locked.
+    let (ok, said) = online(&[&format!("--with={place}")]);
+    assert!(ok && said.contains("unchanged"), "{said}");
+}
