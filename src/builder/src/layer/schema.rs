@@ -44,7 +44,8 @@ pub struct Schema {
     /// Layers that must come before it: `name`, or `name@version` for exactly that version.
     #[serde(default)]
     pub requires: Vec<Requirement>,
-    /// Bundles that an image of this kind gets, such as `registry.example/acme/agent:1.0`, or paths of what was packed.
+    /// Bundles that an image of this kind gets: `registry.example/acme/agent:1.0`, the same without a tag for the version that is locked, or paths of
+    /// what was packed.
     #[serde(default)]
     pub bundles: Vec<String>,
     /// How artifacts of the manifest are installed, by their names there.
