@@ -1,9 +1,15 @@
 //! The finished image: what archives bring in spite of what was asked for, and what a bundle needs of it.
 
-use super::composing::{bake, shop};
-use crate::origin::bakery::{bake as bake_request, base_of, can_bake, request};
+use std::time::Duration;
 
+use vmbake::digest::Digest;
+
+use super::composing::{bake, shop};
 use super::shop::{Shop, document, layer};
+use crate::bake_inputs::parts;
+use crate::hostile::{self, file};
+use crate::origin::bakery::{bake as bake_request, base_of, can_bake, request};
+use crate::requested::yard::sha256;
 
 /// Packs the bundle with other words and bakes it; what was said.
 fn baked(shop: &Shop, of_document: (&str, &str), of_layer: (&str, &str)) -> (bool, String) {
@@ -55,4 +61,44 @@ fn an_archive_brings_nothing_beyond_what_was_asked_for() {
     assert!(error.to_string().starts_with("layer tools: brings /opt/pack/"), "{error}");
     asked.more.granted = [("tools".to_owned(), ["/usr/bin", "/etc", "/opt"].map(str::to_owned).to_vec())].into();
     bake_request(&asked).unwrap();
+}
+
+/// Packs the bundle with other members in its archive, and bakes it; what was said. The image and the lock must not be there.
+fn refused(shop: &Shop, members: &[Vec<u8>]) -> String {
+    let bytes = parts::compress("gz", &parts::tar(members));
+    let files = ["amd64", "arm64"].map(|arch| (format!("/v1.0/tool-{arch}.tar.gz"), file(bytes.clone())));
+    let site = hostile::serve(Duration::ZERO, files.into());
+    let hex = Digest::of(&bytes).hex();
+    let text = ["amd64", "arm64"].iter().fold(layer(""), |text, arch| text.replace(&sha256(arch), &hex));
+    shop.put("agent/layers/acme.agent/layer.json", &text.replace(r#", "members": ["tool-1.0/bin/tool"]"#, ""));
+    let mirror = format!("--mirror=https://up.example={}", site.url);
+    let (ok, said) = shop.yard.run(&["bundle", "pack", "agent", "--out=out.tar", "--key=acme.key", "--force", &mirror]);
+    assert!(ok, "{said}");
+    let (ok, said) = bake(shop, &["--with=out.tar"]);
+    let is_there = shop.path("dist/box.o.amd64.raw").exists() || shop.path("m/bundles.lock.json").exists();
+    assert!(!ok && !is_there, "{said}");
+    said
+}
+
+#[test]
+fn archives_of_bundles_do_not_lead_out_of_their_prefix() {
+    let Some(shop) = shop() else { return };
+    let tool = || parts::with_mode(parts::file("tool-1.0/bin/tool", "x"), 0o755);
+    let link = |kind, target: &str| parts::member(kind, b"tool-1.0/out", target.as_bytes(), b"");
+    for (members, expected) in [
+        (vec![tool(), parts::file("tool-1.0/../../etc/shadow", "x")], "../../etc/shadow\": name has `..`"),
+        (
+            vec![tool(), link(b'2', "/etc"), parts::file("tool-1.0/out/shadow", "x")],
+            "\"tool-1.0/out/shadow\": would be placed through the archive's symbolic link \"tool-1.0/out\"",
+        ),
+        (vec![tool(), link(b'1', "/etc/shadow")], "\"/etc/shadow\": name is absolute"),
+        (vec![tool(), link(b'3', "")], "\"tool-1.0/out\": devices and pipes have no place in an artifact"),
+        (
+            vec![tool(), parts::with_mode(parts::file("tool-1.0/su", "x"), 0o4755)],
+            "/opt/tool/su: artifact acme.tool brings it with mode 4755",
+        ),
+    ] {
+        let said = refused(&shop, &members);
+        assert!(said.contains(expected) && said.contains("acme.tool"), "{expected}: {said}");
+    }
 }
