@@ -206,6 +206,43 @@ fn names_say_what_may_change() {
     assert!(bake(&shop, &[]).0);
 }
 
+#[test]
+fn a_lock_that_does_not_say_what_a_version_brings_is_of_use() {
+    let Some(shop) = locked_shop() else { return };
+    let lock = fs::read_to_string(shop.path(LOCK)).unwrap();
+    let mut short: Value = serde_json::from_str(&lock).unwrap();
+    short["bundles"]["acme.agent"].as_object_mut().unwrap().remove("brings");
+    fs::write(shop.path(LOCK), short.to_string()).unwrap();
+    changed(&shop, "next.oci", ("1.0.0+a1", "1.1.0"), ("", ""));
+    // Everything is new then, but for the version that is locked.
+    refused(&shop, &["--with=next.oci"], "newly required without a default: AGENT_SERVER of bundle acme.agent");
+    let (ok, said) = upgrade(&shop, &["--with=agent.oci"]);
+    assert!(ok && said.contains("acme.agent 1.0.0+a1, unchanged"), "{said}");
+    assert_eq!(fs::read_to_string(shop.path(LOCK)).unwrap(), lock);
+    for (text, expected) in [
+        (lock.replace("\"schema\": 1", "\"schema\": 2"), "m/bundles.lock.json: `schema`: is not 1"),
+        (lock.replace("\"brings\"", "\"bring\""), "m/bundles.lock.json:"),
+        (" ".repeat((32 << 20) + 1), "m/bundles.lock.json: cannot read"),
+    ] {
+        fs::write(shop.path(LOCK), text).unwrap();
+        let (ok, said) = upgrade(&shop, &["--with=next.oci"]);
+        assert!(!ok && said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn all_architectures_must_be_able_to_have_it() {
+    let Some(shop) = locked_shop() else { return };
+    let (ok, said) = shop.yard.update_for("arm64", &[]);
+    assert!(ok, "{said}");
+    shop.put("agent/bundle.json", &super::shop::document("").replace("1.0.0+a1", "1.1.0").replace("\"amd64\", ", ""));
+    shop.packed("arm64.oci", &["--key=acme.key", "--offline"]);
+    let expected = "bundle acme.agent: is not for architecture amd64, only for arm64";
+    refused(&shop, &["--with=arm64.oci", "--arch=amd64,arm64"], expected);
+    let (ok, said) = upgrade(&shop, &["--with=arm64.oci", "--arch=arm64"]);
+    assert!(ok && said.contains("acme.agent 1.0.0+a1 -> 1.1.0"), "{said}");
+}
+
 /// A registry where versions of the bundle are.
 fn published(shop: &Shop) -> (Registry, String) {
     let registry = start(&shop.path("."));

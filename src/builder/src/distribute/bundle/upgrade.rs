@@ -87,7 +87,9 @@ impl BundleUpgrade {
         // Of a lock that does not say what the old version brings, everything counts as new.
         let none = Brings::default();
         let brings = |locked: Option<&LockedBundle>| locked.and_then(|locked| locked.brings.clone());
-        let (before, after) = (brings(old).unwrap_or_default(), new.brings.as_ref().unwrap_or(&none));
+        let unchanged = old.is_some_and(|old| old.digest == new.digest);
+        let before = brings(if unchanged { Some(new) } else { old }).unwrap_or_default();
+        let after = new.brings.as_ref().unwrap_or(&none);
         let (added, removed, both) = sorted(before.paths.keys(), after.paths.keys());
         let is_changed = |path: &String| before.paths.get(path) != after.paths.get(path);
         let changed = both.into_iter().filter(is_changed).collect();
@@ -98,7 +100,7 @@ impl BundleUpgrade {
             from: old.map(|old| old.version.clone()),
             to: new.version.clone(),
             digest: new.digest,
-            unchanged: old.is_some_and(|old| old.digest == new.digest),
+            unchanged,
             paths: PathChanges { added, removed, changed },
             units: names(&before.units, &after.units),
             variables: variables(&before, after),
