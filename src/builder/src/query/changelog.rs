@@ -112,6 +112,7 @@ pub fn changelog(from: &Path, to: &Path) -> Result<Changelog, ChangelogError> {
         security: both.map(|(from, to)| SecurityChanges::between(&from.security, &to.security)),
         packages: package_changes(&from.packages, &to.packages),
         programs: changes(&from.programs, &to.programs),
+        bundles: changes(&from.bundles, &to.bundles),
         layers: changes(&from.layers, &to.layers),
         settings: of(|facts| &facts.settings),
         sizes: both.map(|(from, to)| sizes(from, to)).unwrap_or_default(),

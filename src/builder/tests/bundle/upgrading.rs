@@ -88,9 +88,21 @@ fn an_upgrade_tells_what_changes_and_the_next_bake_takes_it() {
     );
     assert!(files(&shop.path(".")) == after);
 
+    fs::rename(shop.path("dist"), shop.path("before")).unwrap();
     let (ok, said) = bake(&shop, &["--with=next.oci"]);
     assert!(ok, "{said}");
     assert_eq!(shop.yard.ask("cat", "/etc/agent/agent.conf"), "port = 2\n");
+    // The images say the same of each other.
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_vmbake"));
+    let images = ["before/box.o.amd64.raw", "dist/box.o.amd64.raw"];
+    let output = command.arg("changelog").args(images).current_dir(shop.path(".")).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let hex = &digest["sha256:".len()..][..12];
+    assert!(
+        said.contains("## Bundles\n\n- `acme.agent`: 1.0.0+a1 (") && said.contains(&format!(") → 1.1.0 ({hex})\n")),
+        "{said}"
+    );
+    assert!(said.contains("- added `AGENT_ZONE`: optional, by default a\n"), "{said}");
     refused(&shop, &["--with=agent.oci"], "bundle acme.agent: version 1.0.0+a1 is lower than 1.1.0, which is locked");
 }
 

@@ -15,6 +15,7 @@ const MAX_DOCUMENT: u64 = 64 << 20;
 /// Beginnings of identifiers, as [`sbom`](crate::query::sbom) makes them.
 const IMAGE: &str = "SPDXRef-Image";
 const BASE: &str = "SPDXRef-Base";
+const BUNDLE: &str = "SPDXRef-Bundle-";
 const PROGRAMS: [&str; 2] = ["SPDXRef-Package-upstream-", "SPDXRef-Package-oci-"];
 
 /// What of a release can be compared without its image.
@@ -26,6 +27,8 @@ pub(super) struct Parts {
     pub(super) packages: BTreeMap<String, String>,
     /// Versions and digests of what came from other upstreams, and of the base image.
     pub(super) programs: BTreeMap<String, String>,
+    /// Versions and digests of bundles.
+    pub(super) bundles: BTreeMap<String, String>,
 }
 
 /// As much of the document as is needed.
@@ -107,6 +110,8 @@ pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Parts, ChangelogError> {
             (parts.name, parts.version) = (package.name.clone(), package.version_info.clone());
         } else if package.spdx_id == BASE || PROGRAMS.iter().any(|start| package.spdx_id.starts_with(start)) {
             parts.programs.insert(package.name.clone(), version);
+        } else if package.spdx_id.starts_with(BUNDLE) {
+            parts.bundles.insert(package.name.clone(), version);
         }
     }
     Ok(parts)

@@ -24,6 +24,9 @@ pub struct Changelog {
     pub packages: PackageChanges,
     /// What came from other upstreams, and the base image, with versions and digests.
     pub programs: Vec<Change>,
+    /// Bundles with versions and digests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bundles: Vec<Change>,
     /// Layers with versions and digests.
     pub layers: Vec<Change>,
     /// Settings of the first boot, and whether each is required.
@@ -132,7 +135,7 @@ impl PackageChanges {
 impl Changelog {
     /// Whether nothing changed but names.
     pub fn is_empty(&self) -> bool {
-        let lists = [&self.programs, &self.layers, &self.settings];
+        let lists = [&self.programs, &self.bundles, &self.layers, &self.settings];
         let security = self.security.iter().flat_map(SecurityChanges::sections);
         lists.iter().all(|list| list.is_empty())
             && security.into_iter().chain(self.packages.sections()).all(|(_, list)| list.is_empty())
@@ -173,9 +176,10 @@ impl Changelog {
         security.chain(packages).chain(others).collect()
     }
 
-    fn others(&self) -> [(&'static str, &[Change]); 3] {
+    fn others(&self) -> [(&'static str, &[Change]); 4] {
         [
             ("Programs and base image", &self.programs),
+            ("Bundles", &self.bundles),
             ("Layers", &self.layers),
             ("Settings of the first boot", &self.settings),
         ]

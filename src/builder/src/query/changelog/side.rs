@@ -30,6 +30,8 @@ pub(super) struct Side {
     /// Versions and digests of what came from other upstreams, and of the base image.
     pub(super) programs: BTreeMap<String, String>,
     /// Versions and digests.
+    pub(super) bundles: BTreeMap<String, String>,
+    /// The same of layers.
     pub(super) layers: BTreeMap<String, String>,
     /// What only an image tells.
     pub(super) facts: Option<SideFacts>,
@@ -91,6 +93,7 @@ impl Side {
             release: ReleaseName { name: parts.name, version: parts.version, path: PathBuf::from(path) },
             packages: parts.packages,
             programs: parts.programs,
+            bundles: parts.bundles,
             layers: layers.map(|(name, layer)| (name.clone(), format!("{} {}", layer.version, layer.digest))).collect(),
             facts: None,
             notes: missing.into_iter().collect(),
