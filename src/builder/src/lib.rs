@@ -12,6 +12,7 @@ pub mod pin;
 pub mod fetch;
 pub mod layer;
 pub mod user_data;
+pub mod profile;
 pub mod compose;
 pub mod query;
 pub mod incremental;
