@@ -34,6 +34,7 @@ mod network;
 mod pinned;
 mod plan;
 mod preflight;
+mod profile;
 #[cfg(feature = "aws")]
 mod publish;
 mod pull;
@@ -148,6 +149,9 @@ enum Command {
     /// Make the user data of a machine, and list what it may say
     #[command(subcommand)]
     UserData(user_data::UserData),
+    /// Read profiles of the operating-system-manager of Kubernetes
+    #[command(subcommand)]
+    Profile(profile::ProfileCommand),
     /// Show and renew what is trusted
     #[command(subcommand)]
     Trust(trust::Trust),
@@ -321,6 +325,7 @@ impl Cli {
             Command::Changelog(args) => changelog::run(&args),
             Command::Report(args) => report::run(&args),
             Command::UserData(what) => user_data::run(what),
+            Command::Profile(what) => profile::run(what),
             Command::Trust(what) => trust::run(what),
             Command::Verify(what) => verify::run(what),
             Command::Completions(args) => completions::run(&args),

@@ -4,17 +4,28 @@
 //! What holds: what OSM would do with input that has one meaning is done, and everything else is refused with its file, line and
 //! column. Reading is bounded: 1 MiB, 40 levels, no aliases. What cannot become an image of Debian is refused by name.
 
+mod cloud_config;
+mod config;
 mod constraint;
 mod deployment;
 mod error;
 mod fields;
 mod names;
 mod node;
+mod options;
+mod registries;
 mod schema;
+mod size;
+mod template;
+mod values;
+mod yaml;
 
+pub use config::{MachinePhase, OperatingSystemConfig};
 pub use deployment::Deployment;
 pub use error::{ProfileError, Spot};
+pub use options::{ControllerOptions, OPTIONS};
 pub use schema::Profile;
+pub use size::UserDataSize;
 
 use std::fs::File;
 use std::io::Read;
@@ -33,6 +44,13 @@ impl Deployment {
     /// Reads a deployment.
     pub fn open(path: &Path) -> Result<Self, ProfileError> {
         Self::read(&Document::parse(path, &text(path)?)?)
+    }
+}
+
+impl ControllerOptions {
+    /// Reads assignments in the order in which they were given; the files that some name are read as well.
+    pub fn open(assignments: &[(String, String)]) -> Result<Self, ProfileError> {
+        Self::parse(assignments, text)
     }
 }
 

@@ -50,6 +50,7 @@ use crate::pin::prove::LinkError;
 use crate::pin::resolve::ResolveError;
 use crate::pin::sources::SourcesError;
 use crate::pin::update::{EntryError, RequestError, UpdateError};
+use crate::profile::ProfileError;
 use crate::progress::{self, Event};
 use crate::query::changelog::ChangelogError;
 use crate::query::explain::ExplainError;
@@ -115,6 +116,7 @@ const KNOWN: &[Look] = &[
     known::<MissingProgram>,
     known::<OriginError>,
     known::<PolicyError>,
+    known::<ProfileError>,
     known::<ProgramError>,
     #[cfg(feature = "aws")]
     known::<PublishCommandError>,

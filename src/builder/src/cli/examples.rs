@@ -304,6 +304,14 @@ Examples:
   vmbake user-data keys --kind knd
   vmbake user-data keys --kind knd --json";
 
+pub(super) const PROFILE_RENDER: &str = "\
+Examples:
+  vmbake profile render examples/profiles/debian.yaml --machine-deployment examples/profiles/deployment.yaml \\
+      --set server-url=https://api.example.org:6443 --set api-server-token=token --set kubernetes-ca-bundle=ca.pem
+  vmbake profile render examples/profiles/debian.yaml --machine-deployment examples/profiles/deployment.yaml \\
+      --set server-url=https://api.example.org:6443 --set api-server-token=token --set kubernetes-ca-bundle=ca.pem \\
+      --user-data bootstrap > user-data";
+
 pub(super) const TRUST_SHOW: &str = "\
 Examples:
   vmbake trust show

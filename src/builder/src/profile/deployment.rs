@@ -32,11 +32,10 @@ pub struct Deployment {
     /// `debian` or `ubuntu`.
     pub system: String,
     pub(super) annotations: BTreeMap<String, Words>,
-    pub(super) version: SemanticVersion,
     pub(super) provider_spec: Option<Value>,
     pub(super) ssh_keys: Vec<String>,
     pub(super) ip_family: String,
-    pub(super) cloud_config: Option<String>,
+    pub(super) cloud_config: Option<Words>,
 }
 
 impl Deployment {
@@ -60,7 +59,7 @@ impl Deployment {
         template.pass_over(&["metadata"]);
         template.finish()?;
         machine.pass_over(&["metadata", "taints", "configSource", "providerID"]);
-        let (kubelet, version) = kubelet(&mut machine)?;
+        let kubelet = kubelet(&mut machine)?;
         let mut provider_spec = machine.inside("providerSpec")?;
         machine.finish()?;
         let value = provider_spec.inside("value")?;
@@ -78,7 +77,6 @@ impl Deployment {
                 provider: String::new(),
                 system: String::new(),
                 annotations,
-                version,
                 provider_spec: None,
                 ssh_keys: Vec::new(),
                 ip_family: String::new(),
@@ -88,13 +86,13 @@ impl Deployment {
     }
 }
 
-fn kubelet(machine: &mut Fields<'_>) -> Result<(String, SemanticVersion), ProfileError> {
+fn kubelet(machine: &mut Fields<'_>) -> Result<String, ProfileError> {
     let mut versions = machine.inside("versions")?;
     let kubelet = versions.text("kubelet")?;
     versions.pass_over(&["controlPlane"]);
     versions.finish()?;
     match SemanticVersion::loose(&kubelet.text) {
-        Some(version) => Ok((format!("v{version}"), version)),
+        Some(version) => Ok(format!("v{version}")),
         None => Err(ProfileError::value(kubelet.spot, "a version such as 1.35.2", shown(&kubelet.text))),
     }
 }
@@ -109,7 +107,7 @@ fn configured(mut value: Fields<'_>, deployment: Deployment) -> Result<Deploymen
     let ssh_keys = value.list("sshPublicKeys", ssh_key)?;
     let provider_spec = value.json("cloudProviderSpec")?;
     let ip_family = network(&mut value)?;
-    let cloud_config = value.text_or_none("overwriteCloudConfig")?.map(|words| words.text);
+    let cloud_config = value.text_or_none("overwriteCloudConfig")?;
     upgrades(&mut value)?;
     value.pass_over(&["caPublicKey"]);
     value.finish()?;

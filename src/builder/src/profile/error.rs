@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::options::OPTIONS;
 use crate::hint::Hint;
 use crate::spelling::{did_you_mean, near, of_path};
 
@@ -102,6 +103,84 @@ pub enum ProfileError {
         /// Why it cannot be had.
         why: &'static str,
     },
+    /// A template cannot be read or rendered.
+    #[error("{spot}: template: {message}")]
+    Template {
+        /// Where: the line of its fault, or the first one.
+        spot: Spot,
+        /// What the engine says.
+        message: String,
+    },
+    /// No such option is known.
+    #[error("--set {option}: OSM has no such option")]
+    UnknownOption {
+        /// Its name.
+        option: String,
+    },
+    /// The value of an option does not fit.
+    #[error("--set {option}: expected {expected}")]
+    Option {
+        /// Its name.
+        option: String,
+        /// What it takes.
+        expected: String,
+    },
+    /// A template names what only a cluster knows.
+    #[error("the profile uses .{field}, which nobody has given")]
+    NotGiven {
+        /// The field.
+        field: &'static str,
+        /// The option that gives it.
+        option: &'static str,
+    },
+    /// Kubelets up to 1.28 need a file for their cloud that is not made here.
+    #[error("kubelet {kubelet} needs a cloud-config for {provider}, which vmbake does not make")]
+    CloudConfig {
+        /// Version of the kubelet.
+        kubelet: String,
+        /// Who runs the machines.
+        provider: String,
+    },
+    /// The deployment is for something else than the profile.
+    #[error("profile {profile} does not fit the deployment: it is for {expected}, not for {found}")]
+    Mismatch {
+        /// Name of the profile.
+        profile: String,
+        /// What it is for.
+        expected: String,
+        /// What the deployment asks for.
+        found: String,
+    },
+    /// Two files of one phase have one path.
+    #[error("{spot}: {path} is written twice")]
+    WrittenTwice {
+        /// Where the second one begins.
+        spot: Spot,
+        /// The path.
+        path: String,
+    },
+    /// The document that OSM would send does not say what was meant.
+    #[error("OSM's user data does not carry {what} as it is")]
+    NotCarried {
+        /// The file, key or command.
+        what: String,
+    },
+    /// cloud-init has nothing for it.
+    #[error("cloud-init does not set up units: {unit} would not get onto the machine")]
+    Unit {
+        /// Name of the unit.
+        unit: String,
+    },
+    /// The provider would refuse it.
+    #[error("{total} bytes of user data: {provider} takes at most {limit}")]
+    TooLarge {
+        /// Its size.
+        total: usize,
+        /// Whose limit it is.
+        provider: String,
+        /// The most bytes.
+        limit: usize,
+    },
 }
 
 impl ProfileError {
@@ -118,6 +197,20 @@ impl Hint for ProfileError {
                 names if names.is_empty() => format!("known are {}", known.join(", ")),
                 names => did_you_mean(&names),
             }),
+            Self::UnknownOption { option } => {
+                let known = OPTIONS.iter().map(|(name, _)| *name);
+                Some(match near(option, known.clone()) {
+                    names if names.is_empty() => format!("known are {}", known.collect::<Vec<_>>().join(", ")),
+                    names => did_you_mean(&names),
+                })
+            }
+            Self::NotGiven { option, .. } => Some(format!("--set {option}=… gives it")),
+            Self::CloudConfig { .. } => Some(
+                "--set external-cloud-provider=true does without, and overwriteCloudConfig of the deployment brings it"
+                    .to_owned(),
+            ),
+            Self::NotCarried { .. } => Some("`encoding: b64` carries any text".to_owned()),
+            Self::Unit { .. } => Some("write the unit as one of `files`, and enable it by a command".to_owned()),
             _ => None,
         }
     }

@@ -1,0 +1,274 @@
+//! Templates of profiles: a text of Go's `text/template` and values in, a text out.
+//!
+//! Of the language there is what profiles use: `if`, `else`, `with`, `range`, `template`, comments, trim markers, variables, and the
+//! functions in [`FUNCTIONS`]. Everything else is refused by name, with its line, before anything is rendered. So no template calls
+//! itself, ranges are over values only, and how long a text becomes is bounded.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+
+use gotmpl::parse::{BranchNode, CommandNode, Expr, ListNode, Node, Parser, PipeNode, Pos};
+use gotmpl::{MissingKey, Template, TemplateError, Value};
+
+use super::constraint;
+use super::error::{ProfileError, Spot};
+use super::fields::{Words, shown};
+
+/// Functions of Go and of sprig that profiles call.
+const FUNCTIONS: [&str; 7] = ["eq", "ne", "and", "or", "not", "len", "semverCompare"];
+/// Longest text that a template becomes, in bytes: a profile's largest has 8 KB.
+const MAX_OUTPUT: usize = 1 << 20;
+/// Most rounds of all ranges of a template.
+const MAX_ROUNDS: u64 = 10_000;
+/// Most ranges inside of each other.
+const MAX_RANGES: usize = 2;
+
+/// A text of a profile that was found to have nothing but what is known.
+pub(super) struct Checked<'a> {
+    words: &'a Words,
+    source: String,
+    /// Fields of the values that it names.
+    pub(super) fields: BTreeSet<String>,
+}
+
+/// Where a walk through a template is.
+#[derive(Clone, Copy)]
+struct Inside {
+    /// Dot is the values, as at the beginning.
+    at_root: bool,
+    ranges: usize,
+}
+
+impl<'a> Checked<'a> {
+    /// Looks through a text, in which `templates` may be named.
+    pub(super) fn new(words: &'a Words, templates: &BTreeSet<&str>) -> Result<Self, ProfileError> {
+        let source = without_comments(&words.text);
+        let failed = |error| template_error(words, error);
+        let (tree, defines) = Parser::new(&source, "{{", "}}").and_then(Parser::parse).map_err(failed)?;
+        if let Some(define) = defines.first() {
+            return Err(refused(words, define.pos, "define", "templates are fields of `templates`"));
+        }
+        let mut walk = Walk { words, templates, fields: BTreeSet::new() };
+        walk.list(&tree, Inside { at_root: true, ranges: 0 })?;
+        let fields = walk.fields;
+        Ok(Self { words, source, fields })
+    }
+
+    /// Renders it; `named` are the texts of templates, which must have no template text in them.
+    pub(super) fn render(&self, named: &[(&str, String)], values: &Value) -> Result<String, ProfileError> {
+        let failed = |error| template_error(self.words, error);
+        let mut template = Template::new("")
+            .missing_key(MissingKey::Error)
+            .max_range_iters(MAX_ROUNDS)
+            .func("semverCompare", semver_compare)
+            .parse(&self.source)
+            .map_err(failed)?;
+        for (name, text) in named {
+            // As OSM does: the text begins with a line end, and loses the white space at its end.
+            let definition = format!("{{{{define \"{name}\"}}}}\n{text}\n{{{{- end}}}}");
+            template = template.parse(&definition).map_err(failed)?;
+        }
+        let mut output = Bounded(Vec::new());
+        template.execute(&mut output, values).map_err(|error| match error {
+            TemplateError::Io(_) => ProfileError::Unsupported {
+                spot: self.words.spot.clone(),
+                what: "the template becomes more than 1 MiB of text",
+            },
+            error => failed(error),
+        })?;
+        String::from_utf8(output.0).map_err(|_| ProfileError::Unsupported {
+            spot: self.words.spot.clone(),
+            what: "the template cuts a character in two",
+        })
+    }
+}
+
+/// What is looked for in a template.
+struct Walk<'a> {
+    words: &'a Words,
+    templates: &'a BTreeSet<&'a str>,
+    fields: BTreeSet<String>,
+}
+
+impl Walk<'_> {
+    fn list(&mut self, list: &ListNode, inside: Inside) -> Result<(), ProfileError> {
+        list.nodes.iter().try_for_each(|node| self.node(node, inside))
+    }
+
+    fn node(&mut self, node: &Node, inside: Inside) -> Result<(), ProfileError> {
+        match node {
+            Node::Text(_) => Ok(()),
+            Node::List(list) => self.list(list, inside),
+            Node::Action(action) => self.pipe(&action.pipe, inside),
+            Node::If(branch) => self.branch(branch, inside, inside),
+            Node::With(branch) => self.branch(branch, inside, Inside { at_root: false, ..inside }),
+            Node::Range(branch) => {
+                let ranges = inside.ranges.saturating_add(1);
+                if ranges > MAX_RANGES {
+                    return Err(refused(self.words, branch.pos, "range", "more than two are inside of each other"));
+                }
+                self.iterable(&branch.pipe)?;
+                self.branch(branch, inside, Inside { at_root: false, ranges })
+            }
+            Node::Template(call) => {
+                if !self.templates.contains(call.name.as_str()) {
+                    let known = self.templates.iter().copied().collect::<Vec<_>>().join(", ");
+                    let expected = match known.is_empty() {
+                        true => "no template here: it is none itself that others name".to_owned(),
+                        false => format!("a template of {known}"),
+                    };
+                    return Err(ProfileError::value(spot(self.words, call.pos), expected, shown(&call.name)));
+                }
+                call.pipe.as_ref().map_or(Ok(()), |pipe| self.pipe(pipe, inside))
+            }
+            Node::Define(define) => Err(refused(self.words, define.pos, "define", NOT_USED)),
+            Node::Break(pos) => Err(refused(self.words, *pos, "break", NOT_USED)),
+            Node::Continue(pos) => Err(refused(self.words, *pos, "continue", NOT_USED)),
+        }
+    }
+
+    fn branch(&mut self, branch: &BranchNode, outside: Inside, inside: Inside) -> Result<(), ProfileError> {
+        self.pipe(&branch.pipe, outside)?;
+        self.list(&branch.body, inside)?;
+        branch.else_body.as_ref().map_or(Ok(()), |body| self.list(body, outside))
+    }
+
+    /// Refuses ranges over numbers, which no version of Go before 1.22 knows.
+    fn iterable(&self, pipe: &PipeNode) -> Result<(), ProfileError> {
+        let is_value =
+            |command: &CommandNode| matches!(command.args[..], [Expr::Field(..) | Expr::Variable(..) | Expr::Dot(_)]);
+        match pipe.commands[..] {
+            [ref command] if is_value(command) => Ok(()),
+            _ => Err(refused(self.words, pipe.pos, "range", "it is over something else than a value")),
+        }
+    }
+
+    fn pipe(&mut self, pipe: &PipeNode, inside: Inside) -> Result<(), ProfileError> {
+        let mut expressions = pipe.commands.iter().flat_map(|command| &command.args);
+        expressions.try_for_each(|expression| self.expression(expression, inside))
+    }
+
+    fn expression(&mut self, expression: &Expr, inside: Inside) -> Result<(), ProfileError> {
+        match expression {
+            Expr::Identifier(pos, name) if !FUNCTIONS.contains(&name.as_str()) => {
+                Err(refused(self.words, *pos, &format!("function {name}"), FUNCTIONS_ARE))
+            }
+            Expr::Field(pos, chain) if inside.at_root => self.field(*pos, chain.first()),
+            Expr::Variable(pos, name, chain) if name == "$" && !chain.is_empty() => self.field(*pos, chain.first()),
+            Expr::Pipe(_, pipe) => self.pipe(pipe, inside),
+            Expr::Chain(_, inner, _) => self.expression(inner, inside),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes a field of the values, which must be one that there can be.
+    fn field(&mut self, pos: Pos, name: Option<&gotmpl::parse::SmolStr>) -> Result<(), ProfileError> {
+        let Some(name) = name else { return Ok(()) };
+        match super::values::FIELDS.contains(&name.as_str()) {
+            true => {
+                self.fields.insert(name.to_string());
+                Ok(())
+            }
+            false => Err(ProfileError::UnknownField {
+                spot: spot(self.words, pos),
+                field: format!(".{name}"),
+                known: super::values::FIELDS.to_vec(),
+            }),
+        }
+    }
+}
+
+const NOT_USED: &str = "no profile needs it: known are if, else, with, range and template";
+const FUNCTIONS_ARE: &str = "known are eq, ne, and, or, not, len and semverCompare";
+
+/// A place in a text, by its line.
+fn spot(words: &Words, pos: Pos) -> Spot {
+    let line = words.spot.line.saturating_add(pos.line).saturating_sub(1);
+    Spot { line, ..words.spot.clone() }
+}
+
+fn refused(words: &Words, pos: Pos, what: &str, why: &'static str) -> ProfileError {
+    ProfileError::Refused { spot: spot(words, pos), what: what.to_owned(), why }
+}
+
+fn template_error(words: &Words, error: TemplateError) -> ProfileError {
+    let line = match &error {
+        TemplateError::Parse { line, .. } | TemplateError::Lex { line, .. } => *line,
+        _ => 1,
+    };
+    let message = match error {
+        TemplateError::Parse { message, .. } | TemplateError::Lex { message, .. } => message,
+        error => error.to_string(),
+    };
+    ProfileError::Template { spot: spot(words, Pos::new(0, line)), message }
+}
+
+fn semver_compare(arguments: &[Value]) -> gotmpl::Result<Value> {
+    let [Value::String(constraint), Value::String(version)] = arguments else {
+        return Err(TemplateError::Exec("semverCompare takes a constraint and a version".to_owned()));
+    };
+    match constraint::fits(constraint, version) {
+        Some(fits) => Ok(Value::Bool(fits)),
+        None => Err(TemplateError::Exec(format!("semverCompare: not valid: {constraint:?} or {version:?}"))),
+    }
+}
+
+/// Comments as empty texts: white space around two comments in a row is trimmed as Go does then. Lines stay.
+fn without_comments(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(start) = rest.find("{{") {
+        let (before, action) = rest.split_at(start);
+        out.push_str(before);
+        let open = if action.starts_with("{{- ") || action.starts_with("{{-\n") { 4 } else { 2 };
+        let end =
+            match action.get(open..).filter(|inside| inside.starts_with("/*")).and_then(|inside| inside.find("*/")) {
+                Some(close) => {
+                    let comment = &action[open..open + close];
+                    out.push_str(&action[..open]);
+                    out.push_str("\"\"");
+                    out.extend(comment.chars().filter(|char| *char == '\n'));
+                    open + close + 2
+                }
+                None => action_end(action),
+            };
+        let (inside, after) = action.split_at(end);
+        if !inside.get(open..).is_some_and(|inside| inside.starts_with("/*")) {
+            out.push_str(inside);
+        }
+        rest = after;
+    }
+    out + rest
+}
+
+/// Where an action ends that is no comment: behind its `}}`, which may also stand in a text.
+fn action_end(action: &str) -> usize {
+    let mut quote = None;
+    let mut escaped = false;
+    for (at, char) in action.char_indices() {
+        match (quote, char) {
+            _ if escaped => escaped = false,
+            (Some('"' | '\''), '\\') => escaped = true,
+            (Some(open), _) if open == char => quote = None,
+            (None, '"' | '\'' | '`') => quote = Some(char),
+            (None, '}') if action[at..].starts_with("}}") => return at + 2,
+            _ => {}
+        }
+    }
+    action.len()
+}
+
+/// Takes so much and no more.
+struct Bounded(Vec<u8>);
+
+impl Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.0.len().saturating_add(bytes.len()) > MAX_OUTPUT {
+            true => Err(io::ErrorKind::FileTooLarge.into()),
+            false => self.0.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
