@@ -29,6 +29,7 @@ mod origin;
 mod parsers;
 mod plan;
 mod preflight;
+mod profile;
 mod program;
 mod prove;
 mod publish;

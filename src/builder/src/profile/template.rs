@@ -23,6 +23,9 @@ const MAX_ROUNDS: u64 = 10_000;
 /// Most ranges inside of each other.
 const MAX_RANGES: usize = 2;
 
+/// Stands behind a template while it is looked through: no text of YAML has this character.
+const END: &str = "\u{1}";
+
 /// A text of a profile that was found to have nothing but what is known.
 pub(super) struct Checked<'a> {
     words: &'a Words,
@@ -44,7 +47,13 @@ impl<'a> Checked<'a> {
     pub(super) fn new(words: &'a Words, templates: &BTreeSet<&str>) -> Result<Self, ProfileError> {
         let source = without_comments(&words.text);
         let failed = |error| template_error(words, error);
-        let (tree, defines) = Parser::new(&source, "{{", "}}").and_then(Parser::parse).map_err(failed)?;
+        let marked = format!("{source}{END}");
+        let (tree, defines) = Parser::new(&marked, "{{", "}}").and_then(Parser::parse).map_err(failed)?;
+        // The parser stops at an `end` or `else` too many, and says nothing.
+        if !matches!(tree.nodes.last(), Some(Node::Text(text)) if text.text.ends_with(END)) {
+            let message = "there is an {{ end }} or {{ else }} too many".to_owned();
+            return Err(ProfileError::Template { spot: words.spot.clone(), message });
+        }
         if let Some(define) = defines.first() {
             return Err(refused(words, define.pos, "define", "templates are fields of `templates`"));
         }
@@ -219,23 +228,21 @@ fn without_comments(text: &str) -> String {
     while let Some(start) = rest.find("{{") {
         let (before, action) = rest.split_at(start);
         out.push_str(before);
-        let open = if action.starts_with("{{- ") || action.starts_with("{{-\n") { 4 } else { 2 };
-        let end =
-            match action.get(open..).filter(|inside| inside.starts_with("/*")).and_then(|inside| inside.find("*/")) {
-                Some(close) => {
-                    let comment = &action[open..open + close];
-                    out.push_str(&action[..open]);
-                    out.push_str("\"\"");
-                    out.extend(comment.chars().filter(|char| *char == '\n'));
-                    open + close + 2
-                }
-                None => action_end(action),
-            };
-        let (inside, after) = action.split_at(end);
-        if !inside.get(open..).is_some_and(|inside| inside.starts_with("/*")) {
-            out.push_str(inside);
-        }
-        rest = after;
+        let inside = action[2..].strip_prefix('-').map_or(&action[2..], |inside| inside.trim_ascii_start());
+        let comment = inside.strip_prefix("/*").and_then(|comment| comment.split_once("*/"));
+        rest = match comment {
+            Some((comment, after)) => {
+                out.push_str(&action[..action.len() - inside.len()]);
+                out.push_str("\"\"");
+                out.extend(comment.chars().filter(|char| *char == '\n'));
+                after
+            }
+            None => {
+                let (action, after) = action.split_at(action_end(action));
+                out.push_str(action);
+                after
+            }
+        };
     }
     out + rest
 }
