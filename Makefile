@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry recipe judge sbom report docs examples dpkg scripts packages upgrade closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -96,7 +96,7 @@ advisories: setup ## Ask it about known vulnerabilities, whose database it fetch
 	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := sign registry aws docs examples sbom report bases-quick dpkg mounts kinds repro rebuild shared refuse offline archive preflight
+beside := sign registry aws docs examples sbom report bases-quick dpkg templates mounts kinds repro rebuild shared refuse offline archive preflight
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests
@@ -153,6 +153,9 @@ packages: base ## Bake each package of two lists by name, and compare the image 
 
 upgrade: base ## Compare upgrades of real packages of the base, to those of sid, with what the real dpkg makes of them
 	qemu-tests/checks/upgrade.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
+
+templates: builder ## Render templates of profiles by vmbake and by Go, compare constraints with Masterminds/semver, and ask cloud-init about user data
+	qemu-tests/checks/templates.py $(vmbake)
 
 closure: tools ## Compare the packages that vmbake chooses with those of apt-get, for 300 packages and both architectures
 	qemu-tests/checks/closure.py target/release/examples/closure

@@ -10,7 +10,8 @@ declare -A package=(
     [mkfs.vfat]=dosfstools [mcopy]=mtools
     [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [gcc]=gcc [/usr/bin/python3]=python3 [make]=make [xz]=xz-utils
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
-    [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity [go]=golang-go [groff]=groff-base [mawk]=mawk
+    [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity [go]=golang-go [groff]=groff-base [mawk]=mawk [cloud-init]=cloud-init
+    [openssl]=openssl
 )
 missing=()
 export PATH=$PATH:/usr/sbin:/sbin
@@ -22,6 +23,10 @@ done
 # The tests run Debian's python3, whatever else is called python3 here.
 for module in cryptography jinja2 jsonschema pip yaml; do
     /usr/bin/python3 -c "import $module" 2>/dev/null || missing+=("python3-$module")
+done
+# Go's sources as libraries: the judge of templates.
+for library in semver sprig; do
+    [ -e "/usr/share/gocode/src/github.com/Masterminds/$library" ] || missing+=("golang-github-masterminds-$library-dev")
 done
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
 if [ "${#missing[@]}" -gt 0 ]; then

@@ -23,7 +23,7 @@ mod yaml;
 pub use config::{MachinePhase, OperatingSystemConfig};
 pub use deployment::Deployment;
 pub use error::{ProfileError, Spot};
-pub use options::{ControllerOptions, OPTIONS};
+pub use options::ControllerOptions;
 pub use schema::Profile;
 pub use size::UserDataSize;
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::options::OPTIONS;
 use crate::hint::Hint;
 use crate::spelling::{did_you_mean, near, of_path};
 
@@ -116,6 +115,8 @@ pub enum ProfileError {
     UnknownOption {
         /// Its name.
         option: String,
+        /// Those that it has.
+        known: Vec<&'static str>,
     },
     /// The value of an option does not fit.
     #[error("--set {option}: expected {expected}")]
@@ -193,14 +194,9 @@ impl Hint for ProfileError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Read { path, source } => of_path(path, source, "name a YAML file"),
-            Self::UnknownField { field, known, .. } => Some(match near(field, known.iter().copied()) {
-                names if names.is_empty() => format!("known are {}", known.join(", ")),
-                names => did_you_mean(&names),
-            }),
-            Self::UnknownOption { option } => {
-                let known = OPTIONS.iter().map(|(name, _)| *name);
-                Some(match near(option, known.clone()) {
-                    names if names.is_empty() => format!("known are {}", known.collect::<Vec<_>>().join(", ")),
+            Self::UnknownField { field, known, .. } | Self::UnknownOption { option: field, known } => {
+                Some(match near(field, known.iter().copied()) {
+                    names if names.is_empty() => format!("known are {}", known.join(", ")),
                     names => did_you_mean(&names),
                 })
             }
@@ -211,6 +207,9 @@ impl Hint for ProfileError {
             ),
             Self::NotCarried { .. } => Some("`encoding: b64` carries any text".to_owned()),
             Self::Unit { .. } => Some("write the unit as one of `files`, and enable it by a command".to_owned()),
+            Self::Syntax { .. } | Self::Value { .. } | Self::NotText { .. } | Self::MissingField { .. } => {
+                Some("examples/profiles has a profile and a deployment".to_owned())
+            }
             _ => None,
         }
     }

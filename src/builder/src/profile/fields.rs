@@ -150,7 +150,9 @@ pub(super) fn words(document: &Document, node: &Node) -> Result<Words, ProfileEr
             let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
             let mut spot = document.spot(node.at);
             if is_block {
-                spot = Spot { line: spot.line.saturating_add(1), column: 1, ..spot };
+                // A block is where its first line is that is not empty.
+                let above = text.len().saturating_sub(text.trim_start_matches('\n').len());
+                spot = Spot { line: spot.line.saturating_sub(above), column: 1, ..spot };
             }
             Ok(Words { text: text.clone(), spot })
         }

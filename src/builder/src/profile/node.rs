@@ -40,7 +40,7 @@ pub(super) struct Node {
 
 #[derive(Debug)]
 pub(super) enum Content {
-    /// A text; of a block, the content begins a line below.
+    /// A text.
     Scalar {
         text: String,
         style: ScalarStyle,

@@ -11,7 +11,7 @@ use super::error::ProfileError;
 use super::names::is_object_name;
 
 /// Names that can be assigned, with what each takes.
-pub const OPTIONS: [(&str, &str); 18] = [
+const OPTIONS: [(&str, &str); 18] = [
     ("api-server-token", "a file with the token that reads the secrets of OSM"),
     ("bootstrap-kubeconfig", "a file with the kubeconfig that the kubelet begins with"),
     ("cluster-dns", "addresses, with commas between them"),
@@ -107,7 +107,8 @@ impl ControllerOptions {
         let mut options = Self::default();
         for (at, (name, value)) in assignments.iter().enumerate() {
             let Some((name, takes)) = OPTIONS.iter().find(|(known, _)| known == name) else {
-                return Err(ProfileError::UnknownOption { option: name.clone() });
+                let known = OPTIONS.iter().map(|(known, _)| *known).collect();
+                return Err(ProfileError::UnknownOption { option: name.clone(), known });
             };
             if *name != REPEATED && assignments.iter().take(at).any(|(before, _)| before == name) {
                 return Err(ProfileError::Option { option: (*name).to_owned(), expected: "it once".to_owned() });

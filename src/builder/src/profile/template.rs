@@ -142,12 +142,15 @@ impl Walk<'_> {
         branch.else_body.as_ref().map_or(Ok(()), |body| self.list(body, outside))
     }
 
-    /// Refuses ranges over numbers, which no version of Go before 1.22 knows.
+    /// Refuses ranges over what may be a number, which Go knows only since 1.22: how many rounds there are is up to the values.
     fn iterable(&self, pipe: &PipeNode) -> Result<(), ProfileError> {
-        let is_value =
-            |command: &CommandNode| matches!(command.args[..], [Expr::Field(..) | Expr::Variable(..) | Expr::Dot(_)]);
+        let is_value = |expression: &Expr| match expression {
+            Expr::Field(..) | Expr::Dot(_) => true,
+            Expr::Variable(_, name, chain) => name == "$" && !chain.is_empty(),
+            _ => false,
+        };
         match pipe.commands[..] {
-            [ref command] if is_value(command) => Ok(()),
+            [CommandNode { ref args, .. }] if matches!(args[..], [ref only] if is_value(only)) => Ok(()),
             _ => Err(refused(self.words, pipe.pos, "range", "it is over something else than a value")),
         }
     }

@@ -124,3 +124,70 @@ fn is_plain(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+@".contains(&byte))
         && !WORDS.contains(&text.to_ascii_lowercase().as_str())
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use yaml_rust2::{Yaml, YamlLoader};
+
+    use super::*;
+
+    #[test]
+    fn texts_are_written_so_that_they_come_back() {
+        for text in [
+            "",
+            "a",
+            "true",
+            "No",
+            "~",
+            "1.30",
+            "0644",
+            "a: b",
+            "a #b",
+            "- a",
+            "'",
+            "\"\\",
+            "a\nb",
+            "a\n",
+            "\n",
+            "a\n\n",
+            " a\nb",
+            "a\n  b\n",
+            "\ta\n",
+            "a\n \nb",
+            "a\r\nb",
+            "\u{85}x\ny",
+            "é\n🦀",
+            "\u{1}",
+            "# a\nb",
+            "--- a\nb\n",
+            "a\tb\n\tc\n",
+            "%a\nb",
+            "/etc/a-b_c.d",
+            "@a",
+            "-",
+            "y",
+        ] {
+            for value in [
+                json!({"a": text}),
+                json!([text, {"b": [text, [text]], "c": text}]),
+                json!({"a": {"b": [text]}, "c": [[], {}]}),
+            ] {
+                let written = document(&value);
+                let read = YamlLoader::load_from_str(&written).unwrap();
+                assert_eq!(as_json(&read[0]), value, "{written}");
+            }
+        }
+    }
+
+    fn as_json(yaml: &Yaml) -> Value {
+        match yaml {
+            Yaml::Hash(hash) => {
+                hash.iter().map(|(key, value)| (key.as_str().unwrap().to_owned(), as_json(value))).collect()
+            }
+            Yaml::Array(items) => items.iter().map(as_json).collect(),
+            Yaml::String(text) => json!(text),
+            other => panic!("{other:?}"),
+        }
+    }
+}

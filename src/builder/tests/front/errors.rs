@@ -203,7 +203,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("layer release none", "none: cannot read the layer", "`vmbake layer list`"),
     ("layer list --layers none", "none: cannot read the layer", "`vmbake layer list`"),
     ("profile render none --machine-deployment none", "none: cannot read", "name a YAML file"),
-    ("profile render text --machine-deployment none", "text:1:1: expected a mapping, found hello", ""),
+    ("profile render text --machine-deployment none", "text:1:1: expected a mapping, found hello", "examples/profiles"),
     ("user-data render --kind nod", "layer nod does not exist", "did you mean `node`?"),
     ("user-data render --kind knd", "PROVIDER_KIND", "`vmbake user-data keys --kind knd`"),
     ("user-data render --kind node --env none", "none", "`vmbake user-data render --help`"),

@@ -8,7 +8,8 @@ use super::Desk;
 
 /// What of the profile is replaced by what, and what is said then.
 const PROFILES: &[(&str, &str, &str, &str)] = &[
-    ("osVersion:", "osVersoin:", "p.yaml:8:3: unknown field osVersoin", ""),
+    ("osVersion:", "osVersoin:", "p.yaml:7:3: there is no field osVersion", ""),
+    ("osVersion:", "osFlavor: a\n  osVersion:", "p.yaml:8:3: unknown field osFlavor", ""),
     ("  version: v1.0.0", "  version: 1.0.0", "p.yaml:9:12: expected a version such as v1.2.3, found 1.0.0", ""),
     ("osVersion: \"13\"", "osVersion: 13", "p.yaml:8:14: expected a text: put this in quotes, found 13", ""),
     ("osVersion: \"13\"", "osVersion: 1.30", "p.yaml:8:14: expected a text: put this in quotes, found 1.30", ""),
@@ -286,11 +287,11 @@ fn registries_get_files_of_their_own() {
         .set("node-insecure-registries", "10.0.0.1:5000,quay.io");
     let yaml = config.render().unwrap().to_yaml();
     for expected in [
-        "[host.\"https://mirror.example.org\"]\n            capabilities = [\"pull\", \"resolve\"]\n            skip_verify = true\n",
-        "server = \"10.0.0.1:5000\"\n\n            [host.\"10.0.0.1:5000\"]\n",
-        "server = \"ghcr.io\"\n\n            [host.\"https://m/v2/x\"]\n            capabilities = [\"pull\", \"resolve\"]\n            override_path = true\n",
-        "server = \"https://registry-1.docker.io\"\n\n            [host.\"https://registry.example.org\"]\n",
-        "path: /etc/containerd/certs.d/10.0.0.1:5000/hosts.toml\n",
+        "[host.\"https://mirror.example.org\"]\n              capabilities = [\"pull\", \"resolve\"]\n              skip_verify = true\n",
+        "server = \"10.0.0.1:5000\"\n\n              [host.\"10.0.0.1:5000\"]\n",
+        "server = \"ghcr.io\"\n\n              [host.\"https://m/v2/x\"]\n              capabilities = [\"pull\", \"resolve\"]\n              override_path = true\n",
+        "server = \"https://registry-1.docker.io\"\n\n              [host.\"https://registry.example.org\"]\n",
+        "path: \"/etc/containerd/certs.d/10.0.0.1:5000/hosts.toml\"\n",
     ] {
         assert!(yaml.contains(expected), "{expected}: {yaml}");
     }
@@ -316,13 +317,15 @@ fn what_a_provider_would_refuse_is_told() {
 fn documents_are_bounded() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("p.yaml");
-    let deep = format!("{}{}", "[".repeat(500_000), "]".repeat(500_000));
+    let flow = format!("{}{}", "[".repeat(500_000), "]".repeat(500_000));
+    let deep: String = (0..100).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
     let many = "- a\n".repeat(100_000);
-    let texts: [(&[u8], &str); 8] = [
+    let texts: [(&[u8], &str); 9] = [
         (b"", "expected a mapping, found an empty document"),
         (b"- a\n", "expected a mapping, found a list"),
         (b"\xff\xfe", "expected UTF-8"),
         (b"a: 1\n---\nb: 1\n", "one document in a file is supported, here is a second"),
+        (flow.as_bytes(), "not valid YAML: recursion limit exceeded"),
         (deep.as_bytes(), "nested more than 40 levels deep"),
         (many.as_bytes(), "more than 50000 values"),
         (&[b'#'; (1 << 20) + 1], "expected at most 1048576 bytes, found more"),
