@@ -63,8 +63,8 @@ fn what_templates_must_not_do_is_refused_with_its_line() {
         ("a\n{{ if .MaxPods }}", "p.yaml:1"),
         ("a{{ end }}b", "p.yaml:17:1: template: there is an {{ end }} or {{ else }} too many"),
         ("a{{ else }}{{ env }}", "p.yaml:17:1: template: there is an {{ end }} or {{ else }} too many"),
-        ("a{{/* b }}", "p.yaml:17:1: template: unclosed comment"),
-        ("a\n{{ \"", "p.yaml:18:1: template: "),
+        ("a{{/* b }}", "p.yaml:18:1: template: unclosed comment"),
+        ("a\n{{ \"", "p.yaml:19:1: template: unterminated string"),
         ("{{ semverCompare \"~~1\" .KubeVersion }}", "p.yaml:17:1: template: "),
         (deep.as_str(), "p.yaml:17:1: template: template nesting depth exceeded"),
     ] {
