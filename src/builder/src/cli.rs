@@ -133,9 +133,9 @@ enum Command {
     #[command(subcommand)]
     Preflight(preflight::PreflightCommand),
     /// List files of a disk image
-    Ls(LsArgs),
+    Ls(files::LsArgs),
     /// Print a file of a disk image
-    Cat(CatArgs),
+    Cat(files::CatArgs),
     /// Tell where a path of a disk image came from: layer, artifact, package, and who answers for it
     Explain(explain::ExplainArgs),
     /// Compare the root file systems of two disk images; exit 1 if they differ
@@ -227,43 +227,6 @@ struct InspectArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = examples::LS)]
-struct LsArgs {
-    /// Disk image, qcow2 or raw
-    image: PathBuf,
-    /// File or directory
-    #[arg(default_value = "/")]
-    path: PathBuf,
-    /// Partition number; 0 for a file system without a partition table [default: the root partition]
-    #[arg(long, value_name = "N")]
-    partition: Option<u32>,
-    /// Descend into directories
-    #[arg(short = 'R', long)]
-    recursive: bool,
-    /// Print one JSON object a line
-    #[arg(long)]
-    json: bool,
-    /// In PATH, each \xNN is a byte, as in `escaped_path` of --json
-    #[arg(long)]
-    escaped: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = examples::CAT)]
-struct CatArgs {
-    /// Disk image, qcow2 or raw
-    image: PathBuf,
-    /// Regular file; symbolic links are followed inside the image
-    path: PathBuf,
-    /// Partition number; 0 for a file system without a partition table [default: the root partition]
-    #[arg(long, value_name = "N")]
-    partition: Option<u32>,
-    /// In PATH, each \xNN is a byte, as in `escaped_path` of `ls --json`
-    #[arg(long)]
-    escaped: bool,
 }
 
 /// Why a command failed, whatever it was.

@@ -2,17 +2,55 @@
 
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use serde::Serialize;
 use vmbake_disk::ext4::{Reach, Want};
 use vmbake_disk::source::MapReader;
 use vmbake_disk::tree::{Inode, InodeId, Kind, Tree, TreeError, components};
 
-use super::{CatArgs, Failure, LsArgs, Outcome};
+use super::{Failure, Outcome, examples};
 use crate::escape;
 use crate::image::disk::InspectError;
 use crate::image::inspect::{open_some, open_tree};
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::LS)]
+pub(super) struct LsArgs {
+    /// Disk image, qcow2 or raw
+    image: PathBuf,
+    /// File or directory
+    #[arg(default_value = "/")]
+    path: PathBuf,
+    /// Partition number; 0 for a file system without a partition table [default: the root partition]
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
+    /// Descend into directories
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+    /// In PATH, each \xNN is a byte, as in `escaped_path` of --json
+    #[arg(long)]
+    escaped: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = examples::CAT)]
+pub(super) struct CatArgs {
+    /// Disk image, qcow2 or raw
+    image: PathBuf,
+    /// Regular file; symbolic links are followed inside the image
+    path: PathBuf,
+    /// Partition number; 0 for a file system without a partition table [default: the root partition]
+    #[arg(long, value_name = "N")]
+    partition: Option<u32>,
+    /// In PATH, each \xNN is a byte, as in `escaped_path` of `ls --json`
+    #[arg(long)]
+    escaped: bool,
+}
 
 pub(super) fn cat(args: &CatArgs) -> Result<Outcome, Failure> {
     let path = &path_bytes(&args.path, args.escaped)?;
