@@ -32,6 +32,7 @@ oci builder 8192
 archive builder 16384
 release builder 8192
 layer builder 8192
+profile builder 16384
 manifest builder 16384
 sources builder 16384
 scripts builder 4096
@@ -106,6 +107,7 @@ texts() {
     for layer in layers/*/layer.json; do
         cp "$layer" "$seeds/layer/$(basename "$(dirname "$layer")")"
     done
+    cp examples/profiles/debian.yaml "$seeds/profile/debian"
     cat >"$seeds/scripts/debhelper" <<'END'
 #!/bin/sh
 set -e

@@ -205,7 +205,7 @@ fn refused(words: &Words, pos: Pos, what: &str, why: &'static str) -> ProfileErr
 
 fn template_error(words: &Words, error: TemplateError) -> ProfileError {
     let line = match &error {
-        TemplateError::Parse { line, .. } | TemplateError::Lex { line, .. } => *line,
+        TemplateError::Parse { line, .. } | TemplateError::Lex { line, .. } => (*line).max(1),
         _ => 1,
     };
     let message = match error {

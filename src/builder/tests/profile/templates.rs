@@ -72,7 +72,7 @@ fn what_templates_must_not_do_is_refused_with_its_line() {
         assert!(said.starts_with(expected), "{template:.80}: {said}");
     }
     let (_, hint) = Desk::with_file("{{ .KubeVersoin }}").refusal();
-    assert_eq!(hint, "did you mean `.KubeVersion`?");
+    assert_eq!(hint, "did you mean `KubeVersion`?");
 }
 
 #[test]
