@@ -8,6 +8,7 @@ mod finished;
 mod forge;
 mod grants;
 mod hostile;
+mod newest;
 mod origins;
 mod packing;
 mod publishers;
