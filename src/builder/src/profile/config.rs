@@ -242,3 +242,14 @@ fn unit_object(unit: &SystemdUnit) -> Value {
     }
     Value::Object(fields)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn annotations_are_hashed_as_go_writes_them() {
+        let annotations = BTreeMap::from([("b", "a<b>&c\u{2028}\n\"é".to_owned()), ("a", String::new())]);
+        assert_eq!(go_json(&annotations), r#"{"a":"","b":"a\u003cb\u003e\u0026c\u2028\n\"é"}"#);
+    }
+}

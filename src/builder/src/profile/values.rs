@@ -1,6 +1,6 @@
 //! What templates are rendered with: a deployment and the options of a cluster in, the fields that OSM has out.
 //!
-//! A field that OSM leaves empty is empty here. One that it reads from the cluster, and that nobody has given, is missing: a template
+//! A field that OSM leaves empty is empty here; a template that prints one that is unset gets nothing, where OSM writes `<nil>`. One that it reads from the cluster, and that nobody has given, is missing: a template
 //! that names it is refused. No value has template text in it: what named templates become is read as a template again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -241,4 +241,36 @@ fn duration(text: &str) -> Option<String> {
         (0, _) => format!("{minutes}m{seconds}s"),
         _ => format!("{hours}h{minutes}m{seconds}s"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_as_go_does() {
+        for (text, expected) in [
+            ("2m", Some("2m0s")),
+            ("90s", Some("1m30s")),
+            ("24h", Some("24h0m0s")),
+            ("1h30m5s", Some("1h30m5s")),
+            ("0s", Some("0s")),
+            ("", None),
+            ("5", None),
+            ("1d", None),
+            ("5m1h", None),
+            ("-1s", None),
+            ("99999999999h", None),
+        ] {
+            assert_eq!(duration(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_label_of_kubernetes_is_short() {
+        assert_eq!(machines("workers", "kube-system"), "kube-system-workers");
+        let (name, namespace) = ("w".repeat(40), "n".repeat(22));
+        assert_eq!(machines(&name, &namespace), name);
+        assert_eq!(machines(&name, &namespace[1..]).len(), 62);
+    }
 }

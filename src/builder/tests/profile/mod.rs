@@ -114,3 +114,40 @@ fn the_example_is_rendered_the_same_each_time() {
     assert_eq!(MachinePhase::named("provisioning"), Some(MachinePhase::Provisioning));
     assert_eq!(MachinePhase::named("both"), None);
 }
+
+#[test]
+fn machines_get_the_name_that_their_provider_has_for_them() {
+    let on = |provider: &str| {
+        let to = |field: &str| format!("{field}: {provider}");
+        let desk = Desk::new()
+            .profile("name: hetzner", &to("name"))
+            .deployment("cloudProvider: hetzner", &to("cloudProvider"));
+        desk.profile("    - name: aws\n", "").profile("version: v1", "version: v2").render().unwrap()
+    };
+    for (provider, head) in [
+        ("aws", "#cloud-config\n\nssh_pwauth: false\n\nssh_authorized_keys:\n- 'ssh-ed25519 "),
+        ("edge", "#cloud-config\nhostname: workers\n\nssh_pwauth: false\n"),
+        ("azure", "#cloud-config\nhostname: <MACHINE_NAME>\n\nssh_pwauth: false\n"),
+    ] {
+        let text = on(provider).user_data(MachinePhase::Bootstrap).unwrap();
+        assert!(text.starts_with(head), "{text}");
+        assert_eq!(text.contains("path: /etc/machine-name\n"), provider != "aws", "{text}");
+        let provisioning = on(provider).user_data(MachinePhase::Provisioning).unwrap();
+        assert!(provisioning.starts_with("#cloud-config\n\nssh_pwauth") && !provisioning.contains("machine-name"));
+    }
+}
+
+#[test]
+fn lists_without_items_are_left_out_and_keys_are_there_once() {
+    let key =
+        "            - ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExampleExampleExampleExampleExampleExampleEx me@example\n";
+    let twice = Desk::new().deployment(key, &key.repeat(2)).profile("runcmd:", "bootcmd: [sync, ls]\n      runcmd:");
+    let text = twice.render().unwrap().user_data(MachinePhase::Bootstrap).unwrap();
+    assert_eq!(text.matches("me@example").count(), 1, "{text}");
+    assert!(text.ends_with("\nbootcmd:\n- sync\n- ls\n\nruncmd:\n- /usr/local/sbin/fetch-provisioning\n"), "{text}");
+    let none = Desk::with_file("a").deployment(&format!("          sshPublicKeys:\n{key}"), "");
+    let config = none.render().unwrap();
+    let text = config.user_data(MachinePhase::Provisioning).unwrap();
+    assert!(!text.contains("ssh_authorized_keys"), "{text}");
+    assert!(config.to_yaml().contains("provisioningConfig:\n    files:\n"), "{}", config.to_yaml());
+}
