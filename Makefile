@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry bundles recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -123,6 +123,9 @@ sign: bake ## Sign the baked image; ask cosign, openssl and in-toto about it, an
 
 registry: bake ## Push the baked image to registries and pull it: kills, attacks, oras, skopeo, cosign
 	qemu-tests/checks/registry.sh $(vmbake) $(OUT)/$(name).raw
+
+bundles: bake ## Pack the bundles of examples, copy them by oras and skopeo, ask cosign, and bake a node with them on two stores
+	qemu-tests/checks/bundles.sh $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)
 
 recipe: bake ## Run the script of docs/ci.md from the bake to machine images, against a registry and a stand-in for AWS
 	qemu-tests/aws/recipe.py $(vmbake) $(manifest) "$$(cat $(base))" $(store)
