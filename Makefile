@@ -221,6 +221,8 @@ qemu-test: bake kinds-images ## Boot node and knd under SeaBIOS and knc under OV
 
 qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, networks; takes about an hour below emulation
 	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=
+	qemu-tests/checks/bundles.sh $(vmbake) "$$(cat $(amd64))" $(manifest) $(store) --boot
+	qemu-tests/checks/docs.py $(vmbake) $(OUT) $(store) --boot docs/bundles.md
 	qemu-tests/checks/examples.py --boot $(vmbake) "$$(cat $(amd64))" $(store)
 	qemu-tests/checks/examples.py --boot --arch arm64 --only web $(vmbake) "$$(cat $(amd64).arm64)" $(store)
 	qemu-tests/upstream/bake.py $(vmbake) "$$(cat $(amd64).arm64)" arm64

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""docs.py VMBAKE OUT STORE: what the documents say is so. Every relative link leads to a file and heading that exist, and every command in a
+"""docs.py VMBAKE OUT STORE [--boot DOCUMENT]: what the documents say is so. Every relative link leads to a file and heading that exist, and every command in a
 fenced block of the language `console` runs and prints what the block says.
 
 A command follows `$ `, further lines of it `> `. Of its output, on stdout and stderr together, the words must match; numbers, versions,
@@ -7,7 +7,8 @@ digests and addresses may be others. `...` stands for the rest of a line, or on 
 succeed. A block that only shows something has another language (`text`, `sh`).
 
 Commands run in a temporary folder that looks like the checkout after `make bake`, with OUT as `dist`, and a store that has the blobs of STORE: what
-they write there is gone afterwards. Without arguments only links are checked. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
+they write there is gone afterwards. Blocks of the language `console boot` start machines, which takes minutes: only --boot runs them, with the others of
+that document and no further ones. Without arguments only links are checked. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
 """
 
 import os
@@ -29,6 +30,8 @@ FENCE = re.compile(r"^(?P<fence>```+)(?P<language>[^`\n]*)\n(?P<body>.*?)^(?P=fe
 LINK = re.compile(r"\[[^]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^]]+\]:\s*(\S+)", re.MULTILINE)
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
 TIMEOUT = 120
+# Of a document whose machines are started, under emulation.
+BOOT_TIMEOUT = 1200
 
 
 def documents():
@@ -67,10 +70,10 @@ def broken_links(document, text):
             yield f"{link}: there is no such heading"
 
 
-def commands(text):
-    """Each command of the blocks of language `console`, with the output that the block shows."""
+def commands(text, boot=False):
+    """Each command of the blocks of language `console`, and of `console boot` if machines are started, with the output that the block shows."""
     for block in FENCE.finditer(text):
-        if block["language"].strip() != "console":
+        if block["language"].strip() not in (("console", "console boot") if boot else ("console",)):
             continue
         found = []
         for line in block["body"].splitlines():
@@ -110,7 +113,7 @@ def matches(expected, printed):
     return re.fullmatch(pattern, printed) is not None
 
 
-def run(document, text, vmbake, out, store):
+def run(document, text, vmbake, out, store, boot=False):
     name = document.relative_to(ROOT)
     with tempfile.TemporaryDirectory(prefix="docs.") as folder:
         # Commands may write to what they find, so that it is copies; images are too large for that, and only read.
@@ -124,8 +127,8 @@ def run(document, text, vmbake, out, store):
             (checkout / "dist" / file.name).symlink_to(file)
         own = {"PATH": f"{vmbake.parent}:{os.environ['PATH']}", "HOME": folder, "LC_ALL": "C.UTF-8"}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("VMBAKE_", "XDG_", "SOURCE_DATE"))}
-        for command, output in commands(text):
-            result = subprocess.run(["bash", "-c", command], cwd=checkout, env=kept | own, text=True, timeout=TIMEOUT,
+        for command, output in commands(text, boot):
+            result = subprocess.run(["bash", "-c", command], cwd=checkout, env=kept | own, text=True, timeout=BOOT_TIMEOUT if boot else TIMEOUT,
                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             good = result.returncode == 0 and matches(output, result.stdout)
             shown = "\n".join(output)
@@ -161,14 +164,15 @@ def main():
         case(f"{document.relative_to(ROOT)}: links", not broken, "\n".join(broken))
     if len(sys.argv) == 1:
         return 1 if failures else 0
-    vmbake, out, store = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
+    vmbake, out, store = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
+    booted = pathlib.Path(sys.argv[5]).resolve() if sys.argv[4:5] == ["--boot"] else None
     if not (out / f"{IMAGE}.qcow2").exists():
         return skip(f"{out}/{IMAGE}.qcow2 is not baked") or bool(failures)
     with tempfile.TemporaryDirectory(prefix="docs-store.") as copy:
         shutil.copytree(store / "blobs", pathlib.Path(copy, "blobs"))
-        for document in documents():
+        for document in documents() if booted is None else [booted]:
             if "```console" in (text := document.read_text()):
-                run(document, text, vmbake, out, pathlib.Path(copy))
+                run(document, text, vmbake, out, pathlib.Path(copy), booted is not None)
     return 1 if failures else 0
 
 
