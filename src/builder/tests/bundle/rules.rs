@@ -1,6 +1,6 @@
 //! What a bundle may not do: each rule has a bundle that breaks it alone.
 
-use super::shop::Shop;
+use super::shop::{Shop, document};
 
 /// What the bundle also asks for, what its layer also does, and what is said of that.
 const BROKEN: &[(&str, &str, &str)] = &[
@@ -214,4 +214,37 @@ fn no_layer_writes_through_a_link_of_another_one() {
     let (ok, said) = shop.check("agent");
     let expected = "agent: layer acme.other: `files`: \"/etc/agent/link/shadow\" goes through the link \"/etc/agent/link\" of the bundle";
     assert!(!ok && said.contains(expected), "{said}");
+}
+
+#[test]
+fn no_layer_brings_content_into_what_machines_keep() {
+    let Some(shop) = Shop::new() else { return };
+    let asks = document(r#", "users": ["agent"]"#).replace("\"/opt/tool\", ", "\"/opt/tool\", \"/var/lib/agent\", ");
+    for (more, said) in [
+        (r#", "symlinks": {"/var/lib/agent/x": "y"}"#, Some("`symlinks`: \"/var/lib/agent/x\"")),
+        (r#", "symlinks": {"/var/lib/agent": "y"}"#, Some("`symlinks`: \"/var/lib/agent\"")),
+        (r#", "empty": ["/var/lib/agent/x"]"#, Some("`empty`: \"/var/lib/agent/x\"")),
+        (r#", "remove": ["/var/lib/agent/*"]"#, Some("`remove`: \"/var/lib/agent\"")),
+        (r#", "modes": {"/var/lib/agent/x": {"mode": "0600"}}"#, Some("`modes`: \"/var/lib/agent/x\"")),
+        (
+            r#", "artifacts": {"acme.a": {"type": "tar", "path": "/var/lib/agent/a"}}"#,
+            Some("`install`: \"/var/lib/agent/a\""),
+        ),
+        (r#", "directories": {"/var/lib/agent/x": {"mode": "0700"}}"#, None),
+        (r#", "users": {"agent": {"id": 990, "home": "/var/lib/agent"}}"#, None),
+    ] {
+        shop.write("", more);
+        shop.put("agent/bundle.json", &asks);
+        let found = shop.check("agent");
+        match said {
+            Some(said) => {
+                let expected = format!("{said} is in `state` of bundle.json, which machines keep");
+                assert!(
+                    !found.0 && found.1.contains(&expected) && found.1.matches("layer acme").count() == 1,
+                    "{found:?}"
+                );
+            }
+            None => assert_eq!(found, (true, String::new()), "{more}"),
+        }
+    }
 }

@@ -30,6 +30,7 @@ pub fn complaints(bundle: &BundleContents) -> Vec<String> {
     for effect in &own {
         asked(bundle, effect, &mut found);
         through_link(&own, effect, &mut found);
+        kept(bundle, effect, &mut found);
     }
     for layer in &bundle.own {
         let mut say = |what: String| {
@@ -90,6 +91,17 @@ fn through_link(own: &[Effect], effect: &Effect, found: &mut BTreeSet<String>) {
     for link in links.filter(|link| effect.kind.asked_by() == "paths" && is_below(&effect.value, &link.value)) {
         let Effect { value, layer, key, .. } = effect;
         found.insert(format!("layer {layer}: `{key}`: {value:?} goes through the link {:?} of the bundle", link.value));
+    }
+}
+
+/// What an image would bring into a path that machines keep, where each version would find that of another one. Directories may be there, and what
+/// the first boot writes is the machine's own.
+fn kept(bundle: &BundleContents, effect: &Effect, found: &mut BTreeSet<String>) {
+    let Effect { kind, value, layer, key, .. } = effect;
+    let is_content = matches!(kind, EffectKind::Write | EffectKind::Unpack | EffectKind::Change);
+    let is_kept = bundle.document.state.iter().any(|path| is_below(value, &real(path)));
+    if is_content && is_kept && !key.starts_with("first_boot/") {
+        found.insert(format!("layer {layer}: `{key}`: {value:?} is in `state` of bundle.json, which machines keep"));
     }
 }
 
