@@ -96,7 +96,7 @@ advisories: setup ## Ask it about known vulnerabilities, whose database it fetch
 	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := sign registry aws docs examples sbom report bases-quick dpkg templates mounts kinds repro rebuild shared refuse offline archive preflight
+beside := sign registry bundles aws docs examples sbom report bases-quick dpkg templates mounts kinds repro rebuild shared refuse offline archive preflight
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests

@@ -30,6 +30,7 @@ PUBLISHERS = {"heartbeat": "example", "node-exporter": "observe", "agent": "obse
 FIRST = {"heartbeat": "/usr/local/bin/heartbeat", "node-exporter": "/usr/bin/prometheus-node-exporter", "rke2": "/usr/local/share/rke2/LICENSE.txt"}
 SECOND = {"heartbeat": "/usr/local/bin/heartbeat", "agent": "/usr/local/bin/agent", "crun": "/usr/bin/crun", "k3s": "/usr/local/bin/k3s"}
 STATE = "/var/lib/heartbeat"
+TOKEN = "a-token-of-no-use"
 IMAGE = "dist/node.debian-13.amd64.raw"
 SIGNATURE = "https://sigstore.dev/cosign/sign/v1"
 
@@ -104,7 +105,7 @@ def releases():
     for arch in ARCHES:
         k3s = {"amd64": "k3s", "arm64": "k3s-arm64"}[arch]
         for place, name, content in (
-                ("k3s-io/k3s/releases/download/v1.34.1+k3s1", k3s, f"#!/bin/sh\n# A stand-in for {arch}.\nexec sleep infinity\n".encode()),
+                ("k3s-io/k3s/releases/download/v1.34.1+k3s1", k3s, f"#!/bin/sh\n# A stand-in for {arch}.\nsystemd-notify --ready\nexec sleep infinity\n".encode()),
                 ("rancher/rke2/releases/download/v1.34.1+rke2r1", f"rke2.linux-{arch}.tar.gz", archive(arch))):
             folder = downloads / place
             folder.mkdir(parents=True, exist_ok=True)
@@ -249,11 +250,38 @@ def upgraded():
     case("the older one is refused", old.returncode == 1 and "version 1.0.0 is lower than 1.1.0, which is locked" in old.stderr, old.stderr)
 
 
+def boot(name, image, user_data, *checks):
+    """Boots an image with the disk that keeps the state of a machine."""
+    (work / "user-data").write_text(f'{user_data}mounts:\n- ["LABEL=state", "{STATE}", "ext4"]\n')
+    done = run(vmbake, "boot", image, "--network", "isolated", "--timeout", "1200", "--user-data", "user-data",
+               *(word for check in (*checks, f"file={STATE}/last", "no-failed-units") for word in ("--check", check)),
+               "--", "-drive", f"file={work}/state.raw,if=virtio,format=raw")
+    case(name, done.returncode == 0, done.stdout + done.stderr)
+
+
+def debugfs(*options):
+    return run("debugfs", *options, "state.raw").stdout
+
+
 def booted():
-    checks = ("unit=prometheus-node-exporter.service", "unit=heartbeat.timer", "unit=rke2-server.service", "unit=containerd.service",
-              f"file={STATE}/last", "no-failed-units")
-    done = run(vmbake, "boot", f"one/{IMAGE}", "--network", "isolated", "--timeout", "1200", *(word for check in checks for word in ("--check", check)))
-    case("the image boots, and the services of three publishers run", done.returncode == 0, done.stdout + done.stderr)
+    """A machine, and one of the next image with the state of the first."""
+    user = json.loads((ROOT / "examples/bundles/heartbeat/layers/example.heartbeat/layer.json").read_text())["users"]["heartbeat"]["id"]
+    must("truncate", "--size=64M", "state.raw")
+    must("mkfs.ext4", "-q", "-L", "state", "-E", f"root_owner={user}:{user}", "state.raw")
+    boot("the image boots, and the services of three publishers run", f"one/{IMAGE}", "#cloud-config\n", "unit=prometheus-node-exporter.service",
+         "unit=heartbeat.timer", "unit=rke2-server.service", "unit=containerd.service")
+    first = debugfs("-R", "cat /last")
+    case("its state is on a disk of its own", bool(first.strip()), first)
+    (work / "kept").write_text("of the first machine\n")
+    debugfs("-w", "-R", f"write {work}/kept kept")
+    chosen = [word for name in ("next", *SECOND) if name != "heartbeat" for word in ("--with", f"{name}.oci")]
+    settings = [word for setting in ("AGENT_SERVER=https://reports.example.org", f"AGENT_TOKEN={TOKEN}", "AGENT_INTERVAL=5") for word in ("--set", setting)]
+    user_data = must(vmbake, "user-data", "render", "--kind", "node", *chosen, *settings)
+    case("user data has the secret of the agent", TOKEN in user_data, user_data)
+    boot("the next image boots, and the agent runs with what user data says", f"two/{IMAGE}", user_data, "unit=agent.service", "unit=k3s.service",
+         "unit=heartbeat.timer", "file=/var/lib/agent/reports")
+    case("the next machine has added to the state", debugfs("-R", "cat /last").strip() > first.strip(), first)
+    case("and has kept what was there", debugfs("-R", "cat /kept") == "of the first machine\n", debugfs("-R", "ls -l"))
 
 
 def main():
