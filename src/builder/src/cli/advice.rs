@@ -24,6 +24,7 @@ use crate::compose::origin::OriginError;
 use crate::compose::stage::StageError;
 use crate::distribute::archive::CarryError;
 use crate::distribute::bundle::BundleError;
+use crate::distribute::bundle::extension::ExtensionError;
 use crate::distribute::convert::ConvertError;
 use crate::distribute::delta::DeltaError;
 #[cfg(feature = "aws")]
@@ -99,6 +100,7 @@ const KNOWN: &[Look] = &[
     known::<EntryError>,
     known::<EvidenceError>,
     known::<ExplainError>,
+    known::<ExtensionError>,
     known::<FetchError>,
     known::<HttpError>,
     known::<ImageError>,

@@ -4,6 +4,7 @@ pub(super) mod look;
 mod share;
 pub(super) mod with;
 mod upgrade;
+mod sysext;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,8 @@ pub(super) enum BundleCommand {
     Plan(Box<with::PlanArgs>),
     /// Lock newer versions of the bundles of a kind, and show what that changes; the next bake takes them
     Upgrade(Box<upgrade::UpgradeArgs>),
+    /// Write a bundle as an extension, which systemd merges into machines that run
+    Sysext(Box<sysext::SysextArgs>),
 }
 
 #[derive(Debug, Args)]
@@ -102,6 +105,7 @@ pub(super) fn run(what: BundleCommand) -> Result<Outcome, Failure> {
         BundleCommand::Trust(args) => share::trust(&args),
         BundleCommand::Plan(args) => with::plan(*args),
         BundleCommand::Upgrade(args) => upgrade::run(*args),
+        BundleCommand::Sysext(args) => sysext::run(&args),
     }
 }
 

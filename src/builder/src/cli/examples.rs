@@ -247,6 +247,11 @@ Examples:
   vmbake bundle upgrade node acme.agent
   vmbake bundle upgrade node --with ghcr.io/acme/agent:1.1";
 
+pub(super) const BUNDLE_SYSEXT: &str = "\
+Examples:
+  vmbake bundle sysext agent.oci -o acme-agent.raw
+  vmbake bundle sysext ghcr.io/acme/agent:1.0 --confext --arch arm64 -o acme-agent.raw";
+
 pub(super) const INSPECT: &str = "\
 Examples:
   vmbake inspect dist/node.debian-13.amd64.qcow2

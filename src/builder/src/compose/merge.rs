@@ -15,6 +15,7 @@ mod deferred;
 mod dpkg;
 mod error;
 mod expand;
+pub mod extension;
 mod fault;
 mod first_boot;
 mod ldcache;

@@ -195,6 +195,12 @@ pub fn check(
     Ok(Verified { artifacts, images, base: base.ok_or(VerifyError::Lost)? })
 }
 
+/// Checks the artifacts alone, for what has no base. Container images are left out.
+pub fn check_artifacts(fetched: Fetched, store: &Store, threads: NonZeroUsize) -> Result<Vec<Artifact>, VerifyError> {
+    let jobs = fetched.artifacts.into_iter().map(|artifact| (artifact.dependency.size, artifact)).collect();
+    run(jobs, threads, |artifact, _| check_artifact(artifact, store)).into_iter().collect()
+}
+
 enum Job {
     Artifact(Box<FetchedArtifact>),
     Image(Box<ContainerImage>),

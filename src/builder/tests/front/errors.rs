@@ -154,6 +154,8 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("bundle verify none --key text", "none: cannot read", "--help"),
     ("bundle trust none --key text", "none: cannot read", "--help"),
     ("bundle plan nod --with none", "no kind nod", "did you mean `node`?"),
+    ("bundle sysext none -o x.raw", "none: cannot read", "--help"),
+    ("bundle sysext none -o x", "x: an extension has the name of its file", "-o acme-agent.raw"),
     ("bundle upgrade nod --with none", "no kind nod", "did you mean `node`?"),
     ("push text localhost:9/x:1", "text: not called NAME.raw or NAME.qcow2", "`vmbake bake` wrote"),
     ("push noise.raw localhost:9/x:1", "noise.raw: neither SHA256SUMS nor", "`vmbake bake` wrote"),

@@ -1,0 +1,137 @@
+//! Makes an extension: the layers of a bundle and its proven artifacts enter, one ext4 volume without partitions leaves.
+//!
+//! The bytes depend on the bundle, the name, the kind, the system and the architecture alone. What layers bring has the time 0, as nothing
+//! says another one.
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use vmbake_disk::disk::Disk;
+use vmbake_disk::ext4::{self, Size, VolumeOptions};
+use vmbake_disk::image::Format;
+use vmbake_disk::tree::{Kind, Timestamp, Tree};
+use vmbake_disk::write::{Output, write};
+
+use super::super::contents::BundleContents;
+use super::super::error::BundleError;
+use super::super::pins::{PINS, Pins, content};
+use super::error::ExtensionError;
+use super::release::ExtensionIdentity;
+use super::rules::refusals;
+use crate::atomic_file::Pending;
+use crate::compose::merge::extension;
+use crate::compose::stage::Plan;
+use crate::digest::Digest;
+use crate::fetch::verify::check_artifacts;
+use crate::fetch::{Supply, fetch};
+use crate::manifest::{Manifest, Target};
+use crate::progress::Progress;
+
+/// With what artifacts are found and proven.
+pub struct ExtensionTools<'a> {
+    /// Where they come from, and whom to believe.
+    pub supply: &'a Supply<'a>,
+    /// Where progress is told.
+    pub progress: &'a Progress,
+}
+
+/// A bundle that can be an extension.
+pub struct Extension<'a> {
+    path: &'a Path,
+    contents: &'a BundleContents,
+    identity: ExtensionIdentity,
+}
+
+impl<'a> Extension<'a> {
+    /// The bundle that is at `path`, unless anything keeps it from being such an extension: then all of that.
+    pub fn new(
+        path: &'a Path,
+        contents: &'a BundleContents,
+        identity: ExtensionIdentity,
+    ) -> Result<Self, ExtensionError> {
+        let document = &contents.document;
+        if !document.os.contains(&identity.os) || !document.arch.contains(&identity.arch) {
+            let listed =
+                |names: &std::collections::BTreeSet<String>| names.iter().cloned().collect::<Vec<_>>().join(", ");
+            let found = format!("{} on {}", listed(&document.os), listed(&document.arch));
+            let expected = format!("{} on {}", identity.os, identity.arch);
+            return Err(ExtensionError::Target { path: path.to_owned(), expected, found });
+        }
+        match refusals(&contents.own, identity.kind) {
+            refusals if refusals.is_empty() => Ok(Self { path, contents, identity }),
+            refusals => Err(ExtensionError::Refused { path: path.to_owned(), refusals }),
+        }
+    }
+
+    /// Writes it as `out`, whole or not at all; returns its length in bytes.
+    pub fn write(&self, out: &Path, force: bool, tools: &ExtensionTools<'_>) -> Result<u64, ExtensionError> {
+        let tree = self.tree(tools)?;
+        let pending = Pending::create(out, force)?;
+        let volume = ext4::author(&tree, &self.options())?;
+        let disk = Disk::new(volume.map().clone(), volume.sources().clone());
+        let output = Output { format: Format::Raw, file: pending.file() };
+        let written = write(&disk, &[output], NonZeroUsize::MIN, &|_| ());
+        written.map_err(|source| ExtensionError::Write { path: out.to_owned(), source })?;
+        pending.publish()?;
+        Ok(volume.len())
+    }
+
+    /// The files of the bundle and the extension-release file.
+    fn tree(&self, tools: &ExtensionTools<'_>) -> Result<Tree, ExtensionError> {
+        let ExtensionIdentity { os, arch, .. } = &self.identity;
+        let document = &self.contents.document;
+        let target = Target { kind: document.title(), os: os.clone(), arch: arch.clone() };
+        let pins = Pins { artifacts: document.artifacts.clone(), evidence: document.evidence.clone() };
+        let content = content(&pins, &self.contents.own, &target)?;
+        let manifest = Manifest::parse(Path::new(PINS), content.to_text().map_err(BundleError::from)?.into_bytes())?;
+        let (supply, store) = (tools.supply, tools.supply.store);
+        let artifacts = check_artifacts(fetch(&manifest, supply, tools.progress)?, store, supply.threads)?;
+        let plan = Plan::new(self.contents.own.clone(), &manifest)?;
+        let staged = artifacts.iter().map(|artifact| plan.stage(artifact, store)).collect::<Result<Vec<_>, _>>()?;
+        let release = (self.identity.path(), self.identity.text());
+        let tree = extension::merge(plan.complete(staged, None)?, release, Timestamp::default())?;
+        self.judge(&tree)?;
+        Ok(tree)
+    }
+
+    /// Refuses what only the artifacts tell.
+    fn judge(&self, tree: &Tree) -> Result<(), ExtensionError> {
+        let root = self.identity.kind.root().as_bytes();
+        let mut refusals = Vec::new();
+        for (path, _, inode) in tree.walk() {
+            let inside =
+                path.is_empty() || path == root || path.strip_prefix(root).is_some_and(|rest| rest.starts_with(b"/"));
+            let is_plain = matches!(inode.kind, Kind::Directory(_) | Kind::File(_) | Kind::Symlink(_));
+            let what = match &inode.meta {
+                _ if !inside => "is outside of what the extension merges",
+                _ if !is_plain => "is no file, directory or symbolic link",
+                meta if !meta.xattrs.is_empty() => "has extended attributes",
+                meta if meta.mode > 0o777 => "has set-uid, set-gid or sticky bits",
+                meta if meta.uid != 0 || meta.gid != 0 => "does not belong to root",
+                _ => continue,
+            };
+            refusals.push(format!("{} {what}", String::from_utf8_lossy(&path)));
+        }
+        match refusals.is_empty() {
+            true => Ok(()),
+            false => Err(ExtensionError::Refused { path: self.path.to_owned(), refusals }),
+        }
+    }
+
+    /// The smallest volume, since nothing is ever written to it. What would be random is taken from what it is.
+    fn options(&self) -> VolumeOptions {
+        let ExtensionIdentity { name, os, arch, .. } = &self.identity;
+        let layers: Vec<String> = self.contents.document.layers.values().map(ToString::to_string).collect();
+        let told = format!("extension\n{name}\n{os}\n{arch}\n{}\n", layers.join("\n"));
+        let id = |what: &str| half(&Digest::of(format!("{what}\n{told}").as_bytes()));
+        let size = Size::Smallest { margin_bytes: 0 };
+        VolumeOptions { size, uuid: id("uuid"), label: Vec::new(), hash_seed: id("hash seed"), epoch: 0 }
+    }
+}
+
+/// The first 16 bytes of a digest's hexadecimal form: as good as random, and no more than a name.
+fn half(digest: &Digest) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes.iter_mut().zip(digest.hex().bytes()).for_each(|(to, from)| *to = from);
+    bytes
+}

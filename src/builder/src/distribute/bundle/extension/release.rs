@@ -1,0 +1,108 @@
+//! The extension-release file: a name, a system and an architecture enter, the text of os-release(5) leaves by which systemd matches an
+//! extension with a machine.
+
+use std::path::Path;
+
+use super::error::ExtensionError;
+
+/// Longest name: with its ending it is still a file name.
+const MAX_NAME: usize = 128;
+
+/// What is extended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExtensionKind {
+    /// `/usr`, by systemd-sysext(8).
+    Sysext,
+    /// `/etc`, by systemd-confext(8).
+    Confext,
+}
+
+impl ExtensionKind {
+    /// The directory that holds everything of such an extension.
+    pub fn root(self) -> &'static str {
+        match self {
+            Self::Sysext => "/usr",
+            Self::Confext => "/etc",
+        }
+    }
+
+    /// The directory of extension-release files.
+    fn releases(self) -> &'static str {
+        match self {
+            Self::Sysext => "/usr/lib/extension-release.d",
+            Self::Confext => "/etc/extension-release.d",
+        }
+    }
+}
+
+/// By what systemd knows an extension.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtensionIdentity {
+    /// Its name, that of its file without `.raw`.
+    pub name: String,
+    /// What it extends.
+    pub kind: ExtensionKind,
+    /// Operating system, such as `debian-13`.
+    pub os: String,
+    /// Architecture, as Debian names it.
+    pub arch: String,
+}
+
+impl ExtensionIdentity {
+    /// The identity of the extension that is written to `out`.
+    pub fn of_file(out: &Path, kind: ExtensionKind, os: &str, arch: &str) -> Result<Self, ExtensionError> {
+        let file = out.file_name().and_then(|name| name.to_str());
+        let is_plain = |name: &&str| {
+            let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+            (1..=MAX_NAME).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(fits)
+        };
+        match file.and_then(|file| file.strip_suffix(".raw")).filter(is_plain) {
+            Some(name) => Ok(Self { name: name.to_owned(), kind, os: os.to_owned(), arch: arch.to_owned() }),
+            None => Err(ExtensionError::Name { path: out.to_owned() }),
+        }
+    }
+
+    /// Where its extension-release file is. systemd ignores an extension in which that file has another name.
+    pub fn path(&self) -> String {
+        format!("{}/extension-release.{}", self.kind.releases(), self.name)
+    }
+
+    /// The extension-release file. systemd loads the units of an extension only where `EXTENSION_RELOAD_MANAGER` says so.
+    pub fn text(&self) -> String {
+        let (id, version) = self.os.rsplit_once('-').unwrap_or((&self.os, ""));
+        let version = if version.is_empty() { String::new() } else { format!("VERSION_ID={version}\n") };
+        let arch = match self.arch.as_str() {
+            "amd64" => "x86-64",
+            other => other,
+        };
+        format!("ID={id}\n{version}ARCHITECTURE={arch}\nEXTENSION_RELOAD_MANAGER=1\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(file: &str, kind: ExtensionKind, arch: &str) -> Result<ExtensionIdentity, ExtensionError> {
+        ExtensionIdentity::of_file(Path::new(file), kind, "debian-13", arch)
+    }
+
+    #[test]
+    fn systemd_finds_itself_in_the_release_file() {
+        let usr = of("out/acme-agent.raw", ExtensionKind::Sysext, "amd64").unwrap();
+        assert_eq!(usr.path(), "/usr/lib/extension-release.d/extension-release.acme-agent");
+        assert_eq!(usr.text(), "ID=debian\nVERSION_ID=13\nARCHITECTURE=x86-64\nEXTENSION_RELOAD_MANAGER=1\n");
+        let etc = of("a_1.2.raw", ExtensionKind::Confext, "arm64").unwrap();
+        assert_eq!(etc.path(), "/etc/extension-release.d/extension-release.a_1.2");
+        assert!(etc.text().contains("ARCHITECTURE=arm64\n"));
+    }
+
+    #[test]
+    fn names_are_those_of_files() {
+        let long = format!("{}.raw", "a".repeat(MAX_NAME + 1));
+        for file in ["agent", "agent.img", ".raw", "..raw", "a b.raw", "a\n.raw", "\u{e4}.raw", "a.raw/..", &long] {
+            let refused = of(file, ExtensionKind::Sysext, "amd64");
+            assert!(matches!(refused, Err(ExtensionError::Name { .. })), "{file}");
+        }
+    }
+}
