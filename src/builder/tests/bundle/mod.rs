@@ -4,6 +4,7 @@ mod clashes;
 mod composing;
 mod copies;
 mod documents;
+mod extensions;
 mod finished;
 mod forge;
 mod grants;
