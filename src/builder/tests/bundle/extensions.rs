@@ -32,6 +32,11 @@ const REFUSED: &[(&str, &str)] = &[
     (r#", "setuid": ["/usr/bin/a"]"#, "`setuid`: \"/usr/bin/a\": privileges of files"),
     (r#", "groups": {"agents": 990}"#, "`groups`: \"agents\": accounts are made before"),
     (r#", "users": {"agent": {"id": 990, "home": "/usr/a"}}"#, "`users`: \"agent\": accounts are made before"),
+    (r#", "files": {"/usr/a": {"owner": "daemon", "content": "a"}}"#, "`files`: \"/usr/a\": belongs to daemon:root"),
+    (
+        r#", "units": {"enable": ["a.service"], "files": {"a.service": ["[Service]", "ExecStart=/usr/bin/a", "[Install]", "WantedBy=multi-user.target"]}}"#,
+        "`units`: enable \"a.service\": an extension starts",
+    ),
     (r#", "modules_load": ["dummy"]"#, "`modules_load`: is read before extensions are merged"),
     (r#", "sysctl": {"vm.swappiness": 1}"#, "`sysctl`: is read before extensions are merged"),
     (
