@@ -13,6 +13,7 @@ pub(crate) mod test;
 
 use crate::eval::Run;
 use crate::shell::Shell;
+use crate::syntax::Language;
 
 pub(crate) use alias::Alias;
 pub(crate) use directory::normalize;
@@ -69,6 +70,12 @@ pub(crate) fn regular(name: &[u8]) -> Option<Builtin> {
         b"unalias" => |shell, _, _| shell.unsupported(b"an alias that ends"),
         _ => return None,
     })
+}
+
+/// The others in a script of that language.
+pub(crate) fn regular_of(language: Language, name: &[u8]) -> Option<Builtin> {
+    let source: Option<Builtin> = (name == b"source" && language.provisions()).then_some(control::source);
+    source.or_else(|| regular(name))
 }
 
 /// How many words `command` and its options are, if it runs a command.

@@ -282,7 +282,7 @@ impl Shell<'_> {
     /// Runs a text as commands: `eval`, `trap`.
     pub(crate) fn eval_text(&mut self, text: &[u8], tested: bool) -> Run<u8> {
         self.spend_size(text.len(), text.len())?;
-        let mut reader = Reader::new(text, self.state.line, 0, self.state.bash);
+        let mut reader = Reader::new(text, self.state.line, 0, self.state.language);
         let mut status = 0;
         loop {
             match Parser::new(&mut reader).line() {
@@ -296,7 +296,7 @@ impl Shell<'_> {
     /// Runs the commands of a script or sourced file.
     pub(crate) fn eval_source(&mut self, source: &[u8]) -> Run<u8> {
         self.spend_size(source.len(), source.len())?;
-        let mut reader = Reader::new(source, 1, 0, self.state.bash);
+        let mut reader = Reader::new(source, 1, 0, self.state.language);
         let mut status = 0;
         loop {
             match Parser::new(&mut reader).line() {

@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::shell::Shell;
 use crate::state::{Flags, Getopts, State, Variable};
 use crate::syntax::reader::Reader;
-use crate::syntax::{Parser, SyntaxError};
+use crate::syntax::{Dialect, Language, Parser, SyntaxError};
 
 /// A script and its arguments.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +44,8 @@ pub struct Settings {
     pub directory: Vec<u8>,
     /// The mask of new files' modes.
     pub umask: u16,
+    /// How much of bash its scripts may use.
+    pub dialect: Dialect,
     /// Whether commands are recorded.
     pub trace: bool,
 }
@@ -56,6 +58,7 @@ impl Default for Settings {
             environment: BTreeMap::from([(b"PATH".to_vec(), crate::shell::PATH.to_vec())]),
             directory: b"/".to_vec(),
             umask: 0o022,
+            dialect: Dialect::default(),
             trace: false,
         }
     }
@@ -96,7 +99,7 @@ pub fn run(script: &Script<'_>, host: &mut Host<'_>, settings: &Settings) -> Res
     let (err, stderr) = Handle::output();
     let interpreter = interpreter(script)?;
     let start = state(script, settings, interpreter);
-    let mut shell = Shell::new(&mut *host.files, &mut *host.commands, start, settings.limits, settings.trace);
+    let mut shell = Shell::new(&mut *host.files, &mut *host.commands, start, settings);
     shell.open_standard(out, err);
     let result = shell.eval_source(script.source);
     let status = shell.finish(result).map_err(|stop| match stop {
@@ -113,10 +116,10 @@ pub fn run(script: &Script<'_>, host: &mut Host<'_>, settings: &Settings) -> Res
     Ok(Finished { status, stdout: stdout.take(), stderr: stderr.take(), trace, steps })
 }
 
-/// Whether all of a script can be parsed; the error has the line.
+/// Whether all of a maintainer script can be parsed; the error has the line.
 pub fn parses(script: &Script<'_>) -> Result<(), Box<ShellError>> {
     let interpreter = interpreter(script)?;
-    let mut reader = Reader::new(script.source, 1, 0, interpreter.bash);
+    let mut reader = Reader::new(script.source, 1, 0, Language::new(interpreter.bash, Dialect::Maintainer));
     loop {
         let (line, reason) = match Parser::new(&mut reader).line() {
             Ok(None) => return Ok(()),
@@ -180,6 +183,6 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
         locals: Vec::new(),
         script: script.name.into(),
         line: 1,
-        bash: interpreter.bash,
+        language: Language::new(interpreter.bash, settings.dialect),
     }
 }

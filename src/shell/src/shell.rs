@@ -8,9 +8,10 @@ use crate::error::{ErrorKind, ShellError, show};
 use crate::eval::{Run, Stop};
 use crate::files::{Errno, Files, Follow, Node, NodeKind};
 use crate::host::{Commands, Variables};
-use crate::limits::{Budget, Limits};
-use crate::run::Event;
+use crate::limits::Budget;
+use crate::run::{Event, Settings};
 use crate::state::{State, Variable};
+use crate::syntax::Dialect;
 
 /// What `$$` expands to: larger than any process id of Linux, so that it is found again in names and contents.
 pub(crate) const PID: &[u8] = b"4194305";
@@ -24,6 +25,8 @@ pub(crate) struct Shell<'h> {
     pub(crate) commands: &'h mut dyn Commands,
     pub(crate) state: State,
     pub(crate) budget: Budget,
+    /// How much of bash the scripts of bash may use.
+    pub(crate) dialect: Dialect,
     pub(crate) trace: Option<Vec<Event>>,
     /// The running command, for errors.
     pub(crate) command: Rc<Vec<Vec<u8>>>,
@@ -38,15 +41,15 @@ impl<'h> Shell<'h> {
         files: &'h mut dyn Files,
         commands: &'h mut dyn Commands,
         state: State,
-        limits: Limits,
-        trace: bool,
+        settings: &Settings,
     ) -> Self {
         Self {
             files,
             commands,
             state,
-            budget: Budget::new(limits),
-            trace: trace.then(Vec::new),
+            budget: Budget::new(settings.limits),
+            dialect: settings.dialect,
+            trace: settings.trace.then(Vec::new),
             command: Rc::default(),
             temporaries: BTreeSet::new(),
             numbered: BTreeSet::new(),

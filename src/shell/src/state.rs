@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::builtins::Alias;
 use crate::descriptors::Handle;
-use crate::syntax::Node;
+use crate::syntax::{Language, Node};
 
 /// A variable. One may be exported or read-only before it has a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(crate) struct State {
     /// The script or sourced file, for errors.
     pub(crate) script: Rc<str>,
     pub(crate) line: u32,
-    pub(crate) bash: bool,
+    pub(crate) language: Language,
 }
 
 impl State {

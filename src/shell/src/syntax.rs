@@ -1,4 +1,4 @@
-//! The syntax tree of a script: the grammar of POSIX XCU 2.10, and `[[ ]]` for scripts of bash.
+//! The syntax tree of a script: the grammar of POSIX XCU 2.10, and what [`Language`] adds for scripts of bash.
 
 pub(crate) mod reader;
 pub(crate) mod words;
@@ -11,6 +11,38 @@ use std::cell::OnceCell;
 use std::rc::Rc;
 
 pub(crate) use commands::{Parser, assignment};
+
+/// Which scripts a caller runs. It says how much of bash the scripts of bash may use; scripts of `sh` are the same in both.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Maintainer scripts of packages: `[[ ]]`, `function`, `set -o pipefail`, the `echo` of bash.
+    #[default]
+    Maintainer,
+    /// Scripts that set up a machine: here-strings (`<<<`) and `source` too.
+    Provisioning,
+}
+
+/// The language of one script, by its first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    Dash,
+    Bash(Dialect),
+}
+
+impl Language {
+    pub(crate) fn new(bash: bool, dialect: Dialect) -> Self {
+        if bash { Self::Bash(dialect) } else { Self::Dash }
+    }
+
+    pub(crate) fn is_bash(self) -> bool {
+        matches!(self, Self::Bash(_))
+    }
+
+    /// Whether `<<<` and `source` are those of bash.
+    pub(crate) fn provisions(self) -> bool {
+        self == Self::Bash(Dialect::Provisioning)
+    }
+}
 
 /// A word: what expands to fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -151,6 +183,8 @@ pub(crate) enum Target {
     Duplicate(Word),
     /// `<< word`: the document; the parts expand.
     HereDocument(Rc<OnceCell<Vec<Part>>>),
+    /// `<<< word`, of bash: the word and a newline.
+    HereString(Word),
 }
 
 /// What stands in `[[ ]]`.

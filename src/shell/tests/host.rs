@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use vmbake_disk::tree::{Kind, Metadata, Origin, Timestamp, Tree};
 use vmbake_shell::{
-    Call, Commands, Files, Finished, Host, Limits, Outcome, Script, Settings, ShellError, TreeFiles, run,
+    Call, Commands, Dialect, Files, Finished, Host, Limits, Outcome, Script, Settings, ShellError, TreeFiles, run,
 };
 
 /// A caller that knows nothing.
@@ -64,21 +64,39 @@ pub fn interpret(
     commands: &mut dyn Commands,
     limits: Limits,
 ) -> Result<Finished, Box<ShellError>> {
+    let settings = Settings { limits, ..Settings::default() };
+    interpret_with(source, directory, tree, commands, settings)
+}
+
+/// Runs a text by the interpreter, with settings other than the directory.
+pub fn interpret_with(
+    source: &str,
+    directory: &str,
+    tree: &mut Tree,
+    commands: &mut dyn Commands,
+    settings: Settings,
+) -> Result<Finished, Box<ShellError>> {
     let origin = tree.first_origin();
     let mut files = TreeFiles::new(tree, Timestamp { secs: 1_000_000_000, nanos: 0 }, origin);
     let args = args();
     let name = format!("{directory}.script");
     let script = Script { name: &name, source: source.as_bytes(), args: &args };
     let mut host = Host { files: &mut files, commands };
-    let mut settings = Settings { directory: directory.into(), limits, ..Settings::default() };
+    let mut settings = Settings { directory: directory.into(), ..settings };
     settings.environment.insert(b"HOME".to_vec(), b"/root".to_vec());
     run(&script, &mut host, &settings)
 }
 
 /// The interpreter's answer.
 pub fn ours(source: &str, directory: &str) -> Result<Left, Box<ShellError>> {
+    ours_in(source, directory, Dialect::Maintainer)
+}
+
+/// The interpreter's answer, with scripts of that dialect.
+pub fn ours_in(source: &str, directory: &str, dialect: Dialect) -> Result<Left, Box<ShellError>> {
     let mut tree = tree(directory);
-    let finished = interpret(source, directory, &mut tree, &mut Nothing, Limits::default())?;
+    let settings = Settings { dialect, ..Settings::default() };
+    let finished = interpret_with(source, directory, &mut tree, &mut Nothing, settings)?;
     let root = tree.resolve(directory.as_bytes()).unwrap();
     let mut found = BTreeMap::new();
     for (path, _, inode) in tree.walk_from(root).skip(1) {
@@ -100,12 +118,18 @@ pub fn ours(source: &str, directory: &str) -> Result<Left, Box<ShellError>> {
 
 /// The answer of dash in an empty directory.
 pub fn dash(source: &str, directory: &Path) -> Left {
+    below("dash", source, directory)
+}
+
+/// The answer of a shell of the machine in an empty directory.
+pub fn below(shell: &str, source: &str, directory: &Path) -> Left {
     let script = directory.with_extension("script");
     fs::write(&script, source).unwrap();
     fs::create_dir(directory).unwrap();
     let output = Command::new("dash")
-        .args(["-c", "umask 022; exec dash \"$0\" \"$@\""])
+        .args(["-c", "umask 022; shell=$1; shift; exec \"$shell\" \"$0\" \"$@\""])
         .arg(&script)
+        .arg(shell)
         .args(ARGS)
         .current_dir(directory)
         .env_clear()

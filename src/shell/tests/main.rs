@@ -5,6 +5,7 @@
 mod skip;
 mod host;
 mod snippets;
+mod bash;
 mod errors;
 mod limits;
 mod awk;

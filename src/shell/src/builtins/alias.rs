@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use crate::eval::Run;
 use crate::shell::Shell;
+use crate::syntax::Language;
 use crate::syntax::reader::Reader;
 use crate::syntax::{Node, Parser, Simple, Word};
 
@@ -18,7 +19,7 @@ pub(crate) struct Alias {
 
 /// `alias name=words`, alone in its line and outside of any other command, so that nothing behind it has been parsed before.
 pub(super) fn alias(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    if shell.budget.levels > 1 || shell.state.functions_running > 0 || shell.state.bash {
+    if shell.budget.levels > 1 || shell.state.functions_running > 0 || shell.state.language.is_bash() {
         return shell.unsupported(b"an alias inside of another command, or of bash");
     }
     for arg in args {
@@ -36,7 +37,7 @@ pub(super) fn alias(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
 
 /// The words of a command that is nothing but words. A blank at the end would make the next word one that is looked up, too.
 fn words(value: &[u8]) -> Option<Vec<Word>> {
-    let mut reader = Reader::new(value, 1, 0, false);
+    let mut reader = Reader::new(value, 1, 0, Language::Dash);
     let mut parser = Parser::new(&mut reader);
     let (node, end) = (parser.line().ok()??, parser.line().ok()?);
     let Node::Simple(simple) = node else { return None };

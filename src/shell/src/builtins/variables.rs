@@ -55,7 +55,7 @@ pub(super) fn local(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
         return Err(shell.shell_error(b"local: not in a function"));
     }
     for arg in args {
-        if arg == b"-" || (arg.starts_with(b"-") && shell.state.bash) {
+        if arg == b"-" || (arg.starts_with(b"-") && shell.state.language.is_bash()) {
             return shell.unsupported(arg);
         }
         let (name, value) = divide(shell, arg)?;
@@ -66,7 +66,7 @@ pub(super) fn local(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
         }
         match value {
             Some(value) => shell.set(&name, &value)?,
-            None if shell.state.bash => shell.change(&name, None, false)?,
+            None if shell.state.language.is_bash() => shell.change(&name, None, false)?,
             None => {}
         }
     }

@@ -11,6 +11,7 @@ use crate::files::{Errno, Follow};
 use crate::host::{Call, Outcome};
 use crate::shell::{PATH, Seen, Shell};
 use crate::state::{Flags, Variable};
+use crate::syntax::Language;
 
 /// Where the programs stand that the interpreter knows.
 const KNOWN_DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
@@ -161,7 +162,7 @@ impl Shell<'_> {
             shell.state.flags = Flags { errexit: by.errexit, nounset: by.nounset, ..Flags::default() };
             (shell.state.loops, shell.state.functions_running) = (0, 0);
             shell.state.script = show(name).into();
-            shell.state.bash = by.bash;
+            shell.state.language = Language::new(by.bash, shell.dialect);
             shell.state.status = 0;
             shell.eval_source(source)
         })?;

@@ -47,6 +47,11 @@ impl Shell<'_> {
                     let text = self.document(text.get().map_or(&[][..], Vec::as_slice))?;
                     Some(Some(Handle::bytes(text)))
                 }
+                Target::HereString(word) => {
+                    let mut text = self.one(word)?;
+                    text.push(b'\n');
+                    Some(Some(Handle::bytes(text)))
+                }
                 Target::Duplicate(word) => {
                     let word = self.one(word)?;
                     self.duplicate(&word)?
@@ -99,7 +104,7 @@ impl Shell<'_> {
                 let clobber = *clobber || !self.state.flags.noclobber;
                 (self.open_output(operand, path, false, clobber), &b"create"[..])
             }
-            Target::Duplicate(_) | Target::HereDocument(_) => return Ok(None),
+            Target::Duplicate(_) | Target::HereDocument(_) | Target::HereString(_) => return Ok(None),
         };
         match opened? {
             Ok(handle) => Ok(Some(handle)),

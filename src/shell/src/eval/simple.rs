@@ -116,7 +116,7 @@ impl Shell<'_> {
         }
         match self.state.functions.get(name).filter(|_| !by_command) {
             Some(body) => Found::Function(body.clone()),
-            None => builtins::regular(name).map_or(Found::Program, Found::Regular),
+            None => builtins::regular_of(self.state.language, name).map_or(Found::Program, Found::Regular),
         }
     }
 

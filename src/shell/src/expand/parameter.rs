@@ -87,8 +87,10 @@ impl Shell<'_> {
             b"!" => Ok(Value::Unset),
             b"-" => one(crate::builtins::flag_letters(&state.flags)),
             b"0" => Ok(Value::One(state.zero.to_vec())),
-            b"LINENO" if state.bash => one(state.line.to_string()),
-            b"RANDOM" | b"SRANDOM" if state.bash => Err(self.fatal(ErrorKind::Random { what: "$RANDOM".to_owned() })),
+            b"LINENO" if state.language.is_bash() => one(state.line.to_string()),
+            b"RANDOM" | b"SRANDOM" if state.language.is_bash() => {
+                Err(self.fatal(ErrorKind::Random { what: "$RANDOM".to_owned() }))
+            }
             digits if digits.first().is_some_and(u8::is_ascii_digit) => {
                 let index = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<usize>().ok());
                 let param = index.and_then(|index| state.params.get(index.checked_sub(1)?));

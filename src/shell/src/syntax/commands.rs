@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::here_document::Pending;
 use super::reader::{Op, Reader, Token};
 use super::words::is_name;
-use super::{Node, Part, Redirect, Simple, SyntaxError, Target, Word};
+use super::{Language, Node, Part, Redirect, Simple, SyntaxError, Target, Word};
 
 /// Words that end a list.
 const CLOSING: [&[u8]; 8] = [b"then", b"else", b"elif", b"fi", b"do", b"done", b"esac", b"}"];
@@ -49,8 +49,8 @@ impl<'p, 's> Parser<'p, 's> {
     }
 
     /// All commands of a source: `eval`, backquotes.
-    pub(crate) fn whole(source: &[u8], line: u32, depth: u32, bash: bool) -> Result<Node, SyntaxError> {
-        let mut reader = Reader::new(source, line, depth, bash);
+    pub(crate) fn whole(source: &[u8], line: u32, depth: u32, language: Language) -> Result<Node, SyntaxError> {
+        let mut reader = Reader::new(source, line, depth, language);
         let mut parser = Parser::new(&mut reader);
         let mut nodes = Vec::new();
         while let Some(node) = parser.line()? {
@@ -266,6 +266,7 @@ impl<'p, 's> Parser<'p, 's> {
                 Op::Less
                 | Op::Great
                 | Op::DoubleGreat
+                | Op::HereString
                 | Op::HereDocument
                 | Op::HereDocumentTabs
                 | Op::LessAnd
@@ -284,13 +285,14 @@ impl<'p, 's> Parser<'p, 's> {
             Token::Word(word) => word,
             token => return Err(self.found(&token)),
         };
-        let input = matches!(op, Op::Less | Op::HereDocument | Op::HereDocumentTabs | Op::LessAnd | Op::LessGreat);
+        let input = !matches!(op, Op::Great | Op::DoubleGreat | Op::GreatAnd | Op::Clobber);
         let fd = fd.unwrap_or(u32::from(!input));
         let target = match op {
             Op::Less => Target::Read(word),
             Op::Great | Op::Clobber => Target::Write(word, op == Op::Clobber),
             Op::DoubleGreat => Target::Append(word),
             Op::LessGreat => Target::ReadWrite(word),
+            Op::HereString => Target::HereString(word),
             Op::HereDocument | Op::HereDocumentTabs => {
                 let text = Rc::new(OnceCell::new());
                 self.pending.push(Pending::new(text.clone(), &word, op == Op::HereDocumentTabs));

@@ -9,7 +9,7 @@ use super::{Arm, Node, Parser, SyntaxError, Word};
 impl Parser<'_, '_> {
     /// A compound command, if one begins here.
     pub(super) fn compound(&mut self) -> Result<Option<Node>, SyntaxError> {
-        let bash = self.reader.bash;
+        let bash = self.reader.language.is_bash();
         let token = self.peek()?;
         let parse: fn(&mut Self) -> Result<Node, SyntaxError> = match token {
             Token::Op(Op::Open) => Self::subshell,

@@ -72,6 +72,6 @@ impl Pending {
         if !self.expands {
             return Ok(vec![Part::Quoted(text)]);
         }
-        Reader::new(&text, line, reader.depth, reader.bash).quoted(End::Text)
+        Reader::new(&text, line, reader.depth, reader.language).quoted(End::Text)
     }
 }

@@ -1,6 +1,6 @@
 //! Bytes and tokens of a script.
 
-use super::{MAX_DEPTH, SyntaxError, Word};
+use super::{Language, MAX_DEPTH, SyntaxError, Word};
 use crate::error::show;
 
 /// An operator, without those that are written as words.
@@ -17,6 +17,7 @@ pub(crate) enum Op {
     Less,
     Great,
     DoubleGreat,
+    HereString,
     HereDocument,
     HereDocumentTabs,
     LessAnd,
@@ -26,7 +27,8 @@ pub(crate) enum Op {
 }
 
 /// Longest first.
-const OPS: [(&[u8], Op); 17] = [
+const OPS: [(&[u8], Op); 18] = [
+    (b"<<<", Op::HereString),
     (b"<<-", Op::HereDocumentTabs),
     (b"<<", Op::HereDocument),
     (b"<&", Op::LessAnd),
@@ -94,13 +96,12 @@ pub(crate) struct Reader<'s> {
     pub(crate) at: usize,
     pub(crate) line: u32,
     pub(crate) depth: u32,
-    /// Whether `[[` and `function` are those of bash.
-    pub(crate) bash: bool,
+    pub(crate) language: Language,
 }
 
 impl<'s> Reader<'s> {
-    pub(crate) fn new(source: &'s [u8], line: u32, depth: u32, bash: bool) -> Self {
-        Self { source, at: 0, line, depth, bash }
+    pub(crate) fn new(source: &'s [u8], line: u32, depth: u32, language: Language) -> Self {
+        Self { source, at: 0, line, depth, language }
     }
 
     /// The next byte as it stands there.
@@ -194,6 +195,9 @@ impl<'s> Reader<'s> {
     fn operator(&mut self) -> Option<Op> {
         let (start, line) = (self.at, self.line);
         for (text, op) in OPS {
+            if op == Op::HereString && !self.language.provisions() {
+                continue;
+            }
             if text.iter().all(|byte| self.take_if(*byte)) {
                 return Some(op);
             }

@@ -299,7 +299,7 @@ impl Reader<'_> {
                 None => return Err(self.unexpected("unterminated “`”")),
             }
         }
-        let node = self.deeper(|reader| Parser::whole(&inner, line, reader.depth, reader.bash))?;
+        let node = self.deeper(|reader| Parser::whole(&inner, line, reader.depth, reader.language))?;
         Ok(Part::Command(Rc::new(node)))
     }
 }

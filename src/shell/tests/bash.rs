@@ -1,0 +1,89 @@
+//! What scripts that set up a machine may use of bash, judged by the real bash. Maintainer scripts have no part in it.
+
+use std::fs;
+use std::process::Command;
+
+use vmbake_shell::{Dialect, ErrorKind};
+
+use crate::host;
+
+/// Bodies of scripts. Each prints something, so that one that is not run cannot pass.
+const BODIES: [&str; 24] = [
+    "cat <<<word",
+    "x='two  words'; cat <<<$x; cat <<<\"$x\"",
+    "cat <<< \"a\nb\"; cat <<<''",
+    "cat <<<\"$(printf 'a\\n\\n')\"; cat <<<$(echo '*')",
+    "cat <<<'$HOME `x`'; cat <<<\"$HOME\"; cat <<<~",
+    "touch a b; cat <<<*; cat <<<\"$*\"",
+    "read x y <<<'one two three'; echo \"$x,$y\"",
+    "cat <<<a <<<b; cat <<A <<<c\nlost\nA\ncat <<<d <<A\nkept\nA",
+    "while read -r line; do echo \"[$line]\"; done <<<a\"b\"",
+    "f() { cat; }; f <<<in; { cat; cat; } <<<once; (cat) <<<sub",
+    "cat 3<<<x <&3; if grep -q b <<<abc; then echo yes; fi; grep -q z <<<abc || echo no",
+    "set -euo pipefail; y=$(cat <<<a | tr a b); echo \"$y\"; cat <<<\"${none-}\"",
+    "echo 'v=1; echo in' >env; source ./env; echo \"$v $?\"",
+    "echo 'return 3; echo unreached' >env; source ./env; echo $?; source ./env || echo failed",
+    "source ./nope; echo $?; source ./ ; echo $?",
+    "set -e; source ./nope || echo caught; echo next; source ./nope; echo unreached",
+    "echo 'A=\"b c\"' >env; f() { source ./env; echo \"$A $1\"; }; f x; command -v source; source /dev/null; echo $?",
+    "source() { echo \"mine $1\"; }; source ./nope",
+    "x=; if [[ -z $x && -n a ]]; then echo y; fi; [[ -n $x || b != a ]] && echo z; [[ $x = '' ]]; echo $?",
+    "v='a b'; [[ $v = a* ]] && echo glob; [[ $v == \"a*\" ]] || echo literal; [[ ! -z $v ]] && echo set",
+    "if [[ $(echo -e \"1.10\\n1.9\" | sort | head -n1) = \"1.10\" ]]; then echo older; else echo newer; fi",
+    "set -xeuo pipefail; echo -e 'a\\tb\\\\c'; false | true; echo unreached",
+    "set -o pipefail; false | cat; echo $?; set +o pipefail; false | cat; echo $?",
+    "arch=${HOST_ARCH-}; for a in x y; do cat <<<\"$a$arch\" >>sums; done; cat sums; cd /; cd - >/dev/null; cat <<<\"$a\"",
+];
+
+#[test]
+fn scripts_of_bash_do_what_they_do_below_bash() {
+    if !Command::new("bash").args(["-c", ":"]).status().is_ok_and(|status| status.success()) || !host::has_dash() {
+        return crate::skip::skip("the shell compared with bash: bash or dash is missing");
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
+    let mut differing = 0;
+    for (number, body) in BODIES.iter().enumerate() {
+        let directory = root.join(format!("{number}"));
+        let source = format!("#!/bin/bash\n{body}\n");
+        let expected = host::below("bash", &source, &directory);
+        assert!(!expected.stdout.is_empty(), "{body}");
+        let found = host::ours_in(&source, directory.to_str().unwrap(), Dialect::Provisioning);
+        if found.as_ref() != Ok(&expected) {
+            differing += 1;
+            println!("--- {body}\n  bash {expected:?}\n  ours {found:?}");
+        }
+    }
+    assert_eq!(differing, 0, "of {} bodies", BODIES.len());
+}
+
+fn kind(source: &str, dialect: Dialect) -> ErrorKind {
+    host::ours_in(source, "/work", dialect).unwrap_err().kind
+}
+
+#[test]
+fn maintainer_scripts_and_scripts_of_sh_have_none_of_it() {
+    let text = "cat <<<a";
+    assert!(matches!(kind(&format!("#!/bin/bash\n{text}"), Dialect::Maintainer), ErrorKind::Syntax { .. }));
+    assert!(matches!(kind(&format!("#!/bin/sh\n{text}"), Dialect::Provisioning), ErrorKind::Syntax { .. }));
+    let source = "echo 'echo in' >env\nsource ./env\ncommand -v source\necho $?";
+    for (first, dialect) in [("#!/bin/bash", Dialect::Maintainer), ("#!/bin/sh", Dialect::Provisioning)] {
+        let left = host::ours_in(&format!("{first}\n{source}"), "/work", dialect).unwrap();
+        assert_eq!(left.stdout, "127\\n", "{first}: no such command");
+    }
+}
+
+#[test]
+fn a_script_of_the_tree_keeps_the_dialect() {
+    let source = "#!/bin/bash\nprintf '#!/bin/bash\\ncat <<<inner\\n' >f; chmod +x f; ./f";
+    assert_eq!(host::ours_in(source, "/work", Dialect::Provisioning).unwrap().stdout, "inner\\n");
+    assert!(matches!(kind(source, Dialect::Maintainer), ErrorKind::Syntax { .. }));
+}
+
+#[test]
+fn what_bash_would_search_for_is_refused() {
+    for text in ["source env", "source ./env operand", "source"] {
+        let found = kind(&format!("#!/bin/bash\n{text}"), Dialect::Provisioning);
+        assert!(matches!(found, ErrorKind::Unsupported { .. }), "{text}: {found:?}");
+    }
+}
