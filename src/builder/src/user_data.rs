@@ -130,7 +130,12 @@ pub fn render(request: &UserDataRequest, plan: &Plan, layers: &[Layer]) -> Resul
     if let Some(inputs) = &plan.inputs {
         let part = |name: &str| if name == AUTHORITY { Part::Authority } else { Part::Settings };
         let line = |(name, value): (&String, &String)| Ok((part(name), env::assignment(name, value, false)?));
-        document.file(&inputs.user_data, &settings.iter().map(line).collect::<Result<Vec<_>, Error>>()?);
+        let mut lines = settings.iter().map(line).collect::<Result<Vec<_>, Error>>()?;
+        if lines.is_empty() {
+            // Machines wait for a file that says something.
+            lines.push((Part::Settings, env::render([])?));
+        }
+        document.file(&inputs.user_data, &lines);
     }
     document.login(&login);
     let provider = request.provider.or_else(|| settings.get(PROVIDER).and_then(|name| Provider::named(name)));

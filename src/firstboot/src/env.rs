@@ -47,9 +47,11 @@ pub fn parse(path: &Path, bytes: &[u8]) -> Result<BTreeMap<String, String>, Erro
 }
 
 /// Lines `NAME='value'`, in the given order, that [`parse`], every shell and systemd read as these values. Names must be
-/// names; a value that cannot be written is an error.
+/// names; a value that cannot be written is an error. Where there are none, one line end: a file without a byte has lost what it said.
 pub fn render<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<String, Error> {
-    pairs.into_iter().map(|(name, value)| assignment(name, value, false)).collect()
+    let text: String =
+        pairs.into_iter().map(|(name, value)| assignment(name, value, false)).collect::<Result<_, _>>()?;
+    Ok(if text.is_empty() { "\n".to_owned() } else { text })
 }
 
 /// One such line. If `bare`, a value of letters, digits and underscores has no quotes.

@@ -220,6 +220,20 @@ fn user_data_that_did_not_work_can_be_put_right() {
 }
 
 #[test]
+fn a_plan_may_have_nothing_to_find_out_and_nothing_that_may_change() {
+    let root = root();
+    let plan = r#"{"inputs": {"user_data": "/u", "detected": "/d", "mutable": "/m", "defaults": "/x", "marker": "/y"},
+        "variables": {"A": {"default": "1"}}, "files": [{"path": "/a", "mode": "0600", "content": {"text": "{{ A }}"}}]}"#;
+    write(root.path(), "opt/podplane/share/firstboot.json", plan.as_bytes());
+    for (user_data, expected) in [("\n", "1"), ("A='2'\n", "2")] {
+        write(root.path(), "u", user_data.as_bytes());
+        let done = run(root.path(), &["configure"]);
+        assert!(done.status.success(), "{done:?}");
+        assert_eq!(fs::read_to_string(root.path().join("a")).unwrap(), expected);
+    }
+}
+
+#[test]
 fn a_setting_under_an_older_name_can_be_taken_back() {
     let root = with_settings();
     let keys = || fs::read_to_string(root.path().join("opt/keys")).unwrap();

@@ -41,7 +41,7 @@ const REFUSED: &[(&str, &str)] = &[
     (r#", "sysctl": {"vm.swappiness": 1}"#, "`sysctl`: is read before extensions are merged"),
     (
         r#", "units": {"mask": ["a.service"], "files": {"a.service": ["[Service]", "ExecStart=/usr/bin/a", "[Install]", "WantedBy=multi-user.target"]}}"#,
-        "`units`: mask \"a.service\": an extension starts a unit by a link",
+        "`units`: mask \"a.service\": an extension starts a unit by `Upholds=`",
     ),
     (
         r#", "units": {"disable": ["a.service"], "files": {"a.service": ["[Service]", "ExecStart=/usr/bin/a", "[Install]", "WantedBy=multi-user.target"]}}"#,

@@ -153,9 +153,16 @@ fn a_machine_without_settings_takes_keys_for_its_default_user_alone() {
     request.settings = vec![(Origin::Option("--set"), with(&[]))];
     assert!(refusal(&request).contains("\n  CLUSTER_ID means nothing to this kind\n"));
 
-    // Nothing would read them there.
+    // A machine that waits for settings goes on without any, if none is required.
     let (plan, layers) = &KINDS["knd"];
-    let deaf = Plan { inputs: None, ..plan.clone() };
+    let (deaf, optional) =
+        (Plan { inputs: None, ..plan.clone() }, Plan { inputs: plan.inputs.clone(), ..Plan::default() });
+    let request = UserDataRequest { settings: Vec::new(), ..request };
+    let file = "#cloud-config\nwrite_files:\n- path: \"/opt/podplane/etc/user-data.env\"\n  permissions: \"0600\"\n  content: \"\\n\"\n";
+    assert!(render(&request, &optional, layers).unwrap().user_data.starts_with(file));
+
+    // Nothing would read them there.
+    let mut request = UserDataRequest { settings: vec![(Origin::Option("--set"), with(&[]))], ..request };
     request.kind = "knd".to_owned();
     let error = render(&request, &deaf, layers).unwrap_err().to_string();
     assert_eq!(error, "kind knd takes no settings: none of its layers has `inputs` of the first boot");

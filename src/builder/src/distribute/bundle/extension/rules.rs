@@ -64,8 +64,7 @@ fn of_schema(schema: &Schema, kind: ExtensionKind) -> Vec<(&'static str, String)
             ExtensionKind::Sysext => "/usr/lib/systemd/system",
             ExtensionKind::Confext => "/etc/systemd/system",
         };
-        let why =
-            format!("{what} {unit:?}: an extension starts a unit by a link of `symlinks` in {below}/TARGET.wants");
+        let why = format!("{what} {unit:?}: an extension starts a unit by `Upholds=` in {below}/TARGET.d/NAME.conf");
         found.push(("units", why));
     }
     let late = "is read before extensions are merged";
