@@ -254,7 +254,7 @@ def boot(name, image, user_data, *checks):
     """Boots an image with the disk that keeps the state of a machine."""
     (work / "user-data").write_text(f'{user_data}mounts:\n- ["LABEL=state", "{STATE}", "ext4"]\n')
     done = run(vmbake, "boot", image, "--network", "isolated", "--timeout", "1200", "--user-data", "user-data",
-               *(word for check in (*checks, f"file={STATE}/last", "no-failed-units") for word in ("--check", check)),
+               *(word for check in (*checks, f"run=test -s {STATE}/last && sync", "no-failed-units") for word in ("--check", check)),
                "--", "-drive", f"file={work}/state.raw,if=virtio,format=raw")
     case(name, done.returncode == 0, done.stdout + done.stderr)
 
@@ -279,7 +279,7 @@ def booted():
     user_data = must(vmbake, "user-data", "render", "--kind", "node", *chosen, *settings)
     case("user data has the secret of the agent", TOKEN in user_data, user_data)
     boot("the next image boots, and the agent runs with what user data says", f"two/{IMAGE}", user_data, "unit=agent.service", "unit=k3s.service",
-         "unit=heartbeat.timer", "file=/var/lib/agent/reports")
+         "unit=heartbeat.timer", "run=test -s /var/lib/agent/reports")
     case("the next machine has added to the state", debugfs("-R", "cat /last").strip() > first.strip(), first)
     case("and has kept what was there", debugfs("-R", "cat /kept") == "of the first machine\n", debugfs("-R", "ls -l"))
 
