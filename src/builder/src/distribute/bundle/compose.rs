@@ -158,7 +158,10 @@ impl Composition {
         let folder = tempfile::tempdir().map_err(|source| BundleError::Write { path: std::env::temp_dir(), source })?;
         let store = Store::open(Some(folder.path().to_owned()))?;
         let prover = Prover::new(&store, sources, anchors, None);
-        for PackedContents { contents, .. } in self.brought_evidence(target, &store)? {
+        let place = format!("{}.{}", target.os, target.arch);
+        for bundle in &self.bundles {
+            bundle.bring_evidence(&place, &store)?;
+            let contents = &bundle.contents;
             let content = content_of(contents, target)?;
             for (name, entry) in &content.dependencies {
                 prover.dependency(&content, name, entry).map_err(|source| BundleError::Unproven {
@@ -169,12 +172,6 @@ impl Composition {
             }
         }
         Ok(())
-    }
-
-    fn brought_evidence(&self, target: &Target, store: &Store) -> Result<&[PackedContents], BundleError> {
-        let place = format!("{}.{}", target.os, target.arch);
-        self.bundles.iter().try_for_each(|bundle| bundle.bring_evidence(&place, store))?;
-        Ok(&self.bundles)
     }
 
     /// What becomes of the bundles of this composition in a lock that was `old`, in their order.
@@ -198,7 +195,7 @@ impl Composition {
 }
 
 /// What a manifest would say of a bundle.
-fn content_of(contents: &BundleContents, target: &Target) -> Result<Content, BundleError> {
+pub(super) fn content_of(contents: &BundleContents, target: &Target) -> Result<Content, BundleError> {
     let BundleDocument { artifacts, evidence, .. } = &contents.document;
     content(&Pins { artifacts: artifacts.clone(), evidence: evidence.clone() }, &contents.own, target)
 }

@@ -11,4 +11,3 @@ mod author;
 pub use author::{Extension, ExtensionTools};
 pub use error::ExtensionError;
 pub use release::{ExtensionIdentity, ExtensionKind};
-pub use rules::refusals;

@@ -6,22 +6,23 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use sha2::{Digest as _, Sha256};
 use vmbake_disk::disk::Disk;
 use vmbake_disk::ext4::{self, Size, VolumeOptions};
 use vmbake_disk::image::Format;
 use vmbake_disk::tree::{Kind, Timestamp, Tree};
 use vmbake_disk::write::{Output, write};
 
+use super::super::compose::content_of;
 use super::super::contents::BundleContents;
 use super::super::error::BundleError;
-use super::super::pins::{PINS, Pins, content};
+use super::super::pins::PINS;
 use super::error::ExtensionError;
 use super::release::ExtensionIdentity;
 use super::rules::refusals;
 use crate::atomic_file::Pending;
 use crate::compose::merge::extension;
 use crate::compose::stage::Plan;
-use crate::digest::Digest;
 use crate::fetch::verify::check_artifacts;
 use crate::fetch::{Supply, fetch};
 use crate::manifest::{Manifest, Target};
@@ -79,10 +80,8 @@ impl<'a> Extension<'a> {
     /// The files of the bundle and the extension-release file.
     fn tree(&self, tools: &ExtensionTools<'_>) -> Result<Tree, ExtensionError> {
         let ExtensionIdentity { os, arch, .. } = &self.identity;
-        let document = &self.contents.document;
-        let target = Target { kind: document.title(), os: os.clone(), arch: arch.clone() };
-        let pins = Pins { artifacts: document.artifacts.clone(), evidence: document.evidence.clone() };
-        let content = content(&pins, &self.contents.own, &target)?;
+        let target = Target { kind: self.contents.document.title(), os: os.clone(), arch: arch.clone() };
+        let content = content_of(self.contents, &target)?;
         let manifest = Manifest::parse(Path::new(PINS), content.to_text().map_err(BundleError::from)?.into_bytes())?;
         let (supply, store) = (tools.supply, tools.supply.store);
         let artifacts = check_artifacts(fetch(&manifest, supply, tools.progress)?, store, supply.threads)?;
@@ -123,15 +122,17 @@ impl<'a> Extension<'a> {
         let ExtensionIdentity { name, os, arch, .. } = &self.identity;
         let layers: Vec<String> = self.contents.document.layers.values().map(ToString::to_string).collect();
         let told = format!("extension\n{name}\n{os}\n{arch}\n{}\n", layers.join("\n"));
-        let id = |what: &str| half(&Digest::of(format!("{what}\n{told}").as_bytes()));
+        let id = |what: &str| uuid(&format!("{what}\n{told}"));
         let size = Size::Smallest { margin_bytes: 0 };
         VolumeOptions { size, uuid: id("uuid"), label: Vec::new(), hash_seed: id("hash seed"), epoch: 0 }
     }
 }
 
-/// The first 16 bytes of a digest's hexadecimal form: as good as random, and no more than a name.
-fn half(digest: &Digest) -> [u8; 16] {
+/// A UUID of version 8 (RFC 9562, section 5.8) of a text: the beginning of its SHA-256, with the bits of version and variant.
+fn uuid(text: &str) -> [u8; 16] {
     let mut bytes = [0; 16];
-    bytes.iter_mut().zip(digest.hex().bytes()).for_each(|(to, from)| *to = from);
+    bytes.copy_from_slice(&Sha256::digest(text)[..16]);
+    bytes[6] = (bytes[6] & 0x0f) | 0x80;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
     bytes
 }

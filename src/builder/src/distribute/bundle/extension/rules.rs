@@ -10,7 +10,7 @@ use super::release::ExtensionKind;
 use crate::layer::{Install, Layer, Schema};
 
 /// All that keeps `layers` from being such an extension, each with its layer and key.
-pub fn refusals(layers: &[Layer], kind: ExtensionKind) -> Vec<String> {
+pub(super) fn refusals(layers: &[Layer], kind: ExtensionKind) -> Vec<String> {
     let mut found = BTreeSet::new();
     for layer in layers {
         let of_effects = effects(layer).into_iter().filter_map(|effect| of_effect(&effect, kind));
