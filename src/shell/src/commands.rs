@@ -28,6 +28,7 @@ mod digests;
 
 use crate::eval::Run;
 use crate::files::Errno;
+use crate::host::Question;
 use crate::shell::Shell;
 
 pub(crate) use paths::real_path;
@@ -121,11 +122,20 @@ fn inputs(shell: &mut Shell<'_>, program: &str, operands: &[Vec<u8>]) -> Run<(Ve
     let mut failed = false;
     for operand in if operands.is_empty() { &standard[..] } else { operands } {
         if operand == b"-" {
-            contents.push((operand.clone(), shell.read_all(0)?));
+            let content = shell.read_all(0)?;
+            if !matches!(program, "cat" | "tee") {
+                shell.ask(Question::Value(&content))?;
+            }
+            contents.push((operand.clone(), content));
             continue;
         }
         match shell.read_file(operand)? {
-            Ok(content) => contents.push((operand.clone(), content)),
+            Ok(content) => {
+                if !matches!(program, "cat" | "tee") {
+                    shell.ask(Question::Value(&content))?;
+                }
+                contents.push((operand.clone(), content));
+            }
             Err(error) => {
                 complain(shell, program, &[operand, &b": "[..], error.text().as_bytes()].concat())?;
                 failed = true;

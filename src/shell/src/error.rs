@@ -59,6 +59,12 @@ pub enum ErrorKind {
         /// What depends on it.
         what: String,
     },
+    /// The result would depend on something that the caller cannot say.
+    #[error("the result depends on {what}, which is not known here")]
+    Unknown {
+        /// What it depends on.
+        what: String,
+    },
     /// The caller leaves the command to the first boot.
     #[error("is left to the first boot: {reason}")]
     Deferred {

@@ -14,6 +14,7 @@ use std::rc::Rc;
 
 use crate::descriptors::Handle;
 use crate::error::{ErrorKind, ShellError};
+use crate::host::Question;
 use crate::shell::Shell;
 use crate::syntax::reader::Reader;
 use crate::syntax::{Arm, Node, Parser, SyntaxError, Word};
@@ -208,6 +209,7 @@ impl Shell<'_> {
     fn case(&mut self, subject: &Word, arms: &[Arm], tested: bool) -> Run<u8> {
         self.step()?;
         let subject = self.one(subject)?;
+        self.ask(Question::Value(&subject))?;
         for arm in arms {
             for pattern in &arm.patterns {
                 let pattern = self.pattern(&pattern.parts)?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::files::Files;
+use crate::run::Event;
 
 /// How a command of the caller ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +67,17 @@ pub trait Variables {
     fn exported(&self) -> BTreeMap<Vec<u8>, Vec<u8>>;
 }
 
+/// What a script asks, beside the commands that it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question<'a> {
+    /// What a text is, compares with, or is made of, where that decides what is done, or where a part of it is taken.
+    Value(&'a [u8]),
+    /// What is in a file that the tree does not have; the absolute path.
+    Path(&'a [u8]),
+    /// A program that neither the interpreter has, nor the tree.
+    Program(&'a [u8]),
+}
+
 /// What the caller knows.
 pub trait Commands {
     /// Runs a command, or says with `None` that it does not know it. Asked before the interpreter's own commands and before scripts of the
@@ -76,6 +88,17 @@ pub trait Commands {
     fn source(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
         let _ = call;
         None
+    }
+
+    /// Hears of each simple command that ran, in the order in which they ended, and of how it ended.
+    fn ran(&mut self, event: &Event) {
+        let _ = event;
+    }
+
+    /// Whether nobody can say the answer here: then the run is given up where a script asks, whatever it would do with a failure.
+    fn unknown(&self, question: Question<'_>) -> bool {
+        let _ = question;
+        false
     }
 
     /// The id of a user.

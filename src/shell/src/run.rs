@@ -46,8 +46,6 @@ pub struct Settings {
     pub umask: u16,
     /// How much of bash its scripts may use.
     pub dialect: Dialect,
-    /// Whether commands are recorded.
-    pub trace: bool,
 }
 
 impl Default for Settings {
@@ -59,7 +57,6 @@ impl Default for Settings {
             directory: b"/".to_vec(),
             umask: 0o022,
             dialect: Dialect::default(),
-            trace: false,
         }
     }
 }
@@ -86,8 +83,6 @@ pub struct Finished {
     pub stdout: Vec<u8>,
     /// What it wrote to standard error.
     pub stderr: Vec<u8>,
-    /// The commands that ran, in the order in which they ended, if they were recorded.
-    pub trace: Vec<Event>,
     /// Commands and rounds of loops.
     pub steps: u64,
 }
@@ -112,8 +107,8 @@ pub fn run(script: &Script<'_>, host: &mut Host<'_>, settings: &Settings) -> Res
         let stop = shell.fatal(ErrorKind::Random { what });
         return Err(if let Stop::Fatal(error) = stop { error } else { unexpected(script) });
     }
-    let (trace, steps) = (shell.trace.take().unwrap_or_default(), shell.budget.steps);
-    Ok(Finished { status, stdout: stdout.take(), stderr: stderr.take(), trace, steps })
+    let steps = shell.budget.steps;
+    Ok(Finished { status, stdout: stdout.take(), stderr: stderr.take(), steps })
 }
 
 /// Whether all of a maintainer script can be parsed; the error has the line.

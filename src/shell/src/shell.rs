@@ -7,9 +7,9 @@ use crate::descriptors::Handle;
 use crate::error::{ErrorKind, ShellError, show};
 use crate::eval::{Run, Stop};
 use crate::files::{Errno, Files, Follow, Node, NodeKind};
-use crate::host::{Commands, Variables};
+use crate::host::{Commands, Question, Variables};
 use crate::limits::Budget;
-use crate::run::{Event, Settings};
+use crate::run::Settings;
 use crate::state::{State, Variable};
 use crate::syntax::Dialect;
 
@@ -27,7 +27,6 @@ pub(crate) struct Shell<'h> {
     pub(crate) budget: Budget,
     /// How much of bash the scripts of bash may use.
     pub(crate) dialect: Dialect,
-    pub(crate) trace: Option<Vec<Event>>,
     /// The running command, for errors.
     pub(crate) command: Rc<Vec<Vec<u8>>>,
     /// Names that mktemp gave: none may be left.
@@ -49,7 +48,6 @@ impl<'h> Shell<'h> {
             state,
             budget: Budget::new(settings.limits),
             dialect: settings.dialect,
-            trace: settings.trace.then(Vec::new),
             command: Rc::default(),
             temporaries: BTreeSet::new(),
             numbered: BTreeSet::new(),
@@ -158,7 +156,10 @@ impl Shell<'_> {
             Err(Errno::Efbig) => {
                 self.budget.size(usize::MAX).map(|()| Err(Errno::Efbig)).map_err(|kind| self.fatal(kind))
             }
-            Err(error) => Ok(Err(error)),
+            Err(error) => {
+                self.ask(Question::Path(&path))?;
+                Ok(Err(error))
+            }
         }
     }
 
@@ -184,6 +185,19 @@ impl Shell<'_> {
             return Err(self.fatal(ErrorKind::Machine { what: show(path) }));
         }
         Ok(())
+    }
+
+    /// Refuses to go on if the caller cannot answer.
+    pub(crate) fn ask(&self, question: Question<'_>) -> Run<()> {
+        if !self.commands.unknown(question) {
+            return Ok(());
+        }
+        let (what, subject) = match question {
+            Question::Value(text) => ("the text", text),
+            Question::Path(path) => ("the file", path),
+            Question::Program(name) => ("the program", name),
+        };
+        Err(self.fatal(ErrorKind::Unknown { what: format!("{what} {}", show(subject)) }))
     }
 
     /// Remembers a path that must be gone at the end.

@@ -166,7 +166,7 @@ fn options_and_syntax_that_are_not_known_are_refused() {
         "cp -K mode",
         "find . -mtime +3",
         "find . -frob",
-        "sort -V f",
+        "sort -R f",
         "cut -z f",
         "stat f",
         "stat -c %i f; touch f; stat -c %i f",

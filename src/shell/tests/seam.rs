@@ -1,6 +1,6 @@
 //! What the caller's commands see and can do.
 
-use vmbake_shell::{Call, Commands, Errno, ErrorKind, Files, Follow, Limits, Outcome, TreeFiles};
+use vmbake_shell::{Call, Commands, Errno, ErrorKind, Event, Files, Follow, Limits, Outcome, Question, TreeFiles};
 
 use crate::host;
 
@@ -126,4 +126,74 @@ fn nothing_outside_of_the_tree_is_reached() {
     assert_eq!(files.lookup(b"/x/../x", Follow::No).map(|node| node.is_dir()), Ok(true));
     assert_eq!(files.read(b"/x", 10), Err(Errno::Eisdir));
     assert_eq!(Errno::Enotempty.to_string(), "Directory not empty");
+}
+
+/// A caller who cannot say what `SECRET` is, what is below `/machine`, and whether there is `tool`.
+#[derive(Default)]
+struct Unsure {
+    heard: Vec<String>,
+}
+
+impl Commands for Unsure {
+    fn run(&mut self, _call: &mut Call<'_>) -> Option<Outcome> {
+        None
+    }
+
+    fn ran(&mut self, event: &Event) {
+        let words: Vec<String> = event.words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect();
+        self.heard.push(format!("{}:{}={}", event.line, words.join(" "), event.status));
+    }
+
+    fn unknown(&self, question: Question<'_>) -> bool {
+        match question {
+            Question::Value(text) => text.windows(6).any(|window| window == b"SECRET"),
+            Question::Path(path) => path.starts_with(b"/machine/"),
+            Question::Program(name) => name == b"tool",
+        }
+    }
+}
+
+fn unsure(source: &str) -> (Result<(u8, Vec<u8>), ErrorKind>, Vec<String>) {
+    let mut caller = Unsure::default();
+    let mut tree = host::tree("/work");
+    let result = host::interpret(source, "/work", &mut tree, &mut caller, Limits::default());
+    (result.map(|done| (done.status, done.stdout)).map_err(|error| error.kind), caller.heard)
+}
+
+#[test]
+fn nothing_depends_on_what_the_caller_cannot_say() {
+    for source in [
+        "[ -z SECRET ] || true",
+        "test SECRET = x || true",
+        "x=SECRET; [ $x ] || true",
+        "case SECRET in a) ;; esac",
+        "x=aSECRET; echo ${x#a}",
+        "x=SECRET; echo ${#x}",
+        "x=SECRET; echo ${x:-y}",
+        "echo SECRET | grep -q x || true",
+        "echo SECRET | sed s/S/x/",
+        "echo SECRET | tr S x",
+        "echo SECRET | awk '{print $1}'",
+        "echo SECRET > f; sed -i s/S/x/ f",
+        "dirname SECRET/x",
+        "[ -e /machine/x ] || true",
+        "cat /machine/x || true",
+        "grep -q x /machine/x || true",
+        "echo x | tee -a /machine/x",
+        "tool || true",
+        "command -v tool || true",
+    ] {
+        let (result, _) = unsure(source);
+        let given_up = matches!(&result, Err(ErrorKind::Unknown { .. } | ErrorKind::UnknownCommand));
+        assert!(given_up, "{source}: {result:?}");
+    }
+}
+
+#[test]
+fn what_the_caller_cannot_say_is_passed_on() {
+    let source =
+        "x=SECRET; echo \"a $x\" > f; cat f | tee g; cp g h; printf '%s' \"$(cat h)\"; [ -e f ] && other || echo no";
+    let (result, heard) = unsure(source);
+    assert_eq!(result, Ok((0, b"a SECRET\na SECRETno\n".to_vec())));
+    assert!(heard.contains(&"1:cp g h=0".to_owned()) && heard.contains(&"1:other=127".to_owned()), "{heard:?}");
 }

@@ -40,7 +40,7 @@ fn interpret(source: &[u8]) -> (Result<Finished, Box<ShellError>>, Vec<Vec<u8>>)
     let args = [b"configure".to_vec(), b"1.0-1".to_vec()];
     let limits = Limits { steps: 2_000, work_bytes: 1 << 22, size_bytes: 1 << 16, variables_bytes: 1 << 16, fields: 1_000, ..Limits::default() };
     let script = Script { name: "fuzz.postinst", source, args: &args };
-    let settings = Settings { limits, directory: b"/etc".to_vec(), trace: true, ..Settings::default() };
+    let settings = Settings { limits, directory: b"/etc".to_vec(), ..Settings::default() };
     let result = run(&script, &mut Host { files: &mut files, commands: &mut Known }, &settings);
     let paths = tree.walk().map(|(path, ..)| path).collect();
     (result, paths)

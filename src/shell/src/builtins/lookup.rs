@@ -1,6 +1,7 @@
 //! `command -v` and `type`: what a name stands for.
 
 use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 
 const RESERVED: [&[u8]; 16] = [
@@ -30,7 +31,10 @@ pub(super) fn command(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
     }
     match shown(shell, name) {
         Some(text) => shell.out(&[&text[..], b"\n"].concat()).map(|()| 0),
-        None => Ok(127),
+        None => {
+            shell.ask(Question::Program(name))?;
+            Ok(127)
+        }
     }
 }
 
@@ -52,6 +56,7 @@ pub(super) fn type_of(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
         } else if let Some(path) = shell.find_program(name) {
             [b" is ", &path[..]].concat()
         } else {
+            shell.ask(Question::Program(name))?;
             status = 127;
             b": not found".to_vec()
         };

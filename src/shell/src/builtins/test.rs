@@ -2,6 +2,7 @@
 
 use crate::eval::Run;
 use crate::files::{Follow, Node, NodeKind};
+use crate::host::Question;
 use crate::shell::Shell;
 
 /// Deepest nesting of `!` and parentheses.
@@ -187,6 +188,7 @@ impl Expression<'_, '_> {
                 }
                 None => {
                     self.at += 1;
+                    self.shell.ask(Question::Value(&token))?;
                     Ok(!token.is_empty())
                 }
             },
@@ -206,6 +208,10 @@ fn number(shell: &mut Shell<'_>, text: &[u8]) -> Run<i64> {
 
 /// An operator with one operand.
 pub(crate) fn unary(shell: &mut Shell<'_>, operator: &[u8], operand: &[u8]) -> Run<bool> {
+    shell.ask(Question::Value(operand))?;
+    if !matches!(operator, b"-z" | b"-n" | b"-t") && shell.stat(operand, Follow::No).is_err() && !operand.is_empty() {
+        shell.ask(Question::Path(&shell.path(operand)))?;
+    }
     let node = |shell: &Shell<'_>, follow: Follow| shell.stat(operand, follow).ok();
     let is = |shell: &Shell<'_>, fits: fn(&Node) -> bool| node(shell, Follow::Yes).is_some_and(|node| fits(&node));
     Ok(match operator {
@@ -237,6 +243,8 @@ pub(crate) fn unary(shell: &mut Shell<'_>, operator: &[u8], operand: &[u8]) -> R
 
 /// An operator with two operands.
 pub(crate) fn binary(shell: &mut Shell<'_>, left: &[u8], operator: &[u8], right: &[u8]) -> Run<bool> {
+    shell.ask(Question::Value(left))?;
+    shell.ask(Question::Value(right))?;
     let time = |operand: &[u8]| shell.stat(operand, Follow::Yes).ok().map(|node| node.mtime);
     Ok(match operator {
         b"=" | b"==" => left == right,

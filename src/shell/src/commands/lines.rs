@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::options::{Accepted, Options, parse};
-use super::{count, inputs, split_lines};
+use super::{count, inputs, split_lines, versions};
 use crate::eval::Run;
 use crate::shell::Shell;
 
@@ -160,7 +160,11 @@ fn compare(options: &Options, keys: &[Key], left: &[u8], right: &[u8]) -> Orderi
     let separator = options.value(b't').and_then(|text| text.first().copied());
     let (all_numeric, all_reverse) = (options.has(b'n'), options.has(b'r'));
     let by = |numbers: bool, reverse: bool, left: &[u8], right: &[u8]| {
-        let order = if numbers { numeric(left, right) } else { left.cmp(right) };
+        let order = match numbers {
+            true => numeric(left, right),
+            false if options.has(b'V') => versions::compare(left, right),
+            false => left.cmp(right),
+        };
         if reverse { order.reverse() } else { order }
     };
     for key in keys {
@@ -177,14 +181,18 @@ pub(super) fn sort(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let long: &[(&str, u8)] = &[
         ("unique", b'u'),
         ("numeric-sort", b'n'),
+        ("version-sort", b'V'),
         ("reverse", b'r'),
         ("stable", b's'),
         ("key=", b'k'),
         ("output=", b'o'),
     ];
-    let options = parse(shell, args, &Accepted { letters: b"unrsk:t:o:", long, strict: false })?;
+    let options = parse(shell, args, &Accepted { letters: b"unrsVk:t:o:", long, strict: false })?;
     if options.value(b't').is_some_and(|text| text.len() != 1) {
         return shell.unsupported(b"a separator of more than one byte");
+    }
+    if options.has(b'V') && (options.has(b'n') || options.has(b'k')) {
+        return shell.unsupported(b"-V with another order, or with keys");
     }
     let mut keys = Vec::new();
     for (_, value) in options.iter().filter(|(letter, _)| *letter == b'k') {

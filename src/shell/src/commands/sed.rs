@@ -9,6 +9,7 @@ use super::options::{Accepted, parse};
 use super::{Words, complain, inputs};
 use crate::eval::Run;
 use crate::files::Follow;
+use crate::host::Question;
 use crate::shell::Shell;
 
 const OPTIONS: Accepted = Accepted {
@@ -129,6 +130,7 @@ fn in_place(
             }
         };
         let Ok(text) = shell.read_file(operand)? else { continue };
+        shell.ask(Question::Value(&text))?;
         let edited = program::run(shell, commands, &text, quiet)?;
         let path = shell.path(operand);
         match suffix {

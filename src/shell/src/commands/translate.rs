@@ -2,6 +2,7 @@
 
 use super::options::{Accepted, parse};
 use crate::eval::Run;
+use crate::host::Question;
 use crate::pattern::in_class;
 use crate::shell::Shell;
 
@@ -92,6 +93,7 @@ pub(super) fn tr(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
     let squeezed = if squeezes { second.unwrap_or(from) } else { Vec::new() };
     let input = shell.read_all(0)?;
+    shell.ask(Question::Value(&input))?;
     let mut out: Vec<u8> = Vec::with_capacity(input.len());
     for byte in input.iter().filter_map(|byte| table[usize::from(*byte)]) {
         if out.last() != Some(&byte) || !squeezed.contains(&byte) {

@@ -2,6 +2,7 @@
 
 use super::Run;
 use crate::builtins::test::{binary, unary};
+use crate::host::Question;
 use crate::shell::Shell;
 use crate::syntax::Condition;
 
@@ -26,13 +27,18 @@ impl Shell<'_> {
                 }
                 Ok(false)
             }
-            Condition::Word(word) => Ok(!self.one(word)?.is_empty()),
+            Condition::Word(word) => {
+                let word = self.one(word)?;
+                self.ask(Question::Value(&word))?;
+                Ok(!word.is_empty())
+            }
             Condition::Unary(operator, word) => {
                 let operand = self.one(word)?;
                 unary(self, operator, &operand)
             }
             Condition::Binary(left, operator, right) => {
                 let subject = self.one(left)?;
+                self.ask(Question::Value(&subject))?;
                 match &operator[..] {
                     b"=" | b"==" | b"!=" => {
                         let pattern = self.pattern(&right.parts)?;

@@ -8,7 +8,7 @@ use crate::commands;
 use crate::descriptors::Handle;
 use crate::error::{ErrorKind, show};
 use crate::files::{Errno, Follow};
-use crate::host::{Call, Outcome};
+use crate::host::{Call, Outcome, Question};
 use crate::shell::{PATH, Seen, Shell};
 use crate::state::{Flags, Variable};
 use crate::syntax::Language;
@@ -16,12 +16,21 @@ use crate::syntax::Language;
 /// Where the programs stand that the interpreter knows.
 const KNOWN_DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
 
+/// Programs that pass on what they are given, or use it as names of files, and take no part of it.
+const KEEPS_VALUES: [&[u8]; 10] =
+    [b"cat", b"tee", b"cp", b"mv", b"install", b"chmod", b"chown", b"env", b"sh", b"touch"];
+
 impl Shell<'_> {
     /// Runs what is no function and no builtin.
     pub(crate) fn program(&mut self, argv: &[Vec<u8>]) -> Run<u8> {
         let Some((name, args)) = argv.split_first() else { return Ok(0) };
         if let Some(status) = self.ask_caller(name, args, false)? {
             return Ok(status);
+        }
+        if let Some(known) = base_name(name).filter(|known| !KEEPS_VALUES.contains(known)) {
+            if commands::find(known).is_some() {
+                args.iter().try_for_each(|arg| self.ask(Question::Value(arg)))?;
+            }
         }
         let known = known(name).map(|known| known(self, args)).or_else(|| self.builtin_program(name, args));
         match known {
@@ -33,6 +42,9 @@ impl Shell<'_> {
             if name.contains(&b'/') && self.exists(name) {
                 self.complain(&[name, &b": Permission denied"[..]].concat())?;
                 return Ok(126);
+            }
+            if !name.contains(&b'/') && self.commands.unknown(Question::Program(name)) {
+                return Err(self.fatal(ErrorKind::UnknownCommand));
             }
             self.complain(&[name, &b": not found"[..]].concat())?;
             return Ok(127);

@@ -39,10 +39,9 @@ impl Shell<'_> {
         }
         self.command = outer;
         let status = result?;
-        if let Some(trace) = &mut self.trace
-            && !argv.is_empty()
-        {
-            trace.push(Event { script: self.state.script.clone(), line: simple.line, words: argv.to_vec(), status });
+        if !argv.is_empty() {
+            let (script, words) = (self.state.script.clone(), argv.to_vec());
+            self.commands.ran(&Event { script, line: simple.line, words, status });
         }
         Ok(status)
     }

@@ -3,6 +3,7 @@
 use super::{Mode, Tilde, Unit, Units, bytes, push};
 use crate::error::ErrorKind;
 use crate::eval::Run;
+use crate::host::Question;
 use crate::pattern::Pattern;
 use crate::shell::{PID, Shell};
 use crate::syntax::words::is_name;
@@ -22,6 +23,9 @@ impl Shell<'_> {
         self.state.line = parameter.line;
         let name = &parameter.name;
         let value = self.parameter_value(name)?;
+        if let (Value::One(text), false) = (&value, matches!(parameter.operation, Operation::Value)) {
+            self.ask(Question::Value(text))?;
+        }
         let missing = |colon: bool| match &value {
             Value::Unset => true,
             Value::One(text) => colon && text.is_empty(),

@@ -7,6 +7,7 @@ use super::machine::{FILENAME, FNR, FS, Machine, NR, OFS, Place, RS};
 use super::value::Value;
 use crate::error::ErrorKind;
 use crate::eval::Run;
+use crate::host::Question;
 
 /// The record. Its fields are made when one is asked for, and its text when a field was changed.
 pub(super) struct Record {
@@ -249,6 +250,9 @@ impl Machine<'_, '_> {
         };
         self.input.named = true;
         let content = if path == b"-" { Ok(self.shell.read_all(0)?) } else { self.shell.read_file(&path)? };
+        if let Ok(text) = &content {
+            self.shell.ask(Question::Value(text))?;
+        }
         match content {
             Ok(content) => (self.input.content, self.input.at) = (Some(content), 0),
             Err(error) => {
