@@ -68,7 +68,7 @@ impl PackagePattern {
 }
 
 /// Whether a text has the form of a pattern: each `*` stands for any bytes, everything else for itself.
-fn is_like(pattern: &[u8], text: &[u8]) -> bool {
+pub(crate) fn is_like(pattern: &[u8], text: &[u8]) -> bool {
     // The last star that was met, and where the text goes on if it takes one byte more.
     let (mut at, mut from, mut star) = (0, 0, None);
     while from < text.len() {

@@ -19,6 +19,7 @@ mod size;
 mod template;
 mod values;
 mod yaml;
+pub mod import;
 
 pub use config::{MachinePhase, OperatingSystemConfig};
 pub use deployment::Deployment;

@@ -52,6 +52,7 @@ use crate::pin::resolve::ResolveError;
 use crate::pin::sources::SourcesError;
 use crate::pin::update::{EntryError, RequestError, UpdateError};
 use crate::profile::ProfileError;
+use crate::profile::import::ImportError;
 use crate::progress::{self, Event};
 use crate::query::changelog::ChangelogError;
 use crate::query::explain::ExplainError;
@@ -119,6 +120,7 @@ const KNOWN: &[Look] = &[
     known::<OriginError>,
     known::<PolicyError>,
     known::<ProfileError>,
+    known::<ImportError>,
     known::<ProgramError>,
     #[cfg(feature = "aws")]
     known::<PublishCommandError>,

@@ -120,6 +120,35 @@ struct SignedArgs {
 }
 
 impl CreateArgs {
+    /// All that baking a kind takes, as one file.
+    pub(super) fn of_kind(
+        pinned: PinnedArgs,
+        (base, out): (Option<PathBuf>, PathBuf),
+        (layers, network): (LayersArgs, NetworkArgs),
+        (trust, catalog): (TrustArgs, CatalogArgs),
+    ) -> Self {
+        let (inputs, images, since, plain_http) = (false, false, None, false);
+        let (split, key, force, json, jobs) = (None, None, false, false, None);
+        Self {
+            pinned,
+            inputs,
+            images,
+            base,
+            since,
+            plain_http,
+            out,
+            split,
+            key,
+            force,
+            json,
+            jobs,
+            layers,
+            network,
+            trust,
+            catalog,
+        }
+    }
+
     /// What the site has. A file of that name is an archive, whatever else the name could be.
     fn since(&self) -> Result<Option<Earlier>, Failure> {
         let Some(since) = &self.since else { return Ok(None) };

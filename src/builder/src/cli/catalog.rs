@@ -70,6 +70,12 @@ impl CatalogArgs {
 }
 
 impl LayersArgs {
+    /// The same with one more directory.
+    pub(super) fn with(mut self, directory: PathBuf) -> Self {
+        self.layers.push(directory);
+        self
+    }
+
     /// Where layers are.
     pub(super) fn catalog(&self, catalog: &CatalogArgs) -> Catalog {
         let usual = Path::new(DIRECTORY);

@@ -317,6 +317,20 @@ Examples:
       --set server-url=https://api.example.org:6443 --set api-server-token=token --set kubernetes-ca-bundle=ca.pem \\
       --user-data bootstrap > user-data";
 
+pub(super) const PROFILE_IMPORT: &str = "\
+Examples:
+  vmbake profile import examples/profiles/debian.yaml --machine-deployment examples/profiles/deployment.yaml --out workers
+  vmbake profile import osp-ubuntu.yaml --as debian-13 --machine-deployment workers.yaml --rules rules.json --out workers";
+
+pub(super) const PROFILE_DIFF: &str = "\
+Examples:
+  vmbake profile diff example-debian-workers-0a1b2c3d example-debian-workers-4e5f6a7b --dir workers";
+
+pub(super) const PROFILE_MATERIALS: &str = "\
+Examples:
+  vmbake profile materials example-debian-workers-0a1b2c3d --dir workers
+  vmbake profile materials example-debian-workers-0a1b2c3d --dir workers -o workers.tar";
+
 pub(super) const TRUST_SHOW: &str = "\
 Examples:
   vmbake trust show

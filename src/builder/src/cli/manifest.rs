@@ -1,6 +1,6 @@
 //! `vmbake manifest`: what a manifest pins, and who answers for it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -65,8 +65,17 @@ struct Line<'a> {
 
 pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
     let ManifestCommand::Show { file, json, network, trust, catalog } = args.command;
-    let manifest = Manifest::load(&file)?;
-    let (store, sources, anchors) = (network.store()?, network.sources(&catalog)?, trust.load(&catalog)?);
+    show(&file, json, (&network, &trust, &catalog))
+}
+
+/// Proves and lists what one manifest pins.
+pub(super) fn show(
+    file: &Path,
+    json: bool,
+    (network, trust, catalog): (&NetworkArgs, &TrustArgs, &CatalogArgs),
+) -> Result<Outcome, Failure> {
+    let manifest = Manifest::load(file)?;
+    let (store, sources, anchors) = (network.store()?, network.sources(catalog)?, trust.load(catalog)?);
     let overridden: Vec<String> =
         sources.overridden().iter().chain(anchors.overridden()).map(ToString::to_string).collect();
     let mut lines = lines(&manifest, &overridden);
@@ -86,7 +95,7 @@ pub(super) fn run(args: ManifestArgs) -> Result<Outcome, Failure> {
         true => files::print_json(&lines)?,
         false => {
             let overridden = overridden.iter().map(|one| format!("override {}\n", escape::line(one)));
-            files::show(&overridden.chain(lines.iter().map(show)).collect::<String>())?
+            files::show(&overridden.chain(lines.iter().map(shown)).collect::<String>())?
         }
     };
     match failed {
@@ -129,7 +138,7 @@ fn lines<'a>(manifest: &Manifest, overridden: &'a [String]) -> Vec<Line<'a>> {
     artifacts.chain(images).collect()
 }
 
-fn show(line: &Line<'_>) -> String {
+fn shown(line: &Line<'_>) -> String {
     let [name, version, url] = [&line.name, &line.version, &line.url].map(escape::line);
     let digest = &line.digest;
     let size = human_bytes(line.size);

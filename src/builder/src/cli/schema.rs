@@ -6,6 +6,7 @@ use super::{Failure, Outcome, examples, files};
 use crate::distribute::bundle::document::BundleDocument;
 use crate::incremental::build_inputs::BuildInputs;
 use crate::layer;
+use crate::profile::import::Rules;
 use crate::release::policy::ReleasePolicy;
 
 #[derive(Debug, Subcommand)]
@@ -19,6 +20,8 @@ pub(super) enum SchemaCommand {
     /// The form of a policy for `vmbake verify image`, as JSON Schema draft 2020-12
     #[command(after_help = examples::SCHEMA_POLICY)]
     Policy,
+    /// The form of rules for `vmbake profile import`, as JSON Schema draft 2020-12
+    ProfileRules,
     /// The form of bundle.json, as JSON Schema draft 2020-12
     #[command(after_help = examples::SCHEMA_BUNDLE)]
     Bundle,
@@ -29,6 +32,7 @@ pub(super) fn run(what: &SchemaCommand) -> Result<Outcome, Failure> {
         SchemaCommand::Layer => schemars::schema_for!(layer::Schema),
         SchemaCommand::Inputs => schemars::schema_for!(BuildInputs),
         SchemaCommand::Policy => schemars::schema_for!(ReleasePolicy),
+        SchemaCommand::ProfileRules => schemars::schema_for!(Rules),
         SchemaCommand::Bundle => schemars::schema_for!(BundleDocument),
     };
     files::print(&(serde_json::to_string_pretty(&schema)? + "\n"))

@@ -19,6 +19,9 @@ use crate::pin::resolve::{Cache, Resolver};
 use crate::pin::update::{Newer, UpdateRequest, explain, newer, seen, update};
 use crate::progress::Progress;
 
+/// Entries that are resolved at the same time, unless somebody says another number.
+const JOBS: NonZeroUsize = NonZeroUsize::new(4).unwrap();
+
 #[derive(Debug, Args)]
 #[command(after_help = examples::UPDATE)]
 pub(super) struct UpdateArgs {
@@ -56,7 +59,7 @@ pub(super) struct UpdateArgs {
     #[arg(long, requires = "check")]
     json: bool,
     /// Entries resolved at the same time
-    #[arg(short = 'j', long = "jobs", value_name = "N", default_value = "4")]
+    #[arg(short = 'j', long = "jobs", value_name = "N", default_value_t = JOBS)]
     jobs: NonZeroUsize,
     #[command(flatten)]
     network: NetworkArgs,
@@ -66,6 +69,37 @@ pub(super) struct UpdateArgs {
     layers: LayersArgs,
     #[command(flatten)]
     catalog: CatalogArgs,
+}
+
+impl UpdateArgs {
+    /// What is missing in the manifests of one kind of the user's own, in `manifests`.
+    pub(super) fn of_kind(
+        (kind, os, arch): (String, String, Vec<String>),
+        (image, manifests): (Option<PathBuf>, PathBuf),
+        (network, trust): (NetworkArgs, TrustArgs),
+        (layers, catalog): (LayersArgs, CatalogArgs),
+    ) -> Self {
+        let (kinds, os, only) = (vec![kind], vec![os], Vec::new());
+        let (refresh, check, explain, partition, json, jobs) = (false, false, None, None, false, JOBS);
+        Self {
+            kinds,
+            os,
+            arch,
+            only,
+            refresh,
+            check,
+            explain,
+            image,
+            partition,
+            manifests,
+            json,
+            jobs,
+            network,
+            trust,
+            layers,
+            catalog,
+        }
+    }
 }
 
 pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {

@@ -5,6 +5,7 @@
 //! items are left out, since cloud-init refuses them, and so is a line end at the end of a file without encoding, which cloud-init
 //! does not see.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -35,6 +36,9 @@ pub(super) struct RenderedFile {
     pub(super) permissions: u16,
     pub(super) is_base64: bool,
     pub(super) data: String,
+    /// Fields that its template names, and those that it compares.
+    pub(super) fields: BTreeSet<String>,
+    pub(super) compared: BTreeSet<String>,
 }
 
 /// The document.

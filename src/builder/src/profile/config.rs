@@ -1,6 +1,6 @@
 //! The `OperatingSystemConfig`: profile, deployment and options in; what OSM stores in the cluster for this sort of machines out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -63,10 +63,10 @@ pub struct OperatingSystemConfig {
 
 /// One phase, with nothing left to render.
 #[derive(Clone, Debug)]
-struct PhaseConfig {
-    files: Vec<RenderedFile>,
-    units: Vec<SystemdUnit>,
-    modules: Option<Modules>,
+pub(super) struct PhaseConfig {
+    pub(super) files: Vec<RenderedFile>,
+    pub(super) units: Vec<SystemdUnit>,
+    pub(super) modules: Option<Modules>,
 }
 
 impl OperatingSystemConfig {
@@ -149,7 +149,10 @@ impl OperatingSystemConfig {
 }
 
 /// Refuses a deployment that the profile is not for, and says what OSM notes about both.
-fn annotations(profile: &Profile, deployment: &Deployment) -> Result<BTreeMap<String, String>, ProfileError> {
+pub(super) fn annotations(
+    profile: &Profile,
+    deployment: &Deployment,
+) -> Result<BTreeMap<String, String>, ProfileError> {
     let mut all: BTreeMap<&str, String> =
         deployment.annotations.iter().map(|(name, words)| (name.as_str(), words.text.clone())).collect();
     let wanted = all.entry(PROFILE).or_insert_with(|| format!("osp-{}", deployment.system)).clone();
@@ -185,14 +188,21 @@ fn go_json(annotations: &BTreeMap<&str, String>) -> String {
 }
 
 /// Renders a phase, and adds files that are no templates.
-fn phase(part: &PhasePart, values: &Values, added: BTreeMap<String, String>) -> Result<PhaseConfig, ProfileError> {
+pub(super) fn phase(
+    part: &PhasePart,
+    values: &Values,
+    added: BTreeMap<String, String>,
+) -> Result<PhaseConfig, ProfileError> {
     let runtime = part.runtimes.iter().find(|runtime| runtime.name == CONTAINERD);
     let mut templates = BTreeMap::new();
     templates.extend(runtime.iter().flat_map(|runtime| &runtime.templates));
     templates.extend(&part.templates);
     let mut named = Vec::new();
+    let (mut all_fields, mut all_compared) = (BTreeSet::new(), BTreeSet::new());
     for (name, words) in &templates {
         let checked = Checked::new(words, &[].into())?;
+        all_fields.extend(checked.fields.iter().cloned());
+        all_compared.extend(checked.compared.iter().cloned());
         let text = checked.render(&[], &values.of(&checked.fields)?)?;
         if text.contains("{{") {
             return Err(ProfileError::Template {
@@ -211,15 +221,27 @@ fn phase(part: &PhasePart, values: &Values, added: BTreeMap<String, String>) -> 
         }
         let checked = Checked::new(content, &names)?;
         let data = checked.render(&named, &values.of(&checked.fields)?)?;
-        files.push(RenderedFile { path: path.clone(), permissions: *permissions, is_base64: *is_base64, data });
+        let (mut fields, mut compared) = (checked.fields, checked.compared);
+        if content.text.contains("template") {
+            fields.extend(all_fields.iter().cloned());
+            compared.extend(all_compared.iter().cloned());
+        }
+        let (path, permissions, is_base64) = (path.clone(), *permissions, *is_base64);
+        files.push(RenderedFile { path, permissions, is_base64, data, fields, compared });
     }
-    let permissions = registries::PERMISSIONS;
-    files.extend(added.into_iter().map(|(path, data)| RenderedFile { path, permissions, is_base64: false, data }));
+    files.extend(added.into_iter().map(|(path, data)| RenderedFile {
+        path,
+        permissions: registries::PERMISSIONS,
+        is_base64: false,
+        data,
+        fields: BTreeSet::new(),
+        compared: BTreeSet::new(),
+    }));
     Ok(PhaseConfig { files, units: part.units.clone(), modules: part.modules.clone() })
 }
 
 fn file_object(file: &RenderedFile) -> Value {
-    let RenderedFile { path, permissions, is_base64, data } = file;
+    let RenderedFile { path, permissions, is_base64, data, .. } = file;
     let inline = match is_base64 {
         true => json!({"data": data, "encoding": "b64"}),
         false => json!({"data": data}),

@@ -11,6 +11,7 @@ use super::error::{ProfileError, Spot};
 use super::fields::{Fields, Words, integer, shown, truth, words, wrong};
 use super::names::{is_name, is_object_name};
 use super::node::{Content, Document, Node};
+use crate::digest::Digest;
 
 /// What a profile calls itself.
 const API: (&str, &str) = ("operatingsystemmanager.k8c.io/v1alpha1", "OperatingSystemProfile");
@@ -34,6 +35,8 @@ pub struct Profile {
     pub version: String,
     /// Where its machines may run.
     pub providers: Vec<String>,
+    /// Digest of what it says: of its `spec` as JSON with sorted keys.
+    pub spec_digest: Digest,
     pub(super) bootstrap: PhasePart,
     pub(super) provisioning: PhasePart,
 }
@@ -94,6 +97,7 @@ impl Profile {
         metadata.pass_over(&["namespace", "annotations"]);
         metadata.finish()?;
         let mut spec = top.inside("spec")?;
+        let spec_digest = Digest::of(top.json_again("spec")?.to_string().as_bytes());
         top.finish()?;
         let system = system(&spec.text("osName")?)?;
         let system_version = spec.text("osVersion")?.text;
@@ -105,7 +109,7 @@ impl Profile {
         let bootstrap = phase(&mut spec, "bootstrapConfig")?;
         let provisioning = phase(&mut spec, "provisioningConfig")?;
         spec.finish()?;
-        Ok(Self { name, system, system_version, version, providers, bootstrap, provisioning })
+        Ok(Self { name, system, system_version, version, providers, spec_digest, bootstrap, provisioning })
     }
 }
 

@@ -32,6 +32,8 @@ pub(super) struct Checked<'a> {
     source: String,
     /// Fields of the values that it names.
     pub(super) fields: BTreeSet<String>,
+    /// Those of which it asks more than whether they are there; `.` stands for what a variable or a range gives.
+    pub(super) compared: BTreeSet<String>,
 }
 
 /// Where a walk through a template is.
@@ -57,10 +59,10 @@ impl<'a> Checked<'a> {
         if let Some(define) = defines.first() {
             return Err(refused(words, define.pos, "define", "templates are fields of `templates`"));
         }
-        let mut walk = Walk { words, templates, fields: BTreeSet::new() };
+        let mut walk = Walk { words, templates, fields: BTreeSet::new(), compared: BTreeSet::new() };
         walk.list(&tree, Inside { at_root: true, ranges: 0 })?;
-        let fields = walk.fields;
-        Ok(Self { words, source, fields })
+        let Walk { fields, compared, .. } = walk;
+        Ok(Self { words, source, fields, compared })
     }
 
     /// Renders it; `named` are the texts of templates, which must have no template text in them.
@@ -97,6 +99,7 @@ struct Walk<'a> {
     words: &'a Words,
     templates: &'a BTreeSet<&'a str>,
     fields: BTreeSet<String>,
+    compared: BTreeSet<String>,
 }
 
 impl Walk<'_> {
@@ -156,6 +159,14 @@ impl Walk<'_> {
     }
 
     fn pipe(&mut self, pipe: &PipeNode, inside: Inside) -> Result<(), ProfileError> {
+        for command in &pipe.commands {
+            let is_comparison = |name: &str| !matches!(name, "and" | "or" | "not");
+            if matches!(command.args.first(), Some(Expr::Identifier(_, name)) if is_comparison(name)) {
+                // Of a pipe the last argument is what comes before.
+                let arguments = command.args.iter().skip(1).chain(pipe.commands.iter().flat_map(|one| &one.args));
+                self.compared.extend(arguments.filter_map(compared));
+            }
+        }
         let mut expressions = pipe.commands.iter().flat_map(|command| &command.args);
         expressions.try_for_each(|expression| self.expression(expression, inside))
     }
@@ -187,6 +198,16 @@ impl Walk<'_> {
                 known: super::values::FIELDS.to_vec(),
             }),
         }
+    }
+}
+
+/// What a comparison is about, unless it is a text or number that stands there.
+fn compared(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Field(_, chain) => chain.first().map(ToString::to_string),
+        Expr::Variable(_, name, chain) if name == "$" => chain.first().map(ToString::to_string),
+        Expr::Dot(_) | Expr::Variable(..) | Expr::Chain(..) | Expr::Pipe(..) => Some(".".to_owned()),
+        _ => None,
     }
 }
 

@@ -141,6 +141,18 @@ impl Values {
         Ok(Value::Map(Arc::new(self.0.clone())))
     }
 
+    /// The same with other values for these fields.
+    pub(super) fn with(&self, fields: impl Iterator<Item = (&'static str, Value)>) -> Self {
+        let mut values = Self(self.0.clone());
+        fields.for_each(|(field, value)| values.set(field, value));
+        values
+    }
+
+    /// All of them as texts, in the order of their names.
+    pub(super) fn texts(&self) -> BTreeMap<String, String> {
+        self.0.iter().map(|(field, value)| (field.to_string(), value.to_string())).collect()
+    }
+
     fn set(&mut self, field: &str, value: Value) {
         self.0.insert(Arc::from(field), value);
     }

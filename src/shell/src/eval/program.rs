@@ -27,10 +27,8 @@ impl Shell<'_> {
         if let Some(status) = self.ask_caller(name, args, false)? {
             return Ok(status);
         }
-        if let Some(known) = base_name(name).filter(|known| !KEEPS_VALUES.contains(known)) {
-            if commands::find(known).is_some() {
-                args.iter().try_for_each(|arg| self.ask(Question::Value(arg)))?;
-            }
+        if base_name(name).is_some_and(|known| !KEEPS_VALUES.contains(&known) && commands::find(known).is_some()) {
+            args.iter().try_for_each(|arg| self.ask(Question::Value(arg)))?;
         }
         let known = known(name).map(|known| known(self, args)).or_else(|| self.builtin_program(name, args));
         match known {

@@ -51,6 +51,19 @@ pub fn conflicts<'a>(target: &Target, layers: &'a [Layer], bundles: &[&'a Bundle
     found
 }
 
+/// What two lists of layers cannot both do, each with its name for messages; sorted.
+pub fn collisions((one, first): (&str, &[Layer]), (other, second): (&str, &[Layer])) -> Vec<String> {
+    let side = |name: &str, layers: &[Layer]| (name.to_owned(), layers.iter().flat_map(effects).collect::<Vec<_>>());
+    let ((name, effects), (other_name, other_effects)) = (side(one, first), side(other, second));
+    let first = Side { name, layers: first.iter().collect(), effects, document: None };
+    let second = Side { name: other_name, layers: second.iter().collect(), effects: other_effects, document: None };
+    let mut found = Vec::new();
+    between(&first, &second, &mut found);
+    found.sort();
+    found.dedup();
+    found
+}
+
 /// Bundles that are there more than once.
 fn twice(bundles: &[&BundleContents]) -> Vec<String> {
     let mut titles: Vec<String> = bundles.iter().map(|bundle| bundle.document.title()).collect();

@@ -1,0 +1,322 @@
+//! The machine that the scripts of a profile believe they run on: their commands in, what each comes to out.
+//!
+//! Nothing runs, and nothing is fetched. Commands that change files are done over a tree by `vmbake_shell`. Those that are known here are
+//! noted: packages, files that are fetched, units. A command that nobody knows stops the import.
+
+mod fetch;
+mod packages;
+pub(super) mod units;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vmbake_shell::{Call, Commands, Dialect, Event, Files, Host, Outcome, Question, Script, Settings, ShellError};
+
+pub(super) use fetch::{Fetched, Unpacked, What, has_token, token_of};
+
+use super::base::is_of_base;
+use super::error::Place;
+use super::report::{Class, Statement};
+use super::rules::Rules;
+use super::runtime::{is_marked, legible};
+
+/// The name of the script that stands for sudo in the tree: its commands are those of whoever calls it.
+pub(super) const SUDO: &str = "/usr/bin/sudo";
+/// Most rounds of one `sleep`: a script that waits for something that failed here would never end.
+const MAX_SLEEPS: u32 = 3;
+/// The environment of commands.
+const ENVIRONMENT: [(&str, &str); 4] = [
+    ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
+    ("HOME", "/root"),
+    ("LC_ALL", "C.UTF-8"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+];
+
+/// What commands came to.
+#[derive(Debug, Default)]
+pub(super) struct Effects {
+    /// Packages, by the names that the archive of the system has for them.
+    pub(super) packages: BTreeSet<String>,
+    /// Those whose recommended packages come as well.
+    pub(super) recommends: BTreeSet<String>,
+    pub(super) fetched: Vec<Fetched>,
+    pub(super) unpacked: Vec<Unpacked>,
+    pub(super) enabled: BTreeSet<String>,
+    pub(super) disabled: BTreeSet<String>,
+    pub(super) masked: BTreeSet<String>,
+    /// Units that are started, in the order in which they first are.
+    pub(super) started: Vec<String>,
+    pub(super) modules: BTreeSet<String>,
+    /// Programs that the first boot runs.
+    pub(super) commands: Vec<Vec<String>>,
+    /// Units that were run here.
+    pub(super) done: BTreeSet<String>,
+    /// Scripts that were run here, by their paths.
+    pub(super) scripts: BTreeSet<String>,
+    pub(super) statements: Vec<Statement>,
+}
+
+/// The machine.
+pub(super) struct Machine<'a> {
+    pub(super) rules: &'a Rules,
+    /// What `uname -m` prints.
+    pub(super) machine: &'static str,
+    /// Scripts that only a machine can run.
+    pub(super) deferred: &'a BTreeSet<String>,
+    /// Names of the secrets that OSM keeps: the provisioning, and the kubeconfig to begin with.
+    pub(super) secrets: [String; 2],
+    pub(super) effects: Effects,
+    /// Why everything was given up, in a script that another one runs.
+    pub(super) failure: Option<ShellError>,
+    /// The last command that failed, with its status.
+    pub(super) failed: Option<(Place, u8)>,
+    fails: bool,
+    /// What the last script that failed wrote to standard error.
+    pub(super) stderr: Vec<u8>,
+    /// Whether everything was given up because a command failed.
+    pub(super) is_broken: bool,
+    /// Programs that units and cloud-init start.
+    pub(super) entries: BTreeSet<String>,
+    /// Units that run now.
+    running: Vec<String>,
+    /// What the command that runs now comes to.
+    current: Option<(Class, String)>,
+    by_sudo: Option<(Class, String)>,
+    sleeps: BTreeMap<(String, u32), u32>,
+}
+
+impl<'a> Machine<'a> {
+    pub(super) fn new(
+        rules: &'a Rules,
+        machine: &'static str,
+        deferred: &'a BTreeSet<String>,
+        secrets: [String; 2],
+    ) -> Self {
+        Self {
+            rules,
+            machine,
+            deferred,
+            secrets,
+            effects: Effects::default(),
+            failure: None,
+            failed: None,
+            fails: false,
+            stderr: Vec::new(),
+            is_broken: false,
+            entries: BTreeSet::new(),
+            running: Vec::new(),
+            current: None,
+            by_sudo: None,
+            sleeps: BTreeMap::new(),
+        }
+    }
+
+    /// Runs lines of a shell; gives the status and what was written to standard error.
+    pub(super) fn shell(
+        &mut self,
+        files: &mut dyn Files,
+        name: &str,
+        text: &str,
+    ) -> Result<(u8, Vec<u8>), Box<ShellError>> {
+        let mut environment: BTreeMap<Vec<u8>, Vec<u8>> =
+            ENVIRONMENT.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
+        environment.extend(assignments(&*files));
+        let settings = Settings { environment, dialect: Dialect::Provisioning, ..Settings::default() };
+        let script = Script { name, source: text.as_bytes(), args: &[] };
+        let mut host = Host { files, commands: self };
+        vmbake_shell::run(&script, &mut host, &settings).map(|done| (done.status, done.stderr))
+    }
+
+    /// Notes what the running command comes to.
+    fn note(&mut self, class: Class, reason: impl Into<String>) -> Outcome {
+        self.current = Some((class, reason.into()));
+        Outcome::Status(0)
+    }
+
+    fn dropped(&mut self, reason: &str) -> Outcome {
+        self.note(Class::Dropped, reason)
+    }
+
+    /// What a rule says of a command.
+    fn by_rule(&mut self, words: &str) -> Option<Outcome> {
+        let rule = self.rules.of(words)?;
+        let rule = rule.clone();
+        if let Some(reason) = rule.drop {
+            return Some(self.note(Class::Dropped, format!("by a rule: {reason}")));
+        }
+        if let Some(how) = rule.user_data {
+            return Some(self.note(Class::UserData, format!("by a rule: {how}")));
+        }
+        self.effects.commands.extend(rule.first_boot);
+        Some(self.note(Class::FirstBoot, "by a rule"))
+    }
+
+    /// A script of the profile that only a machine can run.
+    fn deferred_script(&mut self, call: &Call<'_>) -> Option<Outcome> {
+        let path = String::from_utf8(call.path(call.name)).ok().filter(|path| self.deferred.contains(path))?;
+        let words: Option<Vec<String>> = call.args.iter().map(|arg| String::from_utf8(arg.clone()).ok()).collect();
+        let Some(args) = words.filter(|args| !args.iter().any(|arg| is_marked(arg.as_bytes()))) else {
+            return Some(Outcome::Unsupported("an argument that only machines know".to_owned()));
+        };
+        let mut command = vec![path];
+        command.extend(args);
+        if !self.effects.commands.contains(&command) {
+            self.effects.commands.push(command);
+        }
+        Some(self.note(Class::FirstBoot, "it asks the machine"))
+    }
+
+    fn known(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        let name = String::from_utf8_lossy(call.base_name()).into_owned();
+        Some(match name.as_str() {
+            "apt" | "apt-get" => self.apt(call),
+            "apt-mark" => self.dropped("packages of an image change only by a bake"),
+            "curl" | "wget" => self.fetch(&name, call),
+            "jq" => self.jq(call),
+            "base64" => return self.base64(call),
+            "sha256sum" | "sha512sum" => return self.check_sums(&name, call),
+            "tar" => self.tar(call),
+            "systemctl" => self.systemctl(call),
+            "cloud-init" if call.args == [b"--version".to_vec()] => {
+                call.stdout.extend_from_slice(b"/usr/bin/cloud-init 25.1.4\n");
+                self.dropped("which way cloud-init is called does not matter here")
+            }
+            "cloud-init" => self.dropped("the image has what it would set up"),
+            "hostnamectl" => self.note(Class::UserData, "cloud-init gives the machine its name"),
+            "lsb_release" => return self.lsb_release(call),
+            "modprobe" => self.modprobe(call),
+            "netplan" | "networkctl" => self.dropped("each boot sets up the network"),
+            "sysctl" if call.args.iter().any(|arg| matches!(&arg[..], b"--system" | b"-p")) => {
+                self.dropped("each boot sets what /etc/sysctl.d says")
+            }
+            "update-ca-certificates" => {
+                self.effects.commands.push(vec!["/usr/sbin/update-ca-certificates".to_owned()]);
+                self.note(Class::FirstBoot, "it has to look at all certificates of the image")
+            }
+            "sleep" => return self.sleep(call),
+            "ip"
+            | "modinfo"
+            | "journalctl"
+            | "swapon"
+            | "swapoff"
+            | "udevadm"
+            | "lsmod"
+            | "free"
+            | "nproc"
+            | "ss"
+            | "hostname"
+            | "systemd-detect-virt"
+            | "lsblk"
+            | "mount"
+            | "umount"
+            | "blkid" => Outcome::Deferred("it asks or changes the running machine".to_owned()),
+            "reboot" | "shutdown" | "poweroff" => Outcome::Refused("an image has no machine to stop".to_owned()),
+            _ => return None,
+        })
+    }
+
+    fn lsb_release(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        let text = match call.args {
+            [option] if option == b"-cs" => "trixie\n",
+            [option] if option == b"-is" || option == b"-si" => "Debian\n",
+            [option] if option == b"-rs" => "13\n",
+            _ => return Some(Outcome::Unsupported("these arguments".to_owned())),
+        };
+        call.stdout.extend_from_slice(text.as_bytes());
+        Some(Outcome::Status(0))
+    }
+
+    fn modprobe(&mut self, call: &Call<'_>) -> Outcome {
+        let is_name = |name: &Vec<u8>| name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(byte));
+        if call.args.is_empty() || !call.args.iter().all(|name| is_name(name) && !name.starts_with(b"-")) {
+            return Outcome::Unsupported("modprobe with options".to_owned());
+        }
+        self.effects.modules.extend(call.args.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
+        self.note(Class::Baked, "each boot loads it")
+    }
+
+    fn sleep(&mut self, call: &Call<'_>) -> Option<Outcome> {
+        let count = self.sleeps.entry((call.script.to_owned(), call.line)).or_default();
+        *count = count.saturating_add(1);
+        if *count > MAX_SLEEPS {
+            self.is_broken = self.failed.is_some();
+            return Some(Outcome::Refused("it waits for something that does not happen here".to_owned()));
+        }
+        Some(self.dropped("nothing is waited for"))
+    }
+}
+
+impl Commands for Machine<'_> {
+    fn run(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        let words = words(call.name, call.args);
+        if let Some(outcome) = self.by_rule(&words) {
+            // What it would read is read.
+            (call.stdin)();
+            return Some(outcome);
+        }
+        if let Some(outcome) = self.deferred_script(call) {
+            return Some(outcome);
+        }
+        self.known(call)
+    }
+
+    fn ran(&mut self, event: &Event) {
+        let Some((name, args)) = event.words.split_first() else { return };
+        let place = Place { script: event.script.to_string(), line: event.line, command: legible(&words(name, args)) };
+        if event.status == 0 {
+            self.fails = false;
+        } else if event.script.as_ref() != SUDO {
+            // Scripts that end by a command that failed fail, too: the first one says why.
+            if !self.fails {
+                self.failed = Some((place.clone(), event.status));
+            }
+            self.fails = true;
+        }
+        if event.script.starts_with('/') {
+            self.effects.scripts.insert(event.script.to_string());
+        }
+        let found = self.current.take();
+        if event.script.as_ref() == SUDO {
+            self.by_sudo = found.or(self.by_sudo.take());
+            return;
+        }
+        let by_sudo = if name == b"sudo" { self.by_sudo.take() } else { None };
+        let (class, reason) = found.or(by_sudo).unwrap_or((Class::Baked, String::new()));
+        self.effects.statements.push(Statement { place, class, reason });
+    }
+
+    fn unknown(&self, question: Question<'_>) -> bool {
+        match question {
+            Question::Value(text) => is_marked(text) || has_token(text),
+            Question::Path(path) => {
+                let path = String::from_utf8_lossy(path).into_owned();
+                is_of_base(&path) && !self.rules.absent.contains(&path)
+            }
+            Question::Program(_) => true,
+        }
+    }
+
+    fn machine(&self) -> Option<&'static str> {
+        Some(self.machine)
+    }
+}
+
+/// A command as one text.
+fn words(name: &[u8], args: &[Vec<u8>]) -> String {
+    let all: Vec<String> = std::iter::once(name)
+        .chain(args.iter().map(Vec::as_slice))
+        .map(|word| String::from_utf8_lossy(word).into_owned())
+        .collect();
+    all.join(" ")
+}
+
+/// The variables that every unit of OSM reads from `/etc/environment`.
+fn assignments(files: &dyn Files) -> Vec<(Vec<u8>, Vec<u8>)> {
+    const LARGEST: usize = 64 << 10;
+    let text = files.read(b"/etc/environment", LARGEST).unwrap_or_default();
+    let line = |line: &[u8]| {
+        let at = line.iter().position(|byte| *byte == b'=')?;
+        let (name, value) = line.split_at(at);
+        (!name.is_empty() && !name.starts_with(b"#")).then(|| (name.to_vec(), value[1..].to_vec()))
+    };
+    text.split(|byte| *byte == b'\n').filter_map(line).collect()
+}

@@ -1,0 +1,371 @@
+//! Files that scripts fetch: nothing is, but a token stands for what would be there, and is followed: into files, through checksums and
+//! out of archives.
+
+use vmbake_shell::{Call, Follow, Outcome};
+
+use super::Machine;
+use crate::profile::import::report::Class;
+use crate::profile::import::runtime::{RuntimeValue, is_marked};
+
+/// Begins a token, whose number follows; see the marks of values.
+const OPEN: &str = "\u{e002}";
+/// Ends it.
+const CLOSE: &str = "\u{e003}";
+/// Most that is read of one file.
+const LARGEST: usize = 1 << 20;
+/// Where OSM keeps what machines fetch from their cluster.
+const SECRETS: &str = "/api/v1/namespaces/cloud-init-settings/secrets/";
+
+/// Something that a script fetches.
+#[derive(Clone, Debug)]
+pub(in crate::profile::import) struct Fetched {
+    pub(in crate::profile::import) what: What,
+    /// The checksum file that a script compared it with, by its address.
+    pub(in crate::profile::import) checksums: Option<String>,
+    /// The SHA-256 that a script compared it with.
+    pub(in crate::profile::import) sha256: Option<String>,
+}
+
+/// What it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::profile::import) enum What {
+    /// The file at an address.
+    Url(String),
+    /// What provisions the machine.
+    Provisioning,
+    /// What the kubelet begins with.
+    Kubeconfig,
+}
+
+/// An archive that a script unpacks.
+#[derive(Clone, Debug)]
+pub(in crate::profile::import) struct Unpacked {
+    /// Which of the fetched files.
+    pub(in crate::profile::import) fetched: usize,
+    /// The directory.
+    pub(in crate::profile::import) path: String,
+    pub(in crate::profile::import) strip: usize,
+    pub(in crate::profile::import) members: Vec<String>,
+}
+
+/// Whether something that is fetched has a part in a text.
+pub(in crate::profile::import) fn has_token(text: &[u8]) -> bool {
+    text.windows(OPEN.len()).any(|window| window == OPEN.as_bytes())
+}
+
+/// Which fetched file a text is, and whether it is decoded; white space at its end does not matter.
+pub(in crate::profile::import) fn token_of(text: &[u8]) -> Option<usize> {
+    let text = str::from_utf8(text).ok()?.trim_ascii_end();
+    text.strip_prefix(OPEN)?.strip_suffix(CLOSE)?.parse().ok()
+}
+
+fn token(number: usize) -> String {
+    format!("{OPEN}{number}{CLOSE}")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl Machine<'_> {
+    /// `curl` and `wget`.
+    pub(super) fn fetch(&mut self, program: &str, call: &mut Call<'_>) -> Outcome {
+        let request = match Request::read(program, call.args) {
+            Ok(request) => request,
+            Err(what) => return Outcome::Unsupported(what),
+        };
+        let what = match self.source(&request.url) {
+            Ok(what) => what,
+            Err(what) => return Outcome::Unsupported(what),
+        };
+        let (class, reason) = match what {
+            What::Url(_) => (Class::Baked, "the image gets it if it is kept"),
+            What::Provisioning => (Class::Dropped, "the image has what it would set up"),
+            What::Kubeconfig => (Class::UserData, "BOOTSTRAP_KUBECONFIG"),
+        };
+        let number = self.effects.fetched.len();
+        self.effects.fetched.push(Fetched { what, checksums: None, sha256: None });
+        match request.output {
+            None => call.stdout.extend_from_slice(token(number).as_bytes()),
+            Some(path) => {
+                let path = call.path(path.as_bytes());
+                if let Err(error) = call.files.write(&path, token(number).into_bytes(), 0o644) {
+                    call.stderr.extend_from_slice(format!("{}: {error}\n", text(&path)).as_bytes());
+                    return Outcome::Status(23);
+                }
+            }
+        }
+        self.note(class, reason)
+    }
+
+    /// What is at an address.
+    fn source(&self, url: &str) -> Result<What, String> {
+        let server = RuntimeValue::of("SERVER_URL").map(RuntimeValue::mark).unwrap_or_default();
+        if let Some(path) = url.strip_prefix(&server) {
+            let secret = path.strip_prefix(SECRETS).ok_or("this address of the API server")?;
+            return match self.secrets.iter().position(|known| known == secret) {
+                Some(0) => Ok(What::Provisioning),
+                Some(_) => Ok(What::Kubeconfig),
+                None => Err(format!("the secret {secret}")),
+            };
+        }
+        match url.strip_prefix("https://") {
+            Some(rest) if !rest.is_empty() && !is_marked(url.as_bytes()) && !has_token(url.as_bytes()) => {
+                Ok(What::Url(url.to_owned()))
+            }
+            _ => Err("an address without https, or one that only machines know".to_owned()),
+        }
+    }
+
+    /// `jq` that takes a value out of a secret.
+    pub(super) fn jq(&mut self, call: &mut Call<'_>) -> Outcome {
+        let input = (call.stdin)();
+        let filter = call.args.iter().filter(|arg| !matches!(&arg[..], b"-r" | b"--raw-output")).collect::<Vec<_>>();
+        let [filter] = filter[..] else { return Outcome::Unsupported("more than one filter".to_owned()) };
+        let filter = text(filter);
+        let wanted = match token_of(&input).and_then(|at| self.effects.fetched.get(at)).map(|fetched| &fetched.what) {
+            Some(What::Provisioning) => r#".data["cloud-config"]"#,
+            Some(What::Kubeconfig) => r#".data["kubeconfig"]"#,
+            _ => return Outcome::Unsupported("anything but a secret of OSM".to_owned()),
+        };
+        if filter != wanted && filter != wanted.replace("[\"", ".").replace("\"]", "") {
+            return Outcome::Unsupported(format!("the filter {filter}"));
+        }
+        call.stdout.extend_from_slice(&input);
+        Outcome::Status(0)
+    }
+
+    /// `base64 -d` of such a value.
+    pub(super) fn base64(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        if !matches!(call.args, [option] if option == b"-d" || option == b"--decode") {
+            return Some(Outcome::Unsupported("base64 without -d".to_owned()));
+        }
+        let input = (call.stdin)();
+        let fetched = token_of(&input).and_then(|at| self.effects.fetched.get(at));
+        match fetched.map(|fetched| &fetched.what) {
+            Some(What::Provisioning) => call.stdout.extend_from_slice(&input),
+            Some(What::Kubeconfig) => {
+                let mark = RuntimeValue::of("BOOTSTRAP_KUBECONFIG").map(RuntimeValue::mark).unwrap_or_default();
+                call.stdout.extend_from_slice(mark.as_bytes());
+            }
+            _ => return Some(Outcome::Unsupported("anything but a secret of OSM".to_owned())),
+        }
+        Some(Outcome::Status(0))
+    }
+
+    /// `sha256sum -c`: each line compares one file.
+    pub(super) fn check_sums(&mut self, program: &str, call: &mut Call<'_>) -> Option<Outcome> {
+        let is_option = |arg: &&Vec<u8>| arg.starts_with(b"-") && arg.len() > 1;
+        let options: Vec<String> = call.args.iter().filter(is_option).map(|arg| text(arg)).collect();
+        if !options.iter().any(|option| option == "-c" || option == "--check") {
+            return None;
+        }
+        let known = ["-c", "--check", "--strict", "--quiet", "--status", "--ignore-missing"];
+        if let Some(other) = options.iter().find(|option| !known.contains(&option.as_str())) {
+            return Some(Outcome::Unsupported(other.clone()));
+        }
+        let operands: Vec<&Vec<u8>> = call.args.iter().filter(|arg| !is_option(arg)).collect();
+        let list = match operands[..] {
+            [] => (call.stdin)(),
+            [name] if name == b"-" => (call.stdin)(),
+            [path] => match call.files.read(&call.path(path), LARGEST) {
+                Ok(list) => list,
+                Err(error) => return Some(Outcome::Unsupported(format!("the list {}: {error}", text(path)))),
+            },
+            _ => return Some(Outcome::Unsupported("more than one list".to_owned())),
+        };
+        for line in text(&list).lines().map(str::trim).filter(|line| !line.is_empty()) {
+            if let Err(what) = self.compared(program, call, line) {
+                return Some(Outcome::Unsupported(what));
+            }
+        }
+        Some(self.note(Class::Baked, "the bake proves it"))
+    }
+
+    fn compared(&mut self, program: &str, call: &Call<'_>, line: &str) -> Result<(), String> {
+        let (sum, name) = line
+            .split_once(|char: char| char.is_ascii_whitespace())
+            .map_or((line, ""), |(sum, rest)| (sum, rest.trim_start().trim_start_matches('*')));
+        let is_file = |at: &usize| matches!(self.effects.fetched.get(*at).map(|one| &one.what), Some(What::Url(_)));
+        let url = |at: usize| match self.effects.fetched.get(at).map(|one| &one.what) {
+            Some(What::Url(url)) => url.clone(),
+            _ => String::new(),
+        };
+        if let Some(list) = token_of(sum.as_bytes()).filter(is_file) {
+            let list = url(list);
+            let file = match name {
+                "" => self.beside(call, &list),
+                name => call.files.read(&call.path(name.as_bytes()), LARGEST).ok().and_then(|text| token_of(&text)),
+            };
+            let file = file.ok_or_else(|| format!("a list for which no fetched file is there: {list}"))?;
+            if let Some(fetched) = self.effects.fetched.get_mut(file) {
+                fetched.checksums = Some(list);
+            }
+            return Ok(());
+        }
+        let is_sha256 = sum.len() == 64 && sum.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let file = call.files.read(&call.path(name.as_bytes()), LARGEST).ok().and_then(|text| token_of(&text));
+        match file.and_then(|at| self.effects.fetched.get_mut(at)) {
+            Some(fetched) if is_sha256 && program == "sha256sum" => {
+                fetched.sha256 = Some(sum.to_ascii_lowercase());
+                Ok(())
+            }
+            _ => Err(format!("a line of the list: {}", crate::escape::line(line))),
+        }
+    }
+
+    /// The fetched file in the working directory that a list beside it is about.
+    fn beside(&self, call: &Call<'_>, list: &str) -> Option<usize> {
+        let names = call.files.list(call.cwd).ok()?;
+        let fetched = names.iter().filter_map(|name| {
+            let path = call.path(name);
+            let is_file = call.files.lookup(&path, Follow::No).is_ok_and(|node| node.is_file());
+            let content = is_file.then(|| call.files.read(&path, LARGEST).ok()).flatten()?;
+            token_of(&content)
+        });
+        let mut about = fetched.filter(|at| match self.effects.fetched.get(*at).map(|one| &one.what) {
+            Some(What::Url(url)) => list.strip_prefix(url.as_str()).is_some_and(|ending| ending.starts_with('.')),
+            _ => false,
+        });
+        about.next()
+    }
+
+    /// `tar` that unpacks a fetched archive.
+    pub(super) fn tar(&mut self, call: &mut Call<'_>) -> Outcome {
+        match Extraction::read(call.args) {
+            Err(what) => Outcome::Unsupported(what),
+            Ok(extraction) => {
+                let content = call.files.read(&call.path(extraction.archive.as_bytes()), LARGEST);
+                let Some(fetched) = content.ok().and_then(|text| token_of(&text)) else {
+                    return Outcome::Unsupported("an archive that was not fetched".to_owned());
+                };
+                let path = text(&call.path(extraction.directory.as_bytes()));
+                let path = path.trim_end_matches('/').trim_end_matches("/.").to_owned();
+                let (strip, members) = (extraction.strip, extraction.members);
+                self.effects.unpacked.push(Unpacked { fetched, path, strip, members });
+                self.note(Class::Baked, "the bake unpacks it")
+            }
+        }
+    }
+}
+
+/// What `curl` or `wget` is to do.
+struct Request {
+    url: String,
+    output: Option<String>,
+}
+
+impl Request {
+    fn read(program: &str, args: &[Vec<u8>]) -> Result<Self, String> {
+        let (mut url, mut output, mut by_name) = (None, None, false);
+        let mut rest = args.iter().map(|arg| text(arg));
+        while let Some(arg) = rest.next() {
+            let mut value = |name: &str| rest.next().ok_or_else(|| format!("{name} without a value"));
+            match (program, arg.as_str()) {
+                ("curl", "--output") | ("wget", "--output-document") => output = Some(value(&arg)?),
+                ("curl", "--remote-name") => by_name = true,
+                (
+                    "curl",
+                    "--header" | "--retry" | "--retry-delay" | "--connect-timeout" | "--max-time" | "--cacert"
+                    | "--proto",
+                )
+                | ("wget", "--header" | "--tries" | "--timeout") => drop(value(&arg)?),
+                (
+                    "curl",
+                    "--fail"
+                    | "--silent"
+                    | "--show-error"
+                    | "--location"
+                    | "--insecure"
+                    | "--verbose"
+                    | "--tlsv1.2"
+                    | "--retry-connrefused"
+                    | "--compressed",
+                )
+                | ("wget", "--quiet" | "--no-verbose" | "--https-only") => {}
+                (_, long) if long.starts_with("--") => return Err(long.to_owned()),
+                (_, short) if short.starts_with('-') && short.len() > 1 => {
+                    Self::letters(program, &short[1..], &mut rest, &mut output, &mut by_name)?;
+                }
+                _ if url.is_some() => return Err("more than one address".to_owned()),
+                _ => url = Some(arg),
+            }
+        }
+        let url = url.ok_or("no address")?;
+        if by_name || (program == "wget" && output.is_none()) {
+            output = url.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned);
+        }
+        Ok(Self { url, output: output.filter(|path| path != "-") })
+    }
+
+    /// Options of one letter, the last of which may have a value.
+    fn letters(
+        program: &str,
+        letters: &str,
+        rest: &mut impl Iterator<Item = String>,
+        output: &mut Option<String>,
+        by_name: &mut bool,
+    ) -> Result<(), String> {
+        let mut letters = letters.chars();
+        while let Some(letter) = letters.next() {
+            let mut value = || {
+                let glued = letters.as_str().to_owned();
+                letters = "".chars();
+                if glued.is_empty() { rest.next() } else { Some(glued) }
+                    .ok_or_else(|| format!("-{letter} without a value"))
+            };
+            match (program, letter) {
+                ("curl", 'o') | ("wget", 'O') => *output = Some(value()?),
+                ("curl", 'O') => *by_name = true,
+                ("curl", 'H' | 'm') | ("wget", 't' | 'T') => drop(value()?),
+                ("curl", 'f' | 's' | 'S' | 'L' | 'k' | 'v' | '#') | ("wget", 'q' | 'n' | 'v') => {}
+                _ => return Err(format!("-{letter}")),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What `tar` is to unpack.
+struct Extraction {
+    archive: String,
+    directory: String,
+    strip: usize,
+    members: Vec<String>,
+}
+
+impl Extraction {
+    fn read(args: &[Vec<u8>]) -> Result<Self, String> {
+        let (mut archive, mut directory, mut strip, mut members, mut extracts) =
+            (None, ".".to_owned(), 0, Vec::new(), false);
+        let mut rest = args.iter().map(|arg| text(arg)).enumerate();
+        while let Some((at, arg)) = rest.next() {
+            let mut value = || rest.next().map(|(_, value)| value).ok_or_else(|| format!("{arg} without a value"));
+            match arg.as_str() {
+                "--directory" => directory = value()?,
+                "--file" => archive = Some(value()?),
+                "--extract" | "--gzip" | "--no-same-owner" | "--verbose" => extracts |= arg == "--extract",
+                long if long.starts_with("--strip-components=") => {
+                    strip = long[19..].parse().map_err(|_| long.to_owned())?;
+                }
+                long if long.starts_with("--") => return Err(long.to_owned()),
+                _ if at == 0 || arg.starts_with('-') => {
+                    for letter in arg.trim_start_matches('-').chars() {
+                        match letter {
+                            'x' => extracts = true,
+                            'z' | 'v' | 'p' => {}
+                            'f' => archive = Some(value()?),
+                            'C' => directory = value()?,
+                            other => return Err(format!("-{other}")),
+                        }
+                    }
+                }
+                _ => members.push(arg),
+            }
+        }
+        match (extracts, archive) {
+            (true, Some(archive)) => Ok(Self { archive, directory, strip, members }),
+            _ => Err("anything but unpacking an archive".to_owned()),
+        }
+    }
+}

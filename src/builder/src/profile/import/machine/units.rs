@@ -1,0 +1,172 @@
+//! `systemctl` of a script. Units that only run scripts once are run here, when they are started; others are enabled, and started by the
+//! machine.
+
+use vmbake_shell::{Call, Files, Outcome};
+
+use super::{Machine, words};
+use crate::profile::import::report::Class;
+use crate::profile::import::runtime::is_marked;
+
+/// Where profiles put units.
+pub(in crate::profile::import) const UNITS: &str = "/etc/systemd/system";
+/// Largest unit, in bytes.
+const LARGEST: usize = 64 << 10;
+/// Most units that start each other.
+const MAX_RUNNING: usize = 8;
+
+/// Units whose end is the end of an installation: an image is one that was never started.
+const CLOUD_INIT: [&str; 5] = ["cloud-init", "cloud-init-local", "cloud-init-main", "cloud-config", "cloud-final"];
+
+impl Machine<'_> {
+    pub(super) fn systemctl(&mut self, call: &mut Call<'_>) -> Outcome {
+        let mut operands = Vec::new();
+        let mut now = false;
+        for word in call.args.iter().map(|arg| String::from_utf8_lossy(arg).into_owned()) {
+            match word.as_str() {
+                "--now" => now = true,
+                "--no-block" | "--quiet" | "-q" | "--no-pager" => {}
+                option if option.starts_with('-') => return Outcome::Unsupported(option.to_owned()),
+                _ => operands.push(word),
+            }
+        }
+        let Some((verb, units)) = operands.split_first() else { return Outcome::Unsupported("no command".to_owned()) };
+        let Some(units) = units.iter().map(|name| unit_name(name)).collect::<Option<Vec<String>>>() else {
+            return Outcome::Unsupported(words(b"a name of a unit in", call.args));
+        };
+        match verb.as_str() {
+            "daemon-reload" | "daemon-reexec" | "reset-failed" => self.dropped("nothing runs yet"),
+            "is-active" => {
+                call.stdout.extend_from_slice(b"inactive\n");
+                self.dropped("nothing runs yet");
+                Outcome::Status(3)
+            }
+            "stop" | "kill" | "reload" | "try-restart" => self.dropped("nothing runs yet"),
+            "mask" => {
+                self.effects.masked.extend(units);
+                self.note(Class::Baked, "masked")
+            }
+            "disable" => self.disable(units),
+            "enable" => {
+                self.effects.enabled.extend(units.iter().cloned());
+                match if now { self.start(call, &units) } else { Outcome::Status(0) } {
+                    Outcome::Status(0) => {
+                        self.note(Class::Baked, if now { "enabled; each boot starts it" } else { "enabled" })
+                    }
+                    other => other,
+                }
+            }
+            "start" | "restart" => self.start(call, &units),
+            other => Outcome::Unsupported(other.to_owned()),
+        }
+    }
+
+    fn disable(&mut self, units: Vec<String>) -> Outcome {
+        if units.iter().all(|unit| unit.rsplit_once('.').is_some_and(|(name, _)| CLOUD_INIT.contains(&name))) {
+            return self.dropped("cloud-init brings the user data of a machine");
+        }
+        if units.iter().all(|unit| self.effects.done.contains(unit) || self.running.contains(unit)) {
+            return self.dropped("it is done, and not part of the image");
+        }
+        self.effects.disabled.extend(units);
+        self.note(Class::Baked, "disabled")
+    }
+
+    fn start(&mut self, call: &mut Call<'_>, units: &[String]) -> Outcome {
+        for unit in units {
+            let outcome = self.start_one(&mut *call.files, unit);
+            if outcome != Outcome::Status(0) {
+                return outcome;
+            }
+        }
+        Outcome::Status(0)
+    }
+
+    fn start_one(&mut self, files: &mut dyn Files, unit: &str) -> Outcome {
+        if self.running.iter().any(|running| running == unit) || self.effects.done.contains(unit) {
+            return self.dropped("it runs, or did");
+        }
+        let content = files.read(format!("{UNITS}/{unit}").as_bytes(), LARGEST).ok();
+        let Some(text) = content.and_then(|text| String::from_utf8(text).ok()) else {
+            return self.dropped("each boot starts it");
+        };
+        let steps = match steps(&text) {
+            Ok(Some(steps)) if !steps.iter().any(|step| self.is_deferred(step)) => steps,
+            Ok(_) => {
+                if !self.effects.started.iter().any(|started| started == unit) {
+                    self.effects.started.push(unit.to_owned());
+                }
+                return self.note(Class::FirstBoot, "it is started when the machine has its settings");
+            }
+            Err(what) => return Outcome::Unsupported(format!("{unit}: {what}")),
+        };
+        if self.running.len() >= MAX_RUNNING {
+            return Outcome::Refused("more than 8 units start each other".to_owned());
+        }
+        self.running.push(unit.to_owned());
+        let outcome = self.run_steps(files, unit, &steps);
+        self.running.pop();
+        self.effects.done.insert(unit.to_owned());
+        match outcome {
+            Outcome::Status(0) => self.note(Class::Baked, "done here, line by line"),
+            other => other,
+        }
+    }
+
+    fn is_deferred(&self, step: &[String]) -> bool {
+        step.iter().any(|word| self.deferred.contains(word))
+    }
+
+    fn run_steps(&mut self, files: &mut dyn Files, unit: &str, steps: &[Vec<String>]) -> Outcome {
+        for step in steps {
+            self.entries.extend(step.iter().cloned());
+            let quoted: Vec<String> = step.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+            match self.shell(files, unit, &quoted.join(" ")) {
+                Ok((0, _)) => {}
+                Ok((status, stderr)) => {
+                    self.stderr = stderr;
+                    self.is_broken = true;
+                    return Outcome::Refused(format!("{unit} fails with status {status}"));
+                }
+                Err(error) => {
+                    // The first one knows best.
+                    self.failure.get_or_insert(*error);
+                    return Outcome::Refused(format!("{unit} is given up"));
+                }
+            }
+        }
+        Outcome::Status(0)
+    }
+}
+
+/// The full name of a unit.
+fn unit_name(name: &str) -> Option<String> {
+    let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || b":_.@-".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_inside) {
+        return None;
+    }
+    Some(if name.contains('.') { name.to_owned() } else { format!("{name}.service") })
+}
+
+/// The commands of a unit that runs once and ends; none for other units.
+pub(in crate::profile::import) fn steps(unit: &str) -> Result<Option<Vec<Vec<String>>>, String> {
+    let (mut is_oneshot, mut commands) = (false, Vec::new());
+    for line in unit.replace("\\\n", " ").lines().map(str::trim) {
+        if line == "Type=oneshot" {
+            is_oneshot = true;
+        }
+        let step = line.strip_prefix("ExecStartPre=").or_else(|| line.strip_prefix("ExecStart="));
+        commands.extend(step.filter(|step| !step.is_empty()).map(str::to_owned));
+    }
+    if !is_oneshot {
+        return Ok(None);
+    }
+    let plain = |command: String| {
+        let has_meaning = |char: char| "\"'\\$%;@!+:|-".contains(char);
+        let words: Vec<String> = command.split_ascii_whitespace().map(str::to_owned).collect();
+        let is_plain = words.first().is_some_and(|program| !program.contains(has_meaning) || program.starts_with('/'))
+            && !command.contains(['"', '\'', '\\', '$', '%', ';'])
+            && !is_marked(command.as_bytes());
+        is_plain.then_some(words).ok_or_else(|| format!("the command {}", crate::escape::line(command)))
+    };
+    commands.into_iter().map(plain).collect::<Result<Vec<_>, _>>().map(Some)
+}

@@ -1,0 +1,213 @@
+//! The phases of a profile, rendered with marks for what only machines know: files, commands, and templates of the first boot.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::document::HARMFUL;
+use super::error::ImportError;
+use super::evaluate::{Commands, Evaluated, File};
+use super::machine::units::UNITS;
+use super::runtime::{self, Case, Deferred, RUNTIME, deferred};
+use crate::profile::cloud_config::RenderedFile;
+use crate::profile::config::{PhaseConfig, annotations, phase};
+use crate::profile::deployment::Deployment;
+use crate::profile::options::ControllerOptions;
+use crate::profile::registries;
+use crate::profile::schema::{Profile, SystemdUnit};
+use crate::profile::values::Values;
+
+/// Longest value that is kept as a text in a lock; of longer ones a digest is.
+const MAX_VALUE: usize = 200;
+
+/// Both phases.
+pub(super) struct Phases {
+    /// Files of both, the later one of each path.
+    pub(super) files: Vec<File>,
+    /// Of files with values of machines: what the first boot makes of them.
+    pub(super) templates: BTreeMap<String, Deferred>,
+    pub(super) commands: Vec<Commands>,
+    /// Names of the secrets that machines fetch.
+    pub(super) secrets: [String; 2],
+    /// What else went into templates.
+    pub(super) values: BTreeMap<String, String>,
+    /// Fields that each file names.
+    fields: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Phases {
+    pub(super) fn new(
+        profile: &Profile,
+        deployment: &Deployment,
+        options: &ControllerOptions,
+    ) -> Result<Self, ImportError> {
+        annotations(profile, deployment)?;
+        let values = Values::new(deployment, options)?;
+        let secrets = ["SecretName", "BootstrapKubeconfigSecretName"]
+            .map(|field| values.texts().remove(field).unwrap_or_default());
+        let renderer = Renderer { profile, options, values: &values, done: RefCell::default() };
+        for config in renderer.phases(&Case::bare())? {
+            if let Some(file) = config.files.iter().find(|file| runtime::has_private_use(&file.data)) {
+                return Err(ImportError::PrivateUse { path: file.path.clone() });
+            }
+        }
+        let [bootstrap, provisioning] = renderer.phases(&Case::whole())?;
+        let mut phases = Self {
+            files: Vec::new(),
+            templates: BTreeMap::new(),
+            commands: commands(&bootstrap, &provisioning),
+            secrets,
+            values: kept(&values),
+            fields: BTreeMap::new(),
+        };
+        for (at, config) in [&bootstrap, &provisioning].into_iter().enumerate() {
+            for file in &config.files {
+                phases.add(file, &renderer, at)?;
+            }
+            for unit in &config.units {
+                phases.add_unit(unit)?;
+            }
+        }
+        Ok(phases)
+    }
+
+    fn add(&mut self, file: &RenderedFile, renderer: &Renderer<'_>, at: usize) -> Result<(), ImportError> {
+        let path = &file.path;
+        let runtime: BTreeSet<&str> =
+            RUNTIME.iter().map(|value| value.field).filter(|field| file.fields.contains(*field)).collect();
+        let compared: Vec<&str> =
+            file.compared.iter().map(String::as_str).filter(|field| runtime.contains(field)).collect();
+        if !compared.is_empty() || (!runtime.is_empty() && file.compared.contains(".")) {
+            let fields = if compared.is_empty() { runtime.into_iter().collect() } else { compared };
+            return Err(ImportError::Compared { path: path.clone(), fields: fields.join(", .") });
+        }
+        let rendering = |case: &Case| {
+            let rendered = renderer.phases(case)?;
+            let found = rendered.get(at).and_then(|phase| phase.files.iter().find(|other| other.path == *path));
+            Ok(found.map(|file| file.data.clone()).unwrap_or_default())
+        };
+        self.templates.remove(path);
+        if let Some(template) = deferred(path, &file.fields, &rendering)? {
+            self.templates.insert(path.clone(), template);
+        }
+        self.fields.insert(path.clone(), file.fields.clone());
+        self.put(path.clone(), octal(file.permissions), file.data.clone());
+        Ok(())
+    }
+
+    /// Units as OSM has them for machines that are set up by Ignition: files, and what is enabled.
+    fn add_unit(&mut self, unit: &SystemdUnit) -> Result<(), ImportError> {
+        let path = format!("{UNITS}/{}", unit.name);
+        let texts = unit.content.iter().map(|text| (path.clone(), text));
+        let drop_ins = unit.drop_ins.iter().map(|(name, text)| (format!("{path}.d/{name}"), text));
+        for (path, text) in texts.chain(drop_ins) {
+            if text.contains("{{") || path.contains("/../") {
+                let what = "a unit is no template, and has a plain name".to_owned();
+                return Err(ImportError::Tree { path, what });
+            }
+            self.put(path, 0o644, text.clone());
+        }
+        for (is_wanted, verb) in [(unit.enable, "enable"), (unit.mask, "mask")] {
+            if is_wanted == Some(true) {
+                self.commands.push(Commands { name: "units", lines: vec![format!("systemctl {verb} {}", unit.name)] });
+            }
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, path: String, mode: u16, text: String) {
+        self.files.retain(|other| other.path != path);
+        self.files.push(File { path, mode, text });
+    }
+
+    /// Values that machines have unless user data say others, by setting: what the options of the import give.
+    pub(super) fn defaults(&self, options: &ControllerOptions) -> Result<BTreeMap<&'static str, String>, ImportError> {
+        for (option, given) in
+            [("api-server-token", &options.token), ("bootstrap-kubeconfig", &options.bootstrap_kubeconfig)]
+        {
+            if given.is_some() {
+                return Err(ImportError::Secret { option });
+            }
+        }
+        let taints = &options.initial_taints;
+        if taints.contains(|char: char| HARMFUL.contains(&char) || char.is_control()) {
+            return Err(ImportError::Hostile { option: "initial-taints", value: taints.clone() });
+        }
+        let dns: Vec<String> = options.cluster_dns.iter().map(ToString::to_string).collect();
+        let ca = options
+            .kubernetes_ca
+            .as_ref()
+            .map(|pem| <base64ct::Base64 as base64ct::Encoding>::encode_string(pem.as_bytes()));
+        let all = [
+            ("CLUSTER_DNS", Some(dns.join(","))),
+            ("INITIAL_TAINTS", Some(taints.clone())),
+            ("KUBERNETES_CA", ca),
+            ("SERVER_URL", options.server_url.clone()),
+        ];
+        Ok(all.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?))).collect())
+    }
+
+    /// Refuses scripts that were run, and that do different things with and without a value that only machines have.
+    pub(super) fn check_scripts(&self, evaluated: &Evaluated) -> Result<(), ImportError> {
+        let was_run = |path: &String| evaluated.effects.scripts.contains(path) && !evaluated.deferred.contains(path);
+        match self.templates.iter().find(|(path, template)| template.tests && was_run(path)) {
+            None => Ok(()),
+            Some((path, _)) => {
+                let named = self.fields.get(path).into_iter().flatten().map(String::as_str);
+                let fields: Vec<&str> =
+                    named.filter(|field| RUNTIME.iter().any(|value| value.field == *field)).collect();
+                Err(ImportError::ScriptTests { path: path.clone(), fields: fields.join(", .") })
+            }
+        }
+    }
+}
+
+/// Renders phases, each case once.
+struct Renderer<'a> {
+    profile: &'a Profile,
+    options: &'a ControllerOptions,
+    values: &'a Values,
+    done: RefCell<BTreeMap<Case, [PhaseConfig; 2]>>,
+}
+
+impl Renderer<'_> {
+    fn phases(&self, case: &Case) -> Result<[PhaseConfig; 2], ImportError> {
+        if let Some(done) = self.done.borrow().get(case) {
+            return Ok(done.clone());
+        }
+        let values = self.values.with(case.values());
+        let rendered = [
+            phase(&self.profile.bootstrap, &values, BTreeMap::new())?,
+            phase(&self.profile.provisioning, &values, registries::hosts(self.options)?)?,
+        ];
+        self.done.borrow_mut().insert(case.clone(), rendered.clone());
+        Ok(rendered)
+    }
+}
+
+/// What cloud-init runs, in its order.
+fn commands(bootstrap: &PhaseConfig, provisioning: &PhaseConfig) -> Vec<Commands> {
+    let lists = |phase: &PhaseConfig, names: [&'static str; 2]| {
+        let modules = phase.modules.clone();
+        let (boot, run) = modules.map(|modules| (modules.bootcmd, modules.runcmd)).unwrap_or_default();
+        [Commands { name: names[0], lines: boot }, Commands { name: names[1], lines: run }]
+    };
+    let [first, second] = lists(bootstrap, ["bootstrapConfig.bootcmd", "bootstrapConfig.runcmd"]);
+    let [third, fourth] = lists(provisioning, ["provisioningConfig.bootcmd", "provisioningConfig.runcmd"]);
+    vec![first, second, third, fourth]
+}
+
+/// Permissions as OSM has them, decimal digits that are read as octal.
+fn octal(permissions: u16) -> u16 {
+    u16::from_str_radix(&permissions.to_string(), 8).unwrap_or(0o644)
+}
+
+/// Values that a lock keeps: those that are not empty and not of machines.
+fn kept(values: &Values) -> BTreeMap<String, String> {
+    let is_runtime = |field: &String| RUNTIME.iter().any(|value| value.field == field);
+    let short = |text: String| match text.len() > MAX_VALUE {
+        true => crate::digest::Digest::of(text.as_bytes()).to_string(),
+        false => text,
+    };
+    let all = values.texts().into_iter().filter(|(field, text)| !text.is_empty() && !is_runtime(field));
+    all.map(|(field, text)| (field, short(text))).collect()
+}

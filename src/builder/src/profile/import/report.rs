@@ -1,0 +1,95 @@
+//! What each command of a profile's scripts came to, for people and programs.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::error::Place;
+
+/// Where the effect of a command is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// In the image.
+    Baked,
+    /// The first boot brings it about.
+    FirstBoot,
+    /// User data brings it about.
+    UserData,
+    /// Nowhere.
+    Dropped,
+}
+
+/// A command, and what it came to.
+#[derive(Clone, Debug)]
+pub struct Statement {
+    /// Where it is.
+    pub place: Place,
+    /// Where its effect is.
+    pub class: Class,
+    /// Why, or how; empty where files say it.
+    pub reason: String,
+}
+
+/// A file of the profile that is not in the image as it is.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileNote {
+    /// Its path.
+    pub path: String,
+    /// Where its content is.
+    pub class: Class,
+    /// Why.
+    pub reason: String,
+}
+
+/// All commands and files.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Commands in the order in which they ended.
+    pub statements: Vec<Statement>,
+    /// Files.
+    pub files: Vec<FileNote>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    script: &'a str,
+    line: u32,
+    command: &'a str,
+    class: Class,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    reason: &'a str,
+}
+
+impl Class {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Baked => "baked",
+            Self::FirstBoot => "first-boot",
+            Self::UserData => "user-data",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+impl Report {
+    /// How many commands came to what.
+    pub fn counts(&self) -> BTreeMap<Class, usize> {
+        let mut counts = BTreeMap::new();
+        self.statements.iter().for_each(|statement| *counts.entry(statement.class).or_default() += 1);
+        counts
+    }
+
+    /// As JSON.
+    pub fn to_json(&self) -> serde_json::Value {
+        let lines = self.statements.iter().map(|statement| Line {
+            script: &statement.place.script,
+            line: statement.place.line,
+            command: &statement.place.command,
+            class: statement.class,
+            reason: &statement.reason,
+        });
+        serde_json::json!({"schema": 1, "statements": lines.collect::<Vec<_>>(), "files": self.files})
+    }
+}
