@@ -101,14 +101,20 @@ fn consumed<'a>(evaluated: &'a Evaluated, parts: &Parts<'_>, changed: &[&'a Foun
                 _ => None,
             })
             .collect();
-        let is_named =
-            |path: &str| texts.iter().any(|text| text.windows(path.len()).any(|window| window == path.as_bytes()));
+        let is_named = |path: &str| texts.iter().any(|text| mentions(text, path));
         let needed = consumed.keys().copied().find(|path| !path.starts_with(units::UNITS) && is_named(path));
         match needed {
             Some(path) => consumed.remove(path),
             None => return consumed,
         };
     }
+}
+
+/// Whether a text has a path in it, and not only one that begins so.
+fn mentions(text: &[u8], path: &str) -> bool {
+    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-/".contains(byte);
+    let mut at = text.windows(path.len()).enumerate().filter(|(_, window)| *window == path.as_bytes());
+    at.any(|(at, _)| !text.get(at.saturating_add(path.len())).is_some_and(goes_on))
 }
 
 struct Writer<'a> {
@@ -392,7 +398,10 @@ fn file_name(url: &str) -> String {
     let is_inside = |char: char| char.is_ascii_alphanumeric() || "-+._".contains(char);
     let name: String = bare.chars().map(|char| if is_inside(char) { char } else { '-' }).collect();
     // Archives have their version and architecture in their names.
-    let cut = name.find("-linux").or_else(|| name.find("-v")).filter(|at| *at > 0);
+    let version = name.match_indices("-v").map(|(at, _)| at).find(|at| {
+        name.get(at.saturating_add(2)..).is_some_and(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
+    });
+    let cut = name.find("-linux").into_iter().chain(version).filter(|at| *at > 0).min();
     let name = cut.and_then(|at| name.get(..at)).unwrap_or(&name);
     if name.starts_with(|char: char| char.is_ascii_alphanumeric()) { name.to_owned() } else { format!("file{name}") }
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vmbake_shell::{Call, Commands, Dialect, Event, Files, Host, Outcome, Question, Script, Settings, ShellError};
 
-pub(super) use fetch::{Fetched, Unpacked, What, has_token, token_of};
+pub(super) use fetch::{CLOSE, Fetched, OPEN, Unpacked, What, has_token, token_of};
 
 use super::base::is_of_base;
 use super::error::Place;

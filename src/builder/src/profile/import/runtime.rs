@@ -124,7 +124,8 @@ pub(super) fn has_private_use(text: &str) -> bool {
 
 /// A text for people: marks as what stands for them on a machine.
 pub(super) fn legible(text: &str) -> String {
-    text.replace(OPEN, "{{ ").replace(CLOSE, " }}")
+    let text = text.replace(OPEN, "{{ ").replace(CLOSE, " }}");
+    text.replace(super::machine::OPEN, "{{ fetched ").replace(super::machine::CLOSE, " }}")
 }
 
 /// Which of the values are there, and how many elements lists have.

@@ -8,9 +8,9 @@ use crate::profile::import::report::Class;
 use crate::profile::import::runtime::{RuntimeValue, is_marked};
 
 /// Begins a token, whose number follows; see the marks of values.
-const OPEN: &str = "\u{e002}";
+pub(in crate::profile::import) const OPEN: &str = "\u{e002}";
 /// Ends it.
-const CLOSE: &str = "\u{e003}";
+pub(in crate::profile::import) const CLOSE: &str = "\u{e003}";
 /// Most that is read of one file.
 const LARGEST: usize = 1 << 20;
 /// Where OSM keeps what machines fetch from their cluster.
