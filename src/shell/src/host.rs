@@ -37,6 +37,8 @@ pub struct Call<'a> {
     pub stderr: &'a mut Vec<u8>,
     /// The working directory: an absolute path, as pwd prints it.
     pub cwd: &'a [u8],
+    /// Whether the script looks at how it ends or at what it writes: it is tested, or stands in a pipe or substitution.
+    pub is_observed: bool,
     /// The script.
     pub script: &'a str,
     /// The line of the call.

@@ -1,5 +1,6 @@
 //! The interpreter: a state, the tree, and the account of what was used.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -27,6 +28,10 @@ pub(crate) struct Shell<'h> {
     pub(crate) budget: Budget,
     /// How much of bash the scripts of bash may use.
     pub(crate) dialect: Dialect,
+    /// Where the run writes what nobody in it reads.
+    pub(crate) own_output: Option<Rc<RefCell<Vec<u8>>>>,
+    /// Whether the running command is tested.
+    pub(crate) tested: bool,
     /// The running command, for errors.
     pub(crate) command: Rc<Vec<Vec<u8>>>,
     /// Names that mktemp gave: none may be left.
@@ -48,6 +53,8 @@ impl<'h> Shell<'h> {
             state,
             budget: Budget::new(settings.limits),
             dialect: settings.dialect,
+            own_output: None,
+            tested: false,
             command: Rc::default(),
             temporaries: BTreeSet::new(),
             numbered: BTreeSet::new(),
@@ -260,6 +267,9 @@ impl Shell<'_> {
 
     /// Standard input, output and error of a fresh shell.
     pub(crate) fn open_standard(&mut self, out: Handle, err: Handle) {
+        if let Handle::Output(own) = &out {
+            self.own_output = Some(own.clone());
+        }
         self.set_descriptor(0, Some(Handle::Null));
         self.set_descriptor(1, Some(out));
         self.set_descriptor(2, Some(err));

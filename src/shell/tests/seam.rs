@@ -153,6 +153,40 @@ impl Commands for Unsure {
     }
 }
 
+/// A caller who notes which of its calls are looked at.
+#[derive(Default)]
+struct Observed(Vec<bool>);
+
+impl Commands for Observed {
+    fn run(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        (call.name == b"look").then(|| {
+            self.0.push(call.is_observed);
+            Outcome::Status(0)
+        })
+    }
+}
+
+#[test]
+fn the_caller_hears_whether_a_call_is_looked_at() {
+    for (source, expected) in [
+        ("look", false),
+        ("look > /dev/null", false),
+        ("{ look; }", false),
+        ("f() { look; }; f", false),
+        ("look || true", true),
+        ("if look; then :; fi", true),
+        ("! look", true),
+        ("x=$(look)", true),
+        ("look | cat", true),
+        ("look > f", true),
+    ] {
+        let mut caller = Observed::default();
+        let mut tree = host::tree("/work");
+        host::interpret(source, "/work", &mut tree, &mut caller, Limits::default()).unwrap();
+        assert_eq!(caller.0, [expected], "{source}");
+    }
+}
+
 fn unsure(source: &str) -> (Result<(u8, Vec<u8>), ErrorKind>, Vec<String>) {
     let mut caller = Unsure::default();
     let mut tree = host::tree("/work");
@@ -180,6 +214,13 @@ fn nothing_depends_on_what_the_caller_cannot_say() {
         "cat /machine/x || true",
         "grep -q x /machine/x || true",
         "echo x | tee -a /machine/x",
+        "echo x >> /machine/x",
+        "rm -f /machine/x",
+        "touch /machine/x",
+        "chmod 600 /machine/x || true",
+        "cp /machine/x /work/y || true",
+        "[ -n \"$(find /machine/x)\" ] || true",
+        "while read line; do :; done < /machine/x || true",
         "tool || true",
         "command -v tool || true",
     ] {

@@ -27,6 +27,9 @@ impl Shell<'_> {
         if let Some(status) = self.ask_caller(name, args, false)? {
             return Ok(status);
         }
+        if let Some(known) = base_name(name) {
+            self.ask_for_operands(known, args)?;
+        }
         if base_name(name).is_some_and(|known| !KEEPS_VALUES.contains(&known) && commands::find(known).is_some()) {
             args.iter().try_for_each(|arg| self.ask(Question::Value(arg)))?;
         }
@@ -48,6 +51,26 @@ impl Shell<'_> {
             return Ok(127);
         };
         self.tree_script(&path, args)
+    }
+
+    /// Asks the caller about operands that are not in the tree, of programs that change or read what is there already.
+    fn ask_for_operands(&self, name: &[u8], args: &[Vec<u8>]) -> Run<()> {
+        let mut operands: Vec<&Vec<u8>> = args.iter().filter(|arg| !arg.starts_with(b"-")).collect();
+        match name {
+            b"rm" | b"rmdir" | b"unlink" | b"touch" | b"ls" | b"stat" | b"readlink" | b"realpath" => {}
+            b"chmod" | b"chown" | b"chgrp" => drop(operands.drain(..operands.len().min(1))),
+            b"cp" | b"mv" => drop(operands.pop()),
+            b"install" if !args.iter().any(|arg| arg == b"-d") => drop(operands.pop()),
+            b"find" => {
+                let paths = args.iter().take_while(|arg| !arg.starts_with(b"-") && !matches!(&arg[..], b"(" | b"!"));
+                operands = paths.collect();
+            }
+            _ => return Ok(()),
+        }
+        let missing = operands.into_iter().filter(|operand| self.stat(operand, Follow::No).is_err());
+        missing
+            .filter(|operand| !operand.is_empty())
+            .try_for_each(|operand| self.ask(Question::Path(&self.path(operand))))
     }
 
     /// Runs a command as a program that starts programs would: functions and builtins of the shell are not seen.
@@ -87,6 +110,10 @@ impl Shell<'_> {
             Some(Handle::Input(_)) => self.peek_input()?,
             _ => Vec::new(),
         };
+        let is_own = match (self.descriptor(1), &self.own_output) {
+            (Some(Handle::Output(found)), Some(own)) => Rc::ptr_eq(&found, own),
+            (out, _) => matches!(out, None | Some(Handle::Null)),
+        };
         let (mut stdout, mut stderr, mut taken) = (Vec::new(), Vec::new(), false);
         let mut seen = Seen { state: &self.state, changes: Vec::new() };
         let outcome = {
@@ -103,6 +130,7 @@ impl Shell<'_> {
                 stdout: &mut stdout,
                 stderr: &mut stderr,
                 cwd: &self.state.cwd,
+                is_observed: self.tested || !is_own,
                 script: &self.state.script,
                 line: self.state.line,
             };

@@ -31,6 +31,7 @@ impl Shell<'_> {
         let argv = Rc::new(words[prefix..].to_vec());
         let found = self.find(&argv, prefix > 0);
         let outer = std::mem::replace(&mut self.command, argv.clone());
+        let outer_tested = std::mem::replace(&mut self.tested, tested);
         let saved = self.state.descriptors.clone();
         let result = self.redirected_simple(simple, &found, &argv, tested);
         let keeps = matches!(&found, Found::Special(_)) && argv.first().is_some_and(|name| name == b"exec");
@@ -38,6 +39,7 @@ impl Shell<'_> {
             self.restore(&saved, &simple.redirects);
         }
         self.command = outer;
+        self.tested = outer_tested;
         let status = result?;
         if !argv.is_empty() {
             let (script, words) = (self.state.script.clone(), argv.to_vec());

@@ -145,8 +145,13 @@ fn write(args: &ImportArgs, imported: &mut Imported, extensions: &[Layer]) -> Re
         resolved.iter().filter(|layer| names(&layer.schema.name)).cloned().collect::<Vec<Layer>>()
     };
     let is_extension = |name: &str| extensions.iter().any(|layer| layer.schema.name == name);
-    let found =
-        collisions(("the profile", &side(&|name| name == own)), ("the layers of --extend", &side(&is_extension)));
+    let built_in = side(&|name| name != own && name != imported.kind && !is_extension(name));
+    let (built_in, mine, more) = (("vmbake", &built_in[..]), side(&|name| name == own), side(&is_extension));
+    let (mine, more) = (("the profile", &mine[..]), ("a layer of --extend", &more[..]));
+    let found: Vec<String> = [(built_in, mine), (built_in, more), (mine, more)]
+        .into_iter()
+        .flat_map(|(one, other)| collisions(one, other))
+        .collect();
     if !found.is_empty() {
         return Err(ImportError::Collisions(found).into());
     }

@@ -91,11 +91,15 @@ const FILES: [(&str, &str); 5] = [
 /// Places that are empty on a new machine, or only of the profile's own.
 const EMPTY: [&str; 8] = ["/opt", "/srv", "/mnt", "/media", "/tmp", "/var/tmp", "/usr/local", "/etc/systemd/system"];
 /// Files of /etc that a new machine does not have: what OSM marks its phases with, and what it writes only for some providers.
-const ABSENT: [&str; 3] = ["/etc/bootstrap-complete", "/etc/crictl.yaml", "/etc/machine-name"];
+const ABSENT: [&str; 4] =
+    ["/etc/bootstrap-complete", "/etc/cloud/cloud-init.disabled", "/etc/crictl.yaml", "/etc/machine-name"];
 /// A program that no shell can read.
 const COMPILED: &[u8] = b"\x7fELF";
 /// Largest file that a profile makes, in bytes.
 pub(super) const LARGEST: usize = 4 << 20;
+
+/// Files of the tree that are whole, so that a script may change them. Of the others a machine has more than stands here.
+pub(super) const WHOLE: [&str; 1] = ["/etc/environment"];
 
 /// A path, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]

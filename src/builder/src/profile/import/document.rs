@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::base::{Content, Found};
+use super::base::{self, Content, Found};
 use super::error::ImportError;
 use super::evaluate::Evaluated;
 use super::machine::{Fetched, What, has_token, token_of, units};
@@ -77,7 +77,17 @@ fn changed(evaluated: &Evaluated) -> Result<Vec<&Found>, ImportError> {
         let what = "a script removes it from the system: say so with `remove` in a layer of --extend, and drop the command by a rule";
         return Err(ImportError::Tree { path: (*path).to_owned(), what: what.to_owned() });
     }
-    Ok(evaluated.after.iter().filter(|found| before.get(found.path.as_str()) != Some(found)).collect())
+    let changed = evaluated.after.iter().filter(|found| before.get(found.path.as_str()) != Some(found));
+    let changed: Vec<&Found> = changed.collect();
+    let is_part =
+        |found: &&&Found| before.contains_key(found.path.as_str()) && !base::WHOLE.contains(&found.path.as_str());
+    match changed.iter().find(is_part) {
+        None => Ok(changed),
+        Some(found) => {
+            let what = "a script changes what the system has there, of which vmbake does not know all".to_owned();
+            Err(ImportError::Tree { path: found.path.clone(), what })
+        }
+    }
 }
 
 /// Units and scripts that did their work when the image was made, and that nothing in it needs, with the reason.

@@ -91,7 +91,16 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
                     let script = error.script.clone();
                     let is_file = program.files.iter().any(|file| file.path == script);
                     if asks_machine(&error.kind) && is_file && !machine.entries.contains(&script) {
-                        return Ok(Ended::Asks(script));
+                        return match program.files.iter().find(|file| file.path == script).and_then(installs) {
+                            None => Ok(Ended::Asks(script)),
+                            Some(command) => {
+                                let what = format!(
+                                    "it asks the machine ({}), and installs by {command}, which no machine does",
+                                    error.kind
+                                );
+                                Err(ImportError::Tree { path: script, what })
+                            }
+                        };
                     }
                     return Err(given_up(&machine, error));
                 }
@@ -101,6 +110,15 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
     let after = base::walk(&files).map_err(broken("/"))?;
     let effects = machine.effects;
     Ok(Ended::Done(Box::new(Evaluated { before, after, effects, deferred: deferred.clone() })))
+}
+
+/// The command by which a script may install something.
+fn installs(file: &File) -> Option<&'static str> {
+    const INSTALLS: [&str; 9] = ["apt", "apt-get", "dpkg", "curl", "wget", "pip", "pip3", "snap", "tar"];
+    let is_word = |char: char| char.is_ascii_alphanumeric() || "_-./".contains(char);
+    let lines = file.text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    let mut words = lines.flat_map(|line| line.split(|char| !is_word(char)));
+    words.find_map(|word| INSTALLS.into_iter().find(|command| word.rsplit('/').next() == Some(*command)))
 }
 
 /// Puts a file to its place, as cloud-init does.

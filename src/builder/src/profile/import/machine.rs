@@ -153,6 +153,11 @@ impl<'a> Machine<'a> {
     /// A script of the profile that only a machine can run.
     fn deferred_script(&mut self, call: &Call<'_>) -> Option<Outcome> {
         let path = String::from_utf8(call.path(call.name)).ok().filter(|path| self.deferred.contains(path))?;
+        if call.is_observed {
+            return Some(Outcome::Unsupported(
+                "a script that asks the machine, and whose result decides what is done".to_owned(),
+            ));
+        }
         let words: Option<Vec<String>> = call.args.iter().map(|arg| String::from_utf8(arg.clone()).ok()).collect();
         let Some(args) = words.filter(|args| !args.iter().any(|arg| is_marked(arg.as_bytes()))) else {
             return Some(Outcome::Unsupported("an argument that only machines know".to_owned()));
@@ -169,7 +174,9 @@ impl<'a> Machine<'a> {
         let name = String::from_utf8_lossy(call.base_name()).into_owned();
         Some(match name.as_str() {
             "apt" | "apt-get" => self.apt(call),
-            "apt-mark" => self.dropped("packages of an image change only by a bake"),
+            "apt-mark" if first(call).is_some_and(|verb| matches!(verb, b"hold" | b"unhold" | b"manual" | b"auto")) => {
+                self.dropped("packages of an image change only by a bake")
+            }
             "curl" | "wget" => self.fetch(&name, call),
             "jq" => self.jq(call),
             "base64" => return self.base64(call),
@@ -180,11 +187,22 @@ impl<'a> Machine<'a> {
                 call.stdout.extend_from_slice(b"/usr/bin/cloud-init 25.1.4\n");
                 self.dropped("which way cloud-init is called does not matter here")
             }
-            "cloud-init" => self.dropped("the image has what it would set up"),
-            "hostnamectl" => self.note(Class::UserData, "cloud-init gives the machine its name"),
+            "cloud-init"
+                if call.args.iter().any(|arg| matches!(&arg[..], b"clean" | b"init" | b"modules" | b"single")) =>
+            {
+                self.dropped("the image has what it would set up")
+            }
+            "cloud-init" if first(call) == Some(b"status") && !call.is_observed => {
+                self.dropped("nothing is waited for")
+            }
+            "hostnamectl" if matches!(first(call), Some(b"set-hostname" | b"hostname")) && call.args.len() > 1 => {
+                self.note(Class::UserData, "cloud-init gives the machine its name")
+            }
             "lsb_release" => return self.lsb_release(call),
             "modprobe" => self.modprobe(call),
-            "netplan" | "networkctl" => self.dropped("each boot sets up the network"),
+            "netplan" if matches!(first(call), Some(b"apply" | b"generate")) => {
+                self.dropped("each boot sets up the network")
+            }
             "sysctl" if call.args.iter().any(|arg| matches!(&arg[..], b"--system" | b"-p")) => {
                 self.dropped("each boot sets what /etc/sysctl.d says")
             }
@@ -298,6 +316,11 @@ impl Commands for Machine<'_> {
     fn machine(&self) -> Option<&'static str> {
         Some(self.machine)
     }
+}
+
+/// The first argument.
+fn first<'a>(call: &Call<'a>) -> Option<&'a [u8]> {
+    call.args.first().map(Vec::as_slice)
 }
 
 /// A command as one text.

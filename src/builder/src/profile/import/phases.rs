@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::document::HARMFUL;
 use super::error::ImportError;
 use super::evaluate::{Commands, Evaluated, File};
-use super::machine::units::UNITS;
+use super::machine::units::{UNITS, unit_name};
 use super::runtime::{self, Case, Deferred, RUNTIME, deferred};
 use crate::profile::cloud_config::RenderedFile;
 use crate::profile::config::{PhaseConfig, annotations, phase};
@@ -96,12 +96,19 @@ impl Phases {
 
     /// Units as OSM has them for machines that are set up by Ignition: files, and what is enabled.
     fn add_unit(&mut self, unit: &SystemdUnit) -> Result<(), ImportError> {
+        let is_name = |name: &str| unit_name(name).is_some_and(|full| full == name && !name.starts_with('.'));
+        if let Some(name) =
+            std::iter::once(&unit.name).chain(unit.drop_ins.iter().map(|(name, _)| name)).find(|name| !is_name(name))
+        {
+            let what = "a unit and its drop-ins have plain names with an ending".to_owned();
+            return Err(ImportError::Tree { path: crate::escape::line(name), what });
+        }
         let path = format!("{UNITS}/{}", unit.name);
         let texts = unit.content.iter().map(|text| (path.clone(), text));
         let drop_ins = unit.drop_ins.iter().map(|(name, text)| (format!("{path}.d/{name}"), text));
         for (path, text) in texts.chain(drop_ins) {
-            if text.contains("{{") || path.contains("/../") {
-                let what = "a unit is no template, and has a plain name".to_owned();
+            if text.contains("{{") || runtime::has_private_use(text) {
+                let what = "a unit of `units` is no template".to_owned();
                 return Err(ImportError::Tree { path, what });
             }
             self.put(path, 0o644, text.clone());

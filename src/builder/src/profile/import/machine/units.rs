@@ -139,7 +139,7 @@ impl Machine<'_> {
 }
 
 /// The full name of a unit.
-fn unit_name(name: &str) -> Option<String> {
+pub(in crate::profile::import) fn unit_name(name: &str) -> Option<String> {
     let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || b":_.@-".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_inside) {
         return None;
@@ -147,26 +147,72 @@ fn unit_name(name: &str) -> Option<String> {
     Some(if name.contains('.') { name.to_owned() } else { format!("{name}.service") })
 }
 
+/// Keys of a service that do not change what its commands do, or that are looked at.
+const PLAIN_KEYS: [&str; 10] = [
+    "ExecStart",
+    "ExecStartPre",
+    "RemainAfterExit",
+    "Restart",
+    "RestartSec",
+    "StandardError",
+    "StandardOutput",
+    "SyslogIdentifier",
+    "TimeoutStartSec",
+    "Type",
+];
+
 /// The commands of a unit that runs once and ends; none for other units.
 pub(in crate::profile::import) fn steps(unit: &str) -> Result<Option<Vec<Vec<String>>>, String> {
-    let (mut is_oneshot, mut commands) = (false, Vec::new());
-    for line in unit.replace("\\\n", " ").lines().map(str::trim) {
-        if line == "Type=oneshot" {
-            is_oneshot = true;
+    let text = unit.replace("\\\n", " ");
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with(['#', ';']));
+    let (mut section, mut keys) = ("", Vec::new());
+    for line in lines {
+        if line.starts_with('[') {
+            section = line;
+        } else if let Some((key, value)) = line.split_once('=').filter(|_| section == "[Service]") {
+            keys.push((key.trim(), value.trim()));
         }
-        let step = line.strip_prefix("ExecStartPre=").or_else(|| line.strip_prefix("ExecStart="));
-        commands.extend(step.filter(|step| !step.is_empty()).map(str::to_owned));
     }
-    if !is_oneshot {
+    if !keys.contains(&("Type", "oneshot")) {
         return Ok(None);
     }
-    let plain = |command: String| {
-        let has_meaning = |char: char| "\"'\\$%;@!+:|-".contains(char);
-        let words: Vec<String> = command.split_ascii_whitespace().map(str::to_owned).collect();
-        let is_plain = words.first().is_some_and(|program| !program.contains(has_meaning) || program.starts_with('/'))
+    let is_plain = |(key, value): &&(&str, &str)| {
+        PLAIN_KEYS.contains(key) || (*key == "EnvironmentFile" && value.trim_start_matches('-') == "/etc/environment")
+    };
+    if let Some((key, value)) = keys.iter().find(|key| !is_plain(key)) {
+        return Err(format!("{key}={value} of a unit that is started"));
+    }
+    let commands = keys.iter().filter(|(key, value)| key.starts_with("Exec") && !value.is_empty());
+    let plain = |(_, command): &(&str, &str)| {
+        let is_plain = command.starts_with('/')
             && !command.contains(['"', '\'', '\\', '$', '%', ';'])
             && !is_marked(command.as_bytes());
+        let words = command.split_ascii_whitespace().map(str::to_owned).collect();
         is_plain.then_some(words).ok_or_else(|| format!("the command {}", crate::escape::line(command)))
     };
-    commands.into_iter().map(plain).collect::<Result<Vec<_>, _>>().map(Some)
+    commands.map(plain).collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_units_that_end_are_run() {
+        let unit =
+            |service: &str| format!("[Unit]\nAfter=a\n[Service]\n{service}[Install]\nWantedBy=multi-user.target\n");
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        for (service, expected) in [
+            ("Type=oneshot\nExecStart=/a b\n", Ok(Some(vec![words("/a b")]))),
+            ("Type = oneshot\nExecStartPre=/a \\\n  b\nExecStart=/c\n", Ok(Some(vec![words("/a b"), words("/c")]))),
+            ("# Type=oneshot\nExecStart=/a b\n", Ok(None)),
+            ("ExecStart=/a\n", Ok(None)),
+        ] {
+            assert_eq!(steps(&unit(service)), expected, "{service}");
+        }
+        for service in ["User=a\n", "ExecStart=-/a\n", "ExecStart=/a $B\n", "ExecStart=/a '%n'\n", "Environment=A=b\n"]
+        {
+            assert!(steps(&unit(&format!("Type=oneshot\n{service}"))).is_err(), "{service}");
+        }
+    }
 }
