@@ -15,6 +15,7 @@ mod rehearsal;
 mod size;
 
 pub use error::{Problem, UserDataError};
+pub use inputs::setting;
 pub use size::{Provider, Sizes};
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -22,7 +22,7 @@ use crate::layer::first_boot::compile;
 use crate::layer::{Layer, Layers};
 use crate::progress::{Event, remark, tell};
 use crate::supply::registry::Access;
-use crate::user_data::{Origin, Provider, Sizes, UserDataError, UserDataRequest, read_settings, render};
+use crate::user_data::{Origin, Provider, Sizes, UserDataError, UserDataRequest, read_settings, render, setting};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum UserData {
@@ -66,6 +66,9 @@ pub(super) struct RenderArgs {
     /// A setting; counts more than --env. Other users of this machine can see it: secrets are better in a file
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<OsString>,
+    /// A setting whose value is in a file; of settings in base64 the file is what they mean
+    #[arg(long, value_name = "KEY=FILE")]
+    file: Vec<OsString>,
     /// File with settings, KEY=VALUE in lines that a shell and systemd read alike
     #[arg(long, value_name = "FILE")]
     env: Option<PathBuf>,
@@ -103,8 +106,16 @@ fn render_one(args: RenderArgs) -> Result<Outcome, Failure> {
     if let Some(path) = &args.env {
         settings.push(read_settings(path)?);
     }
+    for (number, text) in (1..).zip(&args.file) {
+        let mut named = assignment("--file", number, text)?;
+        for (name, value) in &mut named {
+            let format = plan.variables.get(name).and_then(|variable| variable.format);
+            *value = setting(Path::new(value), format == Some(Format::Base64))?;
+        }
+        settings.push((Origin::Option("--file"), named));
+    }
     for (number, text) in (1..).zip(&args.set) {
-        settings.push((Origin::Option("--set"), assignment(number, text)?));
+        settings.push((Origin::Option("--set"), assignment("--set", number, text)?));
     }
     let request = UserDataRequest {
         kind: args.kind.kind,
@@ -129,11 +140,11 @@ fn render_one(args: RenderArgs) -> Result<Outcome, Failure> {
 }
 
 /// The setting of one option. No message has its text: it may be a secret without a name.
-fn assignment(number: usize, text: &OsString) -> Result<BTreeMap<String, String>, UserDataError> {
+fn assignment(option: &str, number: usize, text: &OsString) -> Result<BTreeMap<String, String>, UserDataError> {
     let mut parts = text.as_bytes().splitn(2, |byte| *byte == b'=');
     let name = parts.next().and_then(|name| str::from_utf8(name).ok()).filter(|name| env::is_name(name));
     let (Some(name), Some(value)) = (name, parts.next()) else {
-        return Err(UserDataError::Assignment { option: format!("--set, the {number}. one") });
+        return Err(UserDataError::Assignment { option: format!("{option}, the {number}. one") });
     };
     match str::from_utf8(value) {
         Ok(value) => Ok(BTreeMap::from([(name.to_owned(), value.to_owned())])),

@@ -28,6 +28,15 @@ pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, UserDataError> {
     }
 }
 
+/// What a setting gets of a file: its bytes as base64, where the setting has that format, else its text without the end of the last line.
+pub fn setting(path: &Path, is_base64: bool) -> Result<String, UserDataError> {
+    if is_base64 {
+        return Ok(PemContent::from_bytes(&read(path, MAX_INPUT)?).to_base64());
+    }
+    let text = text(path, "a text")?;
+    Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+}
+
 /// The certificates of a file, as base64 of PEM. Text around them, such as openssl(1) writes, is left out.
 pub(super) fn certificates(path: &Path) -> Result<String, UserDataError> {
     let expected = "certificates (PEM)";

@@ -1,6 +1,5 @@
 //! `vmbake profile import`: a profile becomes layers, pinned manifests and a kind.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,6 @@ use super::super::network::NetworkArgs;
 use super::super::update::{self, UpdateArgs};
 use super::super::{Failure, Outcome, files};
 use super::assignment;
-use crate::atomic_file::write_file;
 use crate::catalog::Catalog;
 use crate::digest::Digest;
 use crate::distribute::bundle::conflicts::collisions;
@@ -88,18 +86,19 @@ pub(super) fn run(args: ImportArgs) -> Result<Outcome, Failure> {
     let mut lock = Lock::open(&args.out)?;
     let mut imported = import(request)?;
     lock.admit(&imported.instance)?;
-    write(&args, &mut imported, &extensions)?;
-    lock.add(&imported.kind, imported.instance.clone());
-    lock.write()?;
-    let counts = imported.report.counts();
-    for (class, count) in &counts {
+    let failed = failed(&args.out);
+    fs::create_dir_all(&args.out).map_err(&failed)?;
+    let staging = tempfile::Builder::new().prefix(".import-").tempdir_in(&args.out).map_err(&failed)?;
+    write(&args, staging.path(), &mut imported, &extensions)?;
+    for (class, count) in &imported.report.counts() {
         remark(&format!("{:10}  {count} commands", class.name()));
     }
     if !args.no_pin {
-        pin(&args, &mut imported)?;
-        lock.add(&imported.kind, imported.instance.clone());
-        lock.write()?;
+        pin(&args, staging.path(), &mut imported)?;
     }
+    publish(&args.out, staging.path())?;
+    lock.add(&imported.kind, imported.instance.clone());
+    lock.write()?;
     match args.json {
         true => files::print_json(&json!({"kind": imported.kind, "report": imported.report.to_json()})),
         false => files::print(&(imported.kind + "\n")),
@@ -119,110 +118,106 @@ fn extensions(args: &ImportArgs) -> Result<Vec<Layer>, Failure> {
     Ok(found)
 }
 
-/// Writes layers beside their place, judges them there, and moves them where they belong.
-fn write(args: &ImportArgs, imported: &mut Imported, extensions: &[Layer]) -> Result<(), Failure> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ImportError::File { path, source }
-    };
-    let layers = args.out.join(LAYERS);
-    fs::create_dir_all(&layers).map_err(failed(&layers))?;
-    let staging = tempfile::Builder::new().prefix(".import-").tempdir_in(&args.out).map_err(failed(&args.out))?;
+/// What the system says of a path.
+fn failed(path: &Path) -> impl Fn(std::io::Error) -> ImportError {
+    let path = path.to_owned();
+    move |source| ImportError::File { path: path.clone(), source }
+}
+
+/// Writes layers and the report to a folder of their own, and judges the layers there.
+fn write(args: &ImportArgs, staging: &Path, imported: &mut Imported, extensions: &[Layer]) -> Result<(), Failure> {
+    let layers = staging.join(LAYERS);
     for (path, content) in &imported.files {
-        let path = staging.path().join(path);
-        let parent = path.parent().unwrap_or(&path);
-        fs::create_dir_all(parent).map_err(failed(parent))?;
-        fs::write(&path, content).map_err(failed(&path))?;
+        put(&layers.join(path), content)?;
     }
     for directory in &args.extend {
-        copy(directory, staging.path(), extensions)?;
+        copy(directory, &layers, extensions)?;
     }
-    let catalog: Catalog = args.layers.catalog(&args.catalog).with(staging.path().to_owned());
-    let judged = Layers::load(&catalog)?;
-    let resolved = judged.resolve(&imported.kind, &imported.instance.os)?;
+    let text = escape::json(&imported.report.to_json())?;
+    put(&staging.join(REPORTS).join(format!("{}.json", imported.kind)), text.as_bytes())?;
+    let catalog: Catalog = args.layers.catalog(&args.catalog).with(layers);
+    let resolved = Layers::load(&catalog)?.resolve(&imported.kind, &imported.instance.os)?;
     let own = format!("{}-profile", imported.kind);
-    let side = |names: &dyn Fn(&str) -> bool| {
-        resolved.iter().filter(|layer| names(&layer.schema.name)).cloned().collect::<Vec<Layer>>()
-    };
     let is_extension = |name: &str| extensions.iter().any(|layer| layer.schema.name == name);
+    let side = |is_of: &dyn Fn(&str) -> bool| {
+        resolved.iter().filter(|layer| is_of(&layer.schema.name)).cloned().collect::<Vec<Layer>>()
+    };
     let built_in = side(&|name| name != own && name != imported.kind && !is_extension(name));
-    let (built_in, mine, more) = (("vmbake", &built_in[..]), side(&|name| name == own), side(&is_extension));
-    let (mine, more) = (("the profile", &mine[..]), ("a layer of --extend", &more[..]));
-    let found: Vec<String> = [(built_in, mine), (built_in, more), (mine, more)]
-        .into_iter()
-        .flat_map(|(one, other)| collisions(one, other))
-        .collect();
+    let (mine, more) = (side(&|name| name == own), side(&is_extension));
+    let sides = [("vmbake", &built_in[..]), ("the profile", &mine[..]), ("a layer of --extend", &more[..])];
+    let pairs = [(sides[0], sides[1]), (sides[0], sides[2]), (sides[1], sides[2])];
+    let found: Vec<String> = pairs.into_iter().flat_map(|(one, other)| collisions(one, other)).collect();
     if !found.is_empty() {
         return Err(ImportError::Collisions(found).into());
     }
-    let names: Vec<String> = [imported.kind.clone(), own]
-        .into_iter()
-        .chain(extensions.iter().map(|layer| layer.schema.name.clone()))
-        .collect();
-    for name in names {
-        let layer = resolved.iter().find(|layer| layer.schema.name == name);
-        imported.instance.layers.extend(layer.map(|layer| (name.clone(), layer.digest)));
-        publish(&staging.path().join(&name), &layers.join(&name))?;
-    }
-    let reports = args.out.join(REPORTS);
-    fs::create_dir_all(&reports).map_err(failed(&reports))?;
-    let text = escape::json(&imported.report.to_json())?;
-    write_file(&reports.join(format!("{}.json", imported.kind)), text.as_bytes(), true)?;
+    let is_new = |name: &str| name == own || name == imported.kind || is_extension(name);
+    let new = resolved.iter().filter(|layer| is_new(&layer.schema.name));
+    imported.instance.layers = new.map(|layer| (layer.schema.name.clone(), layer.digest)).collect();
     Ok(())
 }
 
-/// Copies the layers of a directory that are among `extensions`.
+fn put(path: &Path, content: &[u8]) -> Result<(), ImportError> {
+    let parent = path.parent().unwrap_or(path);
+    fs::create_dir_all(parent).map_err(failed(parent))?;
+    fs::write(path, content).map_err(failed(path))
+}
+
+/// Copies the layers of a directory that are among `extensions`; loading them has found nothing but files and directories.
 fn copy(from: &Path, to: &Path, extensions: &[Layer]) -> Result<(), ImportError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| ImportError::File { path, source }
-    };
-    for layer in extensions {
-        let mut todo = vec![PathBuf::from(&layer.schema.name)];
-        while let Some(path) = todo.pop() {
-            let source = from.join(&path);
-            if !source.exists() {
-                continue;
-            }
-            if !source.is_dir() {
-                fs::copy(&source, to.join(&path)).map_err(failed(&source))?;
-                continue;
-            }
-            fs::create_dir_all(to.join(&path)).map_err(failed(&source))?;
+    let mut todo: Vec<PathBuf> = extensions.iter().map(|layer| PathBuf::from(&layer.schema.name)).collect();
+    while let Some(path) = todo.pop() {
+        let source = from.join(&path);
+        if source.is_dir() {
             for entry in fs::read_dir(&source).map_err(failed(&source))? {
                 todo.push(path.join(entry.map_err(failed(&source))?.file_name()));
             }
+        } else if source.exists() {
+            put(&to.join(&path), &fs::read(&source).map_err(failed(&source))?)?;
         }
     }
     Ok(())
 }
 
-/// Moves a layer to its place; one that is there is replaced.
-fn publish(from: &Path, to: &Path) -> Result<(), ImportError> {
-    let failed = |source| ImportError::File { path: to.to_owned(), source };
-    if to.exists() {
-        fs::remove_dir_all(to).map_err(failed)?;
-    }
-    fs::rename(from, to).map_err(failed)
-}
-
-/// Pins what the layers bring, and remembers the manifests.
-fn pin(args: &ImportArgs, imported: &mut Imported) -> Result<(), Failure> {
-    let manifests = args.out.join(MANIFESTS);
-    fs::create_dir_all(&manifests).map_err(|source| ImportError::File { path: manifests.clone(), source })?;
+/// Pins what the layers bring. What an earlier import of the same pinned stays.
+fn pin(args: &ImportArgs, staging: &Path, imported: &mut Imported) -> Result<(), Failure> {
     let (kind, os) = (imported.kind.clone(), imported.instance.os.clone());
+    let name = |arch: &String| format!("{kind}.{os}.{arch}.json");
+    let (manifests, before) = (staging.join(MANIFESTS), args.out.join(MANIFESTS));
+    fs::create_dir_all(&manifests).map_err(failed(&manifests))?;
+    for name in args.arch.iter().map(name).filter(|name| before.join(name).exists()) {
+        let path = before.join(&name);
+        put(&manifests.join(name), &fs::read(&path).map_err(failed(&path))?)?;
+    }
     update::run(UpdateArgs::of_kind(
         (kind.clone(), os.clone(), args.arch.clone()),
         (args.image.clone(), manifests.clone()),
         (args.network.clone(), args.trust.clone()),
-        (args.layers.clone().with(args.out.join(LAYERS)), args.catalog.clone()),
+        (args.layers.clone().with(staging.join(LAYERS)), args.catalog.clone()),
     ))?;
-    let mut pinned = BTreeMap::new();
     for arch in &args.arch {
-        let path = manifests.join(format!("{kind}.{os}.{arch}.json"));
-        let text = fs::read(&path).map_err(|source| ImportError::File { path, source })?;
-        pinned.insert(format!("{os}.{arch}"), Digest::of(&text));
+        let path = manifests.join(name(arch));
+        let digest = Digest::of(&fs::read(&path).map_err(failed(&path))?);
+        imported.instance.manifests.insert(format!("{os}.{arch}"), digest);
     }
-    imported.instance.manifests = pinned;
+    Ok(())
+}
+
+/// Moves everything to its place. A layer that is there is replaced.
+fn publish(out: &Path, staging: &Path) -> Result<(), ImportError> {
+    for folder in [LAYERS, MANIFESTS, REPORTS] {
+        let (from, to) = (staging.join(folder), out.join(folder));
+        if !from.exists() {
+            continue;
+        }
+        fs::create_dir_all(&to).map_err(failed(&to))?;
+        for entry in fs::read_dir(&from).map_err(failed(&from))? {
+            let name = entry.map_err(failed(&from))?.file_name();
+            let (new, old) = (from.join(&name), to.join(&name));
+            if old.is_dir() {
+                fs::remove_dir_all(&old).map_err(failed(&old))?;
+            }
+            fs::rename(&new, &old).map_err(failed(&old))?;
+        }
+    }
     Ok(())
 }
