@@ -48,7 +48,7 @@ WantedBy=multi-user.target
     **{f"/opt/cni/bin/{name}": (0o755, lab.stand_in(name, "amd64").decode()) for name in lab.PLUGINS},
     # Of packages that its scripts install.
     "/usr/bin/containerd": (0o755, None),
-    "/usr/bin/socat": (0o755, None),
+    "/usr/bin/jq": (0o755, None),
     "/usr/sbin/conntrack": (0o755, None),
 }
 LINKS = {

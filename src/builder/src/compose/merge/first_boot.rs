@@ -3,7 +3,7 @@
 
 use vmbake_disk::tree::{Kind, Origin, components};
 use vmbake_firstboot::error::Error;
-use vmbake_firstboot::plan::{Content as PlanContent, FileRule, Named, Ownership, PATH, Variable};
+use vmbake_firstboot::plan::{Named, Ownership, PATH, Variable};
 use vmbake_firstboot::settings::Variables;
 use vmbake_firstboot::{detect, files, mutable};
 
@@ -22,7 +22,7 @@ pub(super) fn write(target: &mut Target, layers: &[Layer], manifest: &Content) -
     let schemas = layers.iter().map(|layer| &layer.schema);
     let (mut compiled, clashes) = first_boot::join(schemas, expand::multiarch(PATH, &manifest.os.arch)?);
     let among: Vec<&Layer> = layers.iter().collect();
-    let faults = first_boot::check(&compiled, &clashes, &among, &Merged { target, files: &compiled.plan.files });
+    let faults = first_boot::check(&compiled, &clashes, &among, &Merged(target));
     if !faults.is_empty() {
         return Err(MergeError::FirstBoot { faults });
     }
@@ -82,7 +82,7 @@ fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str)
     plan.variables = compiled.plan.variables.iter().map(|(name, variable)| (name.clone(), free(variable))).collect();
     let mut facts: Variables = detect::NAMES.iter().map(|name| ((*name).to_owned(), String::new())).collect();
     facts.insert("kind".to_owned(), kind.to_owned());
-    let read = |path: &str| Merged { target, files: &[] }.text(path).ok_or_else(|| Error::missing(path.as_ref()));
+    let read = |path: &str| Merged(target).text(path).ok_or_else(|| Error::missing(path.as_ref()));
     let made = files::baked(&plan, &facts, &read).map_err(|source| MergeError::Baked { source })?;
     for (rule, path, content) in made {
         let index = plan.files.iter().position(|other| std::ptr::eq(other, rule)).unwrap_or_default();
@@ -102,28 +102,14 @@ fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str)
 }
 
 /// The merged tree, which knows all.
-struct Merged<'a> {
-    target: &'a Target,
-    /// Files of the plan, some of which the image gets as well.
-    files: &'a [FileRule],
-}
+struct Merged<'a>(&'a Target);
 
 impl Merged<'_> {
     /// The kind and mode of what is at `path`, links followed.
     fn resolved(&self, path: &str) -> Option<(&Kind, u16)> {
-        let id = self.target.tree.resolve(path.as_bytes()).ok()?;
-        let inode = self.target.tree.inode(id);
+        let id = self.0.tree.resolve(path.as_bytes()).ok()?;
+        let inode = self.0.tree.inode(id);
         Some((&inode.kind, inode.meta.mode))
-    }
-}
-
-impl Merged<'_> {
-    /// Whether the plan writes this unit into the image, with a section that enables it.
-    fn is_enabled_by_plan(&self, unit: &str) -> bool {
-        let path = format!("/etc/systemd/system/{unit}");
-        let is_it = |rule: &&FileRule| rule.bake && rule.path == path;
-        let rule = self.files.iter().find(is_it);
-        matches!(rule.map(|rule| &rule.content), Some(PlanContent::Text(text)) if text.lines().any(|line| line == "[Install]"))
     }
 }
 
@@ -134,23 +120,20 @@ fn fault(message: String) -> Option<Diagnostic> {
 impl Surroundings for Merged<'_> {
     fn text(&self, path: &str) -> Option<String> {
         // The program follows no link.
-        self.target.tree.lookup(path.as_bytes())?;
-        self.target.text(path).ok()
+        self.0.tree.lookup(path.as_bytes())?;
+        self.0.text(path).ok()
     }
 
     fn has_user(&self, name: &str) -> bool {
-        matches!(accounts::lookup(self.target, "/etc/passwd", name), Ok(Some(_)))
+        matches!(accounts::lookup(self.0, "/etc/passwd", name), Ok(Some(_)))
     }
 
     fn has_group(&self, name: &str) -> bool {
-        matches!(accounts::lookup(self.target, "/etc/group", name), Ok(Some(_)))
+        matches!(accounts::lookup(self.0, "/etc/group", name), Ok(Some(_)))
     }
 
     fn unit(&self, unit: &str) -> Option<Diagnostic> {
-        if self.is_enabled_by_plan(unit) {
-            return None;
-        }
-        match units::has_install(self.target, unit) {
+        match units::has_install(self.0, unit) {
             Ok(true) => None,
             Ok(false) => fault(format!("unit {unit:?} has no [Install] section that would enable it")),
             Err(MergeError::Unit { unit, fault: found, .. }) => fault(format!("unit {unit:?} {found}")),
@@ -176,8 +159,8 @@ impl Surroundings for Merged<'_> {
         let mut dir = vmbake_disk::tree::ROOT;
         let mut names = components(path.as_bytes()).peekable();
         while let Some(name) = names.next() {
-            dir = self.target.tree.entry(dir, name)?;
-            match &self.target.tree.inode(dir).kind {
+            dir = self.0.tree.entry(dir, name)?;
+            match &self.0.tree.inode(dir).kind {
                 Kind::Directory(_) if directory || names.peek().is_some() => {}
                 Kind::File(_) if !directory && names.peek().is_none() => {}
                 found => {

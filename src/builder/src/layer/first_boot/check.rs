@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vmbake_firstboot::plan::{Inputs, Ownership, Plan};
+use vmbake_firstboot::plan::{Content, Inputs, Ownership, Plan};
 
 use super::calls::calls;
 use super::{Clash, Compiled, PART, PlanSource};
-use crate::layer::{Install, Layer, child};
+use crate::layer::{Install, Layer, child, rules};
 
 /// Something wrong with a plan.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,9 @@ pub(crate) fn check(
     }
     accounts(&mut found, &compiled.plan, image);
     for (index, service) in compiled.plan.services.iter().enumerate() {
-        found.doubt(format!("/services/{index}/unit"), image.unit(&service.unit));
+        if !is_baked(&compiled.plan, &service.unit) {
+            found.doubt(format!("/services/{index}/unit"), image.unit(&service.unit));
+        }
     }
     programs(&mut found, &compiled.plan, layers, image);
     places(&mut found, &compiled.plan, image);
@@ -102,6 +104,13 @@ impl Faults<'_> {
         let source = self.compiled.source(&pointer).unwrap_or_else(nobody);
         self.faults.insert(PlanFault { source, warning, message });
     }
+}
+
+/// Whether the plan itself writes a unit that can be enabled, and the image has it from the beginning.
+fn is_baked(plan: &Plan, unit: &str) -> bool {
+    let path = format!("/etc/systemd/system/{unit}");
+    let rule = plan.files.iter().find(|rule| rule.bake && rule.path == path);
+    matches!(rule.map(|rule| &rule.content), Some(Content::Text(text)) if rules::has_install(text.as_bytes()))
 }
 
 /// Owners and groups exist, or are made on the machine.

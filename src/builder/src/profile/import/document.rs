@@ -401,19 +401,20 @@ fn harmless(variable: &str) -> Value {
     json!({"that": tests.join(" and "), "otherwise": format!("{variable} has a character that means something to systemd, a shell or YAML")})
 }
 
-/// The name of a download: the last part of its address, without what says how it is packed.
+/// The name of a download: the last part of its address, without its version, its architecture, and what says how it is packed.
 fn file_name(url: &str) -> String {
     let last = url.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let bare = [".tar.gz", ".tgz", ".tar"].iter().find_map(|ending| last.strip_suffix(ending)).unwrap_or(&last);
     let is_inside = |char: char| char.is_ascii_alphanumeric() || "-+._".contains(char);
-    let name: String = bare.chars().map(|char| if is_inside(char) { char } else { '-' }).collect();
-    // Archives have their version and architecture in their names.
-    let version = name.match_indices("-v").map(|(at, _)| at).find(|at| {
-        name.get(at.saturating_add(2)..).is_some_and(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
-    });
+    let mut name: String = bare.chars().map(|char| if is_inside(char) { char } else { '-' }).collect();
+    for arch in ["x86_64", "x86-64", "amd64", "aarch64", "arm64"] {
+        name = name.replace(arch, "");
+    }
+    let is_version = |rest: &str| rest.starts_with(|char: char| char.is_ascii_digit());
+    let version = name.match_indices("-v").map(|(at, _)| at).find(|at| name.get(at + 2..).is_some_and(is_version));
     let cut = name.find("-linux").into_iter().chain(version).filter(|at| *at > 0).min();
-    let name = cut.and_then(|at| name.get(..at)).unwrap_or(&name);
-    if name.starts_with(|char: char| char.is_ascii_alphanumeric()) { name.to_owned() } else { format!("file{name}") }
+    let name = cut.and_then(|at| name.get(..at)).unwrap_or(&name).trim_matches(['-', '_', '.', '+']);
+    if name.is_empty() { "file".to_owned() } else { name.to_owned() }
 }
 
 /// The version that an address names, else its last part.
@@ -440,7 +441,9 @@ mod tests {
             ("https://h/download/v1.9.1/cni-plugins-linux-amd64-v1.9.1.tgz", "cni-plugins", "1.9.1"),
             ("https://h/v1.36.0/crictl-v1.36.0-linux-arm64.tar.gz", "crictl", "1.36.0"),
             ("https://h/Tool", "tool", "1"),
-            ("https://h/_x", "file_x", "1"),
+            ("https://h/_x", "x", "1"),
+            ("https://h/tool-x86_64.tgz", "tool", "1"),
+            ("https://h/amd64", "file", "1"),
         ] {
             assert_eq!((file_name(url).as_str(), version(url).as_str()), (name, number), "{url}");
         }

@@ -261,6 +261,6 @@ impl Hint for ImportError {
 
 /// A command as the pattern of a rule, in JSON.
 fn pattern(command: &str) -> String {
-    let text = serde_json::Value::from(escape::line(command.to_owned())).to_string();
+    let text = serde_json::Value::from(escape::line(command)).to_string();
     text.trim_matches('"').to_owned()
 }
