@@ -127,6 +127,8 @@ def run(document, text, vmbake, out, store, boot=False):
             (checkout / "dist" / file.name).symlink_to(file)
         own = {"PATH": f"{vmbake.parent}:{os.environ['PATH']}", "HOME": folder, "LC_ALL": "C.UTF-8"}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("VMBAKE_", "XDG_", "SOURCE_DATE"))}
+        # Where upstreams are played on loopback, images are made of what they have.
+        kept |= {name: os.environ[name] for name in ("VMBAKE_MIRRORS",) if boot and name in os.environ}
         for command, output in commands(text, boot):
             result = subprocess.run(["bash", "-c", command], cwd=checkout, env=kept | own, text=True, timeout=BOOT_TIMEOUT if boot else TIMEOUT,
                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -10,7 +10,7 @@ use super::Desk;
 const PROFILES: &[(&str, &str, &str, &str)] = &[
     ("osVersion:", "osVersoin:", "p.yaml:7:3: there is no field osVersion", ""),
     ("osVersion:", "osFlavor: a\n  osVersion:", "p.yaml:8:3: unknown field osFlavor", ""),
-    ("  version: v1.0.0", "  version: 1.0.0", "p.yaml:9:12: expected a version such as v1.2.3, found 1.0.0", ""),
+    ("  version: v1.1.0", "  version: 1.0.0", "p.yaml:9:12: expected a version such as v1.2.3, found 1.0.0", ""),
     ("osVersion: \"13\"", "osVersion: 13", "p.yaml:8:14: expected a text: put this in quotes, found 13", ""),
     ("osVersion: \"13\"", "osVersion: 1.30", "p.yaml:8:14: expected a text: put this in quotes, found 1.30", ""),
     (

@@ -195,6 +195,11 @@ impl<'a> Machine<'a> {
             "cloud-init" if first(call) == Some(b"status") && !call.is_observed => {
                 self.dropped("nothing is waited for")
             }
+            "dpkg" if call.args == [b"--print-architecture".to_vec()] => {
+                let arch = if self.machine == "aarch64" { "arm64" } else { "amd64" };
+                call.stdout.extend_from_slice(format!("{arch}\n").as_bytes());
+                Outcome::Status(0)
+            }
             "hostnamectl" if matches!(first(call), Some(b"set-hostname" | b"hostname")) && call.args.len() > 1 => {
                 self.note(Class::UserData, "cloud-init gives the machine its name")
             }
