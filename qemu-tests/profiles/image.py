@@ -6,7 +6,19 @@ import lab
 FILES = {
     "/etc/bootstrap-complete": (0o644, ""),
     "/etc/containerd/certs.d/docker.io/hosts.toml": (0o600, None),
-    "/etc/containerd/config.toml": (0o600, None),
+    "/etc/containerd/config.toml": (0o600, """version = 2
+
+[plugins."io.containerd.grpc.v1.cri"]
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/opt/cni/bin"
+    conf_dir = "/etc/cni/net.d"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = true
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "/etc/containerd/certs.d"
+"""),
     "/etc/crictl.yaml": (0o644, "runtime-endpoint: unix:///run/containerd/containerd.sock\ntimeout: 10\n"),
     "/etc/environment": (0o644, "no_proxy=.svc,.cluster.local,localhost,127.0.0.1\n"),
     "/etc/modules-load.d/worker.conf": (0o644, "br_netfilter\noverlay\n"),
@@ -79,4 +91,4 @@ ABSENT = [
 ]
 # Folders whose files must not have words of the first phase in them.
 OWN = ("/etc/kubernetes/", "/etc/systemd/system/", "/etc/cloud/", "/usr/local/", "/opt/bin/", "/etc/environment")
-WORDS = ("Bearer", "cloud-init-settings", "apt-get install")
+WORDS = ("Authorization: Bearer", "cloud-init-settings", "apt-get install")

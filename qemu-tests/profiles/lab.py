@@ -13,6 +13,8 @@ import subprocess
 import tarfile
 import time
 
+from report import case, note_skipped
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PROFILE, DEPLOYMENT = HERE / "worker.yaml", HERE / "deployment.yaml"
@@ -20,6 +22,14 @@ KUBERNETES, CNI, CRICTL = "v1.34.2", "v1.9.1", "v1.34.0"
 ARCHES = ("amd64", "arm64")
 PLUGINS = ("bridge", "host-local", "loopback", "portmap")
 PATIENCE = 60
+
+
+def skipped(why):
+    """A part that cannot run here: `make test` tells it again at its end. In CI it is a failure."""
+    print(f"skipped: {why}", flush=True)
+    note_skipped(f"profiles.py: {why}")
+    if os.environ.get("CI"):
+        case(f"nothing is skipped in CI: {why}", False)
 
 
 def stand_in(name, arch):

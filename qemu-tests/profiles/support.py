@@ -72,7 +72,8 @@ def judged(lab, is_written):
                 found.setdefault(provider, []).append(minor)
     table = {"tested": [{"os": SYSTEM, "provider": provider, "arches": list(ARCHES), "kubernetes": sorted(found[provider])} for provider in sorted(found)]}
     if is_written:
-        TABLE.write_text(json.dumps(table, indent=2) + "\n")
+        rows = ",\n".join(f"  {json.dumps(row)}" for row in table["tested"])
+        TABLE.write_text(f'{{"tested": [\n{rows}\n]}}\n')
     committed = json.loads(TABLE.read_text())
     said = {(row["os"], row["provider"], arch, minor) for row in committed["tested"] for arch in row["arches"] for minor in row["kubernetes"]}
     true = {(SYSTEM, provider, arch, minor) for provider, minors in found.items() for minor in minors for arch in ARCHES}

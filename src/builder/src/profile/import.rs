@@ -107,7 +107,9 @@ pub fn import(request: ImportRequest) -> Result<Imported, ImportError> {
             Some((first, report)) => (joined(first, document, arch)?, report),
         });
     }
-    let (document, report) = all.unwrap_or_default();
+    let (document, mut report) = all.unwrap_or_default();
+    report.files.extend(phases.notes());
+    report.files.sort_by(|one, other| one.path.cmp(&other.path));
     Ok(finish(&request, system, &phases, document, report))
 }
 

@@ -47,6 +47,38 @@ conf_dir = "/etc/cni/net.d"
     )
 }
 
+/// The same for containerd 1.7, which reads version 2 of the configuration and none after it.
+pub(super) fn containerd_1(options: &ControllerOptions) -> String {
+    let pinned = match options.pause_image.as_str() {
+        "" => String::new(),
+        image => format!("sandbox_image = \"{image}\"\n"),
+    };
+    let device_ownership = options.device_ownership;
+    format!(
+        r#"version = 2
+
+[metrics]
+address = "127.0.0.1:1338"
+
+[plugins]
+[plugins."io.containerd.grpc.v1.cri"]
+device_ownership_from_security_context = {device_ownership}
+{pinned}[plugins."io.containerd.grpc.v1.cri".containerd]
+discard_unpacked_layers = false
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes]
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+SystemdCgroup = true
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "/opt/cni/bin"
+conf_dir = "/etc/cni/net.d"
+[plugins."io.containerd.grpc.v1.cri".registry]
+config_path = "/etc/containerd/certs.d"
+"#
+    )
+}
+
 /// Contents by path.
 pub(super) fn hosts(options: &ControllerOptions) -> Result<BTreeMap<String, String>, ProfileError> {
     let mut registries: BTreeMap<&str, (Vec<&str>, bool)> = BTreeMap::from([(DOCKER, (vec![DOCKER_SERVER], false))]);

@@ -110,6 +110,7 @@ fn what_is_not_known_of_accounts_stops_the_bake() {
         "useradd -r -d a:b a",
         "useradd -r -u x a",
         "usermod -u x root",
+        "usermod -e 2030-01-01 root",
         "usermod -l a:b root",
         "usermod --add-subuids 1 root",
         "groupadd -g x a",

@@ -7,6 +7,7 @@ use super::document::HARMFUL;
 use super::error::ImportError;
 use super::evaluate::{Commands, Evaluated, File};
 use super::machine::units::{UNITS, unit_name};
+use super::report::{Class, FileNote};
 use super::runtime::{self, Case, Deferred, RUNTIME, deferred};
 use crate::profile::cloud_config::RenderedFile;
 use crate::profile::config::{PhaseConfig, annotations, phase};
@@ -30,6 +31,8 @@ pub(super) struct Phases {
     pub(super) secrets: [String; 2],
     /// What else went into templates.
     pub(super) values: BTreeMap<String, String>,
+    /// How containerd is configured.
+    runtime: String,
     /// Fields that each file names.
     fields: BTreeMap<String, BTreeSet<String>>,
 }
@@ -41,7 +44,10 @@ impl Phases {
         options: &ControllerOptions,
     ) -> Result<Self, ImportError> {
         annotations(profile, deployment)?;
-        let values = Values::new(deployment, options)?;
+        // containerd 2 reads the earlier form as well, so that it does not matter where the profile takes it from.
+        let runtime = registries::containerd_1(options);
+        let values = Values::new(deployment, options)?
+            .with(std::iter::once(("ContainerRuntimeConfig", gotmpl::Value::from(runtime.clone()))));
         let secrets = ["SecretName", "BootstrapKubeconfigSecretName"]
             .map(|field| values.texts().remove(field).unwrap_or_default());
         let renderer = Renderer { profile, options, values: &values, done: RefCell::default() };
@@ -58,6 +64,7 @@ impl Phases {
             secrets,
             values: kept(&values),
             fields: BTreeMap::new(),
+            runtime,
         };
         for (at, config) in [&bootstrap, &provisioning].into_iter().enumerate() {
             for file in &config.files {
@@ -151,6 +158,20 @@ impl Phases {
             ("SERVER_URL", options.server_url.clone()),
         ];
         Ok(all.into_iter().filter_map(|(name, value)| Some((name, value.filter(|value| !value.is_empty())?))).collect())
+    }
+
+    /// Files that differ from what OSM would make of them.
+    pub(super) fn notes(&self) -> Vec<FileNote> {
+        let differs = self.files.iter().filter(|file| file.text.contains(self.runtime.trim_end()));
+        differs
+            .map(|file| FileNote {
+                path: file.path.clone(),
+                class: Class::Baked,
+                reason:
+                    "version 2 of containerd's configuration, since containerd 1.7 of Debian 13 does not read version 3"
+                        .to_owned(),
+            })
+            .collect()
     }
 
     /// Refuses scripts that were run, and that do different things with and without a value that only machines have.

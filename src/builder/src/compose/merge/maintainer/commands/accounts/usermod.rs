@@ -25,6 +25,7 @@ const KNOWN: &[Known] = &[
     value("login", 'l'),
     flag("lock", 'L'),
     flag("unlock", 'U'),
+    value("expiredate", 'e'),
     flag("non-unique", 'o'),
     value("add-subuids", 'v'),
     value("add-subgids", 'w'),
@@ -33,6 +34,8 @@ const KNOWN: &[Known] = &[
 /// Fields of passwd(5).
 const UID: usize = 2;
 const GID: usize = 3;
+/// Field of shadow(5): the day on which an account expires.
+const EXPIRE: usize = 7;
 const FIELDS: [(&str, usize); 3] = [("comment", 4), ("home", 5), ("shell", 6)];
 
 pub(super) fn usermod(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
@@ -41,7 +44,9 @@ pub(super) fn usermod(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done 
     let texts = ["home", "shell", "comment", "password"];
     let bad_id = parsed.value("uid").is_some_and(|uid| uid.parse::<u32>().is_err());
     let bad_name = parsed.value("login").is_some_and(|name| !is_name(name));
-    if bad_id || bad_name || texts.iter().filter_map(|name| parsed.value(name)).any(|text| !is_field(text)) {
+    // A day would be one of the account's for ever.
+    let expires = parsed.value("expiredate").is_some_and(|day| !day.is_empty());
+    if bad_id || bad_name || expires || texts.iter().filter_map(|name| parsed.value(name)).any(|text| !is_field(text)) {
         return unsupported(call);
     }
     let mut target = system.target();
@@ -76,6 +81,9 @@ pub(super) fn usermod(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done 
     }
     fields(&mut tables, &parsed, name);
     password(&mut tables, &parsed, name);
+    if parsed.value("expiredate").is_some() && tables.shadow.field(name, EXPIRE).is_some_and(|day| !day.is_empty()) {
+        tables.shadow.set(name, EXPIRE, "");
+    }
     memberships(&mut tables, &parsed, name);
     if let Some(new) = parsed.value("login") {
         if tables.passwd.find(new).is_some() {
