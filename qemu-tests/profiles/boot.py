@@ -108,10 +108,11 @@ def pump(source, sink):
 
 
 class Sort:
-    """A sort of machines: a profile with its deployment, and what its kubelet calls the address and name of a machine."""
+    """A sort of machines: a profile with its deployment, what its kubelet calls the address and name of a machine, and the kubeconfig that it begins with, with the
+    mode that the profile's script gives it."""
 
-    def __init__(self, name, profile, deployment, variables, *more):
-        self.name, self.profile, self.deployment, self.variables, self.more = name, profile, deployment, variables, more
+    def __init__(self, name, profile, deployment, variables, kubeconfig, *more):
+        self.name, self.profile, self.deployment, self.variables, self.kubeconfig, self.more = name, profile, deployment, variables, kubeconfig, more
 
 
 def vectors():
@@ -121,7 +122,7 @@ def vectors():
 
 def own():
     """Our profile."""
-    return Sort("worker", PROFILE, DEPLOYMENT, {"NODE_ADDRESS": ADDRESS, "NODE_NAME": HOST})
+    return Sort("worker", PROFILE, DEPLOYMENT, {"NODE_ADDRESS": ADDRESS, "NODE_NAME": HOST}, ("/etc/kubernetes/bootstrap.kubeconfig", 0o600))
 
 
 def sorts(lab):
@@ -135,7 +136,8 @@ def sorts(lab):
     text = DEPLOYMENT.read_text().replace("operatingSystem: debian", "operatingSystem: ubuntu")
     deployment.write_text(text.replace("profile: worker", "profile: osp-ubuntu"))
     rules = ROOT / "examples/profiles/ubuntu-on-debian.json"
-    yield Sort("osp-ubuntu", theirs, deployment, {"KUBELET_NODE_IP": ADDRESS, "KUBELET_HOSTNAME": HOST}, "--as", "debian-13", "--rules", rules)
+    yield Sort("osp-ubuntu", theirs, deployment, {"KUBELET_NODE_IP": ADDRESS, "KUBELET_HOSTNAME": HOST},
+               ("/etc/kubernetes/bootstrap-kubelet.conf", 0o644), "--as", "debian-13", "--rules", rules)
 
 
 def cluster_options(folder, server, *more):
@@ -254,6 +256,8 @@ def joined(lab, sort):
         user_data = lab.must("user-data", "render", "--kind", kind, "--layers", out / "layers", "--env", lab.folder / "settings")
         print(f"      {name}: {len(user_data.encode())} bytes of user data", flush=True)
         files = configuration(lab, sort, cluster_options(lab.folder, server))
+        path, mode = sort.kubeconfig
+        files[path] = mode, server.kubeconfig()
         with started(lab, name, image, user_data, server.guests()) as machine:
             came = asked(machine, server, 900)
             case(f"{name}: the machine joins", came, "" if came else said_of(machine, server, name))

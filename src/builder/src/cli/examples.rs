@@ -153,6 +153,10 @@ pub(super) const SCHEMA_POLICY: &str = "\
 Examples:
   vmbake schema policy > policy.schema.json";
 
+pub(super) const SCHEMA_RULES: &str = "\
+Examples:
+  vmbake schema rules > rules.schema.json";
+
 pub(super) const SCHEMA_BUNDLE: &str = "\
 Examples:
   vmbake schema bundle > bundle.schema.json";
@@ -325,6 +329,11 @@ Examples:
 pub(super) const PROFILE_DIFF: &str = "\
 Examples:
   vmbake profile diff example-debian-workers-0a1b2c3d example-debian-workers-4e5f6a7b --dir workers";
+
+pub(super) const PROFILE_LIST: &str = "\
+Examples:
+  vmbake profile list
+  vmbake profile list --json";
 
 pub(super) const PROFILE_MATERIALS: &str = "\
 Examples:

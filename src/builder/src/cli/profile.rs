@@ -20,6 +20,7 @@ pub(super) enum ProfileCommand {
     #[command(after_help = examples::PROFILE_DIFF)]
     Diff(look::DiffArgs),
     /// List systems, providers, architectures and versions of Kubernetes for which imports are tested
+    #[command(after_help = examples::PROFILE_LIST)]
     List(look::ListArgs),
     /// List everything that baking an imported profile takes, with digests, sizes and proofs, or write it to one file
     #[command(after_help = examples::PROFILE_MATERIALS)]

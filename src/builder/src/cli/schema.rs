@@ -21,7 +21,8 @@ pub(super) enum SchemaCommand {
     #[command(after_help = examples::SCHEMA_POLICY)]
     Policy,
     /// The form of rules for `vmbake profile import`, as JSON Schema draft 2020-12
-    ProfileRules,
+    #[command(after_help = examples::SCHEMA_RULES)]
+    Rules,
     /// The form of bundle.json, as JSON Schema draft 2020-12
     #[command(after_help = examples::SCHEMA_BUNDLE)]
     Bundle,
@@ -32,7 +33,7 @@ pub(super) fn run(what: &SchemaCommand) -> Result<Outcome, Failure> {
         SchemaCommand::Layer => schemars::schema_for!(layer::Schema),
         SchemaCommand::Inputs => schemars::schema_for!(BuildInputs),
         SchemaCommand::Policy => schemars::schema_for!(ReleasePolicy),
-        SchemaCommand::ProfileRules => schemars::schema_for!(Rules),
+        SchemaCommand::Rules => schemars::schema_for!(Rules),
         SchemaCommand::Bundle => schemars::schema_for!(BundleDocument),
     };
     files::print(&(serde_json::to_string_pretty(&schema)? + "\n"))

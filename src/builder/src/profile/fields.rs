@@ -34,7 +34,6 @@ pub(super) struct Words {
 /// The fields of a mapping that are not taken yet.
 pub(super) struct Fields<'a> {
     document: &'a Document,
-    node: &'a Node,
     at: At,
     left: Vec<&'a (String, At, Node)>,
     known: Vec<&'static str>,
@@ -44,7 +43,7 @@ impl<'a> Fields<'a> {
     pub(super) fn new(document: &'a Document, node: &'a Node) -> Result<Self, ProfileError> {
         match &node.content {
             Content::Map(entries) => {
-                Ok(Self { document, node, at: node.at, left: entries.iter().collect(), known: Vec::new() })
+                Ok(Self { document, at: node.at, left: entries.iter().collect(), known: Vec::new() })
             }
             _ => Err(wrong(document, node, "a mapping")),
         }
@@ -112,13 +111,6 @@ impl<'a> Fields<'a> {
     /// Whatever a field holds, as JSON.
     pub(super) fn json(&mut self, name: &'static str) -> Result<Option<Value>, ProfileError> {
         self.take(name).map(|node| json(self.document, node)).transpose()
-    }
-
-    /// The same of a field that was taken before.
-    pub(super) fn json_again(&self, name: &str) -> Result<Value, ProfileError> {
-        let Content::Map(entries) = &self.node.content else { return Ok(Value::Null) };
-        let found = entries.iter().find(|(key, ..)| key == name);
-        found.map_or(Ok(Value::Null), |(.., node)| json(self.document, node))
     }
 
     /// Names with texts; none if there is no mapping.

@@ -22,9 +22,9 @@ mod runtime;
 mod support;
 
 pub use error::{ImportError, Place};
-pub use instance::{Difference, Instance};
+pub use instance::{Instance, InstanceDifference};
 pub use lock::Lock;
-pub use report::{Class, FileNote, Report, Statement};
+pub use report::{FileNote, ImportReport, Statement, StatementClass};
 pub use rules::{DownloadRule, Rules, StatementRule};
 pub use support::{SUPPORT, Support};
 
@@ -68,7 +68,7 @@ pub struct ImportRequest {
 
 /// What it becomes.
 #[derive(Debug)]
-pub struct Imported {
+pub struct ImportedProfile {
     /// Name of the kind.
     pub kind: String,
     /// Files of its layers, by paths below the directory of layers.
@@ -76,11 +76,11 @@ pub struct Imported {
     /// What there is to remember.
     pub instance: Instance,
     /// What every command came to.
-    pub report: Report,
+    pub report: ImportReport,
 }
 
 /// Imports a profile.
-pub fn import(request: ImportRequest) -> Result<Imported, ImportError> {
+pub fn import(request: ImportRequest) -> Result<ImportedProfile, ImportError> {
     let system = system(&request)?;
     if !request.is_untested_fine {
         SUPPORT.check(system, &request.deployment.provider, &request.deployment.kubelet)?;
@@ -97,7 +97,7 @@ pub fn import(request: ImportRequest) -> Result<Imported, ImportError> {
         // What a deployment says for its cloud is often a secret.
         demanded: if request.deployment.cloud_config.is_some() { &["CLOUD_CONFIG"] } else { &[] },
     };
-    let mut all: Option<(Document, Report)> = None;
+    let mut all: Option<(Document, ImportReport)> = None;
     for (arch, machine) in ARCHES {
         let evaluated = run(&request, &phases, machine)?;
         phases.check_scripts(&evaluated)?;
@@ -169,7 +169,13 @@ fn joined(mut first: Document, second: Document, arch: &str) -> Result<Document,
 }
 
 /// Names everything and writes it down.
-fn finish(request: &ImportRequest, system: &str, phases: &Phases, document: Document, report: Report) -> Imported {
+fn finish(
+    request: &ImportRequest,
+    system: &str,
+    phases: &Phases,
+    document: Document,
+    report: ImportReport,
+) -> ImportedProfile {
     let ImportRequest { profile, deployment, .. } = request;
     let extensions: BTreeMap<String, Digest> =
         request.extensions.iter().map(|layer| (layer.schema.name.clone(), layer.digest)).collect();
@@ -223,7 +229,7 @@ fn finish(request: &ImportRequest, system: &str, phases: &Phases, document: Docu
         required: document.required.iter().map(|name| (*name).to_owned()).collect(),
         optional: document.optional.iter().map(|name| (*name).to_owned()).collect(),
     };
-    Imported { kind, files, instance, report }
+    ImportedProfile { kind, files, instance, report }
 }
 
 fn write_layer(

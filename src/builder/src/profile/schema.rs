@@ -97,7 +97,6 @@ impl Profile {
         metadata.pass_over(&["namespace", "annotations"]);
         metadata.finish()?;
         let mut spec = top.inside("spec")?;
-        let spec_digest = Digest::of(top.json_again("spec")?.to_string().as_bytes());
         top.finish()?;
         let system = system(&spec.text("osName")?)?;
         let system_version = spec.text("osVersion")?.text;
@@ -109,6 +108,8 @@ impl Profile {
         let bootstrap = phase(&mut spec, "bootstrapConfig")?;
         let provisioning = phase(&mut spec, "provisioningConfig")?;
         spec.finish()?;
+        let spec = Fields::new(document, &document.root)?.json("spec")?.unwrap_or_default();
+        let spec_digest = Digest::of(spec.to_string().as_bytes());
         Ok(Self { name, system, system_version, version, providers, spec_digest, bootstrap, provisioning })
     }
 }

@@ -205,6 +205,9 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("layer release none", "none: cannot read the layer", "`vmbake layer list`"),
     ("layer list --layers none", "none: cannot read the layer", "`vmbake layer list`"),
     ("profile render none --machine-deployment none", "none: cannot read", "name a YAML file"),
+    ("profile import none --machine-deployment none --out new", "none: cannot read", "name a YAML file"),
+    ("profile diff a b --dir new", "profile.lock.json: there is no a", "`vmbake profile import --out`"),
+    ("profile materials a --dir new", "profile.lock.json: there is no a", "`vmbake profile import --out`"),
     ("profile render text --machine-deployment none", "text:1:1: expected a mapping, found hello", "examples/profiles"),
     ("user-data render --kind nod", "layer nod does not exist", "did you mean `node`?"),
     ("user-data render --kind knd", "PROVIDER_KIND", "`vmbake user-data keys --kind knd`"),
@@ -270,7 +273,16 @@ fn every_command_that_can_be_refused_is_in_the_table() {
         let is_listed = REFUSED.iter().any(|(args, ..)| args.starts_with(&format!("{name} ")) || *args == name);
         assert!(
             is_listed
-                || ["schema layer", "schema inputs", "schema policy", "schema bundle", "completions"].contains(&name),
+                || [
+                    "schema layer",
+                    "schema inputs",
+                    "schema policy",
+                    "schema bundle",
+                    "schema rules",
+                    "profile list",
+                    "completions"
+                ]
+                .contains(&name),
             "{name}"
         );
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use vmbake::cli::advice;
-use vmbake::profile::import::{Class, ImportError, ImportRequest, Imported, Lock, Rules, import};
+use vmbake::profile::import::{ImportError, ImportRequest, ImportedProfile, Lock, Rules, StatementClass, import};
 use vmbake::profile::{ControllerOptions, Deployment, Profile};
 
 use super::Desk;
@@ -41,7 +41,7 @@ impl Desk {
         }
     }
 
-    fn imported(&self, rules: &Value) -> Result<Imported, ImportError> {
+    fn imported(&self, rules: &Value) -> Result<ImportedProfile, ImportError> {
         import(self.request(rules))
     }
 }
@@ -53,7 +53,7 @@ fn desk(script: &str, files: &[(&str, &str)]) -> Desk {
     desk
 }
 
-fn run(script: &str, files: &[(&str, &str)], rules: &Value) -> Result<Imported, ImportError> {
+fn run(script: &str, files: &[(&str, &str)], rules: &Value) -> Result<ImportedProfile, ImportError> {
     desk(script, files).imported(rules)
 }
 
@@ -62,13 +62,13 @@ fn layer(script: &str, files: &[(&str, &str)], rules: &Value) -> Value {
     document(&run(script, files, rules).unwrap())
 }
 
-fn document(imported: &Imported) -> Value {
+fn document(imported: &ImportedProfile) -> Value {
     let path = format!("{}-profile/layer.json", imported.kind);
     serde_json::from_slice(&imported.files[std::path::Path::new(&path)]).unwrap()
 }
 
 /// A file of that layer.
-fn content(imported: &Imported, path: &str) -> Option<String> {
+fn content(imported: &ImportedProfile, path: &str) -> Option<String> {
     let path = format!("{}-profile/files{path}", imported.kind);
     Some(String::from_utf8(imported.files.get(std::path::Path::new(&path))?.clone()).unwrap())
 }
@@ -167,8 +167,8 @@ fn scripts_that_ask_the_machine_are_left_to_it() {
             .find(|statement| statement.place.command.starts_with(command))
             .map(|statement| statement.class)
     };
-    assert_eq!(class("/opt/address"), Some(Class::FirstBoot));
-    assert_eq!(class("/opt/plain"), Some(Class::Baked));
+    assert_eq!(class("/opt/address"), Some(StatementClass::FirstBoot));
+    assert_eq!(class("/opt/plain"), Some(StatementClass::Baked));
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::digest::Digest;
 use crate::distribute::bundle::conflicts::collisions;
 use crate::escape;
 use crate::layer::{Layer, Layers};
-use crate::profile::import::{ImportError, ImportRequest, Imported, Lock, Rules, import};
+use crate::profile::import::{ImportError, ImportRequest, ImportedProfile, Lock, Rules, import};
 use crate::profile::{ControllerOptions, Deployment, Profile};
 use crate::progress::remark;
 
@@ -125,7 +125,12 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> ImportError {
 }
 
 /// Writes layers and the report to a folder of their own, and judges the layers there.
-fn write(args: &ImportArgs, staging: &Path, imported: &mut Imported, extensions: &[Layer]) -> Result<(), Failure> {
+fn write(
+    args: &ImportArgs,
+    staging: &Path,
+    imported: &mut ImportedProfile,
+    extensions: &[Layer],
+) -> Result<(), Failure> {
     let layers = staging.join(LAYERS);
     for (path, content) in &imported.files {
         put(&layers.join(path), content)?;
@@ -179,7 +184,7 @@ fn copy(from: &Path, to: &Path, extensions: &[Layer]) -> Result<(), ImportError>
 }
 
 /// Pins what the layers bring. What an earlier import of the same pinned stays.
-fn pin(args: &ImportArgs, staging: &Path, imported: &mut Imported) -> Result<(), Failure> {
+fn pin(args: &ImportArgs, staging: &Path, imported: &mut ImportedProfile) -> Result<(), Failure> {
     let (kind, os) = (imported.kind.clone(), imported.instance.os.clone());
     let name = |arch: &String| format!("{kind}.{os}.{arch}.json");
     let (manifests, before) = (staging.join(MANIFESTS), args.out.join(MANIFESTS));

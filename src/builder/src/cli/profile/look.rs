@@ -11,7 +11,7 @@ use super::super::pinned::PinnedArgs;
 use super::super::{Failure, Outcome, files, manifest};
 use super::import::{LAYERS, MANIFESTS};
 use crate::escape;
-use crate::profile::import::{Difference, Lock, SUPPORT};
+use crate::profile::import::{InstanceDifference, Lock, SUPPORT};
 use crate::progress::remark;
 
 #[derive(Debug, Args)]
@@ -80,8 +80,8 @@ pub(super) fn diff(args: &DiffArgs) -> Result<Outcome, Failure> {
     Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }
 
-fn line(difference: &Difference) -> String {
-    let Difference { what, old, new, .. } = difference;
+fn line(difference: &InstanceDifference) -> String {
+    let InstanceDifference { what, old, new, .. } = difference;
     let shown = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     escape::line(format!("{what}: {} -> {}", shown(old), shown(new))) + "\n"
 }

@@ -4,8 +4,8 @@
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 use vmbake_shell::{Errno, Files, Follow, NodeKind, TreeFiles};
 
-use super::machine::SUDO;
-
+/// The script that stands for sudo: its commands are those of whoever calls it.
+pub(super) const SUDO: &str = "/usr/bin/sudo";
 /// Directories, each after the one that it is in.
 const DIRECTORIES: [&str; 47] = [
     "/boot",

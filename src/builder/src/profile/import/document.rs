@@ -8,7 +8,7 @@ use super::base::{self, Content, Found};
 use super::error::ImportError;
 use super::evaluate::Evaluated;
 use super::machine::{Fetched, What, has_token, token_of, units};
-use super::report::{Class, FileNote, Report};
+use super::report::{FileNote, ImportReport, StatementClass};
 use super::rules::Rules;
 use super::runtime::{self, Deferred, Form, RuntimeValue, is_marked, legible};
 
@@ -50,14 +50,14 @@ pub(super) struct Document {
 }
 
 /// Turns what is there in the end into a layer, and tells what is not in it.
-pub(super) fn document(evaluated: &Evaluated, parts: &Parts<'_>) -> Result<(Document, Report), ImportError> {
+pub(super) fn document(evaluated: &Evaluated, parts: &Parts<'_>) -> Result<(Document, ImportReport), ImportError> {
     let mut writer =
-        Writer { parts, evaluated, document: Document::default(), report: Report::default(), boot: Vec::new() };
+        Writer { parts, evaluated, document: Document::default(), report: ImportReport::default(), boot: Vec::new() };
     let changed = changed(evaluated)?;
     let consumed = consumed(evaluated, parts, &changed);
     for found in &changed {
         match consumed.get(found.path.as_str()) {
-            Some(reason) => writer.leave_out(&found.path, Class::Baked, reason),
+            Some(reason) => writer.leave_out(&found.path, StatementClass::Baked, reason),
             None => writer.add(found)?,
         }
     }
@@ -131,13 +131,13 @@ struct Writer<'a> {
     parts: &'a Parts<'a>,
     evaluated: &'a Evaluated,
     document: Document,
-    report: Report,
+    report: ImportReport,
     /// Files that the first boot writes.
     boot: Vec<Value>,
 }
 
 impl Writer<'_> {
-    fn leave_out(&mut self, path: &str, class: Class, reason: &str) {
+    fn leave_out(&mut self, path: &str, class: StatementClass, reason: &str) {
         self.report.files.push(FileNote { path: path.to_owned(), class, reason: reason.to_owned() });
     }
 
@@ -181,7 +181,7 @@ impl Writer<'_> {
 
     fn add_file(&mut self, path: &str, mode: u16, text: &[u8]) -> Result<(), ImportError> {
         if path == DISABLED {
-            self.leave_out(path, Class::Dropped, "cloud-init brings the user data of a machine");
+            self.leave_out(path, StatementClass::Dropped, "cloud-init brings the user data of a machine");
             return Ok(());
         }
         if REPOSITORIES.iter().any(|place| path == *place || (place.ends_with('/') && path.starts_with(place))) {
@@ -191,7 +191,7 @@ impl Writer<'_> {
             return self.fetched_file(path, mode, fetched);
         }
         if has_token(text) {
-            self.leave_out(path, Class::Dropped, "checksums, which the bake proves");
+            self.leave_out(path, StatementClass::Dropped, "checksums, which the bake proves");
             return Ok(());
         }
         if let Some(Deferred { text: template, .. }) = self.parts.templates.get(path) {
@@ -211,7 +211,7 @@ impl Writer<'_> {
 
     /// A file that the first boot writes. Units are there before, so that they can be enabled.
     fn boot_file(&mut self, path: &str, mode: u16, template: String) {
-        self.leave_out(path, Class::FirstBoot, "it has values that only machines know");
+        self.leave_out(path, StatementClass::FirstBoot, "it has values that only machines know");
         let mut file = json!({"path": path, "mode": format!("{mode:04o}"), "content": {"text": template}});
         if path.starts_with(units::UNITS) {
             file["bake"] = json!(true);
@@ -226,7 +226,7 @@ impl Writer<'_> {
                 self.download(path, fetched, install)
             }
             _ => {
-                self.leave_out(path, Class::Dropped, "the image has what it would set up");
+                self.leave_out(path, StatementClass::Dropped, "the image has what it would set up");
                 Ok(())
             }
         }

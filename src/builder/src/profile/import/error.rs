@@ -2,13 +2,15 @@
 
 use std::path::PathBuf;
 
-use super::rules::RULES_KEYS;
 use crate::atomic_file::PublishError;
 use crate::escape;
 use crate::hint::Hint;
 use crate::layer::LayerError;
 use crate::profile::ProfileError;
 use crate::spelling::of_path;
+
+/// Further keys of a document of rules.
+const RULES_KEYS: &str = "`packages`, `recommends`, `downloads`, `absent`";
 
 /// A command of a script, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,6 +242,9 @@ impl Hint for ImportError {
             Self::Secret { .. } => Some("it is part of user data: `vmbake user-data render` takes it".to_owned()),
             Self::Changed { .. } => Some("raise spec.version of the profile, as its operators have to, too".to_owned()),
             Self::Collisions(_) => Some("rename or remove what the extending layers repeat".to_owned()),
+            Self::NoInstance { known, .. } if known.is_empty() => {
+                Some("--dir is the folder that `vmbake profile import --out` wrote to".to_owned())
+            }
             Self::NoInstance { known, .. } => Some(format!("there are {}", known.join(", "))),
             _ => None,
         }

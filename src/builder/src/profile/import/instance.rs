@@ -41,7 +41,7 @@ pub struct Instance {
 
 /// Something that differs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Difference {
+pub struct InstanceDifference {
     /// What it is.
     pub what: String,
     /// Before; empty if it was not there.
@@ -54,12 +54,12 @@ pub struct Difference {
 
 impl Instance {
     /// What differs from this one to another.
-    pub fn differences(&self, other: &Self) -> Vec<Difference> {
+    pub fn differences(&self, other: &Self) -> Vec<InstanceDifference> {
         let mut found = Vec::new();
         let mut add = |what: String, old: Option<&str>, new: Option<&str>, rotates: bool| {
             if old != new {
                 let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
-                found.push(Difference { what, old: text(old), new: text(new), rotates });
+                found.push(InstanceDifference { what, old: text(old), new: text(new), rotates });
             }
         };
         for (what, old, new) in [

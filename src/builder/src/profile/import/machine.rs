@@ -11,16 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use vmbake_shell::{Call, Commands, Dialect, Event, Files, Host, Outcome, Question, Script, Settings, ShellError};
 
-pub(super) use fetch::{CLOSE, Fetched, OPEN, Unpacked, What, has_token, token_of};
+pub(super) use fetch::{Fetched, Unpacked, What, has_token, token_of};
 
-use super::base::is_of_base;
+use super::base::{SUDO, is_of_base};
 use super::error::Place;
-use super::report::{Class, Statement};
+use super::report::{Statement, StatementClass};
 use super::rules::Rules;
 use super::runtime::{is_marked, legible};
 
-/// The name of the script that stands for sudo in the tree: its commands are those of whoever calls it.
-pub(super) const SUDO: &str = "/usr/bin/sudo";
 /// Most rounds of one `sleep`: a script that waits for something that failed here would never end.
 const MAX_SLEEPS: u32 = 3;
 /// The environment of commands.
@@ -79,8 +77,8 @@ pub(super) struct Machine<'a> {
     /// Units that run now.
     running: Vec<String>,
     /// What the command that runs now comes to.
-    current: Option<(Class, String)>,
-    by_sudo: Option<(Class, String)>,
+    current: Option<(StatementClass, String)>,
+    by_sudo: Option<(StatementClass, String)>,
     sleeps: BTreeMap<(String, u32), u32>,
 }
 
@@ -127,13 +125,13 @@ impl<'a> Machine<'a> {
     }
 
     /// Notes what the running command comes to.
-    fn note(&mut self, class: Class, reason: impl Into<String>) -> Outcome {
+    fn note(&mut self, class: StatementClass, reason: impl Into<String>) -> Outcome {
         self.current = Some((class, reason.into()));
         Outcome::Status(0)
     }
 
     fn dropped(&mut self, reason: &str) -> Outcome {
-        self.note(Class::Dropped, reason)
+        self.note(StatementClass::Dropped, reason)
     }
 
     /// What a rule says of a command.
@@ -141,13 +139,13 @@ impl<'a> Machine<'a> {
         let rule = self.rules.of(words)?;
         let rule = rule.clone();
         if let Some(reason) = rule.drop {
-            return Some(self.note(Class::Dropped, format!("by a rule: {reason}")));
+            return Some(self.note(StatementClass::Dropped, format!("by a rule: {reason}")));
         }
         if let Some(how) = rule.user_data {
-            return Some(self.note(Class::UserData, format!("by a rule: {how}")));
+            return Some(self.note(StatementClass::UserData, format!("by a rule: {how}")));
         }
         self.effects.commands.extend(rule.first_boot);
-        Some(self.note(Class::FirstBoot, "by a rule"))
+        Some(self.note(StatementClass::FirstBoot, "by a rule"))
     }
 
     /// A script of the profile that only a machine can run.
@@ -167,7 +165,7 @@ impl<'a> Machine<'a> {
         if !self.effects.commands.contains(&command) {
             self.effects.commands.push(command);
         }
-        Some(self.note(Class::FirstBoot, "it asks the machine"))
+        Some(self.note(StatementClass::FirstBoot, "it asks the machine"))
     }
 
     fn known(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
@@ -201,7 +199,7 @@ impl<'a> Machine<'a> {
                 Outcome::Status(0)
             }
             "hostnamectl" if matches!(first(call), Some(b"set-hostname" | b"hostname")) && call.args.len() > 1 => {
-                self.note(Class::UserData, "cloud-init gives the machine its name")
+                self.note(StatementClass::UserData, "cloud-init gives the machine its name")
             }
             "lsb_release" => return self.lsb_release(call),
             "modprobe" => self.modprobe(call),
@@ -213,7 +211,7 @@ impl<'a> Machine<'a> {
             }
             "update-ca-certificates" => {
                 self.effects.commands.push(vec!["/usr/sbin/update-ca-certificates".to_owned()]);
-                self.note(Class::FirstBoot, "it has to look at all certificates of the image")
+                self.note(StatementClass::FirstBoot, "it has to look at all certificates of the image")
             }
             "sleep" => return self.sleep(call),
             "ip"
@@ -254,7 +252,7 @@ impl<'a> Machine<'a> {
             return Outcome::Unsupported("modprobe with options".to_owned());
         }
         self.effects.modules.extend(call.args.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
-        self.note(Class::Baked, "each boot loads it")
+        self.note(StatementClass::Baked, "each boot loads it")
     }
 
     fn sleep(&mut self, call: &Call<'_>) -> Option<Outcome> {
@@ -303,7 +301,7 @@ impl Commands for Machine<'_> {
             return;
         }
         let by_sudo = if name == b"sudo" { self.by_sudo.take() } else { None };
-        let (class, reason) = found.or(by_sudo).unwrap_or((Class::Baked, String::new()));
+        let (class, reason) = found.or(by_sudo).unwrap_or((StatementClass::Baked, String::new()));
         self.effects.statements.push(Statement { place, class, reason });
     }
 

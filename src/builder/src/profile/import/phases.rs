@@ -7,7 +7,7 @@ use super::document::HARMFUL;
 use super::error::ImportError;
 use super::evaluate::{Commands, Evaluated, File};
 use super::machine::units::{UNITS, unit_name};
-use super::report::{Class, FileNote};
+use super::report::{FileNote, StatementClass};
 use super::runtime::{self, Case, Deferred, RUNTIME, deferred};
 use crate::profile::cloud_config::RenderedFile;
 use crate::profile::config::{PhaseConfig, annotations, phase};
@@ -166,7 +166,7 @@ impl Phases {
         differs
             .map(|file| FileNote {
                 path: file.path.clone(),
-                class: Class::Baked,
+                class: StatementClass::Baked,
                 reason:
                     "version 2 of containerd's configuration, since containerd 1.7 of Debian 13 does not read version 3"
                         .to_owned(),

@@ -9,7 +9,7 @@ use super::error::Place;
 /// Where the effect of a command is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Class {
+pub enum StatementClass {
     /// In the image.
     Baked,
     /// The first boot brings it about.
@@ -26,7 +26,7 @@ pub struct Statement {
     /// Where it is.
     pub place: Place,
     /// Where its effect is.
-    pub class: Class,
+    pub class: StatementClass,
     /// Why, or how; empty where files say it.
     pub reason: String,
 }
@@ -37,14 +37,14 @@ pub struct FileNote {
     /// Its path.
     pub path: String,
     /// Where its content is.
-    pub class: Class,
+    pub class: StatementClass,
     /// Why.
     pub reason: String,
 }
 
 /// All commands and files.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct ImportReport {
     /// Commands in the order in which they ended.
     pub statements: Vec<Statement>,
     /// Files.
@@ -56,12 +56,12 @@ struct Line<'a> {
     script: &'a str,
     line: u32,
     command: &'a str,
-    class: Class,
+    class: StatementClass,
     #[serde(skip_serializing_if = "str::is_empty")]
     reason: &'a str,
 }
 
-impl Class {
+impl StatementClass {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -73,9 +73,9 @@ impl Class {
     }
 }
 
-impl Report {
+impl ImportReport {
     /// How many commands came to what.
-    pub fn counts(&self) -> BTreeMap<Class, usize> {
+    pub fn counts(&self) -> BTreeMap<StatementClass, usize> {
         let mut counts = BTreeMap::new();
         self.statements.iter().for_each(|statement| *counts.entry(statement.class).or_default() += 1);
         counts

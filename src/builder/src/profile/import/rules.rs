@@ -10,9 +10,6 @@ use super::error::ImportError;
 use crate::layer::without_comments;
 use crate::package_request::is_like;
 
-/// Keys of the document, for hints.
-pub(super) const RULES_KEYS: &str = "`packages`, `recommends`, `downloads`, `absent`";
-
 /// Rules for an import.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

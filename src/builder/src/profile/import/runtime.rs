@@ -14,6 +14,8 @@ use super::error::ImportError;
 const OPEN: char = '\u{e000}';
 /// Ends it.
 const CLOSE: char = '\u{e001}';
+/// Begins and ends what stands for a file that a script fetches; its number is between.
+pub(super) const TOKEN: (&str, &str) = ("\u{e002}", "\u{e003}");
 /// Most elements of a list that are tried out.
 const ELEMENTS: usize = 3;
 
@@ -125,7 +127,7 @@ pub(super) fn has_private_use(text: &str) -> bool {
 /// A text for people: marks as what stands for them on a machine.
 pub(super) fn legible(text: &str) -> String {
     let text = text.replace(OPEN, "{{ ").replace(CLOSE, " }}");
-    text.replace(super::machine::OPEN, "{{ fetched ").replace(super::machine::CLOSE, " }}")
+    text.replace(TOKEN.0, "{{ fetched ").replace(TOKEN.1, " }}")
 }
 
 /// Which of the values are there, and how many elements lists have.

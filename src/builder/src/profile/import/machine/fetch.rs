@@ -4,13 +4,9 @@
 use vmbake_shell::{Call, Follow, Outcome};
 
 use super::Machine;
-use crate::profile::import::report::Class;
-use crate::profile::import::runtime::{RuntimeValue, is_marked};
+use crate::profile::import::report::StatementClass;
+use crate::profile::import::runtime::{RuntimeValue, TOKEN, is_marked};
 
-/// Begins a token, whose number follows; see the marks of values.
-pub(in crate::profile::import) const OPEN: &str = "\u{e002}";
-/// Ends it.
-pub(in crate::profile::import) const CLOSE: &str = "\u{e003}";
 /// Most that is read of one file.
 const LARGEST: usize = 1 << 20;
 /// Where OSM keeps what machines fetch from their cluster.
@@ -50,17 +46,17 @@ pub(in crate::profile::import) struct Unpacked {
 
 /// Whether something that is fetched has a part in a text.
 pub(in crate::profile::import) fn has_token(text: &[u8]) -> bool {
-    text.windows(OPEN.len()).any(|window| window == OPEN.as_bytes())
+    text.windows(TOKEN.0.len()).any(|window| window == TOKEN.0.as_bytes())
 }
 
 /// Which fetched file a text is, and whether it is decoded; white space at its end does not matter.
 pub(in crate::profile::import) fn token_of(text: &[u8]) -> Option<usize> {
     let text = str::from_utf8(text).ok()?.trim_ascii_end();
-    text.strip_prefix(OPEN)?.strip_suffix(CLOSE)?.parse().ok()
+    text.strip_prefix(TOKEN.0)?.strip_suffix(TOKEN.1)?.parse().ok()
 }
 
 fn token(number: usize) -> String {
-    format!("{OPEN}{number}{CLOSE}")
+    format!("{}{number}{}", TOKEN.0, TOKEN.1)
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -79,9 +75,9 @@ impl Machine<'_> {
             Err(what) => return Outcome::Unsupported(what),
         };
         let (class, reason) = match what {
-            What::Url(_) => (Class::Baked, "the image gets it if it is kept"),
-            What::Provisioning => (Class::Dropped, "the image has what it would set up"),
-            What::Kubeconfig => (Class::UserData, "BOOTSTRAP_KUBECONFIG"),
+            What::Url(_) => (StatementClass::Baked, "the image gets it if it is kept"),
+            What::Provisioning => (StatementClass::Dropped, "the image has what it would set up"),
+            What::Kubeconfig => (StatementClass::UserData, "BOOTSTRAP_KUBECONFIG"),
         };
         let number = self.effects.fetched.len();
         self.effects.fetched.push(Fetched { what, checksums: None, sha256: None });
@@ -179,7 +175,7 @@ impl Machine<'_> {
                 return Some(Outcome::Unsupported(what));
             }
         }
-        Some(self.note(Class::Baked, "the bake proves it"))
+        Some(self.note(StatementClass::Baked, "the bake proves it"))
     }
 
     fn compared(&mut self, program: &str, call: &Call<'_>, line: &str) -> Result<(), String> {
@@ -243,7 +239,7 @@ impl Machine<'_> {
                 let path = path.trim_end_matches('/').trim_end_matches("/.").to_owned();
                 let (strip, members) = (extraction.strip, extraction.members);
                 self.effects.unpacked.push(Unpacked { fetched, path, strip, members });
-                self.note(Class::Baked, "the bake unpacks it")
+                self.note(StatementClass::Baked, "the bake unpacks it")
             }
         }
     }

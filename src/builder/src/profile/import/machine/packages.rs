@@ -3,7 +3,7 @@
 use vmbake_shell::{Call, Outcome};
 
 use super::Machine;
-use crate::profile::import::report::Class;
+use crate::profile::import::report::StatementClass;
 
 impl Machine<'_> {
     /// `apt` and `apt-get`.
@@ -75,7 +75,7 @@ impl Machine<'_> {
             true => "a rule leaves these packages out".to_owned(),
             false => format!("packages {}", names.join(" ")),
         };
-        let class = if names.is_empty() { Class::Dropped } else { Class::Baked };
+        let class = if names.is_empty() { StatementClass::Dropped } else { StatementClass::Baked };
         self.effects.packages.extend(names);
         self.note(class, reason)
     }

@@ -4,7 +4,7 @@
 use vmbake_shell::{Call, Files, Outcome};
 
 use super::{Machine, words};
-use crate::profile::import::report::Class;
+use crate::profile::import::report::StatementClass;
 use crate::profile::import::runtime::is_marked;
 
 /// Where profiles put units.
@@ -43,14 +43,14 @@ impl Machine<'_> {
             "stop" | "kill" | "reload" | "try-restart" => self.dropped("nothing runs yet"),
             "mask" => {
                 self.effects.masked.extend(units);
-                self.note(Class::Baked, "masked")
+                self.note(StatementClass::Baked, "masked")
             }
             "disable" => self.disable(units),
             "enable" => {
                 self.effects.enabled.extend(units.iter().cloned());
                 match if now { self.start(call, &units) } else { Outcome::Status(0) } {
                     Outcome::Status(0) => {
-                        self.note(Class::Baked, if now { "enabled; each boot starts it" } else { "enabled" })
+                        self.note(StatementClass::Baked, if now { "enabled; each boot starts it" } else { "enabled" })
                     }
                     other => other,
                 }
@@ -68,7 +68,7 @@ impl Machine<'_> {
             return self.dropped("it is done, and not part of the image");
         }
         self.effects.disabled.extend(units);
-        self.note(Class::Baked, "disabled")
+        self.note(StatementClass::Baked, "disabled")
     }
 
     fn start(&mut self, call: &mut Call<'_>, units: &[String]) -> Outcome {
@@ -95,7 +95,7 @@ impl Machine<'_> {
                 if !self.effects.started.iter().any(|started| started == unit) {
                     self.effects.started.push(unit.to_owned());
                 }
-                return self.note(Class::FirstBoot, "it is started when the machine has its settings");
+                return self.note(StatementClass::FirstBoot, "it is started when the machine has its settings");
             }
             Err(what) => return Outcome::Unsupported(format!("{unit}: {what}")),
         };
@@ -107,7 +107,7 @@ impl Machine<'_> {
         self.running.pop();
         self.effects.done.insert(unit.to_owned());
         match outcome {
-            Outcome::Status(0) => self.note(Class::Baked, "done here, line by line"),
+            Outcome::Status(0) => self.note(StatementClass::Baked, "done here, line by line"),
             other => other,
         }
     }
