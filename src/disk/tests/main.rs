@@ -22,4 +22,5 @@ mod mbr_tables;
 mod overlays;
 mod skip;
 mod tools;
+mod verity_trees;
 mod write_disk;

@@ -2,14 +2,14 @@
 
 use std::iter;
 
-use super::verity;
+use super::merkle;
 
 /// Bytes of a block: as many as one of an EBS snapshot has, and as one block of fs-verity's hashes describes.
 pub const BLOCK_LEN: usize = 512 << 10;
-const _: () = assert!(BLOCK_LEN == verity::GROUP, "a raw file needs one hash of each block");
+const _: () = assert!(BLOCK_LEN == merkle::GROUP, "a raw file needs one hash of each block");
 
 /// Bytes of a page, the smallest hole: blocks of file systems and of fs-verity are as long.
-pub const PAGE: usize = verity::BLOCK;
+pub const PAGE: usize = merkle::BLOCK;
 
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 

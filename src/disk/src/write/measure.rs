@@ -8,7 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::block::is_zero;
-use super::verity::{BLOCK, GROUP, Hash, Hasher, Tree};
+use super::merkle::{BLOCK, GROUP, Hash, Hasher};
+use super::verity::{SALT, Tree};
 use crate::source::ReadAt;
 
 /// The fs-verity digest of `source`, with SHA-256, blocks of 4096 bytes and no salt. Holes are not read.
@@ -72,7 +73,7 @@ impl GroupHashes {
 }
 
 fn hashed(source: &dyn ReadAt, starts: &[u64], threads: NonZeroUsize) -> io::Result<BTreeMap<u64, Hash>> {
-    let hasher = Hasher::new(source.len());
+    let hasher = Hasher::new(source.len(), SALT);
     let hash = |at, buffer: &mut Vec<u8>| group(source, &hasher, at, buffer);
     Ok(each(starts, threads, hash)?.into_iter().collect())
 }
@@ -121,10 +122,14 @@ pub(super) fn groups(source: &dyn ReadAt) -> io::Result<Vec<u64>> {
 }
 
 fn group(source: &dyn ReadAt, hasher: &Hasher, at: u64, buffer: &mut Vec<u8>) -> io::Result<Hash> {
+    let zeros = read_group(source, at, buffer)?;
+    Ok(hasher.group(buffer, &zeros))
+}
+
+/// Reads the group at `at`; tells of each of its blocks whether it is all zeros.
+pub(super) fn read_group(source: &dyn ReadAt, at: u64, buffer: &mut Vec<u8>) -> io::Result<Vec<bool>> {
     let len = usize::try_from(source.len().saturating_sub(at)).map_or(GROUP, |left| left.min(GROUP));
     buffer.resize(len, 0);
-    let data = &mut buffer[..];
-    source.read_exact_at(data, at)?;
-    let zeros: Vec<bool> = data.chunks(BLOCK).map(is_zero).collect();
-    Ok(hasher.group(data, &zeros))
+    source.read_exact_at(buffer, at)?;
+    Ok(buffer.chunks(BLOCK).map(is_zero).collect())
 }

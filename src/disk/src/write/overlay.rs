@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::files::check_empty;
 use super::measure::{each, groups};
+use super::merkle::GROUP;
 use super::qcow2::{CLUSTER, Qcow2Writer};
-use super::verity::GROUP;
 use super::{PlaceSums, WriteError, Written, write_to};
 use crate::disk::Disk;
 use crate::image::{Backing, Format, Image, ImagePair, PairBuffers};

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::chunk::Chunk;
 use super::files::Files;
 use super::measure::GroupHashes;
+use super::merkle::{Hash, Hasher};
 use super::sink::{Needs, Sink};
-use super::verity::{Hash, Hasher};
+use super::verity::SALT;
 use super::{Output, WriteError, Written, write_to};
 use crate::disk::Disk;
 use crate::image::{Overlay, OverlayPart};
@@ -80,7 +81,7 @@ impl Sink for Measured<'_> {
     type Error = WriteError;
 
     fn needs(&self) -> Needs {
-        let hasher = Hasher::new(self.len);
+        let hasher = Hasher::new(self.len, SALT);
         self.files.needs().and(Needs::blocks(Some(Box::new(move |block| hasher.group(block.bytes, block.zeros)))))
     }
 

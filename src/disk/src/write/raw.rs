@@ -8,8 +8,9 @@ use std::fs::File;
 
 use super::chunk::Chunk;
 use super::file::OutputFile;
+use super::merkle::Hasher;
 use super::sink::{Needs, Sink};
-use super::verity::{Hasher, Tree};
+use super::verity::{SALT, Tree};
 use super::{Clusters, FileDigest, KnownFile, WriteError, Written};
 use crate::image::Format;
 
@@ -42,7 +43,7 @@ impl Sink for RawWriter<'_> {
         match self.digest {
             Digest::Known(_) => Needs::blocks(None),
             Digest::Tree(_) => {
-                let hasher = Hasher::new(self.len);
+                let hasher = Hasher::new(self.len, SALT);
                 Needs::blocks(Some(Box::new(move |block| hasher.group(block.bytes, block.zeros))))
             }
         }

@@ -1,64 +1,14 @@
-//! The fs-verity digest of a file: SHA-256 over a tree of hashes, which many threads can make, and in which a hole costs
-//! next to nothing.
+//! The fs-verity digest of a file: the root of a tree of hashes, and what the file is.
 //!
 //! Specification: `Documentation/filesystems/fsverity.rst` of Linux, "Merkle tree" and "fs-verity descriptor": version 1,
 //! SHA-256, blocks of 4096 bytes, no salt. `fsverity digest FILE` computes the same.
 
 use sha2::{Digest, Sha256};
 
-/// Bytes of a block, of data and of hashes.
-pub const BLOCK: usize = 4096;
+use super::merkle::{GROUP, Hash, Hasher};
 
-/// Blocks of data that a block of hashes describes.
-const FANOUT: usize = BLOCK / size_of::<Hash>();
-
-/// Bytes of data that a block of hashes describes.
-pub const GROUP: usize = FANOUT * BLOCK;
-
-/// A SHA-256.
-pub type Hash = [u8; 32];
-
-static ZEROS: [u8; BLOCK] = [0; BLOCK];
-
-/// Hashes the blocks of a file.
-pub struct Hasher {
-    /// Hash of a block of zeros.
-    zero_block: Hash,
-    /// Hash of the block of hashes of a group of zeros.
-    zero_group: Hash,
-    /// Whether the file has only one block, whose hash is the whole tree.
-    is_single: bool,
-}
-
-impl Hasher {
-    /// For a file of `len` bytes.
-    pub fn new(len: u64) -> Self {
-        let zero_block = hash(&ZEROS);
-        let zero_group = hash([zero_block; FANOUT].as_flattened());
-        Self { zero_block, zero_group, is_single: len <= BLOCK as u64 }
-    }
-
-    /// Hash of a group: its bytes and, for each of its blocks, whether that is all zeros. The last group of a file may be short.
-    pub fn group(&self, data: &[u8], is_zero: &[bool]) -> Hash {
-        let blocks = data.chunks(BLOCK).zip(is_zero);
-        self.hashes(&blocks.map(|(block, zero)| if *zero { self.zero_block } else { hash(block) }).collect::<Vec<_>>())
-    }
-
-    /// Hash of a group of zeros, or of the `len` bytes that are left.
-    fn zeros(&self, len: u64) -> Hash {
-        match usize::try_from(len.div_ceil(BLOCK as u64)) {
-            Ok(blocks) if blocks < FANOUT => self.hashes(&vec![self.zero_block; blocks]),
-            _ => self.zero_group,
-        }
-    }
-
-    fn hashes(&self, hashes: &[Hash]) -> Hash {
-        match hashes {
-            [one] if self.is_single => *one,
-            _ => hash(hashes.as_flattened()),
-        }
-    }
-}
+/// Digests of files have none, so that a file has one digest.
+pub const SALT: &[u8] = &[];
 
 /// The tree of a file, from its start to its end.
 pub struct Tree {
@@ -71,7 +21,7 @@ pub struct Tree {
 impl Tree {
     /// Of a file of `len` bytes.
     pub fn new(len: u64) -> Self {
-        Self { hasher: Hasher::new(len), len, groups: Vec::new() }
+        Self { hasher: Hasher::new(len, SALT), len, groups: Vec::new() }
     }
 
     /// Takes what is between the last group and the one at `offset` for zeros, and adds the hash of that one.
@@ -85,7 +35,7 @@ impl Tree {
         self.fill(self.len);
         let mut level = self.groups;
         while level.len() > 1 {
-            level = level.chunks(FANOUT).map(|hashes| hash(hashes.as_flattened())).collect();
+            level = self.hasher.above(&level);
         }
         let mut descriptor = [0; 256];
         // Version, algorithm, and the logarithm of the length of a block.
@@ -104,11 +54,4 @@ impl Tree {
             self.groups.push(self.hasher.zeros(end - at));
         }
     }
-}
-
-/// Hash of a block, which is padded with zeros.
-fn hash(block: &[u8]) -> Hash {
-    let mut hash = Sha256::new_with_prefix(block);
-    hash.update(&ZEROS[block.len()..]);
-    hash.finalize().into()
 }

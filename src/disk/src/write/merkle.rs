@@ -1,0 +1,86 @@
+//! Trees of SHA-256 over blocks of 4096 bytes, which many threads can make, and in which a hole costs next to nothing: the part that
+//! fs-verity and dm-verity share.
+//!
+//! A block of hashes describes as many blocks as it has room for, and is padded with zeros. The first level describes the data, each other one
+//! the level below it, and the last one has one hash: the root. Data of one block have no level, and its hash is the root. A salt, if there is
+//! one, goes before each block that is hashed.
+
+use sha2::{Digest, Sha256};
+
+/// Bytes of a block, of data and of hashes.
+pub const BLOCK: usize = 4096;
+
+/// Blocks of data that a block of hashes describes.
+pub const FANOUT: usize = BLOCK / size_of::<Hash>();
+
+/// Bytes of data that a block of hashes describes.
+pub const GROUP: usize = FANOUT * BLOCK;
+
+/// A SHA-256.
+pub type Hash = [u8; 32];
+
+pub static ZEROS: [u8; BLOCK] = [0; BLOCK];
+
+/// Hashes the blocks of a file.
+pub struct Hasher {
+    /// What has taken the salt.
+    salted: Sha256,
+    /// Hash of a block of zeros.
+    zero_block: Hash,
+    /// Hash of the block of hashes of a group of zeros.
+    zero_group: Hash,
+    /// Whether the file has only one block, whose hash is the whole tree.
+    is_single: bool,
+}
+
+impl Hasher {
+    /// For a file of `len` bytes.
+    pub fn new(len: u64, salt: &[u8]) -> Self {
+        let salted = Sha256::new_with_prefix(salt);
+        let zero_block = hash(&salted, &ZEROS);
+        let zero_group = hash(&salted, [zero_block; FANOUT].as_flattened());
+        Self { salted, zero_block, zero_group, is_single: len <= BLOCK as u64 }
+    }
+
+    /// Hash of a block of zeros.
+    pub fn zero_block(&self) -> Hash {
+        self.zero_block
+    }
+
+    /// Hashes of the blocks of `data`; of each it is said whether that is all zeros.
+    pub fn blocks(&self, data: &[u8], is_zero: &[bool]) -> Vec<Hash> {
+        let blocks = data.chunks(BLOCK).zip(is_zero);
+        blocks.map(|(block, zero)| if *zero { self.zero_block } else { hash(&self.salted, block) }).collect()
+    }
+
+    /// Hash of a group: its bytes and, for each of its blocks, whether that is all zeros. The last group of a file may be short.
+    pub fn group(&self, data: &[u8], is_zero: &[bool]) -> Hash {
+        self.hashes(&self.blocks(data, is_zero))
+    }
+
+    /// Hash of a group of zeros, or of the `len` bytes that are left.
+    pub fn zeros(&self, len: u64) -> Hash {
+        match usize::try_from(len.div_ceil(BLOCK as u64)) {
+            Ok(blocks) if blocks < FANOUT => self.hashes(&vec![self.zero_block; blocks]),
+            _ => self.zero_group,
+        }
+    }
+
+    /// The level above `level`: a hash for each block of hashes.
+    pub fn above(&self, level: &[Hash]) -> Vec<Hash> {
+        level.chunks(FANOUT).map(|hashes| hash(&self.salted, hashes.as_flattened())).collect()
+    }
+
+    fn hashes(&self, hashes: &[Hash]) -> Hash {
+        match hashes {
+            [one] if self.is_single => *one,
+            _ => hash(&self.salted, hashes.as_flattened()),
+        }
+    }
+}
+
+/// Hash of a block, which is padded with zeros, after what `salted` has taken.
+fn hash(salted: &Sha256, block: &[u8]) -> Hash {
+    let hash = salted.clone().chain_update(block).chain_update(&ZEROS[block.len()..]);
+    hash.finalize().into()
+}
