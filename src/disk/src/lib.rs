@@ -49,6 +49,7 @@ pub mod gpt;
 pub mod mbr;
 pub mod fat;
 pub mod ext4;
+pub mod squashfs;
 pub mod signature;
 pub mod layout;
 pub mod disk;

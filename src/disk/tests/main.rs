@@ -21,6 +21,7 @@ mod layouts;
 mod mbr_tables;
 mod overlays;
 mod skip;
+mod squashfs_author;
 mod tools;
 mod verity_trees;
 mod write_disk;

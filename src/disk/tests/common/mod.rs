@@ -293,8 +293,13 @@ pub struct Mount(pub tempfile::TempDir);
 
 impl Mount {
     pub fn new(image: &Path, how: &str) -> Self {
+        Self::of("ext4", image, how)
+    }
+
+    /// Of a file system of that type.
+    pub fn of(kind: &str, image: &Path, how: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        run("mount", &["-t", "ext4", "-o", how, text(image), text(dir.path())]);
+        run("mount", &["-t", kind, "-o", how, text(image), text(dir.path())]);
         Self(dir)
     }
 
@@ -369,7 +374,11 @@ pub fn kernel_table(root: &Path) -> BTreeMap<String, Seen> {
 
 fn xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut names = vec![0; 65536];
-    let len = rustix::fs::llistxattr(path, &mut names[..]).unwrap();
+    let len = match rustix::fs::llistxattr(path, &mut names[..]) {
+        // A file system without any says so.
+        Err(rustix::io::Errno::NOTSUP) => 0,
+        listed => listed.unwrap(),
+    };
     let names = names[..len].split(|byte| *byte == 0).filter(|name| !name.is_empty());
     let value = |name: &[u8]| {
         let mut value = vec![0; 65536];
