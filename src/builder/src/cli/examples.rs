@@ -254,6 +254,7 @@ Examples:
 pub(super) const BUNDLE_SYSEXT: &str = "\
 Examples:
   vmbake bundle sysext agent.oci -o acme-agent.raw
+  vmbake bundle sysext agent.oci --format squashfs --verity -o acme-agent.raw
   vmbake bundle sysext ghcr.io/acme/agent:1.0 --confext --arch arm64 -o acme-agent.raw";
 
 pub(super) const INSPECT: &str = "\

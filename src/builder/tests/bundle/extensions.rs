@@ -9,7 +9,7 @@ use super::shop::Shop;
 use crate::requested::yard::stated;
 
 /// Files that only /usr has.
-const USR: &str = r#", "symlinks": {"/usr/lib/systemd/system/multi-user.target.wants/agent.service": "../agent.service"},
+pub(super) const USR: &str = r#", "symlinks": {"/usr/lib/systemd/system/multi-user.target.wants/agent.service": "../agent.service"},
     "files": {"/usr/lib/systemd/system/agent.service": {"content": "[Service]\nExecStart=/usr/bin/tool\n"},
     "/usr/bin/say": {"content": "say\n"}}"#;
 /// The same of /etc.
@@ -61,7 +61,7 @@ fn document(asks: &str) -> String {
 }
 
 /// A workshop with a signed and trusted bundle that has these keys in its layer; `None` where a tool is missing.
-fn shop(more: &str) -> Option<Shop> {
+pub(super) fn shop(more: &str) -> Option<Shop> {
     let shop = Shop::new()?;
     fs::remove_dir_all(shop.path("agent")).unwrap();
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../trust/sigstore-root.json");
@@ -72,7 +72,7 @@ fn shop(more: &str) -> Option<Shop> {
 }
 
 /// Packs the bundle with these keys and trusts it.
-fn write(shop: &Shop, more: &str) {
+pub(super) fn write(shop: &Shop, more: &str) {
     shop.put("agent/bundle.json", &document(""));
     let layer = format!(
         r#"{{"name": "acme.agent", "version": "1", "description": "d", "os": ["o"], "requires": ["settings"]{more}}}"#
@@ -84,7 +84,7 @@ fn write(shop: &Shop, more: &str) {
 }
 
 /// Makes an extension.
-fn sysext(shop: &Shop, more: &[&str]) -> (bool, String) {
+pub(super) fn sysext(shop: &Shop, more: &[&str]) -> (bool, String) {
     let args = ["bundle", "sysext", "agent.oci", "--os=o", "--offline", "--layers=layers", TRUST];
     shop.yard.run(&[&args[..], more].concat())
 }

@@ -7,6 +7,7 @@ mod documents;
 mod extensions;
 mod finished;
 mod forge;
+mod forms;
 mod grants;
 mod hostile;
 mod newest;

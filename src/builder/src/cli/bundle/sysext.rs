@@ -12,7 +12,9 @@ use super::super::{Failure, Outcome, examples};
 use super::look::place;
 use crate::distribute::bundle::BundleError;
 use crate::distribute::bundle::compose::{ComposeRequest, Composition};
-use crate::distribute::bundle::extension::{Extension, ExtensionIdentity, ExtensionKind, ExtensionTools};
+use crate::distribute::bundle::extension::{
+    Extension, ExtensionForm, ExtensionFormat, ExtensionIdentity, ExtensionKind, ExtensionTools,
+};
 use crate::distribute::bundle::lock::{BundleLock, LockRules};
 use crate::distribute::bundle::publisher::FOLDER;
 use crate::escape;
@@ -28,9 +30,15 @@ pub(in super::super) struct SysextArgs {
     /// What `vmbake bundle pack` wrote, or HOST/NAME:TAG of a registry
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
-    /// The extension, NAME.raw: an ext4 file system. systemd knows the extension by that name
+    /// The extension, NAME.raw, or NAME for a directory. systemd knows the extension by that name
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     out: PathBuf,
+    /// Form of the extension
+    #[arg(long, default_value = "ext4")]
+    format: ExtensionFormat,
+    /// Also write the hash tree NAME.verity and its root NAME.roothash, by which Linux verifies what it reads
+    #[arg(long)]
+    verity: bool,
     /// Extend /etc, for systemd-confext, instead of /usr
     #[arg(long)]
     confext: bool,
@@ -67,7 +75,7 @@ pub(in super::super) struct SysextArgs {
 
 pub(super) fn run(args: &SysextArgs) -> Result<Outcome, Failure> {
     let kind = if args.confext { ExtensionKind::Confext } else { ExtensionKind::Sysext };
-    let identity = ExtensionIdentity::of_file(&args.out, kind, &args.os, &args.arch)?;
+    let identity = ExtensionIdentity::of_path(&args.out, args.format, kind, &args.os, &args.arch)?;
     let (layers, anchors) = (args.layers.catalog(&args.catalog), args.trust.load(&args.catalog)?);
     let from = place(&args.bundle, |name| match args.offline {
         true => Err(BundleError::Remote { name: name.to_string() }.into()),
@@ -96,9 +104,11 @@ pub(super) fn run(args: &SysextArgs) -> Result<Outcome, Failure> {
         let extension = Extension::new(&path, &bundle.contents, identity.clone())?;
         let target = Target { kind: bundle.contents.document.title(), os: args.os.clone(), arch: args.arch.clone() };
         composition.bring(&target, &store)?;
-        let len = extension.write(&args.out, args.force, &tools)?;
-        let shown = escape::line(args.out.display().to_string());
-        remark(&format!("{:>9}  {shown}, {}", "wrote", human_bytes(len)));
+        let form = ExtensionForm { format: args.format, verity: args.verity, force: args.force };
+        for (path, len) in extension.write(&args.out, form, &tools)? {
+            let shown = escape::line(path.display().to_string());
+            remark(&format!("{:>9}  {shown}, {}", "wrote", human_bytes(len)));
+        }
     }
     Ok(Outcome::Clean)
 }

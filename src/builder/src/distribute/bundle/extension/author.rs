@@ -1,26 +1,25 @@
-//! Makes an extension: the layers of a bundle and its proven artifacts enter, one ext4 volume without partitions leaves.
+//! Makes an extension: the layers of a bundle and its proven artifacts enter, a volume without partitions or a directory leaves.
 //!
-//! The bytes depend on the bundle, the name, the kind, the system and the architecture alone. What layers bring has the time 0, as nothing
+//! The bytes depend on the bundle, the name, the kind, the form, the system and the architecture alone. What layers bring has the time 0, as nothing
 //! says another one.
 
-use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
-use vmbake_disk::disk::Disk;
-use vmbake_disk::ext4::{self, Size, VolumeOptions};
-use vmbake_disk::image::Format;
+use vmbake_disk::ext4::{Size, VolumeOptions};
 use vmbake_disk::tree::{Kind, Timestamp, Tree};
-use vmbake_disk::write::{Output, write};
+use vmbake_disk::write::DmVerity;
 
 use super::super::compose::content_of;
 use super::super::contents::BundleContents;
 use super::super::error::BundleError;
 use super::super::pins::PINS;
 use super::error::ExtensionError;
+use super::folder::write_folder;
+use super::form::{ExtensionForm, ExtensionFormat};
 use super::release::ExtensionIdentity;
 use super::rules::refusals;
-use crate::atomic_file::Pending;
+use super::volume::{Identity, write_volume};
 use crate::compose::merge::extension;
 use crate::compose::stage::Plan;
 use crate::fetch::verify::check_artifacts;
@@ -64,17 +63,21 @@ impl<'a> Extension<'a> {
         }
     }
 
-    /// Writes it as `out`, whole or not at all; returns its length in bytes.
-    pub fn write(&self, out: &Path, force: bool, tools: &ExtensionTools<'_>) -> Result<u64, ExtensionError> {
-        let tree = self.tree(tools)?;
-        let pending = Pending::create(out, force)?;
-        let volume = ext4::author(&tree, &self.options())?;
-        let disk = Disk::new(volume.map().clone(), volume.sources().clone());
-        let output = Output { format: Format::Raw, file: pending.file() };
-        let written = write(&disk, &[output], NonZeroUsize::MIN, &|_| ());
-        written.map_err(|source| ExtensionError::Write { path: out.to_owned(), source })?;
-        pending.publish()?;
-        Ok(volume.len())
+    /// Writes it as `out`, whole or not at all; returns what was written, with lengths in bytes.
+    pub fn write(
+        &self,
+        out: &Path,
+        form: ExtensionForm,
+        tools: &ExtensionTools<'_>,
+    ) -> Result<Vec<(PathBuf, u64)>, ExtensionError> {
+        if form.format != ExtensionFormat::Dir {
+            return write_volume(&self.tree(tools)?, out, form, &self.ids(), tools.supply.threads);
+        }
+        if form.verity {
+            return Err(ExtensionError::NoBlocks { path: out.to_owned() });
+        }
+        let len = write_folder(&self.tree(tools)?, out, &self.identity.path(), form.force)?;
+        Ok(vec![(out.to_owned(), len)])
     }
 
     /// The files of the bundle and the extension-release file.
@@ -118,13 +121,16 @@ impl<'a> Extension<'a> {
     }
 
     /// The smallest volume, since nothing is ever written to it. What would be random is taken from what it is.
-    fn options(&self) -> VolumeOptions {
+    fn ids(&self) -> Identity {
         let ExtensionIdentity { name, os, arch, .. } = &self.identity;
         let layers: Vec<String> = self.contents.document.layers.values().map(ToString::to_string).collect();
         let told = format!("extension\n{name}\n{os}\n{arch}\n{}\n", layers.join("\n"));
         let id = |what: &str| uuid(&format!("{what}\n{told}"));
         let size = Size::Smallest { margin_bytes: 0 };
-        VolumeOptions { size, uuid: id("uuid"), label: Vec::new(), hash_seed: id("hash seed"), epoch: 0 }
+        Identity {
+            volume: VolumeOptions { size, uuid: id("uuid"), label: Vec::new(), hash_seed: id("hash seed"), epoch: 0 },
+            tree: DmVerity { salt: Sha256::digest(format!("salt\n{told}")).into(), uuid: id("hash tree") },
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Why a bundle does not become an extension.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use vmbake_disk::ext4::AuthorError;
+use vmbake_disk::squashfs::SquashfsError;
 use vmbake_disk::write::WriteError;
 
 use crate::atomic_file::PublishError;
@@ -30,6 +32,26 @@ pub enum ExtensionError {
     #[error("{path}: an extension has the name of its file, of letters, digits, `-`, `_` and `.`, and ends with .raw")]
     Name {
         /// The file.
+        path: PathBuf,
+    },
+    /// The directory has no name that an extension can have.
+    #[error(
+        "{path}: an extension has the name of its directory, of letters, digits, `-`, `_` and `.`, and not with .raw at its end"
+    )]
+    FolderName {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// What stands there is something else.
+    #[error("{path}: is not that extension, and is not replaced")]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A directory is to be verified as a volume.
+    #[error("{path}: a directory has no blocks that a hash tree could verify")]
+    NoBlocks {
+        /// The directory.
         path: PathBuf,
     },
     /// The bundle is for other systems.
@@ -63,6 +85,25 @@ pub enum ExtensionError {
     /// The tree does not make a volume.
     #[error(transparent)]
     Author(#[from] AuthorError),
+    /// The tree does not make a SquashFS.
+    #[error(transparent)]
+    Squashfs(#[from] SquashfsError),
+    /// The hash tree cannot be made.
+    #[error("{path}: cannot make the hash tree")]
+    HashTree {
+        /// The volume.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The directory cannot be written.
+    #[error("{path}: cannot write the extension")]
+    Folder {
+        /// The directory.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// The volume cannot be written.
     #[error("{path}: cannot write the extension")]
     Write {
@@ -80,7 +121,10 @@ impl Hint for ExtensionError {
     fn hint(&self) -> Option<String> {
         let text = match self {
             Self::Refused { .. } => "docs/sysext.md says what an extension can do; `vmbake bake --with` does the rest",
-            Self::Name { .. } => "-o acme-agent.raw is such a name",
+            Self::Name { .. } => "-o acme-agent.raw is such a name; with --format dir there is no .raw",
+            Self::FolderName { .. } => "-o acme-agent is such a name",
+            Self::Foreign { .. } => "-o names another directory",
+            Self::NoBlocks { .. } => "--format squashfs or ext4 has some",
             Self::Target { .. } => "--os and --arch say which system and architecture",
             _ => return None,
         };
@@ -96,6 +140,7 @@ impl Hint for ExtensionError {
             Self::Stage(error) => error,
             Self::Merge(error) => error,
             Self::Author(error) => error,
+            Self::Squashfs(error) => error,
             Self::Publish(error) => error,
             _ => return None,
         })

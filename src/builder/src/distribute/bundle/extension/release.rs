@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::error::ExtensionError;
+use super::form::ExtensionFormat;
 
 /// Longest name: with its ending it is still a file name.
 const MAX_NAME: usize = 128;
@@ -38,7 +39,7 @@ impl ExtensionKind {
 /// By what systemd knows an extension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionIdentity {
-    /// Its name, that of its file without `.raw`.
+    /// Its name, that of its directory, or of its file without `.raw`.
     pub name: String,
     /// What it extends.
     pub kind: ExtensionKind,
@@ -49,17 +50,31 @@ pub struct ExtensionIdentity {
 }
 
 impl ExtensionIdentity {
-    /// The identity of the extension that is written to `out`.
-    pub fn of_file(out: &Path, kind: ExtensionKind, os: &str, arch: &str) -> Result<Self, ExtensionError> {
-        let file = out.file_name().and_then(|name| name.to_str());
+    /// The identity of the extension that is written to `out` in such a form.
+    pub fn of_path(
+        out: &Path,
+        format: ExtensionFormat,
+        kind: ExtensionKind,
+        os: &str,
+        arch: &str,
+    ) -> Result<Self, ExtensionError> {
+        let last = out.file_name().and_then(|name| name.to_str());
         let is_plain = |name: &&str| {
             let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
             (1..=MAX_NAME).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(fits)
         };
-        match file.and_then(|file| file.strip_suffix(".raw")).filter(is_plain) {
-            Some(name) => Ok(Self { name: name.to_owned(), kind, os: os.to_owned(), arch: arch.to_owned() }),
-            None => Err(ExtensionError::Name { path: out.to_owned() }),
-        }
+        let path = || out.to_owned();
+        let name = match format {
+            ExtensionFormat::Dir => {
+                let name = last.filter(|name| !name.ends_with(".raw")).filter(is_plain);
+                name.ok_or_else(|| ExtensionError::FolderName { path: path() })?
+            }
+            ExtensionFormat::Ext4 | ExtensionFormat::Squashfs => {
+                let name = last.and_then(|last| last.strip_suffix(".raw")).filter(is_plain);
+                name.ok_or_else(|| ExtensionError::Name { path: path() })?
+            }
+        };
+        Ok(Self { name: name.to_owned(), kind, os: os.to_owned(), arch: arch.to_owned() })
     }
 
     /// Where its extension-release file is. systemd ignores an extension in which that file has another name.
@@ -84,7 +99,7 @@ mod tests {
     use super::*;
 
     fn of(file: &str, kind: ExtensionKind, arch: &str) -> Result<ExtensionIdentity, ExtensionError> {
-        ExtensionIdentity::of_file(Path::new(file), kind, "debian-13", arch)
+        ExtensionIdentity::of_path(Path::new(file), ExtensionFormat::Ext4, kind, "debian-13", arch)
     }
 
     #[test]
@@ -104,5 +119,18 @@ mod tests {
             let refused = of(file, ExtensionKind::Sysext, "amd64");
             assert!(matches!(refused, Err(ExtensionError::Name { .. })), "{file}");
         }
+        let folder = |name: &str| {
+            ExtensionIdentity::of_path(
+                Path::new(name),
+                ExtensionFormat::Dir,
+                ExtensionKind::Sysext,
+                "debian-13",
+                "amd64",
+            )
+        };
+        for name in ["agent.raw", ".raw", "..", "a b", ".a", "/"] {
+            assert!(matches!(folder(name), Err(ExtensionError::FolderName { .. })), "{name}");
+        }
+        assert_eq!(folder("out/agent-1.2/").unwrap().name, "agent-1.2");
     }
 }
