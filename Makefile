@@ -127,7 +127,7 @@ registry: bake ## Push the baked image to registries and pull it: kills, attacks
 bundles: bake ## Pack the bundles of examples, copy them by oras and skopeo, ask cosign, and bake a node with them on two stores
 	qemu-tests/checks/bundles.sh $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)
 
-sysext: bake ## Make extensions of a bundle, and ask e2fsck and systemd-dissect about them
+sysext: bake ## Make extensions of a bundle, and ask e2fsck, unsquashfs, veritysetup and systemd-dissect about them
 	qemu-tests/checks/sysext.py $(vmbake) $(OUT)/$(name).raw
 
 recipe: bake ## Run the script of docs/ci.md from the bake to machine images, against a registry and a stand-in for AWS
