@@ -16,6 +16,7 @@ use vmbake::supply::store::Store;
 /// Serves these files, each after a pause; `?` and what follows is ignored. What has no length here, never ends.
 pub(crate) struct Site {
     pub(crate) url: String,
+    files: BTreeMap<String, File>,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -34,7 +35,7 @@ pub(crate) fn serve(pause: Duration, files: BTreeMap<String, File>) -> Site {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::new(Mutex::new(Vec::new()));
-    let log = asked.clone();
+    let (log, served) = (asked.clone(), files.clone());
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let (files, log) = (files.clone(), log.clone());
@@ -56,10 +57,15 @@ pub(crate) fn serve(pause: Duration, files: BTreeMap<String, File>) -> Site {
             });
         }
     });
-    Site { url, asked }
+    Site { url, files: served, asked }
 }
 
 impl Site {
+    /// What it serves at a path.
+    pub(crate) fn body(&self, path: &str) -> Vec<u8> {
+        self.files[path].body.clone()
+    }
+
     fn client(&self, prefix: &str) -> Client {
         let mut mirrors = Mirrors::default();
         mirrors.insert(format!("{prefix}={}", self.url).parse().unwrap());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use vmbake::digest::Digest;
 
 use super::shop::{Shop, files};
-use crate::requested::yard::{archive, sha256};
+use crate::requested::yard::{archive, next_site, sha256};
 use crate::tools::have;
 
 #[test]
@@ -69,6 +69,59 @@ fn the_same_folder_gives_the_same_bytes_online_and_offline() {
     fs::remove_file(shop.path("agent/pins.json")).unwrap();
     let (ok, said) = shop.pack("four.oci", &["--offline"]);
     assert!(!ok && said.contains("acme.tool: is not pinned") && said.contains("hint: run it once without"), "{said}");
+}
+
+/// Has the layer take the newest version of the tool that its site names, proven by a list of checksums.
+fn follow_the_newest(shop: &Shop) {
+    let path = "agent/layers/acme.agent/layer.json";
+    let mut layer: Value = serde_json::from_str(&fs::read_to_string(shop.path(path)).unwrap()).unwrap();
+    let tool = &mut layer["downloads"]["acme.tool"];
+    tool.as_object_mut().unwrap().remove("sha256");
+    tool["checksums"] = json!("https://up.example/v{version}/sums.txt");
+    tool["version"] = json!({"text": {"url": "https://up.example/latest", "after": "v"}});
+    shop.put(path, &layer.to_string());
+}
+
+#[test]
+fn pins_are_fetched_by_their_digests_whatever_is_new() {
+    let Some(shop) = Shop::new() else { return };
+    follow_the_newest(&shop);
+    let first = shop.packed("one.oci", &[]);
+    let pins = fs::read_to_string(shop.path("agent/pins.json")).unwrap();
+    assert!(pins.contains(r#""version": "1.0""#), "{pins}");
+    let site = next_site();
+    let pack = |out: &str, more: &[&str]| {
+        fs::remove_dir_all(shop.path("store")).unwrap();
+        shop.yard.online_at(&site, &["bundle", "pack", "agent", "-o", out], more)
+    };
+    let (ok, said) = pack("two.oci", &[]);
+    assert!(ok && !said.contains("pinned"), "{said}");
+    assert_eq!(files(&shop.path("two.oci")), files(&first));
+    assert_eq!(fs::read_to_string(shop.path("agent/pins.json")).unwrap(), pins);
+
+    // Neither an artifact nor a document with another digest is taken for what is pinned, and nothing newer in its place.
+    let sums = Digest::of(&site.body("/v1.0/sums.txt")).hex();
+    for digest in [sha256("amd64"), sums] {
+        let wrong = pins.replace(&digest, &"0".repeat(64));
+        fs::write(shop.path("agent/pins.json"), &wrong).unwrap();
+        let (ok, said) = pack("three.oci", &[]);
+        assert!(!ok && said.contains("acme.tool: is pinned in pins.json, and that is not proven"), "{said}");
+        assert!(said.contains("hint: --mirror or --store names a place that still has it; --refresh"), "{said}");
+        assert!(!shop.path("three.oci").exists());
+        assert_eq!(fs::read_to_string(shop.path("agent/pins.json")).unwrap(), wrong);
+    }
+    let (ok, said) = pack("three.oci", &["--refresh"]);
+    assert!(ok && said.contains("   pinned  acme.agent acme.tool 2.0, "), "{said}");
+}
+
+#[test]
+fn layers_that_ask_for_something_else_are_resolved_again() {
+    let Some(shop) = Shop::new() else { return };
+    shop.packed("one.oci", &[]);
+    // By a list of checksums instead of a stated digest.
+    follow_the_newest(&shop);
+    let (ok, said) = shop.pack("two.oci", &[]);
+    assert!(ok && said.contains("   pinned  acme.agent acme.tool 1.0, "), "{said}");
 }
 
 #[test]

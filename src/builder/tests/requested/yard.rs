@@ -85,6 +85,20 @@ fn files() -> BTreeMap<String, hostile::File> {
     files
 }
 
+/// The site once version 2.0 is out: everything of before is where it was.
+pub fn next_site() -> Site {
+    let mut files = files();
+    files.insert("/latest".to_owned(), file("tool v2.0\n"));
+    let mut sums = String::new();
+    for arch in ["amd64", "arm64"] {
+        let next = archive(&format!("{arch}, next"));
+        sums += &format!("{}  tool-{arch}.tar.gz\n", Digest::of(&next).hex());
+        files.insert(format!("/v2.0/tool-{arch}.tar.gz"), file(next));
+    }
+    files.insert("/v2.0/sums.txt".to_owned(), file(sums));
+    hostile::serve(Duration::ZERO, files)
+}
+
 impl Yard {
     /// Nothing where a tool is missing.
     pub fn new() -> Option<Self> {
@@ -133,7 +147,12 @@ impl Yard {
     }
 
     pub fn online(&self, args: &[&str], more: &[&str]) -> (bool, String) {
-        let mirrors = ["up", "registry"].map(|host| format!("--mirror=https://{host}.example={}", self.site.url));
+        self.online_at(&self.site, args, more)
+    }
+
+    /// The same with another site.
+    pub fn online_at(&self, site: &Site, args: &[&str], more: &[&str]) -> (bool, String) {
+        let mirrors = ["up", "registry"].map(|host| format!("--mirror=https://{host}.example={}", site.url));
         self.run(&[args, more, &mirrors.each_ref().map(String::as_str)].concat())
     }
 

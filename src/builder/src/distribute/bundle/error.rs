@@ -82,6 +82,14 @@ pub enum BundleError {
         /// The artifact.
         name: String,
     },
+    /// What is pinned cannot be fetched or proven any more.
+    #[error("{name}: is pinned in pins.json, and that is not proven")]
+    PinLost {
+        /// The artifact.
+        name: String,
+        /// The link that is missing.
+        source: Box<LinkError>,
+    },
     /// A blob is not in the store.
     #[error("{digest}: is not in the store")]
     NoBlob {

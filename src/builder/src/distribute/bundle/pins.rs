@@ -1,7 +1,8 @@
 //! Artifacts of a bundle: its layers and sources enter, proven entries leave, with all that proves them in the store.
 //!
-//! What was resolved once is kept in `pins.json` beside `bundle.json`, and is only resolved again where its proof no longer leads to what the
-//! layers say, or on request. So a bundle that is packed again has the same artifacts, and takes no network if the store has them.
+//! What was resolved once is kept in `pins.json` beside `bundle.json`, and is only resolved again where the layers or sources ask for something
+//! else, or on request. So a bundle that is packed again has the same artifacts: those that the store lacks are fetched by their digests,
+//! whatever upstream has published since. What can no longer be fetched or proven is an error, and never another version.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -18,8 +19,9 @@ use crate::catalog::Catalog;
 use crate::digest::Digest;
 use crate::fetch::{Supply, fetch};
 use crate::layer::Layer;
-use crate::manifest::{Content, Dependency, Document, Manifest, Os, Target};
+use crate::manifest::{Content, Dependency, Document, Manifest, Os, Proof, Target};
 use crate::pin::anchors::Anchors;
+use crate::pin::prove::LinkError;
 use crate::pin::resolve::{Cache, ManifestContext, Resolver};
 use crate::pin::sources::{Sources, Upstream};
 use crate::progress::{Event, Progress};
@@ -158,9 +160,12 @@ fn resolve(
         Supply { store: tools.store, sources, anchors: tools.anchors, client: tools.client, threads: tools.threads };
     let prover = supply.prover();
     for (name, upstream) in first.into_iter().chain(second) {
-        let pinned = content.dependencies.get(&name).cloned();
-        if pinned.is_some_and(|pinned| prover.dependency(&content, &name, &pinned).is_ok()) {
-            continue;
+        if let Some(pinned) = content.dependencies.get(&name) {
+            match prover.dependency(&content, &name, pinned) {
+                Ok(_) => continue,
+                Err(error) if asks_otherwise(pinned, &error) => {}
+                Err(source) => return Err(BundleError::PinLost { name, source: Box::new(source) }),
+            }
         }
         let Some(client) = tools.client else { return Err(BundleError::Unpinned { name }) };
         let resolver = Resolver {
@@ -192,6 +197,17 @@ fn resolve(
     }
     content.drop_unused_evidence();
     Ok(content)
+}
+
+/// Whether a pin is not proven because layers or sources ask for something else since, and not because of what was pinned.
+fn asks_otherwise(pinned: &Dependency, error: &LinkError) -> bool {
+    match error {
+        LinkError::Weak { .. } | LinkError::Unknown { .. } | LinkError::Elsewhere { .. } => true,
+        // The layer itself says what it should be.
+        LinkError::Differs { what: "digest", .. } => pinned.proof == Some(Proof::Stated),
+        LinkError::Differs { what, .. } => ["type", "version", "address", "the checksum file"].contains(what),
+        _ => false,
+    }
 }
 
 /// The upstreams of all artifacts that the layers install.

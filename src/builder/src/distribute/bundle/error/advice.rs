@@ -52,6 +52,9 @@ impl Hint for BundleError {
                 Some("use it only if its publisher tells you, on another way, which key has signed it".to_owned())
             }
             Self::Unpinned { .. } => Some("run it once without --offline".to_owned()),
+            Self::PinLost { .. } => Some(
+                "--mirror or --store names a place that still has it; --refresh pins what upstream has now".to_owned(),
+            ),
             Self::NoBlob { .. } => Some("--store names the store that has it".to_owned()),
             Self::Damaged { .. } => Some("`vmbake store verify` finds what else has changed".to_owned()),
             _ => None,
