@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """bundles.py VMBAKE BASE MANIFEST STORE COSIGN ORAS SKOPEO WORK [--boot]: the bundles of examples/bundles go from a publisher to an image. They are packed,
 pushed to a registry, copied to another by oras and by two versions of skopeo, judged by cosign, and baked offline on two stores in two folders, whose images
-must be the same; then a newer version takes the place of one of them. k3s and rke2 come from a release site on loopback, with stand-ins for their
+must be the same; one goes to a site beside an archive; then a newer version takes the place of one of them. k3s and rke2 come from a release site on loopback, with stand-ins for their
 programs. With --boot the first image is booted, too. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed."""
 
 import gzip
@@ -199,10 +199,10 @@ def consumer(folder):
         must(vmbake, "bundle", "trust", f"../{name}.oci", "--key", f"../{publisher}.pub", "--yes", folder=folder)
 
 
-def bake(folder, bundles, *more):
+def bake(folder, bundles, *more, form="raw", out="dist"):
     chosen = [word for bundle in bundles for word in ("--with", bundle)]
-    return run(vmbake, "bake", "node", *chosen, "--manifests", "manifests", "--store", "store", "--base", base, "--offline", "--format", "raw",
-               "--out", "dist", *more, folder=folder)
+    return run(vmbake, "bake", "node", *chosen, "--manifests", "manifests", "--store", "store", "--base", base, "--offline", "--format", form,
+               "--out", out, *more, folder=folder)
 
 
 def has(image, path):
@@ -222,6 +222,27 @@ def same_images():
     for name, path in FIRST.items():
         case(f"it has {path} of {name}", has(f"one/{IMAGE}", path))
     shutil.rmtree(work / "two/dist")
+
+
+def carried():
+    """An archive of the kind and a bundle beside it give the same image on a store that was empty; an archive of what the image was baked of has no bundles."""
+    done = bake("one", ["../heartbeat.oci"], form="qcow2", out="small")
+    case("a node is baked with one bundle", done.returncode == 0, done.stderr)
+    anchored = ("--sources", ROOT / "manifests/sources.json", "--trust", ROOT / "trust", "--store", "store", "--base", base)
+    refused = run(vmbake, "archive", "create", "small/node.debian-13.amd64.qcow2", "-o", "image.tar", *anchored, folder="one")
+    case("what it was baked of is not archived without the bundle", refused.returncode == 1 and "an archive carries no bundles" in refused.stderr, refused.stderr)
+    must(vmbake, "archive", "create", "node", "--manifest", "manifests/node.debian-13.amd64.json", "-o", "../node.tar", *anchored, folder="one")
+    (work / "site").mkdir()
+    must(vmbake, "archive", "import", "../node.tar", "--store", "store", "--inputs-to", "inputs", folder="site")
+    shutil.copy(work / "one/manifests/bundles.lock.json", work / "site/inputs/manifests")
+    manifests = json.loads((work / "site/inputs/manifests/node.debian-13.amd64.json").read_text())["vmconfig"]
+    carried_base = work / "site/store/blobs" / manifests["os"]["image"]["digest"].replace(":", "/")
+    done = run(vmbake, "bake", "node", "--no-builtin", "--manifest", "inputs/manifests/node.debian-13.amd64.json", "--layers", "inputs/layers/00", "--sources", "inputs/sources/00.json",
+               "--trust", "inputs/trust/00", "--base", carried_base, "--store", "store", "--with", "../heartbeat.oci", "--publishers", "../one/trust/publishers", "--offline",
+               "--format", "qcow2", folder="site")
+    case("a site bakes the kind of an archive with the bundle", done.returncode == 0, done.stderr)
+    compared = run("cmp", "one/small/node.debian-13.amd64.qcow2", "site/dist/node.debian-13.amd64.qcow2")
+    case("and gets the same image", compared.returncode == 0, compared.stdout + compared.stderr)
 
 
 def upgraded():
@@ -300,6 +321,7 @@ def main():
         skopeos(reference, there, digests["heartbeat"])
         cosigned(copy)
         same_images()
+        carried()
         upgraded()
         if "--boot" in sys.argv[9:]:
             booted()

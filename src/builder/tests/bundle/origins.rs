@@ -130,3 +130,28 @@ fn where_a_bundle_was_is_told_and_changes_no_byte() {
     assert!(bake(&shop, &["--with=agent.oci"]).0);
     assert_eq!(lock(&shop)["bundles"]["acme.agent"], locked);
 }
+
+#[test]
+fn an_archive_does_not_leave_out_the_bundles_of_an_image() {
+    let Some(shop) = shop() else { return };
+    let args = ["bake", "box", "--os=o", "--manifests=m", "--layers=layers", "--base=base.raw", "--offline", TRUST];
+    let (ok, said) = shop.yard.run(&[&args[..], &["--out=dist", "--format=qcow2", "--with=agent.oci"]].concat());
+    assert!(ok, "{said}");
+    let archive = |more: &[&str]| {
+        let args = ["archive", "create", "dist/box.o.amd64.qcow2", "-o", "a.tar", "--base=base.raw", "--layers=layers"];
+        shop.yard.run(&[&args[..], &[TRUST], more].concat())
+    };
+    for more in [&[][..], &["--inputs"]] {
+        let (ok, said) = archive(more);
+        assert!(!ok && said.contains("is of an image with acme.agent, and an archive carries no bundles"), "{said}");
+        assert!(said.contains("hint: --images takes the files") && !shop.path("a.tar").exists(), "{said}");
+    }
+    let (ok, said) = archive(&["--images"]);
+    assert!(ok, "{said}");
+    // A kind whose layers name bundles has them, too.
+    shop.yard.layer("box", r#", "bundles": ["registry.example/acme/agent:1"]"#);
+    let kind =
+        ["archive", "create", "box", "--os=o", "-o", "b.tar", "--manifest=m/box.o.amd64.json", "--base=base.raw"];
+    let (ok, said) = shop.yard.run(&[&kind[..], &["--layers=layers", TRUST]].concat());
+    assert!(!ok && said.contains("is of an image with registry.example/acme/agent:1, and an archive"), "{said}");
+}

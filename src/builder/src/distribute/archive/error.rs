@@ -45,6 +45,14 @@ pub enum CarryError {
         /// The name.
         name: String,
     },
+    /// Bundles belong to an image, and the archive would not have them.
+    #[error("{path}: is of an image with {}, and an archive carries no bundles", bundles.join(", "))]
+    Bundles {
+        /// The manifest.
+        path: PathBuf,
+        /// Their names, or where they are.
+        bundles: Vec<String>,
+    },
     /// A blob that goes into an archive is not there.
     #[error("{title}: {digest} is not in the store")]
     NoBlob {
@@ -214,6 +222,9 @@ impl Hint for CarryError {
         let text = match self {
             Self::NoBlob { .. } => {
                 "`vmbake fetch` brings what manifests pin into the store; --base names a base image of your own"
+            }
+            Self::Bundles { .. } => {
+                "--images takes the files of the image alone; archive its kind without bundles, carry them as files, and bake with both"
             }
             Self::Truncated { .. } | Self::Incomplete { .. } => {
                 "`vmbake archive verify` lists what is wrong; all parts of a split archive must be there"

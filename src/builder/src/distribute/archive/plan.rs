@@ -16,6 +16,7 @@ use crate::embedded;
 use crate::fetch::blobs;
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::published::Sidecar;
+use crate::layer::Layers;
 use crate::manifest::Manifest;
 use crate::parallel::for_each;
 use crate::pin::prove::LOCAL;
@@ -115,6 +116,7 @@ impl<'a> ArchivePlan<'a> {
         catalogs: &Catalogs,
     ) -> Result<(), CarryError> {
         let manifest = Manifest::load(path)?;
+        refuse_bundles(path, &manifest, catalogs)?;
         let name = manifest.name();
         let mut layers =
             vec![self.bytes(BlobRole::Manifest, &format!("manifests/{name}.json"), manifest.text().to_vec())];
@@ -267,6 +269,18 @@ impl<'a> ArchivePlan<'a> {
             Err(CarryError::Changed { title: blob.title.clone(), found, expected })
         });
         checked.into_iter().collect()
+    }
+}
+
+/// Fails where bundles belong to an image: without them another one would be baked. What is wrong with layers is told to whoever bakes.
+fn refuse_bundles(path: &Path, manifest: &Manifest, catalogs: &Catalogs) -> Result<(), CarryError> {
+    let target = manifest.content().target();
+    let layers = Layers::load(&catalogs.layers).and_then(|layers| layers.resolve(&target.kind, &target.os));
+    let named = layers.iter().flatten().flat_map(|layer| layer.schema.bundles.clone());
+    let bundles: BTreeSet<String> = manifest.content().bundles.keys().cloned().chain(named).collect();
+    match bundles.is_empty() {
+        true => Ok(()),
+        false => Err(CarryError::Bundles { path: path.to_owned(), bundles: bundles.into_iter().collect() }),
     }
 }
 
