@@ -24,7 +24,13 @@ fn a_skeleton_is_sound_with_and_without_slashes() {
     // Examples are those that look like a member, or like its rest.
     let is_member = |line: &str| line.starts_with(['"', '}']) || line.starts_with("  \"");
     for (name, fixes) in [
-        ("new/bundle.json", &[("\"/usr/local/bin/new\"]\n", "\"/usr/local/bin\", \"/etc/systemd/system\"],\n")][..]),
+        (
+            "new/bundle.json",
+            &[(
+                "\"/usr/local/bin/new\", \"/etc/systemd/system\"]\n",
+                "\"/usr/local/bin\", \"/etc/systemd/system\"],\n",
+            )][..],
+        ),
         ("new/layers/acme.new/layer.json", &[("\"sha", "\"sha")]),
     ] {
         let text = fs::read_to_string(shop.path(name)).unwrap();
