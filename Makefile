@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry bundles sysext recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -96,7 +96,7 @@ advisories: setup ## Ask it about known vulnerabilities, whose database it fetch
 	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := sign registry bundles sysext aws docs examples sbom report bases-quick dpkg templates mounts kinds repro rebuild shared refuse offline archive preflight
+beside := sign registry bundles sysext profiles aws docs examples sbom report bases-quick dpkg templates mounts kinds repro rebuild shared refuse offline archive preflight
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests
@@ -129,6 +129,10 @@ bundles: bake ## Pack the bundles of examples, copy them by oras and skopeo, ask
 
 sysext: bake ## Make extensions of a bundle, and ask e2fsck, unsquashfs, veritysetup and systemd-dissect about them
 	qemu-tests/checks/sysext.py $(vmbake) $(OUT)/$(name).raw
+
+profiles: bake ## Import a profile of OSM from release sites on loopback, bake it, and look for what it promises; every provider and version
+	qemu-tests/checks/profiles.py $(vmbake) "$$(cat $(amd64))" $(store)
+	qemu-tests/checks/profiles.py $(vmbake) "$$(cat $(amd64))" $(store) --support
 
 recipe: bake ## Run the script of docs/ci.md from the bake to machine images, against a registry and a stand-in for AWS
 	qemu-tests/aws/recipe.py $(vmbake) $(manifest) "$$(cat $(base))" $(store)
@@ -227,6 +231,7 @@ qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, ne
 	qemu-tests/checks/bundles.sh $(vmbake) "$$(cat $(amd64))" $(manifest) $(store) --boot
 	qemu-tests/checks/sysext.py $(vmbake) $(OUT)/$(name).raw --boot
 	qemu-tests/checks/docs.py $(vmbake) $(OUT) $(store) --boot docs/bundles.md
+	qemu-tests/checks/profiles.py $(vmbake) "$$(cat $(amd64))" $(store) --boot
 	qemu-tests/checks/examples.py --boot $(vmbake) "$$(cat $(amd64))" $(store)
 	qemu-tests/checks/examples.py --boot --arch arm64 --only web $(vmbake) "$$(cat $(amd64).arm64)" $(store)
 	qemu-tests/upstream/bake.py $(vmbake) "$$(cat $(amd64).arm64)" arm64

@@ -30,8 +30,10 @@ from lab import DEPLOYMENT, KUBERNETES, PROFILE, Lab, skipped  # noqa: E402
 MOST = 6144
 TAINTS, DNS = "example.org/new=true:NoSchedule", "10.96.0.10,fd00::10"
 # Taints that would end an option, begin another one, or become a template.
-HOSTILE = {"a quote": 'a="b:NoSchedule', "an apostrophe": "a='b:NoSchedule", "two lines": "a=b:NoSchedule\nExecStartPre=/bin/false", "a template": "a={{ b }}:NoSchedule",
-           "a space": "a=b:NoSchedule --v=9", "a variable": "a=$HOME:NoSchedule", "a specifier": "a=%H:NoSchedule", "a backslash": "a=b\\n:NoSchedule"}
+HOSTILE = {
+    "a quote": 'a="b:NoSchedule', "an apostrophe": "a='b:NoSchedule", "two lines": "a=b:NoSchedule\nExecStartPre=/bin/false",
+    "a template": "a={{ b }}:NoSchedule", "a space": "a=b:NoSchedule --v=9", "a variable": "a=$HOME:NoSchedule", "a specifier": "a=%H:NoSchedule",
+    "a backslash": "a=b\\n:NoSchedule"}
 
 
 def texts(folder):
@@ -45,7 +47,8 @@ def encoded(text):
 
 def settings(folder, server, **more):
     """The settings of a machine, as a file: what user data bring."""
-    values = {"BOOTSTRAP_KUBECONFIG": encoded(server.kubeconfig()), "KUBERNETES_CA": encoded(server.authority.pem), "CLUSTER_DNS": DNS, "INITIAL_TAINTS": TAINTS, **more}
+    values = {"BOOTSTRAP_KUBECONFIG": encoded(server.kubeconfig()), "KUBERNETES_CA": encoded(server.authority.pem), "CLUSTER_DNS": DNS}
+    values |= {"INITIAL_TAINTS": TAINTS, **more}
     path = folder / "settings"
     path.write_text("".join("{}='{}'\n".format(name, value.replace("'", "'\"'\"'")) for name, value in values.items()))
     return path
@@ -83,12 +86,14 @@ def twice(lab):
     for path in PROFILE, DEPLOYMENT:
         shutil.copyfile(path, other / f"their-{path.name}")
     two = other / "out"
-    status, again, said = lab.imports(two, *lab.pins(other / "store"), profile=other / f"their-{PROFILE.name}", deployment=other / f"their-{DEPLOYMENT.name}",
-                                      before=before, **habits)
+    status, again, said = lab.imports(
+        two, *lab.pins(other / "store", readable(lab.base, lab.folder)), profile=other / f"their-{PROFILE.name}",
+        deployment=other / f"their-{DEPLOYMENT.name}", before=before, **habits)
     case("somebody else imports it, in another folder", status == 0 and again.strip() == kind, again + said)
     ours, theirs = texts(one), texts(two)
     differing = sorted(name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name))
-    wanted = {"profile.lock.json", f"manifests/{kind}.debian-13.amd64.json", f"reports/{kind}.json", f"layers/{kind}/layer.json", f"layers/{kind}-profile/layer.json"}
+    wanted = {"profile.lock.json", f"manifests/{kind}.debian-13.amd64.json", f"reports/{kind}.json"}
+    wanted |= {f"layers/{kind}/layer.json", f"layers/{kind}-profile/layer.json"}
     case("layers, manifests, report and lock are the same bytes", not differing and wanted <= set(ours), differing or sorted(ours))
     # The rest of the tests uses that store, too.
     for path in [other / "store", *(other / "store").rglob("*")] if os.getuid() == 0 else []:
@@ -99,6 +104,11 @@ def twice(lab):
     return one, kind
 
 
+def is_like(entry, kind, mode):
+    """Whether a path is of a kind, with a mode, and root's."""
+    return entry and entry["type"] == kind and int(entry["mode"], 8) & 0o7777 == mode and (entry["uid"], entry["gid"]) == (0, 0)
+
+
 def judged_image(lab, out, kind):
     """Bakes it, and looks at what is there."""
     image = lab.bake(out, kind)
@@ -106,13 +116,12 @@ def judged_image(lab, out, kind):
     wrong = {}
     for path, (mode, content) in expected.FILES.items():
         entry = listed.get(path)
-        if entry is None or entry["type"] != "regular file" or int(entry["mode"], 8) & 0o7777 != mode or (entry["uid"], entry["gid"]) != (0, 0):
+        if not is_like(entry, "regular file", mode):
             wrong[path] = entry
         elif content is not None and (found := lab.must("cat", image, path)) != content:
             wrong[path] = found
     wrong |= {path: listed.get(path) for path, target in expected.LINKS.items() if listed.get(path, {}).get("target") != target}
-    wrong |= {path: listed.get(path) for path, mode in expected.DIRECTORIES.items()
-              if path not in listed or listed[path]["type"] != "directory" or int(listed[path]["mode"], 8) & 0o7777 != mode}
+    wrong |= {path: listed.get(path) for path, mode in expected.DIRECTORIES.items() if not is_like(listed.get(path), "directory", mode)}
     case("the image has what the profile promises", not wrong, json.dumps(wrong, indent=1))
     present = [path for path in expected.ABSENT if path in listed]
     case("and nothing of what made it", not present, present)
@@ -219,7 +228,7 @@ def main():
         folder = pathlib.Path(name)
         # Somebody else comes here, too.
         folder.chmod(0o755)
-        with Lab(options.vmbake, readable(options.base, folder), options.store, folder) as lab, api.Server(folder) as server:
+        with Lab(options.vmbake, options.base, options.store, folder) as lab, api.Server(folder) as server:
             if options.boot or options.compare:
                 import boot
                 (boot.compared if options.compare else boot.booted)(lab)

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import socket
 import threading
 
@@ -20,7 +21,8 @@ import api
 import vm
 from lab import DEPLOYMENT, PROFILE, ROOT, skipped
 from proxy import URL, Proxy
-from report import case
+from report import case, failures
+from shell import Lost
 from traffic import Traffic
 
 BRIDGE = pathlib.Path(__file__).with_name("bridge.py")
@@ -69,6 +71,13 @@ class Machine(vm.Vm):
         super().close()
         for door in self.doors.values():
             door.close()
+        if failures:
+            logs = ROOT / "dist/logs" / f"profiles-{self.folder.name}"
+            shutil.rmtree(logs, ignore_errors=True)
+            logs.mkdir(parents=True)
+            for path in [*self.folder.glob("*.log"), *self.folder.glob("*.pcap")]:
+                shutil.copy(path, logs)
+            print(f"      logs are in {logs}", flush=True)
 
 
 class Door:
@@ -164,13 +173,6 @@ def command(unit, variables):
     return [re.sub(r"\$\{(\w+)\}", lambda found: variables[found.group(1)], word) for word in shlex.split(start.partition("=")[2])][1:]
 
 
-def started(lab, name, image, user_data, servers):
-    """A machine that is switched on."""
-    machine = Machine(lab, name, image, user_data, servers)
-    machine.boot()
-    return machine
-
-
 def asked(machine, server, patience=PATIENCE):
     """Waits for the kubelet's request."""
     machine.until(lambda: server.signing_requests() or not machine.alive(), patience)
@@ -186,16 +188,18 @@ def said_of(machine, server, name):
 def judged_request(name, server):
     """What the kubelet asked of the API server."""
     requests = server.requests
-    case(f"{name}: the kubelet asks for a certificate, once, and nothing else", [(request.method, request.path) for request in requests] == [("POST", api.SIGNING)],
-         [request[:3] for request in requests])
+    asked_for = [(request.method, request.path) for request in requests]
+    case(f"{name}: the kubelet asks for a certificate, once, and nothing else", asked_for == [("POST", api.SIGNING)], asked_for)
     request = server.signing_requests()[0]
     case(f"{name}: with the bootstrap token", request.token == api.BOOTSTRAP_TOKEN and request.status == 201, request)
     spec = request.body["spec"]
     signing = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
     subject = {attribute.oid: attribute.value for attribute in signing.subject}
     right = {NameOID.COMMON_NAME: f"system:node:{HOST}", NameOID.ORGANIZATION_NAME: "system:nodes"}
-    case(f"{name}: as a node, with a key of its own", subject == right and signing.is_signature_valid and signing.public_key().curve.name == "secp256r1", signing.subject)
-    case(f"{name}: of the signer of kubelets", spec["signerName"] == "kubernetes.io/kube-apiserver-client-kubelet" and request.body["kind"] == "CertificateSigningRequest", spec)
+    proven = signing.is_signature_valid and signing.public_key().curve.name == "secp256r1"
+    case(f"{name}: as a node, with a key of its own", subject == right and proven, signing.subject)
+    right = ("CertificateSigningRequest", "kubernetes.io/kube-apiserver-client-kubelet")
+    case(f"{name}: of the signer of kubelets", (request.body["kind"], spec["signerName"]) == right, spec)
 
 
 def judged_machine(name, machine, sort, files):
@@ -258,7 +262,8 @@ def joined(lab, sort):
         files = configuration(lab, sort, cluster_options(lab.folder, server))
         path, mode = sort.kubeconfig
         files[path] = mode, server.kubeconfig()
-        with started(lab, name, image, user_data, server.guests()) as machine:
+        with Machine(lab, name, image, user_data, server.guests()) as machine:
+            machine.boot()
             came = asked(machine, server, 900)
             case(f"{name}: the machine joins", came, "" if came else said_of(machine, server, name))
             if not came:
@@ -286,7 +291,8 @@ def installed(lab, sort):
         instance = next(iter(json.loads((lab.folder / f"{sort.name}/profile.lock.json").read_text())["instances"].values()))["values"]
         server.secrets = {instance["SecretName"]: {"cloud-config": texts["provisioning"]},
                           instance["BootstrapKubeconfigSecretName"]: {"kubeconfig": server.kubeconfig()}}
-        with started(lab, "osm", lab.base, texts["bootstrap"], server.guests() | proxy.guests()) as machine:
+        with Machine(lab, "osm", lab.base, texts["bootstrap"], server.guests() | proxy.guests()) as machine:
+            machine.boot()
             came = asked(machine, server)
             case("OSM's own way joins, too", came, "" if came else (said_of(machine, server, "osm"), proxy.refused, proxy.served[-20:]))
             if not came:
@@ -298,15 +304,24 @@ def installed(lab, sort):
     return took
 
 
+def answering(name, run, *arguments):
+    """What comes of a machine; nothing where it is lost."""
+    try:
+        return run(*arguments)
+    except Lost as lost:
+        case(f"{name}: the machine answers", False, lost)
+        return None
+
+
 def booted(lab):
     """Machines of each profile."""
     for sort in sorts(lab):
-        joined(lab, sort)
+        answering(sort.name, joined, lab, sort)
 
 
 def compared(lab):
     """A machine of our profile, and one that OSM's own way makes of the base image."""
-    fast = joined(lab, own())
-    slow = fast and installed(lab, own())
+    fast = answering("worker", joined, lab, own())
+    slow = fast and answering("OSM's own way", installed, lab, own())
     if slow:
         print(f"      {slow / fast:.1f} times as fast as OSM's own way; the bar is 5", flush=True)

@@ -69,7 +69,8 @@ def sites(folder):
             put(programs / name, stand_in(name, arch))
         plugins = releases / f"containernetworking/plugins/releases/download/{CNI}/cni-plugins-linux-{arch}-{CNI}.tgz"
         put(plugins, tarball({f"./{name}": stand_in(name, arch) for name in PLUGINS}), "{sum}  {name}\n")
-        put(releases / f"kubernetes-sigs/cri-tools/releases/download/{CRICTL}/crictl-{CRICTL}-linux-{arch}.tar.gz", tarball({"crictl": stand_in("crictl", arch)}), "{sum}\n")
+        crictl = releases / f"kubernetes-sigs/cri-tools/releases/download/{CRICTL}/crictl-{CRICTL}-linux-{arch}.tar.gz"
+        put(crictl, tarball({"crictl": stand_in("crictl", arch)}), "{sum}\n")
 
 
 class Lab:
@@ -102,19 +103,19 @@ class Lab:
     def imports(self, out, *more, profile=PROFILE, deployment=DEPLOYMENT, **given):
         """Imports a profile and pins what it brings; see `run`."""
         words = ("profile", "import", profile, "--machine-deployment", deployment, "--out", out, "--untested")
-        # A store that somebody else may use goes with its user.
         return self.run(*words, *more, **given)
 
-    def pins(self, store=None):
+    def pins(self, store=None, base=None):
         """Options of an import that pins."""
-        return ("--image", self.base, "--store", store or self.store, *self.mirrors)
+        return ("--image", base or self.base, "--store", store or self.store, *self.mirrors)
 
     def bake(self, out, kind, *more):
         """The raw image of an import, with the time that images of tests have."""
         places = ("--layers", out / "layers", "--manifests", out / "manifests", "--store", self.store)
         self.must("fetch", kind, *places, *self.mirrors)
-        self.must("bake", kind, *places, "--base", self.base, "--offline", "--format", "raw", "--out", out / "dist", "--force", *more, SOURCE_DATE_EPOCH="1700000000")
-        return out / f"dist/{kind}.debian-13.amd64.raw"
+        formed = ("--offline", "--format", "raw", "--out", self.folder / "dist")
+        self.must("bake", kind, *places, "--base", self.base, *formed, *more, SOURCE_DATE_EPOCH="1700000000")
+        return self.folder / f"dist/{kind}.debian-13.amd64.raw"
 
     def fault(self, path, kind):
         """Has the site cheat at a path, /HOST/PATH, or not any more."""

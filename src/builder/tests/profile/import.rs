@@ -181,12 +181,14 @@ fn rules_decide_what_is_not_known() {
         ],
         "packages": {"lsb-release": null, "containerd.io": "containerd"},
         "recommends": false,
+        "archive": "docker",
         "absent": ["/etc/odd"],
     });
     let script = "frobnicate --all of it\nmystery\nnaming x\napt-get install -y lsb-release containerd.io=2.2*\nif [ -e /etc/odd ]; then exit 1; fi";
     let found = layer(script, &[], &rules);
     assert_eq!(found["packages"], json!(["containerd"]));
     assert_eq!(found.get("recommends"), None);
+    assert_eq!(found["archive"], json!("docker"));
     assert_eq!(found["first_boot"]["commands"], json!([["/usr/bin/mystery", "now"]]));
 }
 

@@ -169,7 +169,7 @@ impl Writer<'_> {
         }
         match content {
             Content::Directory => self.insert("directories", path, json!({"mode": format!("{mode:04o}")})),
-            Content::Link(target) if is_marked(target.as_bytes()) => {
+            Content::Link(target) if is_marked(target.as_bytes()) || has_token(target.as_bytes()) => {
                 return refuse("it leads where only machines know");
             }
             Content::Link(target) => self.insert("symlinks", path, json!(target)),
@@ -274,6 +274,9 @@ impl Writer<'_> {
         let effects = &self.evaluated.effects;
         self.list("packages", &effects.packages);
         self.list("recommends", &effects.recommends);
+        if let Some(archive) = self.parts.rules.archive.as_ref().filter(|_| !effects.packages.is_empty()) {
+            self.document.keys.insert("archive".to_owned(), json!(archive));
+        }
         self.list("modules_load", &effects.modules);
     }
 

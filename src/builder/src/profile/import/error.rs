@@ -10,7 +10,7 @@ use crate::profile::ProfileError;
 use crate::spelling::of_path;
 
 /// Further keys of a document of rules.
-const RULES_KEYS: &str = "`packages`, `recommends`, `downloads`, `absent`";
+const RULES_KEYS: &str = "`packages`, `archive`, `recommends`, `downloads`, `absent`";
 
 /// A command of a script, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,8 +233,8 @@ impl Hint for ImportError {
             }
             Self::Statement { place, .. } | Self::Failed { place, .. } => rule(&pattern(&place.command)),
             Self::Repository { path } => Some(format!(
-                "take the packages from the archive of the system: {{\"statements\": [{{\"command\": \"tee {path}\", \"drop\": \"why\"}}], \
-                 \"packages\": {{\"NAME\": \"NAME of the system\"}}}} in --rules FILE"
+                "in --rules FILE, drop the command that writes {path}, and say which package of the system takes the place of each of its own, \
+                 or name it: `archive` is one of --sources, which pins its key"
             )),
             Self::Unproven { url, .. } => Some(format!(
                 "a checksum that the script compares proves it, or {{\"downloads\": {{\"{url}\": {{\"sha256\": \"...\"}}}}}} in --rules FILE"

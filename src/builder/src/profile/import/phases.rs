@@ -66,6 +66,10 @@ impl Phases {
             fields: BTreeMap::new(),
             runtime,
         };
+        let odd = |commands: &&Commands| commands.lines.iter().any(|line| runtime::has_private_use(line));
+        if let Some(commands) = phases.commands.iter().find(odd) {
+            return Err(ImportError::PrivateUse { path: commands.name.to_owned() });
+        }
         for (at, config) in [&bootstrap, &provisioning].into_iter().enumerate() {
             for file in &config.files {
                 phases.add(file, &renderer, at)?;

@@ -21,6 +21,8 @@ pub struct Rules {
     pub packages: BTreeMap<String, Option<String>>,
     /// Whether packages that scripts install bring what they recommend, where apt would: `false` leaves it out.
     pub recommends: Option<bool>,
+    /// Archive of the sources that packages may come from as well, by the name and with the key that it has there.
+    pub archive: Option<String>,
     /// Address of a file that scripts fetch -> what proves it.
     pub downloads: BTreeMap<String, DownloadRule>,
     /// Paths that a new machine does not have, though scripts ask for them.
@@ -89,6 +91,7 @@ impl Rules {
     fn add(&mut self, other: Self) {
         self.statements.extend(other.statements);
         self.packages.extend(other.packages);
+        self.archive = other.archive.or(self.archive.take());
         self.recommends = other.recommends.or(self.recommends);
         self.downloads.extend(other.downloads);
         self.absent.extend(other.absent);
