@@ -80,7 +80,9 @@ class Lab:
         self.vmbake, self.base, self.store, self.folder = vmbake, base, store, folder
         self.sites = folder / "sites"
         sites(self.sites)
-        self.server = subprocess.Popen([ROOT / "qemu-tests/upstream/serve.py", self.sites, "--mirrors", folder / "mirrors"])
+        # Whatever ends the check ends its server.
+        serve = ["setpriv", "--pdeathsig", "KILL", ROOT / "qemu-tests/upstream/serve.py", self.sites, "--mirrors", folder / "mirrors"]
+        self.server = subprocess.Popen(serve)
         end = time.monotonic() + PATIENCE
         while not (folder / "mirrors").exists():
             if time.monotonic() > end or self.server.poll() is not None:
