@@ -130,9 +130,8 @@ bundles: bake ## Pack the bundles of examples, copy them by oras and skopeo, ask
 sysext: bake ## Make extensions of a bundle, and ask e2fsck, unsquashfs, veritysetup and systemd-dissect about them
 	qemu-tests/checks/sysext.py $(vmbake) $(OUT)/$(name).raw
 
-profiles: bake ## Import a profile of OSM from release sites on loopback, bake it, and look for what it promises; every provider and version
+profiles: base ## Import a profile from release sites on loopback, bake it, attack the import, and try every provider and version of the support table
 	qemu-tests/checks/profiles.py $(vmbake) "$$(cat $(amd64))" $(store)
-	qemu-tests/checks/profiles.py $(vmbake) "$$(cat $(amd64))" $(store) --support
 
 recipe: bake ## Run the script of docs/ci.md from the bake to machine images, against a registry and a stand-in for AWS
 	qemu-tests/aws/recipe.py $(vmbake) $(manifest) "$$(cat $(base))" $(store)
