@@ -12,7 +12,9 @@ const UUID: &str = "00112233-4455-6677-8899-aabbccddeeff";
 const BLOCK: usize = 4096;
 
 fn identity() -> DmVerity {
-    let uuid: [u8; 16] = std::array::from_fn(|at| at as u8 * 0x11);
+    // As the digits of UUID.
+    let mut uuid = [0; 16];
+    uuid.iter_mut().zip(0_u8..).for_each(|(byte, at)| *byte = at * 0x11);
     DmVerity { salt: [0xa5; 32], uuid }
 }
 

@@ -187,7 +187,10 @@ fn the_caller_hears_whether_a_call_is_looked_at() {
     }
 }
 
-fn unsure(source: &str) -> (Result<(u8, Vec<u8>), ErrorKind>, Vec<String>) {
+/// The status and output, or why it was given up.
+type Ended = Result<(u8, Vec<u8>), ErrorKind>;
+
+fn unsure(source: &str) -> (Ended, Vec<String>) {
     let mut caller = Unsure::default();
     let mut tree = host::tree("/work");
     let result = host::interpret(source, "/work", &mut tree, &mut caller, Limits::default());

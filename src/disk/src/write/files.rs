@@ -14,7 +14,7 @@ use crate::image::Format;
 pub struct Files<'a>(Vec<ImageWriter<'a>>);
 
 enum ImageWriter<'a> {
-    Raw(RawWriter<'a>),
+    Raw(Box<RawWriter<'a>>),
     Qcow2(Box<Qcow2Writer<'a>>),
 }
 
@@ -29,7 +29,7 @@ impl<'a> Files<'a> {
         let begin = |Output { format, file }: &Output<'a>| {
             check_empty(*format, file)?;
             Ok(match format {
-                Format::Raw => ImageWriter::Raw(RawWriter::new(file, disk.len(), known(*format))?),
+                Format::Raw => ImageWriter::Raw(Box::new(RawWriter::new(file, disk.len(), known(*format))?)),
                 Format::Qcow2 => {
                     ImageWriter::Qcow2(Box::new(Qcow2Writer::new(file, disk.len(), known(*format), plan.take())?))
                 }
