@@ -9,6 +9,7 @@
 //! gives the same layers, whoever imports it and wherever.
 
 mod base;
+mod boot_template;
 mod document;
 mod error;
 mod evaluate;

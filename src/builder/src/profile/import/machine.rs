@@ -3,6 +3,7 @@
 //! Nothing runs, and nothing is fetched. Commands that change files are done over a tree by `vmbake_shell`. Those that are known here are
 //! noted: packages, files that are fetched, units. A command that nobody knows stops the import.
 
+mod arguments;
 mod fetch;
 mod packages;
 pub(super) mod units;
@@ -319,6 +320,11 @@ impl Commands for Machine<'_> {
     fn machine(&self) -> Option<&'static str> {
         Some(self.machine)
     }
+}
+
+/// Bytes as a text.
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// The first argument.

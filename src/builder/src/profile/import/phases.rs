@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::document::HARMFUL;
+use super::boot_template::{Deferred, deferred};
+use super::document::settings::HARMFUL;
 use super::error::ImportError;
 use super::evaluate::{Commands, Evaluated, File};
 use super::machine::units::{UNITS, unit_name};
 use super::report::{FileNote, StatementClass};
-use super::runtime::{self, Case, Deferred, RUNTIME, deferred};
+use super::runtime::{self, Case, RUNTIME};
 use crate::profile::cloud_config::RenderedFile;
 use crate::profile::config::{PhaseConfig, annotations, phase};
 use crate::profile::deployment::Deployment;
