@@ -217,6 +217,14 @@ def cheated(lab, out, kind):
     case("and takes the right one", status == 0 and blob.exists(), said + beside)
 
 
+def documented(lab):
+    """docs/profiles.md, word for word, to a machine that runs containerd, with what the release sites on loopback have."""
+    mirrors = " ".join(word for word in map(str, lab.mirrors) if word != "--mirror")
+    done = subprocess.run([ROOT / "qemu-tests/checks/docs.py", lab.vmbake, ROOT / "dist", ROOT / "target/store", "--boot", ROOT / "docs/profiles.md"],
+                          env={**os.environ, "VMBAKE_MIRRORS": mirrors}, check=False)
+    case("the commands of docs/profiles.md do what it says", done.returncode == 0)
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in "vmbake", "base", "store":
@@ -232,6 +240,8 @@ def main():
             if options.boot or options.compare:
                 import boot
                 (boot.compared if options.compare else boot.booted)(lab)
+                if options.boot:
+                    documented(lab)
             else:
                 import support
                 support.judged(lab, options.write)
