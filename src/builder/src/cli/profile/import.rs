@@ -18,7 +18,7 @@ use crate::escape;
 use crate::layer::{Layer, Layers};
 use crate::profile::import::{ImportError, ImportRequest, ImportedProfile, Lock, Rules, import};
 use crate::profile::{ControllerOptions, Deployment, Profile};
-use crate::progress::remark;
+use crate::progress::{counted, remark};
 
 /// Folders of what an import writes.
 pub(super) const LAYERS: &str = "layers";
@@ -91,7 +91,7 @@ pub(super) fn run(args: ImportArgs) -> Result<Outcome, Failure> {
     let staging = tempfile::Builder::new().prefix(".import-").tempdir_in(&args.out).map_err(&failed)?;
     write(&args, staging.path(), &mut imported, &extensions)?;
     for (class, count) in &imported.report.counts() {
-        remark(&format!("{:10}  {count} commands", class.name()));
+        remark(&format!("{:10}  {}", class.name(), counted(*count, "command")));
     }
     if !args.no_pin {
         pin(&args, staging.path(), &mut imported)?;

@@ -75,7 +75,7 @@ impl StatementClass {
 
 impl ImportReport {
     /// How many commands came to what.
-    pub fn counts(&self) -> BTreeMap<StatementClass, usize> {
+    pub fn counts(&self) -> BTreeMap<StatementClass, u64> {
         let mut counts = BTreeMap::new();
         self.statements.iter().for_each(|statement| *counts.entry(statement.class).or_default() += 1);
         counts
