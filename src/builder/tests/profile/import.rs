@@ -114,6 +114,12 @@ fn fetched_files_become_downloads_with_their_proofs() {
         "install": {"type": "tar", "path": "/opt", "strip": 1},
     });
     assert_eq!(found["downloads"]["x"], expected);
+    // None is left out where too many are alike.
+    let many = format!(
+        "for i in $(seq 1001); do curl -fLo /opt/$i https://h.example/$i/x; echo '{sum}  /opt/'$i | sha256sum -c; done"
+    );
+    let error = run(&many, &[], &json!({})).unwrap_err().to_string();
+    assert!(error.contains("more than 1000 files that are fetched are called x"), "{error}");
     let pinned = json!({"downloads": {"https://h.example/tool": {"sha256": sum}}});
     let found = layer("curl -fLo /opt/tool https://h.example/tool", &[], &pinned);
     assert_eq!(found["downloads"]["tool"]["sha256"], sum);

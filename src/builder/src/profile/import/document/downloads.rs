@@ -6,6 +6,9 @@ use super::Writer;
 use crate::profile::import::error::ImportError;
 use crate::profile::import::machine::{Fetched, What};
 
+/// Most downloads that differ only in where they are from: no layer has as many.
+const MAX_ALIKE: u32 = 1000;
+
 impl Writer<'_> {
     pub(super) fn archives(&mut self) -> Result<(), ImportError> {
         let effects = &self.evaluated.effects;
@@ -38,10 +41,12 @@ impl Writer<'_> {
         }
         let name = file_name(url);
         let taken = |name: &String| self.document.downloads.contains_key(name);
-        let names = std::iter::once(name.clone()).chain((2_u32..).map(|number| format!("{name}-{number}")));
-        if let Some(name) = names.take(1000).find(|name| !taken(name)) {
-            self.document.downloads.insert(name, value);
-        }
+        let mut names = std::iter::once(name.clone()).chain((2..=MAX_ALIKE).map(|number| format!("{name}-{number}")));
+        let Some(name) = names.find(|name| !taken(name)) else {
+            let what = format!("more than {MAX_ALIKE} files that are fetched are called {name}");
+            return Err(ImportError::Tree { path: path.to_owned(), what });
+        };
+        self.document.downloads.insert(name, value);
         Ok(())
     }
 }
