@@ -12,6 +12,7 @@ mod error;
 mod service;
 mod settings;
 mod endpoint;
+mod plain_http;
 mod sign;
 mod connector;
 mod identity;

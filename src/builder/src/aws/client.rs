@@ -43,7 +43,7 @@ impl Aws {
         let transport = Transport::new(http, ApiLimits::default(), Policy::default());
         let (identity, found) = Identity::find(http, settings)?;
         let region = found.region.ok_or(AwsError::NoRegion)?;
-        let endpoints = found.endpoints.overridden(settings.endpoint_url.as_deref())?;
+        let endpoints = found.endpoints;
         let shared = Arc::new(Shared { transport, identity, endpoints });
         endpoint::check_region(&region)?;
         Ok(Self::new(shared, &region))

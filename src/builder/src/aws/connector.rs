@@ -3,6 +3,7 @@
 //! A call blocks its thread, which does nothing else: credentials are looked for in a runtime of their own.
 
 use std::fmt;
+use std::sync::{Arc, Mutex};
 
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
@@ -11,6 +12,8 @@ use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 
+use super::plain_http::exposes_credentials;
+use crate::parallel::locked;
 use crate::supply::http::header::{self, HeaderName};
 use crate::supply::http::{Api, ApiLimits, Client, HttpError, Method, Request};
 
@@ -18,11 +21,30 @@ use crate::supply::http::{Api, ApiLimits, Client, HttpError, Method, Request};
 const MAX_ANSWER: u64 = 1 << 20;
 
 /// Makes connectors over our client.
-pub(super) struct Connectors(Client);
+pub(super) struct Connectors {
+    http: Client,
+    allow_http: bool,
+    refused: Refused,
+}
+
+/// The first address that was refused for plain HTTP: the library turns errors of a connector into text.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Refused(Arc<Mutex<Option<String>>>);
+
+impl Refused {
+    /// The address, which is forgotten.
+    pub(super) fn take(&self) -> Option<String> {
+        locked(&self.0).take()
+    }
+
+    fn note(&self, url: &str) {
+        locked(&self.0).get_or_insert_with(|| url.split('?').next().unwrap_or_default().to_owned());
+    }
+}
 
 impl Connectors {
-    pub(super) fn new(http: &Client) -> Self {
-        Self(http.clone())
+    pub(super) fn new(http: &Client, allow_http: bool, refused: &Refused) -> Self {
+        Self { http: http.clone(), allow_http, refused: refused.clone() }
     }
 }
 
@@ -37,12 +59,17 @@ impl HttpClient for Connectors {
         let usual = ApiLimits::default();
         let connect = settings.connect_timeout().unwrap_or(usual.connect);
         let silence = settings.read_timeout().unwrap_or(usual.silence);
-        SharedHttpConnector::new(Connector(self.0.api(ApiLimits { connect, silence, ..usual })))
+        let api = self.http.api(ApiLimits { connect, silence, ..usual });
+        SharedHttpConnector::new(Connector { api, allow_http: self.allow_http, refused: self.refused.clone() })
     }
 }
 
 /// Makes requests.
-struct Connector(Api);
+struct Connector {
+    api: Api,
+    allow_http: bool,
+    refused: Refused,
+}
 
 impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,6 +86,10 @@ impl HttpConnector for Connector {
 impl Connector {
     fn exchange(&self, request: &HttpRequest) -> Result<HttpResponse, ConnectorError> {
         let user = |reason: &str| ConnectorError::user(reason.to_owned().into());
+        if !self.allow_http && exposes_credentials(request.uri()) {
+            self.refused.note(request.uri());
+            return Err(user("plain HTTP to another machine"));
+        }
         let method =
             Method::from_bytes(request.method().as_bytes()).map_err(|error| ConnectorError::user(error.into()))?;
         let body = request.body().bytes().ok_or_else(|| user("a body that is a stream"))?;
@@ -71,7 +102,7 @@ impl Connector {
                 made = made.header(name, value);
             }
         }
-        let reply = self.0.send(&made, MAX_ANSWER).map_err(failed)?;
+        let reply = self.api.send(&made, MAX_ANSWER).map_err(failed)?;
         let status = reply.status.try_into().map_err(|_| user("a status that is none"))?;
         let mut response = HttpResponse::new(status, reply.body.into());
         for (name, value) in &reply.headers {

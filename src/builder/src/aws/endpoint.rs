@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::error::AwsError;
+use super::plain_http::is_exposed;
 use super::service::Service;
 use crate::supply::http::is_address;
 
@@ -22,12 +23,15 @@ pub(super) struct Endpoints {
 
 impl Endpoints {
     /// The same, with an address that all services have; the configuration does not count then.
-    pub(super) fn overridden(mut self, url: Option<&str>) -> Result<Self, AwsError> {
+    pub(super) fn overridden(mut self, url: Option<&str>, allow_http: bool) -> Result<Self, AwsError> {
         if let Some(url) = url {
             self.named = Service::ALL.map(|service| (service, url.to_owned())).into();
         }
-        match self.named.values().find(|url| !is_address(url) || url.contains(['?', '#', '@'])) {
-            Some(url) => Err(AwsError::Endpoint { url: url.clone() }),
+        if let Some(url) = self.named.values().find(|url| !is_address(url) || url.contains(['?', '#', '@'])) {
+            return Err(AwsError::Endpoint { url: url.clone() });
+        }
+        match self.named.values().find(|url| !allow_http && is_exposed(url)) {
+            Some(url) => Err(AwsError::PlainHttp { url: url.clone() }),
             None => Ok(self),
         }
     }
@@ -83,11 +87,18 @@ mod tests {
         let endpoints = Endpoints { named, fips: false };
         assert_eq!(endpoints.url(Service::Ec2, "eu-west-1").unwrap(), "http://127.0.0.1:1/base");
         assert_eq!(endpoints.url(Service::Ebs, "eu-west-1").unwrap(), "https://ebs.eu-west-1.amazonaws.com");
-        let all = endpoints.clone().overridden(Some("http://127.0.0.1:2")).unwrap();
+        let all = endpoints.clone().overridden(Some("http://127.0.0.1:2"), false).unwrap();
         assert!(Service::ALL.iter().all(|service| all.url(*service, "x").unwrap() == "http://127.0.0.1:2"));
         for wrong in ["127.0.0.1:1", "ftp://x/", "", "http://", "http://user:secret@x/", "https://x/?a=b"] {
-            let error = endpoints.clone().overridden(Some(wrong)).unwrap_err();
+            let error = endpoints.clone().overridden(Some(wrong), true).unwrap_err();
             assert!(matches!(error, AwsError::Endpoint { .. }), "{wrong}: {error}");
         }
+        let exposed = "http://ec2.example:4566";
+        let error = Endpoints::default().overridden(Some(exposed), false).unwrap_err();
+        assert!(matches!(&error, AwsError::PlainHttp { url } if url == exposed), "{error}");
+        assert!(Endpoints::default().overridden(Some(exposed), true).is_ok());
+        let named = [(Service::Ssm, exposed.to_owned())].into();
+        let one = Endpoints { named, fips: false };
+        assert!(matches!(one.overridden(None, false), Err(AwsError::PlainHttp { url }) if url == exposed));
     }
 }

@@ -24,6 +24,12 @@ pub enum AwsError {
         /// What was given.
         url: String,
     },
+    /// An endpoint on another machine that is asked without TLS.
+    #[error("{url}: plain HTTP to another machine, where the network can read and change requests and answers")]
+    PlainHttp {
+        /// The endpoint.
+        url: String,
+    },
     /// The configuration has no credentials, or they could not be had.
     #[error("no AWS credentials: {reason}")]
     Credentials {
@@ -295,6 +301,10 @@ impl Hint for AwsError {
             }
             Self::Endpoint { .. } => {
                 "--endpoint-url and AWS_ENDPOINT_URL take an address such as http://127.0.0.1:5000"
+            }
+            Self::PlainHttp { .. } => {
+                "use an https endpoint: --endpoint-url, AWS_ENDPOINT_URL*, AWS_EC2_METADATA_SERVICE_ENDPOINT and `endpoint_url` of a \
+                 profile name endpoints; --allow-http accepts it"
             }
             Self::Credentials { .. } => {
                 "vmbake takes the credentials that the AWS CLI takes: `aws configure list` shows where they come from, `aws sso login` \

@@ -21,7 +21,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use aws_types::service_config::ServiceConfigKey;
 use tokio::runtime::Builder;
 
-use super::connector::Connectors;
+use super::connector::{Connectors, Refused};
 use super::endpoint::Endpoints;
 use super::error::AwsError;
 use super::service::Service;
@@ -46,6 +46,7 @@ pub(super) struct Found {
 /// Credentials, and where newer ones come from.
 pub(super) struct Identity {
     provider: SharedCredentialsProvider,
+    refused: Refused,
     current: Mutex<Option<Current>>,
 }
 
@@ -72,20 +73,25 @@ impl fmt::Debug for Identity {
 impl Identity {
     /// Finds credentials and everything else that the configuration says.
     pub(super) fn find(http: &Client, settings: &Settings) -> Result<(Self, Found), AwsError> {
-        let http = SharedHttpClient::new(Connectors::new(http));
-        let (provider, found) = in_runtime(async {
-            let config = load(http.clone(), settings).await;
-            (provider(http, settings, &config).await, found(&config))
-        })?;
-        let identity = Self::new(provider);
+        let refused = Refused::default();
+        let http = SharedHttpClient::new(Connectors::new(http, settings.allow_http, &refused));
+        let config = in_runtime(load(http.clone(), settings))?;
+        let Found { region, endpoints } = found(&config);
+        // The metadata of an instance name its region, too.
+        if let Some(url) = refused.take().filter(|_| region.is_none()) {
+            return Err(AwsError::PlainHttp { url });
+        }
+        let endpoints = endpoints.overridden(settings.endpoint_url.as_deref(), settings.allow_http)?;
+        let provider = in_runtime(provider(http, settings, &config))?;
+        let identity = Self { refused, ..Self::new(provider) };
         match identity.credentials() {
-            Ok(_) => Ok((identity, found)),
+            Ok(_) => Ok((identity, Found { region, endpoints })),
             Err(error) => Err(named(error, settings.profile.as_deref())),
         }
     }
 
     pub(super) fn new(provider: SharedCredentialsProvider) -> Self {
-        Self { provider, current: Mutex::default() }
+        Self { provider, refused: Refused::default(), current: Mutex::default() }
     }
 
     /// Credentials that are good for some time; all threads wait while they are renewed.
@@ -119,7 +125,10 @@ impl Identity {
 
     fn provided(&self) -> Result<Current, AwsError> {
         let provided = in_runtime(self.provider.provide_credentials())?;
-        let credentials = provided.map_err(|error| AwsError::Credentials { reason: reason(&error) })?;
+        let credentials = provided.map_err(|error| match self.refused.take() {
+            Some(url) => AwsError::PlainHttp { url },
+            None => AwsError::Credentials { reason: reason(&error) },
+        })?;
         Ok(Current { credentials, asked: Instant::now() })
     }
 }

@@ -40,7 +40,7 @@ fn client(server: &Server) -> Aws {
 
 fn client_of(server: &Server, provider: SharedCredentialsProvider, limits: ApiLimits) -> Aws {
     let http = Client::new(Mirrors::default());
-    let endpoints = Endpoints::default().overridden(Some(&server.url)).unwrap();
+    let endpoints = Endpoints::default().overridden(Some(&server.url), false).unwrap();
     let transport = Transport::new(&http, limits, POLICY);
     Aws::new(Arc::new(Shared { transport, identity: Identity::new(provider), endpoints }), "eu-central-1")
 }

@@ -164,6 +164,9 @@ struct AccountArgs {
     /// Ask this address in place of AWS
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
+    /// Allow endpoints on other machines without TLS; the network can then read and change what is published
+    #[arg(long)]
+    allow_http: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -306,6 +309,7 @@ impl AccountArgs {
             region: self.region.clone(),
             profile: self.profile.clone(),
             endpoint_url: self.endpoint_url.clone(),
+            allow_http: self.allow_http,
         };
         Ok(Aws::open(&network.direct_client()?, &settings)?)
     }

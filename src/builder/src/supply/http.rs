@@ -307,6 +307,12 @@ pub fn is_address(url: &str) -> bool {
     parse(url).is_ok_and(|uri| uri.host().is_some_and(|host| !host.is_empty()))
 }
 
+/// The host of an address that is asked without TLS, without the brackets of IPv6; `None` for any other text.
+pub(crate) fn plain_host(url: &str) -> Option<String> {
+    let uri = parse(url).ok().filter(|uri| uri.scheme_str() == Some("http"))?;
+    Some(uri.host()?.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase())
+}
+
 /// Whether two addresses are of one server: what one may see, the other may.
 pub(crate) fn is_same_server(one: &str, other: &str) -> bool {
     match (parse(one), parse(other)) {

@@ -23,7 +23,8 @@ const SESSION: &str = ".aws/sso/cache/ee0bfd2552fbd840c02cc48b6e823320543c450f.j
 fn opened() {
     let Ok(profile) = std::env::var(CASE) else { return };
     let profile = Some(profile).filter(|profile| !profile.is_empty());
-    let settings = Settings { profile, ..Settings::default() };
+    let allow_http = std::env::var_os("VMBAKE_AWS_ALLOW_HTTP").is_some();
+    let settings = Settings { profile, allow_http, ..Settings::default() };
     let opened = Aws::open(&Client::new(Mirrors::default()), &settings);
     match opened.and_then(|aws| Ok((aws.caller()?.arn, aws.region().to_owned()))) {
         Ok((arn, region)) => println!("opened: {arn} in {region}"),
@@ -152,6 +153,41 @@ fn endpoints_of_services_come_from_environment_and_profile() {
         + "[services s]\nsts =\n  endpoint_url = URL\n";
     let named = [("AWS_ENDPOINT_URL", ""), ("AWS_ACCESS_KEY_ID", "")];
     assert_eq!(open(&server, &named, &config, "static"), "AKIDSTATIC in eu-west-3");
+}
+
+/// 192.0.2.1 is of a network for documentation (RFC 5737): no machine answers there.
+#[test]
+fn no_endpoint_on_another_machine_is_asked_without_tls() {
+    let exposed = "http://192.0.2.1:9";
+    let role = &[("AWS_ROLE_ARN", "arn:aws:iam::1:role/r"), ("AWS_WEB_IDENTITY_TOKEN_FILE", "HOME/token")];
+    let metadata = &[("AWS_EC2_METADATA_DISABLED", "false"), ("AWS_EC2_METADATA_SERVICE_ENDPOINT", exposed)];
+    let profile = PROFILES.replace("[profile static]\n", "[profile static]\nservices = s\n")
+        + "[services s]\nec2 =\n  endpoint_url = http://192.0.2.1:9\n";
+    let region = ("AWS_REGION", "eu-west-1");
+    let cases: &[(&[(&str, &str)], &str, &str)] = &[
+        (&[KEYS[0], KEYS[1], KEYS[2], ("AWS_ENDPOINT_URL", exposed)], "", ""),
+        (&[KEYS[0], KEYS[1], KEYS[2], ("AWS_ENDPOINT_URL_SSM", exposed)], "", ""),
+        (&[role[0], role[1], region, ("AWS_ENDPOINT_URL_STS", exposed)], "", ""),
+        (&[region, ("AWS_ENDPOINT_URL_STS", exposed)], PROFILES, "role"),
+        (&[("AWS_ENDPOINT_URL", "")], &profile, "static"),
+        (&[metadata[0], metadata[1]], "", ""),
+        (&[metadata[0], metadata[1], region], "", ""),
+    ];
+    let server = server();
+    for (environment, config, profile) in cases {
+        let text = open(&server, environment, config, profile);
+        let refused = format!("{exposed}: plain HTTP to another machine");
+        let refused_below = format!("{exposed}/latest/");
+        assert!(text.starts_with(&refused) || text.starts_with(&refused_below), "{environment:?}: {text}");
+        assert!(text.contains("--allow-http accepts it"), "{text}");
+    }
+    // Linux connects 0.0.0.0 to this machine, though it is no address of loopback.
+    let elsewhere = server.url.replace("127.0.0.1", "0.0.0.0");
+    let role = [role[0], role[1], region, ("AWS_ENDPOINT_URL", elsewhere.as_str())];
+    let text = open(&server, &role, "", "");
+    assert!(text.starts_with(&elsewhere) && text.contains("plain HTTP"), "{text}");
+    let allowed = [&role[..], &[("VMBAKE_AWS_ALLOW_HTTP", "1")]].concat();
+    assert_eq!(open(&server, &allowed, "", ""), "AKIDWEB in eu-west-1");
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn is_link_local(uri: &Uri) -> bool {
         Ok(IpAddr::V6(address)) => {
             address.is_loopback() || address.is_unicast_link_local() || address.is_unique_local()
         }
-        Err(_) => false,
+        Err(_) => host.eq_ignore_ascii_case("localhost"),
     }
 }
 
@@ -148,9 +148,13 @@ mod tests {
 
     #[test]
     fn metadata_of_an_instance_are_asked_without_a_proxy() {
-        for url in
-            ["http://169.254.169.254/latest", "http://169.254.170.2/", "http://[fd00:ec2::254]/", "http://127.0.0.1:1/"]
-        {
+        for url in [
+            "http://169.254.169.254/latest",
+            "http://169.254.170.2/",
+            "http://[fd00:ec2::254]/",
+            "http://127.0.0.1:1/",
+            "http://localhost:1/",
+        ] {
             assert!(is_link_local(&url.parse().unwrap()), "{url}");
         }
         for url in ["https://ec2.eu-central-1.amazonaws.com/", "http://10.0.0.1/", "http://169.254.169.254.example/"] {
