@@ -74,7 +74,7 @@ pub(crate) fn regular(name: &[u8]) -> Option<Builtin> {
 
 /// The others in a script of that language.
 pub(crate) fn regular_of(language: Language, name: &[u8]) -> Option<Builtin> {
-    let source: Option<Builtin> = (name == b"source" && language.provisions()).then_some(control::source);
+    let source: Option<Builtin> = (name == b"source" && language.is_bash()).then_some(control::source);
     source.or_else(|| regular(name))
 }
 

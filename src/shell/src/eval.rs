@@ -94,12 +94,20 @@ impl Shell<'_> {
                 self.state.line = *line;
                 self.case(subject, arms, tested)?
             }
-            Node::Function { name, body } => {
+            Node::Function { name, body, .. } => {
                 if self.state.aliases.contains_key(name) {
                     return self.unsupported(b"a function with the name of an alias");
                 }
                 Rc::make_mut(&mut self.state.functions).insert(name.clone(), body.clone());
                 0
+            }
+            Node::ForArithmetic { line, .. } => {
+                self.state.line = *line;
+                return self.unsupported(b"for (( ))");
+            }
+            Node::Arithmetic(_, line) => {
+                self.state.line = *line;
+                return self.unsupported(b"(( ))");
             }
             Node::Conditional(condition, line) => {
                 ends = true;
@@ -315,6 +323,7 @@ impl Shell<'_> {
         self.command = Rc::default();
         let (line, kind) = match error {
             SyntaxError::Unexpected { line, reason } => (line, ErrorKind::Syntax { reason }),
+            SyntaxError::Unsupported { line, what } => (line, ErrorKind::Unsupported { what }),
             SyntaxError::TooDeep { line } => {
                 let limit = crate::syntax::MAX_DEPTH.into();
                 (line, ErrorKind::Limit { what: "levels of syntax", limit })

@@ -1,11 +1,14 @@
 //! Words become fields: expansions, field splitting, pathnames, quote removal (POSIX XCU 2.6).
 
+mod assign;
 mod parameter;
 mod arithmetic;
 mod fields;
 mod pathname;
 
 use std::rc::Rc;
+
+pub(crate) use assign::Entry;
 
 use crate::descriptors::Handle;
 use crate::error::ErrorKind;
@@ -151,6 +154,8 @@ impl Shell<'_> {
                     let text = self.substitute(node)?;
                     push(out, &text, mode.value_mark());
                 }
+                Part::Process { .. } => return self.unsupported(b"<( ) and >( )"),
+                Part::Assignment(_) => return self.unsupported(b"an assignment here"),
                 Part::Arithmetic(inner) => {
                     let text = bytes(&self.units(inner, Mode::QUOTED, Tilde::None)?);
                     let value = self.arithmetic(&text)?.to_string();

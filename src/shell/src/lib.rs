@@ -56,7 +56,6 @@ pub use files::{Errno, Files, Follow, Node, NodeKind};
 pub use host::{Call, Commands, Outcome, Question, Variables};
 pub use limits::Limits;
 pub use run::{Event, Finished, Host, Script, Settings, parses, run};
-pub use syntax::Dialect;
 pub use tree::TreeFiles;
 
 /// Whether a text fits a pattern of fnmatch(3) without flags: `*` stands for any bytes, slashes and leading dots too.

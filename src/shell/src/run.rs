@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::shell::Shell;
 use crate::state::{Flags, Getopts, State, Variable};
 use crate::syntax::reader::Reader;
-use crate::syntax::{Dialect, Language, Parser, SyntaxError};
+use crate::syntax::{Parser, SyntaxError};
 
 /// A script and its arguments.
 #[derive(Debug, Clone, Copy)]
@@ -44,8 +44,6 @@ pub struct Settings {
     pub directory: Vec<u8>,
     /// The mask of new files' modes.
     pub umask: u16,
-    /// How much of bash its scripts may use.
-    pub dialect: Dialect,
 }
 
 impl Default for Settings {
@@ -56,7 +54,6 @@ impl Default for Settings {
             environment: BTreeMap::from([(b"PATH".to_vec(), crate::shell::PATH.to_vec())]),
             directory: b"/".to_vec(),
             umask: 0o022,
-            dialect: Dialect::default(),
         }
     }
 }
@@ -114,12 +111,15 @@ pub fn run(script: &Script<'_>, host: &mut Host<'_>, settings: &Settings) -> Res
 /// Whether all of a maintainer script can be parsed; the error has the line.
 pub fn parses(script: &Script<'_>) -> Result<(), Box<ShellError>> {
     let interpreter = interpreter(script)?;
-    let mut reader = Reader::new(script.source, 1, 0, Language::new(interpreter.bash, Dialect::Maintainer));
+    let mut reader = Reader::new(script.source, 1, 0, interpreter.language());
     loop {
         let (line, reason) = match Parser::new(&mut reader).line() {
             Ok(None) => return Ok(()),
             Ok(Some(_)) => continue,
             Err(SyntaxError::Unexpected { line, reason }) => (line, reason),
+            Err(SyntaxError::Unsupported { line, what }) => {
+                return Err(Box::new(error(script, line, ErrorKind::Unsupported { what })));
+            }
             Err(SyntaxError::TooDeep { line }) => (line, "nested too deeply".to_owned()),
         };
         return Err(Box::new(error(script, line, ErrorKind::Syntax { reason })));
@@ -178,6 +178,6 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
         locals: Vec::new(),
         script: script.name.into(),
         line: 1,
-        language: Language::new(interpreter.bash, settings.dialect),
+        language: interpreter.language(),
     }
 }

@@ -1,18 +1,18 @@
 //! The interpreter: a state, the tree, and the account of what was used.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::descriptors::Handle;
 use crate::error::{ErrorKind, ShellError, show};
 use crate::eval::{Run, Stop};
+use crate::expand::Entry;
 use crate::files::{Errno, Files, Follow, Node, NodeKind};
 use crate::host::{Commands, Question, Variables};
 use crate::limits::Budget;
 use crate::run::Settings;
 use crate::state::{State, Variable};
-use crate::syntax::Dialect;
 
 /// What `$$` expands to: larger than any process id of Linux, so that it is found again in names and contents.
 pub(crate) const PID: &[u8] = b"4194305";
@@ -26,14 +26,14 @@ pub(crate) struct Shell<'h> {
     pub(crate) commands: &'h mut dyn Commands,
     pub(crate) state: State,
     pub(crate) budget: Budget,
-    /// How much of bash the scripts of bash may use.
-    pub(crate) dialect: Dialect,
     /// Where the run writes what nobody in it reads.
     pub(crate) own_output: Option<Rc<RefCell<Vec<u8>>>>,
     /// Whether the running command is tested.
     pub(crate) tested: bool,
     /// The running command, for errors.
     pub(crate) command: Rc<Vec<Vec<u8>>>,
+    /// Values of arrays among the operands of the running `declare` and its like, by the position of the operand: `name=` or `name+=`.
+    pub(crate) arrays: BTreeMap<usize, Vec<Entry>>,
     /// Names that mktemp gave: none may be left.
     pub(crate) temporaries: BTreeSet<Vec<u8>>,
     /// Files whose name or content had [`PID`]: none may be left.
@@ -52,10 +52,10 @@ impl<'h> Shell<'h> {
             commands,
             state,
             budget: Budget::new(settings.limits),
-            dialect: settings.dialect,
             own_output: None,
             tested: false,
             command: Rc::default(),
+            arrays: BTreeMap::new(),
             temporaries: BTreeSet::new(),
             numbered: BTreeSet::new(),
         }
@@ -303,7 +303,7 @@ impl Variables for Seen<'_> {
         self.changes.push(Change { name: name.to_vec(), value: value.to_vec(), export: true });
     }
 
-    fn exported(&self) -> std::collections::BTreeMap<Vec<u8>, Vec<u8>> {
+    fn exported(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
         self.state.exported()
     }
 }

@@ -1,9 +1,9 @@
-//! What scripts that set up a machine may use of bash, judged by the real bash. Maintainer scripts have no part in it.
+//! Scripts of bash, judged by the real bash.
 
 use std::fs;
 use std::process::Command;
 
-use vmbake_shell::{Dialect, ErrorKind};
+use vmbake_shell::ErrorKind;
 
 use crate::host;
 
@@ -48,7 +48,7 @@ fn scripts_of_bash_do_what_they_do_below_bash() {
         let source = format!("#!/bin/bash\n{body}\n");
         let expected = host::below("bash", &source, &directory);
         assert!(!expected.stdout.is_empty(), "{body}");
-        let found = host::ours_in(&source, directory.to_str().unwrap(), Dialect::Provisioning);
+        let found = host::ours(&source, directory.to_str().unwrap());
         if found.as_ref() != Ok(&expected) {
             differing += 1;
             println!("--- {body}\n  bash {expected:?}\n  ours {found:?}");
@@ -57,33 +57,27 @@ fn scripts_of_bash_do_what_they_do_below_bash() {
     assert_eq!(differing, 0, "of {} bodies", BODIES.len());
 }
 
-fn kind(source: &str, dialect: Dialect) -> ErrorKind {
-    host::ours_in(source, "/work", dialect).unwrap_err().kind
+fn kind(source: &str) -> ErrorKind {
+    host::ours(source, "/work").unwrap_err().kind
 }
 
 #[test]
-fn maintainer_scripts_and_scripts_of_sh_have_none_of_it() {
-    let text = "cat <<<a";
-    assert!(matches!(kind(&format!("#!/bin/bash\n{text}"), Dialect::Maintainer), ErrorKind::Syntax { .. }));
-    assert!(matches!(kind(&format!("#!/bin/sh\n{text}"), Dialect::Provisioning), ErrorKind::Syntax { .. }));
-    let source = "echo 'echo in' >env\nsource ./env\ncommand -v source\necho $?";
-    for (first, dialect) in [("#!/bin/bash", Dialect::Maintainer), ("#!/bin/sh", Dialect::Provisioning)] {
-        let left = host::ours_in(&format!("{first}\n{source}"), "/work", dialect).unwrap();
-        assert_eq!(left.stdout, "127\\n", "{first}: no such command");
-    }
+fn scripts_of_sh_have_none_of_it() {
+    assert!(matches!(kind("#!/bin/sh\ncat <<<a"), ErrorKind::Syntax { .. }));
+    let left = host::ours("#!/bin/sh\necho 'echo in' >env\nsource ./env\ncommand -v source\necho $?", "/work").unwrap();
+    assert_eq!(left.stdout, "127\\n", "no such command");
 }
 
 #[test]
-fn a_script_of_the_tree_keeps_the_dialect() {
-    let source = "#!/bin/bash\nprintf '#!/bin/bash\\ncat <<<inner\\n' >f; chmod +x f; ./f";
-    assert_eq!(host::ours_in(source, "/work", Dialect::Provisioning).unwrap().stdout, "inner\\n");
-    assert!(matches!(kind(source, Dialect::Maintainer), ErrorKind::Syntax { .. }));
+fn a_script_of_the_tree_has_its_own_language() {
+    let source = "#!/bin/sh\nprintf '#!/bin/bash\\ncat <<<inner\\n' >f; chmod +x f; ./f";
+    assert_eq!(host::ours(source, "/work").unwrap().stdout, "inner\\n");
 }
 
 #[test]
 fn what_bash_would_search_for_is_refused() {
     for text in ["source env", "source ./env operand", "source"] {
-        let found = kind(&format!("#!/bin/bash\n{text}"), Dialect::Provisioning);
+        let found = kind(&format!("#!/bin/bash\n{text}"));
         assert!(matches!(found, ErrorKind::Unsupported { .. }), "{text}: {found:?}");
     }
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use vmbake_disk::tree::{Kind, Metadata, Origin, Timestamp, Tree};
 use vmbake_shell::{
-    Call, Commands, Dialect, Files, Finished, Host, Limits, Outcome, Script, Settings, ShellError, TreeFiles, run,
+    Call, Commands, Files, Finished, Host, Limits, Outcome, Script, Settings, ShellError, TreeFiles, run,
 };
 
 /// A caller that knows nothing.
@@ -89,14 +89,8 @@ pub fn interpret_with(
 
 /// The interpreter's answer.
 pub fn ours(source: &str, directory: &str) -> Result<Left, Box<ShellError>> {
-    ours_in(source, directory, Dialect::Maintainer)
-}
-
-/// The interpreter's answer, with scripts of that dialect.
-pub fn ours_in(source: &str, directory: &str, dialect: Dialect) -> Result<Left, Box<ShellError>> {
     let mut tree = tree(directory);
-    let settings = Settings { dialect, ..Settings::default() };
-    let finished = interpret_with(source, directory, &mut tree, &mut Nothing, settings)?;
+    let finished = interpret_with(source, directory, &mut tree, &mut Nothing, Settings::default())?;
     let root = tree.resolve(directory.as_bytes()).unwrap();
     let mut found = BTreeMap::new();
     for (path, _, inode) in tree.walk_from(root).skip(1) {

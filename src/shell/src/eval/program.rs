@@ -200,7 +200,7 @@ impl Shell<'_> {
             shell.state.flags = Flags { errexit: by.errexit, nounset: by.nounset, ..Flags::default() };
             (shell.state.loops, shell.state.functions_running) = (0, 0);
             shell.state.script = show(name).into();
-            shell.state.language = Language::new(by.bash, shell.dialect);
+            shell.state.language = by.language();
             shell.state.status = 0;
             shell.eval_source(source)
         })?;
@@ -254,6 +254,10 @@ pub(crate) struct Interpreter {
 }
 
 impl Interpreter {
+    pub(crate) fn language(self) -> Language {
+        if self.bash { Language::Bash } else { Language::Dash }
+    }
+
     /// `None` for other interpreters than a shell.
     pub(crate) fn of(content: &[u8]) -> Option<Self> {
         let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;

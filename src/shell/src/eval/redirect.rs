@@ -9,7 +9,7 @@ use crate::error::ErrorKind;
 use crate::files::{Errno, Follow};
 use crate::host::Question;
 use crate::shell::Shell;
-use crate::syntax::{Node, Redirect, Target};
+use crate::syntax::{Descriptor, Node, Redirect, Target};
 
 /// Largest descriptor that dash takes.
 const MAX_DESCRIPTOR: u32 = 9;
@@ -32,15 +32,20 @@ impl Shell<'_> {
     /// Gives the redirected descriptors what they had before; others stay as `exec` left them.
     pub(super) fn restore(&mut self, saved: &Saved, redirects: &[Redirect]) {
         for redirect in redirects {
-            self.set_descriptor(redirect.fd, saved.get(&redirect.fd).cloned());
+            if let Descriptor::Number(fd) = redirect.fd {
+                self.set_descriptor(fd, saved.get(&fd).cloned());
+            }
         }
     }
 
     /// Opens what redirections name. Says whether that went well; a failure was told.
     pub(crate) fn redirect(&mut self, redirects: &[Redirect]) -> Run<bool> {
         for redirect in redirects {
-            if redirect.fd > MAX_DESCRIPTOR {
-                let what = format!("descriptor {}", redirect.fd);
+            let Descriptor::Number(fd) = redirect.fd else {
+                return self.unsupported(b"a descriptor in a variable");
+            };
+            if fd > MAX_DESCRIPTOR {
+                let what = format!("descriptor {fd}");
                 return Err(self.fatal(ErrorKind::Unsupported { what }));
             }
             let opened = match &redirect.target {
@@ -57,13 +62,16 @@ impl Shell<'_> {
                     let word = self.one(word)?;
                     self.duplicate(&word)?
                 }
+                Target::Both { .. } | Target::DuplicateOrBoth(_) => {
+                    return self.unsupported(b"a redirection of two descriptors");
+                }
                 Target::Read(word) | Target::Append(word) | Target::ReadWrite(word) | Target::Write(word, _) => {
                     let operand = self.one(word)?;
                     self.open(&redirect.target, &operand)?.map(Some)
                 }
             };
             let Some(handle) = opened else { return Ok(false) };
-            self.set_descriptor(redirect.fd, handle);
+            self.set_descriptor(fd, handle);
         }
         Ok(true)
     }
@@ -105,7 +113,7 @@ impl Shell<'_> {
                 let clobber = *clobber || !self.state.flags.noclobber;
                 (self.open_output(operand, path, false, clobber), &b"create"[..])
             }
-            Target::Duplicate(_) | Target::HereDocument(_) | Target::HereString(_) => return Ok(None),
+            _ => return Ok(None),
         };
         match opened? {
             Ok(handle) => Ok(Some(handle)),

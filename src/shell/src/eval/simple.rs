@@ -7,7 +7,7 @@ use crate::builtins::{self, Builtin};
 use crate::run::Event;
 use crate::shell::Shell;
 use crate::state::Variable;
-use crate::syntax::{Node, Simple, Word};
+use crate::syntax::{Assigned, Assignment, Node, Part, Simple, Word};
 
 /// What a name stands for.
 enum Found {
@@ -55,13 +55,13 @@ impl Shell<'_> {
         }
         let lasting = matches!(found, Found::Nothing | Found::Special(_));
         let mut replaced: Vec<(Vec<u8>, Option<Variable>)> = Vec::new();
-        for (name, word) in &simple.assignments {
-            let value = self.value(word)?;
+        for assignment in &simple.assignments {
+            let name = &assignment.name;
             if !lasting {
                 replaced.push((name.clone(), self.state.variables.get(name).cloned()));
             }
-            self.trace_words(&[[name, &b"="[..], &value].concat()], simple)?;
-            self.change(name, Some(value), !lasting)?;
+            self.assign(assignment, !lasting)?;
+            self.trace_words(&[[name, &b"="[..], self.state.get(name).unwrap_or_default()].concat()], simple)?;
         }
         if !argv.is_empty() {
             self.trace_words(argv, simple)?;
@@ -90,8 +90,9 @@ impl Shell<'_> {
         };
     }
 
-    /// The fields of a command's words. Operands of `export` and its like that look as assignments are not split.
+    /// The fields of a command's words. Operands of `export` and its like that are assignments are not split.
     fn command_words(&mut self, words: &[Word]) -> Run<Vec<Vec<u8>>> {
+        self.arrays.clear();
         let Some(first) = words.first() else { return Ok(Vec::new()) };
         let assigns = matches!(first.literal(), Some(b"export" | b"readonly" | b"local" | b"declare" | b"typeset"));
         if !assigns {
@@ -99,15 +100,37 @@ impl Shell<'_> {
         }
         let mut fields = self.fields(&words[..1])?;
         for word in &words[1..] {
-            match crate::syntax::assignment(word) {
-                Some((name, value)) => {
-                    let value = self.value(&value)?;
-                    fields.push([&name[..], b"=", &value].concat());
+            let operand = match word.parts.as_slice() {
+                [Part::Assignment(assignment)] => Some((**assignment).clone()),
+                _ => crate::syntax::assignment(word),
+            };
+            match operand {
+                Some(assignment) => {
+                    let operand = self.operand_assignment(&assignment, fields.len() - 1)?;
+                    fields.push(operand);
                 }
                 None => self.word_fields(word, &mut fields)?,
             }
         }
         Ok(fields)
+    }
+
+    /// An operand such as `name[index]+=value`, expanded; the value of an array goes to `arrays`, at the position `at`.
+    fn operand_assignment(&mut self, assignment: &Assignment, at: usize) -> Run<Vec<u8>> {
+        let mut operand = assignment.name.clone();
+        if let Some(index) = &assignment.index {
+            let index = self.value(&Word { parts: index.clone() })?;
+            operand.extend([&b"["[..], &index, b"]"].concat());
+        }
+        operand.extend_from_slice(if assignment.append { b"+=" } else { b"=" });
+        match &assignment.value {
+            Assigned::Word(word) => operand.extend(self.value(word)?),
+            Assigned::Array(elements) => {
+                let entries = self.entries(elements)?;
+                self.arrays.insert(at, entries);
+            }
+        }
+        Ok(operand)
     }
 
     fn find(&self, argv: &[Vec<u8>], by_command: bool) -> Found {

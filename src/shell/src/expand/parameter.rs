@@ -21,6 +21,9 @@ impl Shell<'_> {
     /// Expands a parameter.
     pub(super) fn parameter(&mut self, parameter: &Parameter, mode: Mode, out: &mut Units) -> Run<()> {
         self.state.line = parameter.line;
+        if parameter.index.is_some() || parameter.indirect {
+            return self.unsupported(b"an array or an indirect parameter");
+        }
         let name = &parameter.name;
         let value = self.parameter_value(name)?;
         if let (Value::One(text), false) = (&value, matches!(parameter.operation, Operation::Value)) {
@@ -35,7 +38,7 @@ impl Shell<'_> {
             Operation::Default(colon, word) if missing(*colon) => self.operand(word, mode, out),
             Operation::Alternative(colon, _) if missing(*colon) => Ok(()),
             Operation::Alternative(_, word) => self.operand(word, mode, out),
-            Operation::Assign(colon, word) if missing(*colon) => self.assign(name, word, mode, out),
+            Operation::Assign(colon, word) if missing(*colon) => self.assign_default(name, word, mode, out),
             Operation::Error(colon, word) if missing(*colon) => self.complain_unset(name, *colon, word),
             Operation::Bad => Err(self.shell_error(b"Bad substitution")),
             Operation::Length => {
@@ -65,6 +68,12 @@ impl Shell<'_> {
                 self.emit(name, value, mode, out);
                 Ok(())
             }
+            Operation::Substring { .. }
+            | Operation::Replace { .. }
+            | Operation::Case { .. }
+            | Operation::Transform(_)
+            | Operation::Names { .. }
+            | Operation::Keys => self.unsupported(b"an expansion of bash"),
             _ => {
                 self.emit(name, value, mode, out);
                 Ok(())
@@ -136,7 +145,7 @@ impl Shell<'_> {
         self.parts(word, Mode { expansion: true, ..mode }, Tilde::Start, out)
     }
 
-    fn assign(&mut self, name: &[u8], word: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
+    fn assign_default(&mut self, name: &[u8], word: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
         if !is_name(name) {
             return Err(self.shell_error(&[name, b": bad variable name"].concat()));
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::here_document::Pending;
 use super::reader::{Op, Reader, Token};
 use super::words::is_name;
-use super::{Language, Node, Part, Redirect, Simple, SyntaxError, Target, Word};
+use super::{Assigned, Assignment, Descriptor, Language, Node, Part, Redirect, Simple, SyntaxError, Target, Word};
 
 /// Words that end a list.
 const CLOSING: [&[u8]; 8] = [b"then", b"else", b"elif", b"fi", b"do", b"done", b"esac", b"}"];
@@ -255,7 +255,7 @@ impl<'p, 's> Parser<'p, 's> {
         };
         self.next()?;
         self.expect(Op::Close)?;
-        self.function_body(name)
+        self.function_body(name, simple.line)
     }
 
     /// A redirection, if one is next.
@@ -300,12 +300,12 @@ impl<'p, 's> Parser<'p, 's> {
             }
             _ => Target::Duplicate(word),
         };
-        Ok(Some(Redirect { fd, target }))
+        Ok(Some(Redirect { fd: Descriptor::Number(fd), target }))
     }
 }
 
 /// `name=value` without quotes in the name, divided.
-pub(crate) fn assignment(word: &Word) -> Option<(Vec<u8>, Word)> {
+pub(crate) fn assignment(word: &Word) -> Option<Assignment> {
     let Some(Part::Literal(bytes)) = word.parts.first() else { return None };
     let at = bytes.iter().position(|byte| *byte == b'=')?;
     let name = bytes[..at].to_vec();
@@ -319,5 +319,5 @@ pub(crate) fn assignment(word: &Word) -> Option<(Vec<u8>, Word)> {
             parts.remove(0);
         }
     }
-    Some((name, Word { parts }))
+    Some(Assignment { name, index: None, append: false, value: Assigned::Word(Word { parts }) })
 }

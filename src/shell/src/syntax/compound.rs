@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::reader::{Op, Token};
 use super::words::is_name;
-use super::{Arm, Node, Parser, SyntaxError, Word};
+use super::{Arm, ArmEnd, Node, Parser, SyntaxError, Word};
 
 impl Parser<'_, '_> {
     /// A compound command, if one begins here.
@@ -159,7 +159,7 @@ impl Parser<'_, '_> {
             self.newlines()?;
             let empty = self.peek()?.is(b"esac") || self.peek()? == &Token::Op(Op::SemiSemi);
             let body = if empty { None } else { Some(self.list(false)?) };
-            arms.push(Arm { patterns, body });
+            arms.push(Arm { patterns, body, end: ArmEnd::Leave });
             if !self.peek()?.is(b"esac") {
                 self.expect(Op::SemiSemi)?;
             }
@@ -168,14 +168,15 @@ impl Parser<'_, '_> {
     }
 
     /// The body of a function behind its parentheses.
-    pub(super) fn function_body(&mut self, name: Vec<u8>) -> Result<Node, SyntaxError> {
+    pub(super) fn function_body(&mut self, name: Vec<u8>, line: u32) -> Result<Node, SyntaxError> {
         self.newlines()?;
         let body = Rc::new(self.nested(Self::command)?);
-        Ok(Node::Function { name, body })
+        Ok(Node::Function { name, body, line })
     }
 
     /// `function name [()]`, of bash.
     fn bash_function(&mut self) -> Result<Node, SyntaxError> {
+        let line = self.reader.line;
         self.next()?;
         let token = self.next()?;
         let Some(name) = token.reserved().map(<[u8]>::to_vec) else { return Err(self.found(&token)) };
@@ -183,6 +184,6 @@ impl Parser<'_, '_> {
             self.next()?;
             self.expect(Op::Close)?;
         }
-        self.function_body(name)
+        self.function_body(name, line)
     }
 }

@@ -195,7 +195,7 @@ impl<'s> Reader<'s> {
     fn operator(&mut self) -> Option<Op> {
         let (start, line) = (self.at, self.line);
         for (text, op) in OPS {
-            if op == Op::HereString && !self.language.provisions() {
+            if op == Op::HereString && !self.language.is_bash() {
                 continue;
             }
             if text.iter().all(|byte| self.take_if(*byte)) {

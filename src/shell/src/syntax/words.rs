@@ -182,12 +182,12 @@ impl Reader<'_> {
             }
             Some(byte) if is_name_byte(byte, true) => {
                 let name = self.name();
-                parts.push(Part::Parameter(Box::new(Parameter { name, operation: Operation::Value, line })));
+                parts.push(Part::Parameter(Box::new(Parameter::new(name, Operation::Value, line))));
             }
             Some(byte @ (b'0'..=b'9' | b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!')) => {
                 self.take();
                 let name = vec![byte];
-                parts.push(Part::Parameter(Box::new(Parameter { name, operation: Operation::Value, line })));
+                parts.push(Part::Parameter(Box::new(Parameter::new(name, Operation::Value, line))));
             }
             _ => push_literal(parts, b'$'),
         }
@@ -230,14 +230,14 @@ impl Reader<'_> {
             self.take();
             let name = self.parameter_name();
             if !name.is_empty() && self.take_if(b'}') {
-                return Ok(Parameter { name, operation: Operation::Length, line });
+                return Ok(Parameter::new(name, Operation::Length, line));
             }
             (self.at, self.line) = (start, start_line);
         }
         let name = self.parameter_name();
         if self.take_if(b'}') {
             let operation = if name.is_empty() { Operation::Bad } else { Operation::Value };
-            return Ok(Parameter { name, operation, line });
+            return Ok(Parameter::new(name, operation, line));
         }
         let colon = self.take_if(b':');
         let operator = self.peek();
@@ -262,7 +262,7 @@ impl Reader<'_> {
                 Operation::Bad
             }
         };
-        Ok(Parameter { name, operation, line })
+        Ok(Parameter::new(name, operation, line))
     }
 
     /// The word behind an operator, up to the brace, which is taken.

@@ -10,7 +10,7 @@ pub(super) mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vmbake_shell::{Call, Commands, Dialect, Event, Files, Host, Outcome, Question, Script, Settings, ShellError};
+use vmbake_shell::{Call, Commands, Event, Files, Host, Outcome, Question, Script, Settings, ShellError};
 
 pub(super) use fetch::{Fetched, Unpacked, What, has_token, token_of};
 
@@ -119,7 +119,7 @@ impl<'a> Machine<'a> {
         let mut environment: BTreeMap<Vec<u8>, Vec<u8>> =
             ENVIRONMENT.iter().map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec())).collect();
         environment.extend(assignments(&*files));
-        let settings = Settings { environment, dialect: Dialect::Provisioning, ..Settings::default() };
+        let settings = Settings { environment, ..Settings::default() };
         let script = Script { name, source: text.as_bytes(), args: &[] };
         let mut host = Host { files, commands: self };
         vmbake_shell::run(&script, &mut host, &settings).map(|done| (done.status, done.stderr))
