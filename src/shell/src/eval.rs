@@ -48,7 +48,7 @@ impl Shell<'_> {
         self.budget.enter_level().map_err(|kind| self.fatal(kind))?;
         let result = self.eval_node(node, tested);
         self.budget.levels -= 1;
-        result
+        self.settled(result)
     }
 
     fn eval_node(&mut self, node: &Node, tested: bool) -> Run<u8> {

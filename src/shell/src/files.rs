@@ -171,4 +171,41 @@ pub trait Files {
 
     /// utimensat(2) on what the path names, a link itself included; `None` is the time of the image.
     fn set_mtime(&mut self, path: &[u8], mtime: Option<(i64, u32)>) -> Result<(), Errno>;
+
+    /// The first request whose answer the tree does not know, such as `the file /etc/hosts`. The result of that request means nothing: the
+    /// interpreter gives the run up after each command for which this is not `None`. Complete trees know everything.
+    fn unknown(&self) -> Option<String> {
+        None
+    }
+
+    /// What a new file at this path would replace, links followed: [`Files::lookup`] for commands that create the file whether or not
+    /// something is there. An incomplete tree reports an unknown name as [`Errno::Enoent`].
+    fn destination(&self, path: &[u8]) -> Result<Node, Errno> {
+        self.lookup(path, Follow::Yes)
+    }
+
+    /// Removes what is not a directory, if it exists, so that the caller can create the name anew.
+    fn make_way(&mut self, path: &[u8]) -> Result<(), Errno> {
+        match self.lookup(path, Follow::No) {
+            Ok(node) if node.is_dir() => Err(Errno::Eisdir),
+            Ok(_) => self.remove(path),
+            Err(Errno::Enoent) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// mkdir(2), unless the path leads to a directory already.
+    fn ensure_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {
+        match self.lookup(path, Follow::Yes) {
+            Ok(node) if node.is_dir() => Ok(()),
+            Ok(_) => Err(Errno::Eexist),
+            Err(Errno::Enoent) => self.create_dir(path, mode),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// From here on, a directory may have more below it than the tree shows. Complete trees ignore it.
+    fn may_have_more(&mut self, path: &[u8]) {
+        let _ = path;
+    }
 }

@@ -134,6 +134,13 @@ impl Shell<'_> {
         self.files.lookup(&path, follow)
     }
 
+    /// What a new file would replace; see [`Files::destination`].
+    pub(crate) fn destination(&self, operand: &[u8]) -> Result<Node, Errno> {
+        let path = self.path(operand);
+        let is_plain = operand.is_empty() || operand.contains(&0) || path == b"/dev/null";
+        if is_plain { self.stat(operand, Follow::Yes) } else { self.files.destination(&path) }
+    }
+
     pub(crate) fn exists(&self, operand: &[u8]) -> bool {
         self.stat(operand, Follow::Yes).is_ok()
     }
@@ -165,7 +172,7 @@ impl Shell<'_> {
             }
             Err(error) => {
                 self.ask(Question::Path(&path))?;
-                Ok(Err(error))
+                self.settled(Ok(Err(error)))
             }
         }
     }
@@ -205,6 +212,15 @@ impl Shell<'_> {
             Question::Program(name) => ("the program", name),
         };
         Err(self.fatal(ErrorKind::Unknown { what: format!("{what} {}", show(subject)) }))
+    }
+
+    /// Gives the run up if the tree did not know the answer to a request, however the command took it.
+    pub(crate) fn settled<T>(&self, result: Run<T>) -> Run<T> {
+        match (result, self.files.unknown()) {
+            (Err(Stop::Fatal(error)), _) => Err(Stop::Fatal(error)),
+            (_, Some(what)) => Err(self.fatal(ErrorKind::Unknown { what })),
+            (result, None) => result,
+        }
     }
 
     /// Remembers a path that must be gone at the end.

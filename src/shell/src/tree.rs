@@ -23,6 +23,11 @@ impl<'t> TreeFiles<'t> {
         Self { tree, epoch, origin }
     }
 
+    /// The tree as it is now.
+    pub fn tree(&self) -> &Tree {
+        self.tree
+    }
+
     fn find(&self, path: &[u8], follow: Follow) -> Result<InodeId, Errno> {
         let found = self.tree.real_path(path, follow == Follow::Yes).map_err(errno)?;
         let (_, id) = found.ok_or(Errno::Enoent)?;

@@ -1,6 +1,12 @@
 //! What the caller's commands see and can do.
 
-use vmbake_shell::{Call, Commands, Errno, ErrorKind, Event, Files, Follow, Limits, Outcome, Question, TreeFiles};
+use std::cell::RefCell;
+
+use vmbake_disk::tree::{Timestamp, Tree};
+use vmbake_shell::{
+    Call, Commands, Errno, ErrorKind, Event, Files, Follow, Host, Limits, Node, Outcome, Question, Script, Settings,
+    TreeFiles, run as run_script,
+};
 
 use crate::host;
 
@@ -128,7 +134,7 @@ fn nothing_outside_of_the_tree_is_reached() {
     assert_eq!(Errno::Enotempty.to_string(), "Directory not empty");
 }
 
-/// A caller who cannot say what `SECRET` is, what is below `/machine`, and whether there is `tool`.
+/// A caller who cannot say what `SECRET` is, and whether there is `tool`.
 #[derive(Default)]
 struct Unsure {
     heard: Vec<String>,
@@ -147,9 +153,119 @@ impl Commands for Unsure {
     fn unknown(&self, question: Question<'_>) -> bool {
         match question {
             Question::Value(text) => text.windows(6).any(|window| window == b"SECRET"),
-            Question::Path(path) => path.starts_with(b"/machine/"),
+            Question::Path(_) => false,
             Question::Program(name) => name == b"tool",
         }
+    }
+}
+
+/// A tree that does not know what is below `/machine`.
+struct Incomplete<'t> {
+    files: TreeFiles<'t>,
+    unknown: RefCell<Option<String>>,
+    vacant: Vec<Vec<u8>>,
+}
+
+impl<'t> Incomplete<'t> {
+    fn new(tree: &'t mut Tree) -> Self {
+        let origin = tree.first_origin();
+        let mut files = TreeFiles::new(tree, Timestamp::default(), origin);
+        files.create_dir(b"/machine", 0o755).unwrap();
+        Self { files, unknown: RefCell::default(), vacant: Vec::new() }
+    }
+
+    fn check(&self, path: &[u8]) -> Result<(), Errno> {
+        let is_vacant = self.vacant.iter().any(|vacant| vacant == path);
+        if !path.starts_with(b"/machine/") || is_vacant || self.files.lookup(path, Follow::No).is_ok() {
+            return Ok(());
+        }
+        self.unknown.borrow_mut().get_or_insert_with(|| format!("the file {}", String::from_utf8_lossy(path)));
+        Err(Errno::Enoent)
+    }
+}
+
+impl Files for Incomplete<'_> {
+    fn lookup(&self, path: &[u8], follow: Follow) -> Result<Node, Errno> {
+        self.check(path)?;
+        self.files.lookup(path, follow)
+    }
+
+    fn read(&self, path: &[u8], limit: usize) -> Result<Vec<u8>, Errno> {
+        self.check(path)?;
+        self.files.read(path, limit)
+    }
+
+    fn write(&mut self, path: &[u8], content: Vec<u8>, mode: u16) -> Result<(), Errno> {
+        self.files.write(path, content, mode)
+    }
+
+    fn list(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+        if path.starts_with(b"/machine") {
+            self.unknown.borrow_mut().get_or_insert_with(|| "the entries of /machine".to_owned());
+        }
+        self.files.list(path)
+    }
+
+    fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.check(path)?;
+        self.files.read_link(path)
+    }
+
+    fn create_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {
+        self.check(path)?;
+        self.files.create_dir(path, mode)
+    }
+
+    fn symlink(&mut self, target: &[u8], path: &[u8]) -> Result<(), Errno> {
+        self.check(path)?;
+        self.files.symlink(target, path)
+    }
+
+    fn hard_link(&mut self, from: &[u8], path: &[u8]) -> Result<(), Errno> {
+        self.check(path)?;
+        self.files.hard_link(from, path)
+    }
+
+    fn remove(&mut self, path: &[u8]) -> Result<(), Errno> {
+        self.check(path)?;
+        self.files.remove(path)
+    }
+
+    fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Errno> {
+        self.check(from)?;
+        self.files.rename(from, to)
+    }
+
+    fn set_mode(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {
+        self.check(path)?;
+        self.files.set_mode(path, mode)
+    }
+
+    fn set_owner(&mut self, path: &[u8], uid: u32, gid: u32, follow: Follow) -> Result<(), Errno> {
+        self.check(path)?;
+        self.files.set_owner(path, uid, gid, follow)
+    }
+
+    fn set_mtime(&mut self, path: &[u8], mtime: Option<(i64, u32)>) -> Result<(), Errno> {
+        self.check(path)?;
+        self.files.set_mtime(path, mtime)
+    }
+
+    fn unknown(&self) -> Option<String> {
+        self.unknown.borrow().clone()
+    }
+
+    fn destination(&self, path: &[u8]) -> Result<Node, Errno> {
+        self.files.lookup(path, Follow::Yes)
+    }
+
+    fn make_way(&mut self, path: &[u8]) -> Result<(), Errno> {
+        self.vacant.push(path.to_vec());
+        self.files.make_way(path)
+    }
+
+    fn ensure_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {
+        self.files.ensure_dir(path, mode)
     }
 }
 
@@ -193,7 +309,10 @@ type Ended = Result<(u8, Vec<u8>), ErrorKind>;
 fn unsure(source: &str) -> (Ended, Vec<String>) {
     let mut caller = Unsure::default();
     let mut tree = host::tree("/work");
-    let result = host::interpret(source, "/work", &mut tree, &mut caller, Limits::default());
+    let mut files = Incomplete::new(&mut tree);
+    let script = Script { name: "/work.script", source: source.as_bytes(), args: &[] };
+    let settings = Settings { directory: b"/work".to_vec(), ..Settings::default() };
+    let result = run_script(&script, &mut Host { files: &mut files, commands: &mut caller }, &settings);
     (result.map(|done| (done.status, done.stdout)).map_err(|error| error.kind), caller.heard)
 }
 
@@ -224,13 +343,57 @@ fn nothing_depends_on_what_the_caller_cannot_say() {
         "cp /machine/x /work/y || true",
         "[ -n \"$(find /machine/x)\" ] || true",
         "while read line; do :; done < /machine/x || true",
+        "cd /machine; echo x >> x",
+        "cat < /machine/x || true",
+        "sed -i s/a/b/ /machine/x || true",
+        ". /machine/x || true",
+        "for f in /machine/*; do :; done",
+        "echo /machine/x*",
+        "case /machine/* in *) ;; esac; [ -z \"$(ls -A /machine)\" ] || true",
+        "find /machine -type f -delete || true",
+        "find /machine | xargs -r rm -f || true",
+        "ls /machine | while read f; do :; done || true",
+        "(rm -rf /machine/x) || true",
+        "mkdir /machine/x || true",
+        "ln -s a /machine/x || true",
+        "touch f; ln f /machine/x || true",
+        "touch f; cp -n f /machine/x",
+        "touch f; cp -u f /machine/x",
+        "touch f; mv -n f /machine/x",
+        "set -C; echo a > /machine/x || true",
+        "trap '[ -e /machine/x ]' EXIT",
+        "x=$(cat /machine/x 2>/dev/null) || true",
+        "f() { [ -e /machine/x ]; }; f || true",
+        "eval 'test -e /machine/x' || true",
         "tool || true",
         "command -v tool || true",
+        "which tool || true",
     ] {
         let (result, _) = unsure(source);
         let given_up = matches!(&result, Err(ErrorKind::Unknown { .. } | ErrorKind::UnknownCommand));
         assert!(given_up, "{source}: {result:?}");
     }
+}
+
+#[test]
+fn what_a_command_makes_whatever_is_there_goes_on() {
+    let source = "echo a > /machine/a; echo b >> /machine/a; touch f; cp f /machine/b; mv f /machine/c; mkdir -p /machine/d/e; \
+                  install -m 600 /machine/a /machine/f; install -d /machine/g; ln -sf x /machine/l; echo t | tee /machine/t; \
+                  sed -i s/a/z/ /machine/a; cat /machine/a; [ -d /machine/d ] && [ -L /machine/l ]";
+    assert_eq!(unsure(source).0, Ok((0, b"t\nz\nb\n".to_vec())));
+}
+
+#[test]
+fn an_answer_that_is_not_known_ends_the_run_at_its_line() {
+    let mut tree = host::tree("/work");
+    let mut files = Incomplete::new(&mut tree);
+    let script = Script { name: "/work.script", source: b"set -e\n:\n[ -e /machine/x ] || :\n:", args: &[] };
+    let mut host = Host { files: &mut files, commands: &mut host::Nothing };
+    let error = run_script(&script, &mut host, &Settings::default()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "/work.script:3: [ -e /machine/x ]: the result depends on the file /machine/x, which is not known here"
+    );
 }
 
 #[test]

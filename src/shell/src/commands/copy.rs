@@ -2,7 +2,7 @@
 
 use super::options::{Accepted, Options, parse};
 use super::paths::last_name;
-use super::{Words, cannot, complain, remove};
+use super::{Words, cannot, complain};
 use crate::eval::Run;
 use crate::files::{Errno, Follow, Node, NodeKind};
 use crate::shell::Shell;
@@ -76,7 +76,7 @@ fn targets(shell: &mut Shell<'_>, program: &str, options: &Options) -> Run<Optio
         complain(shell, program, b"missing file operand")?;
         return Ok(None);
     };
-    let directory = !options.has(b'T') && shell.stat(&target, Follow::Yes).is_ok_and(|node| node.is_dir());
+    let directory = !options.has(b'T') && shell.destination(&target).is_ok_and(|node| node.is_dir());
     let must = sources.len() > 1 || options.value(b't').is_some() || (target.ends_with(b"/") && program == "cp");
     if must && !directory && !(target.ends_with(b"/") && sources.len() == 1 && options.has(b'r')) {
         complain(shell, program, &[b"target '", &target[..], b"': Not a directory"].concat())?;
@@ -124,7 +124,8 @@ fn copy(shell: &mut Shell<'_>, source: &[u8], place: &[u8], copying: Copying, de
     };
     let (from, to) = (shell.path(source), shell.path(place));
     shell.note(&to, b"");
-    let old = shell.stat(place, if copying.follow == Follow::No { Follow::No } else { Follow::Yes });
+    let depends = copying.no_clobber || copying.update || node.is_dir() || copying.follow == Follow::No;
+    let old = if depends { shell.stat(place, copying.follow) } else { shell.destination(place) };
     if copying.no_clobber && shell.stat(place, Follow::No).is_ok() && !node.is_dir() {
         return Ok(0);
     }
@@ -234,7 +235,8 @@ fn move_one(shell: &mut Shell<'_>, source: &[u8], place: &[u8], options: &Option
         Ok(node) => node,
         Err(error) => return cannot(shell, "mv", "stat", source, error),
     };
-    let old = shell.stat(place, Follow::No);
+    let depends = options.has(b'n') || options.has(b'u') || node.is_dir();
+    let old = if depends { shell.stat(place, Follow::No) } else { shell.destination(place) };
     if (options.has(b'n') && old.is_ok()) || (options.has(b'u') && old.is_ok_and(|old| old.mtime >= node.mtime)) {
         return Ok(0);
     }
@@ -260,8 +262,9 @@ fn move_one(shell: &mut Shell<'_>, source: &[u8], place: &[u8], options: &Option
 pub(super) fn content(shell: &mut Shell<'_>, source: &[u8], place: &[u8], mode: u16) -> Result<(), Errno> {
     let (from, to) = (shell.path(source), shell.path(place));
     shell.note(&to, b"");
-    if shell.stat(place, Follow::No).is_ok_and(|node| !node.is_dir()) {
-        remove::file(shell, &to)?;
+    match shell.files.make_way(&to) {
+        Ok(()) | Err(Errno::Eisdir) => {}
+        Err(error) => return Err(error),
     }
     if from == b"/dev/null" {
         return shell.files.write(&to, Vec::new(), mode);

@@ -56,7 +56,7 @@ pub(super) fn install(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
             return cannot(shell, "install", "create directory", parent, error);
         }
     }
-    let directory = !options.has(b'T') && shell.stat(&target, Follow::Yes).is_ok_and(|node| node.is_dir());
+    let directory = !options.has(b'T') && shell.destination(&target).is_ok_and(|node| node.is_dir());
     if (sources.len() > 1 || options.value(b't').is_some()) && !directory {
         return complain(shell, "install", &[b"target '", &target[..], b"' is not a directory"].concat());
     }

@@ -48,14 +48,10 @@ pub(super) fn parents(shell: &mut Shell<'_>, path: &[u8], mode: u16) -> Result<(
     for (at, name) in names.iter().enumerate() {
         current.push(b'/');
         current.extend_from_slice(name);
-        match shell.files.lookup(&current, Follow::Yes) {
-            Ok(node) if node.is_dir() => {}
-            Ok(_) if at + 1 == names.len() => return Err(Errno::Eexist),
-            Ok(_) => return Err(Errno::Enotdir),
-            Err(Errno::Enoent) => {
-                shell.files.create_dir(&current, if at + 1 == names.len() { mode } else { between })?;
-            }
-            Err(error) => return Err(error),
+        let is_last = at + 1 == names.len();
+        match shell.files.ensure_dir(&current, if is_last { mode } else { between }) {
+            Err(Errno::Eexist) if !is_last && shell.exists(&current) => return Err(Errno::Enotdir),
+            done => done?,
         }
     }
     Ok(())
@@ -114,10 +110,10 @@ pub(super) fn ln(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let Some(target) = target.filter(|_| !operands.is_empty()) else {
         return complain(shell, "ln", b"missing file operand");
     };
-    let is_link = shell.stat(&target, Follow::No).is_ok_and(|node| node.is_symlink());
-    let directory = shell.stat(&target, Follow::Yes).is_ok_and(|node| node.is_dir())
-        && !options.has(b'T')
-        && !(options.has(b'n') && is_link);
+    let found = if options.has(b'f') { shell.destination(&target) } else { shell.stat(&target, Follow::Yes) };
+    let directory = !options.has(b'T')
+        && found.is_ok_and(|node| node.is_dir())
+        && !(options.has(b'n') && shell.stat(&target, Follow::No).is_ok_and(|node| node.is_symlink()));
     if operands.len() > 1 && !directory {
         return complain(shell, "ln", &[b"target '", &target[..], b"': Not a directory"].concat());
     }
@@ -129,11 +125,10 @@ pub(super) fn ln(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         let path = shell.path(&place);
         shell.note(&path, &text);
         if options.has(b'f') {
-            if shell.stat(&place, Follow::No).is_ok_and(|node| node.is_dir()) {
+            if let Err(Errno::Eisdir) = shell.files.make_way(&path) {
                 status = complain(shell, "ln", &[&place[..], b": cannot overwrite directory"].concat())?;
                 continue;
             }
-            let _ = shell.files.remove(&path);
         }
         let made = if options.has(b's') {
             shell.files.symlink(&text, &path)

@@ -79,11 +79,6 @@ fn all(shell: &mut Shell<'_>, path: &[u8]) -> Run<Result<(), Errno>> {
     Ok(Ok(()))
 }
 
-/// Removes what is no directory.
-pub(super) fn file(shell: &mut Shell<'_>, path: &[u8]) -> Result<(), Errno> {
-    shell.files.remove(path)
-}
-
 pub(super) fn rmdir(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let long: &[(&str, u8)] = &[("parents", b'p'), ("ignore-fail-on-non-empty", b'i'), ("verbose", b'v')];
     let options = parse(shell, args, &Accepted { letters: b"pv", long, strict: false })?;

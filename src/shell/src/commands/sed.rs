@@ -139,7 +139,7 @@ fn in_place(
                 let _ = shell.files.rename(&path, &[&path[..], suffix].concat());
             }
             None => {
-                let _ = shell.files.remove(&path);
+                let _ = shell.files.make_way(&path);
             }
         }
         if let Err(error) = shell.write_path(operand, edited.text)? {

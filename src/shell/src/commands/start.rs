@@ -4,6 +4,7 @@ use super::complain;
 use super::count;
 use super::options::{Accepted, parse};
 use crate::eval::{Interpreter, Run};
+use crate::host::Question;
 use crate::shell::{PID, Shell};
 
 pub(super) fn which(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -16,7 +17,10 @@ pub(super) fn which(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         match shell.find_program(name) {
             Some(path) if options.has(b's') => drop(path),
             Some(path) => shell.out(&[&path[..], b"\n"].concat())?,
-            None => status = 1,
+            None => {
+                shell.ask(Question::Program(name))?;
+                status = 1;
+            }
         }
     }
     Ok(status)

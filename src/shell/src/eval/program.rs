@@ -77,7 +77,8 @@ impl Shell<'_> {
     pub(crate) fn invoke(&mut self, argv: &[Vec<u8>]) -> Run<u8> {
         self.step()?;
         let outer = std::mem::replace(&mut self.command, Rc::new(argv.to_vec()));
-        let status = self.program(argv)?;
+        let status = self.program(argv);
+        let status = self.settled(status)?;
         self.command = outer;
         Ok(status)
     }
@@ -93,10 +94,11 @@ impl Shell<'_> {
         }
     }
 
-    /// The path of a program of the tree: an executable file.
+    /// The path of a program of the tree: an executable file. Where the tree does not know, the caller decides by
+    /// [`Question::Program`].
     pub(crate) fn find_program(&self, name: &[u8]) -> Option<Vec<u8>> {
         let executable =
-            |path: &[u8]| self.stat(path, Follow::Yes).is_ok_and(|node| node.is_file() && node.mode & 0o111 != 0);
+            |path: &[u8]| self.destination(path).is_ok_and(|node| node.is_file() && node.mode & 0o111 != 0);
         if name.contains(&b'/') {
             return executable(name).then(|| name.to_vec());
         }

@@ -152,7 +152,9 @@ impl Shell<'_> {
         if operand.is_empty() {
             return Ok(Err(Errno::Enoent));
         }
-        match self.stat(operand, Follow::Yes) {
+        let replaces = clobber && !append;
+        let old = if replaces { self.destination(operand) } else { self.stat(operand, Follow::Yes) };
+        match old {
             Ok(node) if node.is_dir() => return Ok(Err(Errno::Eisdir)),
             Ok(node) if !node.is_file() => return self.unsupported(&[b"writing to the device ", operand].concat()),
             Ok(_) if append => {}
