@@ -29,7 +29,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -81,7 +81,7 @@ update-manifests: builder ## Pin and prove what upstreams publish now, for every
 update-trust: builder ## Fetch the trust anchors again; asks before it replaces one
 	$(vmbake) trust update --trust trust
 
-check: firstboot deny ## rustfmt, clippy, rustdoc, unit tests, licences and sources of dependencies
+check: firstboot deny workflows ## rustfmt, clippy, rustdoc, unit tests, licences and sources of dependencies, workflows
 	cargo fmt --all --check
 	@[ -n "$$RUSTC_WORKSPACE_WRAPPER" ] || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
 	@echo "cargo build, with clippy: must say nothing"
@@ -91,6 +91,9 @@ check: firstboot deny ## rustfmt, clippy, rustdoc, unit tests, licences and sour
 
 deny: setup ## Ask cargo-deny about licences, duplicates and sources of the dependencies, offline
 	qemu-tests/checks/deny.sh
+
+workflows: setup ## Check that workflows run what is pinned, and that no job with rights runs what was just built
+	@said=$$(qemu-tests/checks/workflows.py) || { echo "$$said" | grep -v '^ok: ' >&2; exit 1; }
 
 advisories: setup ## Ask it about known vulnerabilities, whose database it fetches
 	qemu-tests/checks/deny.sh advisories

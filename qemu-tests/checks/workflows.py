@@ -1,0 +1,230 @@
+#!/usr/bin/python3
+"""workflows.py: what workflows run is pinned, and a job that can sign or write runs released tools alone. Opens no socket.
+
+Judges the files in .github/workflows and every YAML block of a document that has jobs. First it judges itself: GOOD must pass, and each fault that WRONG makes in
+it must be named. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
+"""
+
+import pathlib
+import re
+import shlex
+import sys
+import textwrap
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORKFLOWS = ROOT / ".github/workflows"
+BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMIT = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
+IMAGE = re.compile(r"[\w./:-]+@sha256:[0-9a-f]{64}")
+VERSIONED = re.compile(r"uses:\s*(\S+)\s+# v\d")
+SECRET = re.compile(r"secrets\.(?!GITHUB_TOKEN\b)")
+TOKEN = re.compile(r"secrets\.GITHUB_TOKEN\b|github\.token\b")
+SUBSTITUTED = re.compile(r"[$<>]\(\s*([^\s()]*)")
+# They run for changes of strangers, with the rights of this repository.
+EVENTS = {"pull_request_target", "workflow_run"}
+# What a job with rights may run: released tools, which read, compare and send files.
+ACTIONS = {
+    "actions/attest-build-provenance",
+    "actions/cache",
+    "actions/checkout",
+    "actions/download-artifact",
+    "actions/upload-artifact",
+    "aws-actions/configure-aws-credentials",
+    "sigstore/cosign-installer",
+}
+TOOLS = set("[ cat cmp cosign cp echo exit find gh git jq ls mkdir mv printf sha256sum test true".split())
+# In the examples of documents, where vmbake is a released program: the scripts are those that the page describes.
+RELEASED = TOOLS | {"docker", "vmbake", "./ci/install-vmbake", "./ci/release", "./ci/sign-with-cosign"}
+# What compiles, and with that runs code of all dependencies.
+BUILDS = {"cargo", "make"}
+KEYWORDS = set("if then else elif fi while until do done ! { } time".split())
+
+GOOD = """
+on: {push: {tags: ["v*"]}}
+permissions: {contents: read}
+jobs:
+  build:
+    runs-on: ubuntu-latest
+    container: debian@sha256:%(image)s
+    steps:
+    - uses: actions/checkout@%(commit)s # v4.2.2
+      with: {persist-credentials: false}
+    - run: make dist
+  sign:
+    needs: build
+    runs-on: ubuntu-latest
+    permissions: {id-token: write}
+    steps:
+    - uses: actions/download-artifact@%(commit)s # v4.3.0
+    - run: |
+        if test -e a && sha256sum --check SHA256SUMS; then
+          cosign sign-blob --yes "$(cat a)"
+        fi
+""" % {"image": "0" * 64, "commit": "0" * 40}
+# What is wrong: a part of GOOD, what replaces it, and a part of what is said.
+WRONG = {
+    "action by tag": (f"checkout@{'0' * 40} # v4.2.2", "checkout@v4", "actions/checkout@v4 is not pinned"),
+    "action by a short commit": (f"checkout@{'0' * 40}", "checkout@0000000", "is not pinned"),
+    "action without its version": (" # v4.2.2", "", "no version"),
+    "container by tag": (f"debian@sha256:{'0' * 64}", "debian:13", "debian:13 is not pinned"),
+    "image of a container by tag": (f"debian@sha256:{'0' * 64}", "{image: debian}", "debian is not pinned"),
+    "service by tag": ("    container:", "    services: {db: {image: postgres}}\n    container:", "postgres is not pinned"),
+    "action in a container by tag": (f"actions/checkout@{'0' * 40}", "docker://alpine:3", "is not pinned"),
+    "checkout with credentials": ("      with: {persist-credentials: false}\n", "", "persist-credentials"),
+    "rights by default": ("permissions: {contents: read}\n", "", "no permissions"),
+    "rights for all jobs": ("{contents: read}", "{contents: write}", "make"),
+    "all rights": ("{id-token: write}\n    steps:", "write-all\n    steps:\n    - run: cargo build", "cargo"),
+    "rights and a build": ("if test", "make\n        if test", "make"),
+    "rights and what was built": ("if test", "./vmbake verify\n        if test", "./vmbake"),
+    "rights and what was built, by a variable": ("if test", '"./$program" verify\n        if test', "./$program"),
+    "rights and a build behind a condition": ("cosign sign", "A=b cargo run; cosign sign", "cargo"),
+    "rights and a build behind a pipe": ("cosign sign-blob", "cat a | cargo run; cosign sign-blob", "cargo"),
+    "rights and a build in a substitution": ("$(cat a)", "$(cargo run)", "cargo"),
+    "rights and a shell": ("cosign sign", "bash -c 'make'; cosign sign", "bash"),
+    "rights and a command of find": ("cosign sign", "find . -exec ./a ';'; cosign sign", "find -exec"),
+    "rights and another action": ("actions/download-artifact", "other/action", "other/action"),
+    "rights and an action of the repository": (f"actions/download-artifact@{'0' * 40} # v4.3.0", "./build", "./build"),
+    "rights and a container": ("permissions: {id", f"container: debian@sha256:{'0' * 64}\n    permissions: {{id", "container"),
+    "rights and another language": ("    - run: |", "    - shell: python\n      run: |", "python"),
+    "a secret and a build": ("- run: make dist", "- run: make dist\n      env: {KEY: '${{ secrets.KEY }}'}", "make"),
+    "a token and a build": ("- run: make dist", "- run: make dist\n      env: {GH: '${{ github.token }}'}", "a token"),
+    "a token for all steps": ("    container:", "    env: {GH: '${{ secrets.GITHUB_TOKEN }}'}\n    container:", "a token"),
+    "a value in a script": ("make dist", "make ${{ github.head_ref }}", "in a script"),
+    "changes of strangers": ("on: {push", "on: {pull_request_target: {}, push", "pull_request_target"),
+}
+
+
+def commands(script: str) -> list[str]:
+    """The words of a script that name a command. What is not understood counts as one."""
+    found = SUBSTITUTED.findall(script)
+    for line in script.replace("\\\n", " ").splitlines():
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+        lexer.whitespace_split, lexer.commenters = True, ""
+        begins, loop, last = True, False, ""
+        try:
+            words = list(lexer)
+        except ValueError:
+            words = ["a quote that goes on in the next line"]
+        for word in words:
+            if word.startswith("#"):
+                break
+            if set(word) <= set("();<>|&"):
+                begins, loop = (True, False) if set(word) <= set("();|&") else (begins, loop)
+            elif last == "find" and word in ("-exec", "-execdir", "-ok", "-okdir", "-delete"):
+                found.append(f"find {word}")
+            elif not begins or loop:
+                continue
+            elif word == "for":
+                loop = True
+            elif word not in KEYWORDS and not re.match(r"\w+=", word):
+                found.append(word)
+                begins, last = False, word
+    if "`" in re.sub(r"\\`", "", script):
+        found.append("`")
+    return found
+
+
+def judge(text: str, document: dict, tools: set[str]) -> list[str]:
+    faults = []
+    on = document.get("on", document.get(True)) or {}
+    faults += [f"{event} runs with the rights of this repository" for event in EVENTS & set([on] if isinstance(on, str) else on)]
+    if "permissions" not in document:
+        faults.append("no permissions: the repository's settings would decide")
+    for name, job in document["jobs"].items():
+        faults += [f"{name}: {fault}" for fault in judge_job(text, document, job, tools)]
+    return faults
+
+
+def judge_job(text: str, document: dict, job: dict, tools: set[str]) -> list[str]:
+    faults = []
+    rights = job.get("permissions", document.get("permissions"))
+    can_write = rights == "write-all" or isinstance(rights, dict) and "write" in rights.values()
+    can_write = can_write or bool(SECRET.search(str(job))) or bool(SECRET.search(str(document.get("env"))))
+    places = [job.get("container"), *(job.get("services") or {}).values()]
+    for place in filter(None, places):
+        image = place.get("image", "") if isinstance(place, dict) else place
+        if not IMAGE.fullmatch(image):
+            faults.append(f"{image} is not pinned by digest")
+    if can_write and any(places):
+        faults.append("can write, and runs in a container")
+    if TOKEN.search(str(job.get("env"))) or TOKEN.search(str(document.get("env"))):
+        faults.append("a token for all steps")
+    for step in [job] if "uses" in job else job["steps"]:
+        faults += judge_uses(text, step, can_write) if "uses" in step else judge_run(step, can_write, tools)
+    return faults
+
+
+def judge_uses(text: str, step: dict, can_write: bool) -> list[str]:
+    uses, faults = step["uses"], []
+    is_own = uses.startswith("./")
+    if uses.startswith("docker://"):
+        pinned = bool(IMAGE.fullmatch(uses.removeprefix("docker://")))
+    else:
+        pinned = is_own or bool(COMMIT.fullmatch(uses))
+        if pinned and not is_own and uses not in VERSIONED.findall(text):
+            faults.append(f"{uses}: no version beside the commit")
+    if not pinned:
+        faults.append(f"{uses} is not pinned by digest")
+    name = uses.split("@")[0]
+    if can_write and name not in ACTIONS:
+        faults.append(f"can write, and runs {name}")
+    if name == "actions/checkout" and (step.get("with") or {}).get("persist-credentials") is not False:
+        faults.append("actions/checkout without persist-credentials: false")
+    return faults
+
+
+def judge_run(step: dict, can_write: bool, tools: set[str]) -> list[str]:
+    script, faults = step["run"], []
+    if "${{" in script:
+        faults.append("a value in a script: give it by env")
+        script = re.sub(r"\$\{\{.*?\}\}", "x", script)
+    called = commands(script)
+    if can_write:
+        faults += [f"can write, and runs {name}" for name in called if name not in tools]
+        faults += [f"can write, and runs {step['shell']}" for _ in [1] if step.get("shell", "bash") != "bash"]
+    if TOKEN.search(str(step.get("env"))) and BUILDS & set(called):
+        faults.append("a token, and a build")
+    return faults
+
+
+def workflows():
+    """All workflows: a name, the text, what it says, and what its jobs with rights may run."""
+    for path in sorted(WORKFLOWS.glob("*.y*ml")):
+        yield str(path.relative_to(ROOT)), path.read_text(), TOOLS
+    for folder in ("docs", "examples", "layers", "."):
+        pages = (ROOT / folder).glob("*.md") if folder == "." else (ROOT / folder).rglob("*.md")
+        for path in sorted(pages):
+            for number, match in enumerate(BLOCK.finditer(path.read_text()), 1):
+                yield f"{path.relative_to(ROOT)}, block {number}", textwrap.dedent(match[1]), RELEASED
+
+
+def parsed(text: str) -> dict | None:
+    """A workflow, or a part with jobs alone; None for other YAML."""
+    document = yaml.safe_load(text)
+    if not isinstance(document, dict) or "jobs" in document:
+        return document if isinstance(document, dict) else None
+    jobs = {name: job for name, job in document.items() if isinstance(job, dict) and "runs-on" in job}
+    return {"permissions": {}, "jobs": jobs} if jobs else None
+
+
+def main() -> None:
+    failed = False
+    cases = {"workflow without a fault": (judge(GOOD, yaml.safe_load(GOOD), TOOLS), None)}
+    for name, (part, other, said) in WRONG.items():
+        assert part in GOOD, name
+        text = GOOD.replace(part, other, 1)
+        cases[name] = (judge(text, yaml.safe_load(text), TOOLS), said)
+    for name, text, tools in workflows():
+        if document := parsed(text):
+            cases[name] = (judge(text, document, tools), None)
+    for name, (faults, said) in cases.items():
+        is_right = any(said in fault for fault in faults) if said else not faults
+        failed |= not is_right
+        print(f"ok: {name}" if is_right else f"FAIL: {name}: {'; '.join(faults) or 'nothing was noticed'}")
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()
