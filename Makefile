@@ -6,6 +6,9 @@ ARCH ?= amd64
 OUT  ?= dist
 # Of each fuzzer.
 SECONDS ?= 60
+# Of each dialect of the shell.
+PROGRAMS ?= 10000
+SEED ?= 1
 # arm64 is baked and booted here too: make bake ARCH=arm64; its base is made below qemu-user, which takes minutes.
 # A cloud image of your own: make bake BASE=debian-13-genericcloud-amd64.qcow2
 BASE ?=
@@ -29,7 +32,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations shell-judge fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -246,6 +249,9 @@ qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, ne
 
 qemu-test-mutations: bake kinds-images ## Make faults in machines and images: each must be noticed
 	qemu-tests/mutations.py $(OUT) target/kinds
+
+shell-judge: tools ## Compare the shell with dash and bash by PROGRAMS generated programs of each
+	for dialect in dash bash; do target/release/examples/generated --dialect $$dialect --programs $(PROGRAMS) --seed $(SEED) --jobs $$(nproc) --refusals || failed=1; done; test -z "$$failed"
 
 fuzz: setup ## Fuzz every parser of what is not ours, SECONDS for each
 	qemu-tests/fuzz.sh $(SECONDS)

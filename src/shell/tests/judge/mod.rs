@@ -1,0 +1,188 @@
+//! Judges the interpreter by the real dash and bash: programs that a grammar derives from a seed run in both, and status, output and files
+//! must be equal unless the interpreter refuses the program. The grammar knows nothing of the interpreter's parser.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+
+pub mod grammar;
+pub mod interpreter;
+pub mod jail;
+pub mod left;
+pub mod program;
+pub mod random;
+pub mod report;
+pub mod shrink;
+
+use std::path::Path;
+use std::thread;
+
+use self::grammar::Grammar;
+use self::interpreter::{Base, Found};
+use self::jail::{Jail, Worker};
+use self::left::{Left, Parts};
+use self::program::Node;
+use self::report::{Difference, Report};
+
+/// The operands of every program.
+pub const ARGS: [&str; 3] = ["one", "two words", "*"];
+
+/// Programs of one batch.
+const BATCH: usize = 100;
+
+/// Nested commands of a program take stack, in debug builds most.
+const STACK_BYTES: usize = 16 << 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    Dash,
+    Bash,
+}
+
+/// What to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    pub dialect: Dialect,
+    pub seed: u64,
+    pub programs: usize,
+    pub jobs: usize,
+    /// Differing programs to reduce; each takes some seconds.
+    pub reduce: usize,
+}
+
+/// How one program went.
+pub enum Verdict {
+    Equal,
+    Refused(Box<vmbake_shell::ShellError>),
+    Different {
+        expected: Left,
+        found: Result<Left, String>,
+        parts: Parts,
+    },
+    /// The real shell did not end.
+    Endless,
+}
+
+/// The chroot and the interpreter's tree.
+pub struct Judge {
+    jail: Jail,
+    base: Base,
+}
+
+impl Judge {
+    /// In an empty directory; the error is the reason why that does not work here.
+    pub fn new(directory: &Path) -> Result<Self, String> {
+        let jail = Jail::new(directory)?;
+        let base = Base::new(&jail.programs);
+        Ok(Self { jail, base })
+    }
+
+    /// Derives programs and runs them.
+    pub fn generated(&self, plan: Plan) -> Report {
+        let reports = thread::scope(|scope| {
+            let jobs: Vec<_> = (0..plan.jobs)
+                .map(|job| {
+                    let work = move || self.job(plan, job);
+                    thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).unwrap()
+                })
+                .collect();
+            jobs.into_iter().map(|job| job.join().unwrap()).collect::<Vec<_>>()
+        });
+        reports.into_iter().fold(Report::default(), Report::add)
+    }
+
+    fn job(&self, plan: Plan, job: usize) -> Report {
+        let mut worker = self.jail.worker(letter(job));
+        let mut report = Report::default();
+        let batches = plan.programs.div_ceil(BATCH);
+        for batch in (job..batches).step_by(plan.jobs) {
+            let first = batch * BATCH;
+            let last = plan.programs.min(first + BATCH);
+            let programs: Vec<Node> = (first..last)
+                .map(|number| Grammar::new(plan.seed, number, plan.dialect, self.jail.as_root).program())
+                .collect();
+            let texts: Vec<String> = programs.iter().map(Node::text).collect();
+            let verdicts = self.batch(&mut worker, plan.dialect, &texts);
+            for ((number, program), verdict) in (first..).zip(programs).zip(verdicts) {
+                let name = format!("seed {}, program {number}", plan.seed);
+                if let Some(different) = report.count(name, &program.text(), verdict) {
+                    let reduce = report.differences.len() < plan.reduce.div_ceil(plan.jobs);
+                    let reduced = if reduce {
+                        shrink::shrink(&program, |texts| self.batch(&mut worker, plan.dialect, texts), different)
+                    } else {
+                        Difference { labels: program.labels(), ..different }
+                    };
+                    report.differences.push(reduced);
+                }
+            }
+        }
+        report
+    }
+
+    /// Runs given programs, with names.
+    pub fn snippets(&self, dialect: Dialect, snippets: &[(String, String)]) -> Report {
+        let mut worker = self.jail.worker(letter(0));
+        let mut report = Report::default();
+        for chunk in snippets.chunks(BATCH) {
+            let texts: Vec<String> = chunk.iter().map(|(_, text)| text.clone()).collect();
+            for ((name, text), verdict) in chunk.iter().zip(self.batch(&mut worker, dialect, &texts)) {
+                if let Some(different) = report.count(name.clone(), text, verdict) {
+                    report.differences.push(different);
+                }
+            }
+        }
+        report
+    }
+
+    fn batch(&self, worker: &mut Worker<'_>, dialect: Dialect, texts: &[String]) -> Vec<Verdict> {
+        let texts: Vec<String> = texts.iter().map(|text| with_first_line(dialect, text)).collect();
+        let mut verdicts = Vec::new();
+        for chunk in texts.chunks(BATCH) {
+            worker.start(dialect, chunk);
+            let found: Vec<Found> =
+                chunk.iter().enumerate().map(|(index, text)| self.base.run(text, &worker.slot(index))).collect();
+            let expected = worker.finish(dialect, chunk.len());
+            verdicts.extend(expected.into_iter().zip(found).map(|(expected, found)| verdict(dialect, expected, found)));
+        }
+        verdicts
+    }
+}
+
+fn letter(job: usize) -> char {
+    char::from(b'a' + u8::try_from(job % 26).unwrap())
+}
+
+fn with_first_line(dialect: Dialect, text: &str) -> String {
+    let first = if dialect == Dialect::Bash { "#!/bin/bash" } else { "#!/bin/sh" };
+    if text.starts_with("#!") { text.to_owned() } else { format!("{first}\n{text}") }
+}
+
+fn verdict(dialect: Dialect, expected: Option<Left>, found: Found) -> Verdict {
+    let Some(expected) = expected else { return Verdict::Endless };
+    let every = Parts { status: true, stdout: true, tree: true };
+    match found {
+        Found::Left(found) if found == expected => Verdict::Equal,
+        Found::Left(found) => {
+            let parts = expected.compare(&found);
+            Verdict::Different { expected, found: Ok(found), parts }
+        }
+        // bash is parsed as a whole before its first command; dash reads line by line.
+        Found::Refused { error, changed } if changed && dialect == Dialect::Bash && is_syntax(&error) => {
+            let found = Err(format!("the tree changed before the refusal: {error}"));
+            Verdict::Different { expected, found, parts: every }
+        }
+        Found::Refused { error, .. } => Verdict::Refused(error),
+        Found::Panicked(message) => Verdict::Different { expected, found: Err(message), parts: every },
+    }
+}
+
+fn is_syntax(error: &vmbake_shell::ShellError) -> bool {
+    matches!(error.kind, vmbake_shell::ErrorKind::Syntax { .. })
+}
+
+/// The snippets of a text: names and programs, each after a line `=== NAME`.
+pub fn snippets(text: &str) -> Vec<(String, String)> {
+    let parts = format!("\n{text}");
+    let parts = parts.split("\n=== ").skip(1);
+    parts
+        .map(|part| part.split_once('\n').unwrap_or((part, "")))
+        .map(|(name, text)| (name.to_owned(), format!("{text}\n")))
+        .collect()
+}
