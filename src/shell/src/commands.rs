@@ -16,6 +16,7 @@ mod copy;
 mod remove;
 mod install;
 mod attributes;
+mod owners;
 mod modes;
 mod status;
 mod versions;
@@ -48,9 +49,9 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"awk" | b"mawk" => awk::awk,
         b"basename" => paths::basename,
         b"cat" => text::cat,
-        b"chgrp" => attributes::chgrp,
+        b"chgrp" => owners::chgrp,
         b"chmod" => attributes::chmod,
-        b"chown" => attributes::chown,
+        b"chown" => owners::chown,
         b"cmp" => text::cmp,
         b"cp" => copy::cp,
         b"cut" => lines::cut,
@@ -113,6 +114,20 @@ fn complain(shell: &mut Shell<'_>, program: &str, message: &[u8]) -> Run<u8> {
 fn cannot(shell: &mut Shell<'_>, program: &str, what: &str, path: &[u8], error: Errno) -> Run<u8> {
     let message = [b"cannot ", what.as_bytes(), b" '", path, b"': ", error.text().as_bytes()].concat();
     complain(shell, program, &message)
+}
+
+/// A path of a name in a directory.
+fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
+    let slash: &[u8] = if dir.ends_with(b"/") { b"" } else { b"/" };
+    [dir, slash, name].concat()
+}
+
+/// A name in quotes, as messages of coreutils show it.
+fn quoted(shell: &Shell<'_>, name: &[u8]) -> Run<Vec<u8>> {
+    match name.iter().all(|byte| (b' '..=b'~').contains(byte) && *byte != b'\'') {
+        true => Ok([b"'", name, b"'"].concat()),
+        false => shell.unsupported(&[b"quoting the name ", name].concat()),
+    }
 }
 
 /// The content of each operand, standard input for `-` and without operands. The flag says whether one could not be read, which was told.

@@ -124,7 +124,8 @@ impl Node {
     }
 }
 
-/// A file tree. New nodes belong to root and have the time of the image; permissions are not asked, since scripts run as root.
+/// A file tree. New nodes belong to root, with the group of a directory that has the set-group-ID bit, and have the time of the image.
+/// Permissions are not checked, since scripts run as root.
 pub trait Files {
     /// stat(2) or lstat(2).
     fn lookup(&self, path: &[u8], follow: Follow) -> Result<Node, Errno>;
@@ -148,7 +149,7 @@ pub trait Files {
     /// The target of a symbolic link.
     fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Errno>;
 
-    /// mkdir(2).
+    /// mkdir(2), which ignores set-id bits.
     fn create_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno>;
 
     /// symlink(2).

@@ -29,14 +29,19 @@ impl<'t> TreeFiles<'t> {
     }
 
     fn find(&self, path: &[u8], follow: Follow) -> Result<InodeId, Errno> {
-        let found = self.tree.real_path(path, follow == Follow::Yes).map_err(errno)?;
-        let (_, id) = found.ok_or(Errno::Enoent)?;
-        if path.ends_with(b"/") && follow == Follow::No {
-            return self.find(strip(path), Follow::Yes);
-        }
-        let directory = matches!(self.tree.inode(id).kind, Kind::Directory(_));
+        // A slash or `.` at the end follows a link and demands a directory.
         let as_directory = path.ends_with(b"/") || path.ends_with(b"/.");
+        let found = self.tree.real_path(path, as_directory || follow == Follow::Yes).map_err(errno)?;
+        let (_, id) = found.ok_or(Errno::Enoent)?;
+        let directory = matches!(self.tree.inode(id).kind, Kind::Directory(_));
         if as_directory && !directory { Err(Errno::Enotdir) } else { Ok(id) }
+    }
+
+    /// The name itself, not what a link leads to. A slash at its end demands a directory.
+    fn find_name(&self, path: &[u8]) -> Result<InodeId, Errno> {
+        let id = self.find(strip(path), Follow::No)?;
+        let directory = matches!(self.tree.inode(id).kind, Kind::Directory(_));
+        if path.ends_with(b"/") && !directory { Err(Errno::Enotdir) } else { Ok(id) }
     }
 
     /// The place of a new name: nothing may be there, and its directory must be.
@@ -57,8 +62,23 @@ impl<'t> TreeFiles<'t> {
         }
     }
 
+    /// The place of a new name that is not a directory's: one with a slash at its end cannot be made.
+    fn vacant_file(&self, path: &[u8]) -> Result<(), Errno> {
+        self.vacant(path)?;
+        if path.ends_with(b"/") { Err(Errno::Enoent) } else { Ok(()) }
+    }
+
+    /// A directory with the set-group-ID bit passes on its group, and to directories the bit itself.
     fn place(&mut self, path: &[u8], mode: u16, kind: Kind) -> Result<(), Errno> {
-        let inode = Inode { meta: Metadata::root(mode, self.epoch), kind, origin: self.origin };
+        let mut meta = Metadata::root(mode, self.epoch);
+        if let Ok(Some((dir, _))) = self.tree.locate(strip(path))
+            && let above = &self.tree.inode(dir).meta
+            && above.mode & 0o2000 != 0
+        {
+            meta.gid = above.gid;
+            meta.mode |= if matches!(kind, Kind::Directory(_)) { 0o2000 } else { 0 };
+        }
+        let inode = Inode { meta, kind, origin: self.origin };
         self.tree.place(strip(path), inode).map(|_| self.touch_parent(path)).map_err(errno)
     }
 
@@ -161,20 +181,20 @@ impl Files for TreeFiles<'_> {
 
     fn create_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {
         self.vacant(path)?;
-        self.place(path, mode, Kind::directory())
+        self.place(path, mode & 0o1777, Kind::directory())
     }
 
     fn symlink(&mut self, target: &[u8], path: &[u8]) -> Result<(), Errno> {
         if target.is_empty() {
             return Err(Errno::Enoent);
         }
-        self.vacant(path)?;
+        self.vacant_file(path)?;
         self.place(path, 0o777, Kind::Symlink(target.to_vec()))
     }
 
     fn hard_link(&mut self, from: &[u8], path: &[u8]) -> Result<(), Errno> {
         let id = self.find(from, Follow::No)?;
-        self.vacant(path)?;
+        self.vacant_file(path)?;
         if matches!(self.tree.inode(id).kind, Kind::Directory(_)) {
             return Err(Errno::Eperm);
         }
@@ -185,7 +205,7 @@ impl Files for TreeFiles<'_> {
     }
 
     fn remove(&mut self, path: &[u8]) -> Result<(), Errno> {
-        let id = self.find(path, Follow::No)?;
+        let id = self.find_name(path)?;
         if matches!(components(path).next_back(), None | Some(b"..")) || path.ends_with(b"/.") {
             return Err(Errno::Einval);
         }
@@ -197,8 +217,11 @@ impl Files for TreeFiles<'_> {
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), Errno> {
-        let id = self.find(from, Follow::No)?;
-        let moved = self.lookup(from, Follow::No)?;
+        let id = self.find_name(from)?;
+        let moved = self.lookup(strip(from), Follow::No)?;
+        if !moved.is_dir() && to.ends_with(b"/") {
+            return Err(Errno::Enotdir);
+        }
         match self.lookup(strip(to), Follow::No) {
             Ok(old) if moved.is_dir() && !old.is_dir() => return Err(Errno::Enotdir),
             Ok(old) if !moved.is_dir() && old.is_dir() => return Err(Errno::Eisdir),
@@ -206,7 +229,6 @@ impl Files for TreeFiles<'_> {
                 return Err(Errno::Enotempty);
             }
             Ok(_) => {}
-            Err(Errno::Enoent) if to.ends_with(b"/") && !moved.is_dir() => return Err(Errno::Enotdir),
             Err(Errno::Enoent) => self.parent(to)?,
             Err(error) => return Err(error),
         }

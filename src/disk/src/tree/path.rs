@@ -71,13 +71,13 @@ impl Tree {
         let mut stack: Steps<'a> = Vec::new();
         let (mut links, mut names) = (0, 0);
         while let Some(name) = todo.pop() {
-            if name == b".." {
-                stack.pop();
-                continue;
-            }
             let dir = stack.last().map_or(ROOT, |(_, id)| *id);
             if !matches!(self.inode(dir).kind, Kind::Directory(_)) {
                 return Err(TreeError::NotDirectory { path: show(path), found: self.inode(dir).kind.name() });
+            }
+            if name == b".." {
+                stack.pop();
+                continue;
             }
             let Some(id) = self.entry(dir, name) else { return Ok(None) };
             match &self.inode(id).kind {

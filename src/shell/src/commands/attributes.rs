@@ -1,37 +1,58 @@
-//! `chmod`, `chown` and `chgrp`.
+//! `chmod`, and what it has in common with `chown`: going through directories.
 
-use super::options::{Accepted, Options, parse};
-use super::{complain, modes};
+use super::modes::Mode;
+use super::options::{Accepted, parse};
+use super::status::permissions;
+use super::{Words, complain, join, quoted};
 use crate::eval::Run;
 use crate::files::{Errno, Follow, Node};
 use crate::shell::Shell;
 
-const LONG: &[(&str, u8)] = &[
-    ("recursive", b'R'),
-    ("silent", b'f'),
-    ("quiet", b'f'),
-    ("no-dereference", b'h'),
-    ("dereference", b'D'),
-    ("changes", b'c'),
-    ("verbose", b'v'),
-    ("reference=", b'r'),
-    ("from=", b'F'),
-];
+/// Deepest directories that are gone through.
+const MAX_DEPTH: usize = 200;
 
-/// A path with all that is below it, links not followed, the path first.
-fn below(shell: &mut Shell<'_>, path: &[u8]) -> Run<Vec<Vec<u8>>> {
+/// Links to directories that `-R` goes into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Through {
+    Nothing,
+    /// Those that operands name.
+    Operands,
+    All,
+}
+
+/// An operand with all that is below it, directories before their entries.
+pub(super) fn below(shell: &mut Shell<'_>, operand: &[u8], through: Through) -> Run<Words> {
     let mut found = Vec::new();
-    let mut todo = vec![path.to_vec()];
-    while let Some(path) = todo.pop() {
+    let mut todo = vec![(operand.to_vec(), 0)];
+    while let Some((path, depth)) = todo.pop() {
         shell.step()?;
-        if shell.files.lookup(&path, Follow::No).is_ok_and(|node| node.is_dir()) {
-            let names = shell.files.list(&path).unwrap_or_default();
-            todo.extend(names.iter().rev().map(|name| [&path[..], b"/", name].concat()));
+        let follows = through == Through::All || (through == Through::Operands && depth == 0);
+        let is_dir = |follow| shell.stat(&path, follow).is_ok_and(|node| node.is_dir());
+        if is_dir(if follows { Follow::Yes } else { Follow::No }) {
+            if depth >= MAX_DEPTH {
+                return shell.unsupported(b"so deep a tree");
+            }
+            let names = shell.files.list(&shell.path(&path)).unwrap_or_default();
+            todo.extend(names.iter().rev().map(|name| (join(&path, name), depth + 1)));
         }
         found.push(path);
     }
     Ok(found)
 }
+
+const OPTIONS: Accepted = Accepted {
+    letters: b"Rfcv",
+    long: &[
+        ("recursive", b'R'),
+        ("silent", b'f'),
+        ("quiet", b'f'),
+        ("changes", b'c'),
+        ("verbose", b'v'),
+        ("no-preserve-root", b'0'),
+        ("reference=", b'r'),
+    ],
+    strict: false,
+};
 
 /// Whether an operand begins with `-` and is a mode all the same: `chmod -x`.
 fn is_mode(arg: &[u8]) -> bool {
@@ -41,156 +62,100 @@ fn is_mode(arg: &[u8]) -> bool {
         && !arg.starts_with(b"--")
 }
 
-pub(super) fn chmod(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let mut args = args.to_vec();
-    if let Some(at) = args.iter().position(|arg| is_mode(arg)) {
-        args.insert(at, b"--".to_vec());
-    }
-    let options = parse(shell, &args, &Accepted { letters: b"Rfcv", long: LONG, strict: false })?;
-    let mut operands = options.operands.iter();
-    let reference = match options.value(b'r') {
-        Some(path) => match shell.stat(path, Follow::Yes) {
-            Ok(node) => Some(format!("{:o}", node.mode).into_bytes()),
-            Err(error) => {
-                let message = [b"failed to get attributes of '", path, b"': ", error.text().as_bytes()].concat();
-                return complain(shell, "chmod", &message);
-            }
-        },
-        None => operands.next().cloned(),
-    };
-    let Some(mode) = reference else { return complain(shell, "chmod", b"missing operand") };
-    if modes::parse(&mode, 0, false, 0).is_none() {
-        return complain(shell, "chmod", &[b"invalid mode: '", &mode[..], b"'"].concat());
-    }
-    let umask = shell.state.umask;
-    each(shell, "chmod", &options, operands.as_slice(), |shell, path, node, top| {
-        if node.is_symlink() && !top {
-            return Ok(());
-        }
-        let node = shell.stat(path, Follow::Yes)?;
-        let wanted = modes::parse(&mode, node.mode, node.is_dir(), umask).unwrap_or(node.mode);
-        if path == b"/dev/null" { Ok(()) } else { shell.files.set_mode(path, wanted) }
-    })
+/// The modes among the options, joined to one.
+fn take_modes(args: &[Vec<u8>]) -> (Words, Option<Vec<u8>>) {
+    let end = args.iter().position(|arg| arg == b"--").unwrap_or(args.len());
+    let (modes, mut rest): (Words, Words) = args[..end].iter().cloned().partition(|arg| is_mode(arg));
+    rest.extend_from_slice(&args[end..]);
+    let mode = (!modes.is_empty()).then(|| modes.join(&b','));
+    (rest, mode)
 }
 
-/// Calls a function for each operand, and with `-R` for all below.
-fn each(
-    shell: &mut Shell<'_>,
-    program: &str,
-    options: &Options,
-    operands: &[Vec<u8>],
-    mut change: impl FnMut(&mut Shell<'_>, &[u8], &Node, bool) -> Result<(), Errno>,
-) -> Run<u8> {
+pub(super) fn chmod(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let (args, option) = take_modes(args);
+    let options = parse(shell, &args, &OPTIONS)?;
+    let mut operands = options.operands.iter();
+    let strict = option.is_some();
+    let text = match (options.value(b'r'), option) {
+        (Some(path), _) => match shell.stat(path, Follow::Yes) {
+            Ok(node) => Some(format!("{:05o}", node.mode).into_bytes()),
+            Err(error) => return unknown_reference(shell, "chmod", path, error),
+        },
+        (None, Some(mode)) => Some(mode),
+        (None, None) => operands.next().cloned(),
+    };
+    let Some(text) = text.filter(|_| operands.len() > 0) else {
+        return complain(shell, "chmod", b"missing operand");
+    };
+    let Some(mode) = Mode::new(&text) else {
+        return complain(shell, "chmod", &[b"invalid mode: '", &text[..], b"'"].concat());
+    };
+    let tells = if options.has(b'v') { Some(true) } else { options.has(b'c').then_some(false) };
+    let change = Change { mode, strict, tells };
     let mut status = 0;
     for operand in operands {
-        let path = shell.path(operand);
-        let paths = if options.has(b'R') { below(shell, &path)? } else { vec![path.clone()] };
-        for found in paths {
-            let done = match shell.stat(&found, Follow::No) {
-                Ok(_) if operand.is_empty() => Err(Errno::Enoent),
-                Ok(node) => change(shell, &found, &node, found == path),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = done {
-                status = 1;
-                if !options.has(b'f') {
-                    super::cannot(shell, program, "access", operand, error)?;
+        let paths = if options.has(b'R') { below(shell, operand, Through::Operands)? } else { vec![operand.to_vec()] };
+        for path in paths {
+            match change.one(shell, &path, &path == operand)? {
+                Ok(fits) => status |= u8::from(!fits),
+                Err(error) if options.has(b'f') => {
+                    let _ = error;
+                    status = 1;
                 }
+                Err(error) => status = super::cannot(shell, "chmod", "access", &path, error)?,
             }
         }
     }
     Ok(status)
 }
 
-/// Who owns: what `user:group` names. `None` leaves it.
-pub(super) type Owner = (Option<u32>, Option<u32>);
+/// Writes that the file of `--reference` has no attributes.
+pub(super) fn unknown_reference(shell: &mut Shell<'_>, program: &str, path: &[u8], error: Errno) -> Run<u8> {
+    let message = [b"failed to get attributes of '", path, b"': ", error.text().as_bytes()].concat();
+    complain(shell, program, &message)
+}
 
-/// `user`, `user:group`, `:group` or `user:`, by the names of the caller's accounts. The error is the part that is unknown.
-pub(super) fn owner(shell: &Shell<'_>, text: &[u8]) -> Result<Owner, Vec<u8>> {
-    let at = text.iter().position(|byte| *byte == b':').or_else(|| {
-        // The old form, where no user has a dot in the name.
-        text.iter().position(|byte| *byte == b'.').filter(|_| user(shell, text).is_none())
-    });
-    let (name, group) = at.map_or((text, None), |at| (&text[..at], Some(&text[at + 1..])));
-    let uid = if name.is_empty() { None } else { Some(user(shell, name).ok_or_else(|| text.to_vec())?) };
-    let gid = match group {
-        None => None,
-        Some(b"") if uid.is_some() => {
-            let field = crate::accounts::user_field(&*shell.files, name, 3);
-            Some(field.and_then(|field| crate::accounts::number(&field)).ok_or_else(|| text.to_vec())?)
+struct Change {
+    mode: Mode,
+    /// The mode was an option: a result that the umask changed is a failure.
+    strict: bool,
+    /// Whether changes are written, and with `true` also what stays.
+    tells: Option<bool>,
+}
+
+impl Change {
+    /// Changes one file. Says whether the mode is what the operand means without the umask.
+    fn one(&self, shell: &mut Shell<'_>, path: &[u8], top: bool) -> Run<Result<bool, Errno>> {
+        match shell.stat(path, Follow::No) {
+            Ok(node) if node.is_symlink() && !top => return Ok(Ok(true)),
+            Ok(_) => {}
+            Err(error) => return Ok(Err(error)),
         }
-        Some(b"") => None,
-        Some(group) => Some(self::group(shell, group).ok_or_else(|| text.to_vec())?),
-    };
-    Ok((uid, gid))
-}
-
-pub(super) fn user(shell: &Shell<'_>, name: &[u8]) -> Option<u32> {
-    shell.commands.user_id(&*shell.files, name).or_else(|| crate::accounts::number(name))
-}
-
-pub(super) fn group(shell: &Shell<'_>, name: &[u8]) -> Option<u32> {
-    shell.commands.group_id(&*shell.files, name).or_else(|| crate::accounts::number(name))
-}
-
-pub(super) fn chown(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    change_owner(shell, "chown", args)
-}
-
-pub(super) fn chgrp(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    change_owner(shell, "chgrp", args)
-}
-
-fn change_owner(shell: &mut Shell<'_>, program: &'static str, args: &[Vec<u8>]) -> Run<u8> {
-    let options = parse(shell, args, &Accepted { letters: b"RfhcvPH", long: LONG, strict: false })?;
-    let mut operands = options.operands.iter();
-    let wanted = match options.value(b'r') {
-        Some(path) => match shell.stat(path, Follow::Yes) {
-            Ok(node) if program == "chown" => (Some(node.uid), Some(node.gid)),
-            Ok(node) => (None, Some(node.gid)),
-            Err(error) => {
-                let message = [b"failed to get attributes of '", path, b"': ", error.text().as_bytes()].concat();
-                return complain(shell, program, &message);
-            }
-        },
-        None => {
-            let Some(text) = operands.next() else { return complain(shell, program, b"missing operand") };
-            let found = if program == "chown" { owner(shell, text) } else { owner(shell, &[b":", &text[..]].concat()) };
-            match found {
-                Ok(owner) => owner,
-                Err(_) => {
-                    let what: &[u8] = if program == "chown" { b"invalid user: '" } else { b"invalid group: '" };
-                    return complain(shell, program, &[what, text, b"'"].concat());
-                }
-            }
+        let node = match shell.stat(path, Follow::Yes) {
+            Ok(node) => node,
+            Err(error) => return Ok(Err(error)),
+        };
+        let new = self.mode.apply(node.mode, node.is_dir(), shell.state.umask);
+        let absolute = shell.path(path);
+        if absolute != b"/dev/null"
+            && let Err(error) = shell.files.set_mode(&absolute, new)
+        {
+            return Ok(Err(error));
         }
-    };
-    let from = match options.value(b'F').map(|text| owner(shell, text)) {
-        None => (None, None),
-        Some(Ok(owner)) => owner,
-        Some(Err(text)) => return complain(shell, program, &[b"invalid user: '", &text[..], b"'"].concat()),
-    };
-    // With -R, links that are met are not followed; chown -R changes them only with -h.
-    let (recursive, links) = (options.has(b'R'), options.has(b'h'));
-    each(shell, program, &options, operands.as_slice(), |shell, path, node, _| {
-        if node.is_symlink() && recursive && !links {
-            return Ok(());
-        }
-        set(shell, path, wanted, from, if links { Follow::No } else { Follow::Yes })
-    })
-}
-
-/// Changes owner and group; set-id bits of a program are lost, as the kernel has it.
-fn set(shell: &mut Shell<'_>, path: &[u8], wanted: Owner, from: Owner, follow: Follow) -> Result<(), Errno> {
-    let node = shell.stat(path, follow)?;
-    if from.0.is_some_and(|uid| uid != node.uid) || from.1.is_some_and(|gid| gid != node.gid) || path == b"/dev/null" {
-        return Ok(());
+        self.tell(shell, path, &node, new)?;
+        let meant = self.mode.apply(node.mode, node.is_dir(), 0);
+        Ok(Ok(!self.strict || new & !meant == 0))
     }
-    let (uid, gid) = (wanted.0.unwrap_or(node.uid), wanted.1.unwrap_or(node.gid));
-    shell.files.set_owner(path, uid, gid, follow)?;
-    if node.is_file() && node.mode & 0o6000 != 0 {
-        let group = if node.mode & 0o010 != 0 { 0o2000 } else { 0 };
-        shell.files.set_mode(path, node.mode & !(0o4000 | group))?;
+
+    fn tell(&self, shell: &mut Shell<'_>, path: &[u8], node: &Node, new: u16) -> Run<()> {
+        let Some(all) = self.tells else { return Ok(()) };
+        let described = |mode: u16| format!("{mode:04o} ({})", permissions(mode));
+        let text = match (node.mode == new, all) {
+            (true, false) => return Ok(()),
+            (true, true) => format!(" retained as {}\n", described(new)),
+            (false, _) => format!(" changed from {} to {}\n", described(node.mode), described(new)),
+        };
+        let name = quoted(shell, path)?;
+        shell.out(&[b"mode of ", &name[..], text.as_bytes()].concat())
     }
-    Ok(())
 }

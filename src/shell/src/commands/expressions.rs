@@ -178,7 +178,8 @@ pub(super) fn seq(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         [last] => (1, 1, last),
         [first, last] => (first, 1, last),
         [first, step, last] if step != 0 => (first, step, last),
-        _ => return shell.unsupported(b"these operands"),
+        [first, 0, last] => return shell.unsupported(format!("seq {first} 0 {last}").as_bytes()),
+        _ => return complain(shell, "seq", b"missing or extra operand"),
     };
     let mut number = first;
     while if step > 0 { number <= last } else { number >= last } {

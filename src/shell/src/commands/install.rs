@@ -2,7 +2,7 @@
 
 use super::options::{Accepted, parse};
 use super::paths::last_name;
-use super::{attributes, cannot, complain, copy, make, modes};
+use super::{cannot, complain, copy, make, modes, owners};
 use crate::eval::Run;
 use crate::files::Follow;
 use crate::shell::Shell;
@@ -19,24 +19,27 @@ pub(super) fn install(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         ("verbose", b'v'),
     ];
     let options = parse(shell, args, &Accepted { letters: b"cdDm:o:g:t:TpvZ", long, strict: false })?;
-    let mode = match options.value(b'm') {
-        None => 0o755,
-        Some(text) => match modes::parse(text, 0, options.has(b'd'), shell.state.umask) {
-            Some(mode) => mode,
-            None => return complain(shell, "install", &[b"invalid mode '", text, b"'"].concat()),
-        },
+    let directory = options.has(b'd');
+    let (mode, decided) = match options.value(b'm').map(modes::Mode::new) {
+        None => (0o755, 0o7777),
+        Some(Some(mode)) => mode.apply_with_bits(0, directory, 0),
+        Some(None) => return complain(shell, "install", b"invalid mode"),
     };
     let mut owner = (None, None);
     for (letter, value) in options.iter() {
         let (found, what) = match letter {
-            b'o' => (attributes::user(shell, value), &b"invalid user: '"[..]),
-            b'g' => (attributes::group(shell, value), &b"invalid group: '"[..]),
+            b'o' => (owners::user(shell, value), &b"invalid user: '"[..]),
+            b'g' => (owners::group(shell, value), &b"invalid group: '"[..]),
             _ => continue,
         };
         let Some(id) = found else { return complain(shell, "install", &[what, value, b"'"].concat()) };
         if letter == b'o' { owner.0 = Some(id) } else { owner.1 = Some(id) }
     }
-    let settings = Settings { mode, owner, verbose: options.has(b'v') };
+    let decided = if directory { decided } else { 0o7777 };
+    let settings = Settings { mode, decided, owner, verbose: options.has(b'v') };
+    if options.operands.is_empty() {
+        return complain(shell, "install", b"missing file operand");
+    }
     if options.has(b'd') {
         return directories(shell, &options.operands, &settings);
     }
@@ -52,7 +55,7 @@ pub(super) fn install(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         let path = shell.path(&target);
         let end = path.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
         let parent = if options.value(b't').is_some() { &path[..] } else { &path[..end] };
-        if let Err(error) = make::parents(shell, parent, 0o755) {
+        if let Err(error) = make::parents(shell, parent, 0o755, 0o755, false) {
             return cannot(shell, "install", "create directory", parent, error);
         }
     }
@@ -70,6 +73,8 @@ pub(super) fn install(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 
 struct Settings {
     mode: u16,
+    /// The bits that the mode decides; others of a directory stay.
+    decided: u16,
     owner: (Option<u32>, Option<u32>),
     verbose: bool,
 }
@@ -103,7 +108,8 @@ fn apply(shell: &mut Shell<'_>, path: &[u8], settings: &Settings) -> Result<(), 
     let node = shell.files.lookup(path, Follow::Yes)?;
     let (uid, gid) = (settings.owner.0.unwrap_or(node.uid), settings.owner.1.unwrap_or(node.gid));
     shell.files.set_owner(path, uid, gid, Follow::Yes)?;
-    shell.files.set_mode(path, settings.mode)
+    let node = shell.files.lookup(path, Follow::Yes)?;
+    shell.files.set_mode(path, settings.mode | (node.mode & !settings.decided))
 }
 
 fn directories(shell: &mut Shell<'_>, operands: &[Vec<u8>], settings: &Settings) -> Run<u8> {
@@ -111,11 +117,9 @@ fn directories(shell: &mut Shell<'_>, operands: &[Vec<u8>], settings: &Settings)
     for operand in operands {
         let path = shell.path(operand);
         shell.note(&path, b"");
-        // Directories on the way have 0755, whatever the mode is.
-        let umask = std::mem::replace(&mut shell.state.umask, 0o022);
-        let made = make::parents(shell, &path, 0o755);
-        shell.state.umask = umask;
-        let done = made.and_then(|()| apply(shell, &path, settings));
+        // Directories on the way have 0755, whatever the mode and the umask are.
+        let made = make::parents(shell, operand, 0o755, 0o755, false);
+        let done = made.and_then(|_| apply(shell, &path, settings));
         if let Err(error) = done {
             status = cannot(shell, "install", "create directory", operand, error)?;
         }

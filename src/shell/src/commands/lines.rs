@@ -47,7 +47,9 @@ pub(super) fn cut(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     ];
     let options = parse(shell, args, &Accepted { letters: b"d:f:b:c:s", long, strict: false })?;
     let list = [b'f', b'b', b'c'].into_iter().find_map(|letter| Some((letter, options.value(letter)?)));
-    let Some((letter, list)) = list else { return shell.unsupported(b"cut without a list") };
+    let Some((letter, list)) = list else {
+        return super::complain(shell, "cut", b"you must specify a list of bytes, characters, or fields");
+    };
     let ranges = ranges(shell, list)?;
     let delimiter = match options.value(b'd') {
         None => b'\t',

@@ -1,7 +1,7 @@
 //! `mkdir`, `touch`, `ln` and `mktemp`.
 
 use super::options::{Accepted, parse};
-use super::{cannot, complain, modes};
+use super::{Words, cannot, complain, modes};
 use crate::eval::Run;
 use crate::files::{Errno, Follow};
 use crate::shell::Shell;
@@ -10,29 +10,21 @@ pub(super) fn mkdir(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let long: &[(&str, u8)] = &[("parents", b'p'), ("mode=", b'm'), ("verbose", b'v')];
     // -Z labels for SELinux, which an image has not.
     let options = parse(shell, args, &Accepted { letters: b"pm:vZ", long, strict: false })?;
+    if options.operands.is_empty() {
+        return complain(shell, "mkdir", b"missing operand");
+    }
     let umask = shell.state.umask;
-    let mode = match options.value(b'm') {
-        None => 0o777 & !umask,
-        Some(text) => match modes::parse(text, 0o777, false, umask) {
-            Some(mode) => mode,
-            None => return complain(shell, "mkdir", &[b"invalid mode '", text, b"'"].concat()),
-        },
+    let mode = match options.value(b'm').map(modes::Mode::new) {
+        None => None,
+        Some(Some(mode)) => Some(mode.apply_with_bits(0o777, true, umask)),
+        Some(None) => return complain(shell, "mkdir", b"invalid mode"),
     };
     let mut status = 0;
     for operand in &options.operands {
         let path = shell.path(operand);
         shell.note(&path, b"");
-        let made = if operand.is_empty() {
-            Err(Errno::Enoent)
-        } else if options.has(b'p') {
-            parents(shell, &path, mode)
-        } else {
-            shell.files.create_dir(&path, mode)
-        };
+        let made = if operand.is_empty() { Err(Errno::Enoent) } else { make(shell, operand, &path, &options, mode)? };
         match made {
-            Ok(()) if options.has(b'v') => {
-                shell.out(&[b"mkdir: created directory '", &operand[..], b"'\n"].concat())?
-            }
             Ok(()) => {}
             Err(error) => status = cannot(shell, "mkdir", "create directory", operand, error)?,
         }
@@ -40,26 +32,83 @@ pub(super) fn mkdir(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     Ok(status)
 }
 
-/// Makes a directory and those above it that are missing, these with the mode that the umask leaves.
-pub(super) fn parents(shell: &mut Shell<'_>, path: &[u8], mode: u16) -> Result<(), Errno> {
-    let between = (0o777 & !shell.state.umask) | 0o300;
-    let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
-    let mut current = Vec::new();
-    for (at, name) in names.iter().enumerate() {
-        current.push(b'/');
-        current.extend_from_slice(name);
-        let is_last = at + 1 == names.len();
-        match shell.files.ensure_dir(&current, if is_last { mode } else { between }) {
-            Err(Errno::Eexist) if !is_last && shell.exists(&current) => return Err(Errno::Enotdir),
+/// Makes one directory, with `-p` those above it, too; a mode is given as its bits and those that it decides.
+fn make(
+    shell: &mut Shell<'_>,
+    operand: &[u8],
+    path: &[u8],
+    options: &super::options::Options,
+    mode: Option<(u16, u16)>,
+) -> Run<Result<(), Errno>> {
+    // A directory with special bits is never writable for others before it has them.
+    let first = mode.map_or(
+        0o777,
+        |(mode, decided)| {
+            if (decided & 0o6000) | (mode & 0o1000) == 0 { mode } else { mode & !0o022 }
+        },
+    );
+    let first = first & !shell.state.umask;
+    let (made, is_new) = match options.has(b'p') {
+        true => {
+            let between = (0o777 & !shell.state.umask) | 0o300;
+            match parents(shell, operand, first, between, mode.is_some() || options.has(b'v')) {
+                Ok(made) => made,
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        false => match shell.files.create_dir(path, first) {
+            Ok(()) => (vec![operand.to_vec()], true),
+            Err(error) => return Ok(Err(error)),
+        },
+    };
+    if options.has(b'v') {
+        for dir in &made {
+            let name = super::quoted(shell, dir)?;
+            shell.out(&[b"mkdir: created directory ", &name[..], b"\n"].concat())?;
+        }
+    }
+    // An existing directory keeps its mode.
+    let Some((mode, decided)) = mode.filter(|_| is_new) else { return Ok(Ok(())) };
+    Ok(shell.files.lookup(path, Follow::Yes).and_then(|node| match (node.mode ^ mode) & decided {
+        0 => Ok(()),
+        _ => shell.files.set_mode(path, mode | (node.mode & !decided)),
+    }))
+}
+
+/// Makes a directory and those above it that are missing, these with the mode `between`. If the caller asks, gives what was made, and whether
+/// the last one was: a tree that is not complete may not know.
+pub(super) fn parents(
+    shell: &mut Shell<'_>,
+    operand: &[u8],
+    mode: u16,
+    between: u16,
+    asks: bool,
+) -> Result<(Words, bool), Errno> {
+    let mut made = Vec::new();
+    let end = operand.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+    let mut at = 0;
+    while at < end {
+        at += operand[at..end].iter().position(|byte| *byte != b'/').unwrap_or(0);
+        at += operand[at..end].iter().position(|byte| *byte == b'/').unwrap_or(end - at);
+        let current = shell.path(&operand[..at]);
+        if asks && shell.files.lookup(&current, Follow::Yes).is_err() {
+            made.push(if at == end { operand.to_vec() } else { operand[..at].to_vec() });
+        }
+        match shell.files.ensure_dir(&current, if at == end { mode } else { between }) {
+            Err(Errno::Eexist) if at < end && shell.exists(&current) => return Err(Errno::Enotdir),
             done => done?,
         }
     }
-    Ok(())
+    let is_new = made.last().is_some_and(|last| last == operand);
+    Ok((made, is_new))
 }
 
 pub(super) fn touch(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let long: &[(&str, u8)] = &[("no-create", b'c'), ("reference=", b'r')];
     let options = parse(shell, args, &Accepted { letters: b"acmfr:h", long, strict: false })?;
+    if options.operands.is_empty() {
+        return complain(shell, "touch", b"missing file operand");
+    }
     let time = match options.value(b'r') {
         None => None,
         Some(reference) => match shell.stat(reference, Follow::Yes) {
@@ -124,11 +173,11 @@ pub(super) fn ln(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         let text = if options.has(b'r') { relative(shell, source, &place) } else { source.clone() };
         let path = shell.path(&place);
         shell.note(&path, &text);
-        if options.has(b'f') {
-            if let Err(Errno::Eisdir) = shell.files.make_way(&path) {
-                status = complain(shell, "ln", &[&place[..], b": cannot overwrite directory"].concat())?;
-                continue;
-            }
+        if options.has(b'f')
+            && let Err(Errno::Eisdir) = shell.files.make_way(&path)
+        {
+            status = complain(shell, "ln", &[&place[..], b": cannot overwrite directory"].concat())?;
+            continue;
         }
         let made = if options.has(b's') {
             shell.files.symlink(&text, &path)

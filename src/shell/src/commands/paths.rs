@@ -138,6 +138,9 @@ pub(super) fn realpath(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     ];
     let options = parse(shell, args, &Accepted { letters: b"emqs", long, strict: false })?;
     let mode = mode(&options).unwrap_or(Exists::AllButLast);
+    if options.operands.is_empty() {
+        return super::complain(shell, "realpath", b"missing operand");
+    }
     let found = if options.has(b's') { stripped } else { canonical };
     let mut status = 0;
     for operand in &options.operands {

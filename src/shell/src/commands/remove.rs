@@ -18,6 +18,9 @@ pub(super) fn rm(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     ];
     let options = parse(shell, args, &Accepted { letters: b"frRvd", long, strict: false })?;
     let recursive = options.has(b'r') || options.has(b'R');
+    if options.operands.is_empty() && !options.has(b'f') {
+        return complain(shell, "rm", b"missing operand");
+    }
     let mut status = 0;
     for operand in &options.operands {
         let node = match shell.stat(operand, Follow::No) {
@@ -30,7 +33,7 @@ pub(super) fn rm(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         };
         let name = last_name(operand);
         let bare = operand.iter().rposition(|byte| *byte != b'/').map_or(&b"/"[..], |at| &operand[..=at]);
-        if operand.ends_with(b"/") && shell.stat(bare, Follow::No).is_ok_and(|node| node.is_symlink()) {
+        if recursive && operand.ends_with(b"/") && shell.stat(bare, Follow::No).is_ok_and(|node| node.is_symlink()) {
             // GNU rm empties the directory and then fails.
             return shell.unsupported(operand);
         }
@@ -82,6 +85,9 @@ fn all(shell: &mut Shell<'_>, path: &[u8]) -> Run<Result<(), Errno>> {
 pub(super) fn rmdir(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let long: &[(&str, u8)] = &[("parents", b'p'), ("ignore-fail-on-non-empty", b'i'), ("verbose", b'v')];
     let options = parse(shell, args, &Accepted { letters: b"pv", long, strict: false })?;
+    if options.operands.is_empty() {
+        return complain(shell, "rmdir", b"missing operand");
+    }
     let mut status = 0;
     for operand in &options.operands {
         let mut rest = operand.clone();

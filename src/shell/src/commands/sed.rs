@@ -45,7 +45,7 @@ pub(super) fn sed(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
     if source.is_empty() {
         if options.operands.is_empty() {
-            return shell.unsupported(b"sed without a script");
+            return complain(shell, "sed", b"no script");
         }
         source.push(options.operands.remove(0));
     }

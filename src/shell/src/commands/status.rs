@@ -12,8 +12,12 @@ pub(super) fn stat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let (format, newline) = match (options.value(b'c'), options.value(b'p')) {
         (Some(format), _) => (format.to_vec(), true),
         (None, Some(format)) => (crate::builtins::unescape(format, crate::builtins::Escapes::Format).0, false),
+        (None, None) if options.operands.is_empty() => return super::complain(shell, "stat", b"missing operand"),
         (None, None) => return shell.unsupported(b"stat without a format"),
     };
+    if options.operands.is_empty() {
+        return super::complain(shell, "stat", b"missing operand");
+    }
     let mut status = 0;
     for operand in &options.operands {
         let follow = if options.has(b'L') { Follow::Yes } else { Follow::No };
@@ -83,12 +87,17 @@ fn letters(node: &Node) -> String {
         NodeKind::Fifo => 'p',
         NodeKind::Socket => 's',
     };
-    let mut text = String::from(first);
+    format!("{first}{}", permissions(node.mode))
+}
+
+/// `rwxr-xr-x`
+pub(super) fn permissions(mode: u16) -> String {
+    let mut text = String::new();
     for (shift, special, letter) in [(6, 0o4000, 's'), (3, 0o2000, 's'), (0, 0o1000, 't')] {
-        let bits = node.mode >> shift;
+        let bits = mode >> shift;
         text.push(if bits & 4 != 0 { 'r' } else { '-' });
         text.push(if bits & 2 != 0 { 'w' } else { '-' });
-        text.push(match (node.mode & special != 0, bits & 1 != 0) {
+        text.push(match (mode & special != 0, bits & 1 != 0) {
             (true, true) => letter,
             (true, false) => letter.to_ascii_uppercase(),
             (false, true) => 'x',

@@ -23,6 +23,9 @@ pub(super) fn mktemp(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     if options.has(b'u') {
         return shell.unsupported(b"-u");
     }
+    if options.operands.len() > 1 {
+        return complain(shell, "mktemp", b"too many templates");
+    }
     let template = options.operands.first().cloned();
     let dir = match options.value(b'p') {
         Some(b"") => Some(directory(shell)),

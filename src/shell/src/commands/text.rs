@@ -158,7 +158,10 @@ pub(super) fn tee(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 /// `diff -q`, which only says whether two files differ.
 pub(super) fn diff(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, args, &Accepted { letters: b"q", long: &[("brief", b'q')], strict: false })?;
-    let [left, right] = &options.operands[..] else { return shell.unsupported(b"diff without two files") };
+    let [left, right] = &options.operands[..] else {
+        complain(shell, "diff", b"two operands are needed")?;
+        return Ok(2);
+    };
     let is_dir = |path: &Vec<u8>| shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir());
     if is_dir(left) || is_dir(right) {
         return shell.unsupported(b"diff of directories");
@@ -178,7 +181,15 @@ pub(super) fn diff(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 pub(super) fn cmp(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options =
         parse(shell, args, &Accepted { letters: b"s", long: &[("quiet", b's'), ("silent", b's')], strict: false })?;
-    let [left, right] = &options.operands[..] else { return shell.unsupported(b"cmp without two files") };
+    let [left, right] = &options.operands[..] else {
+        return match &options.operands[..] {
+            [] => {
+                complain(shell, "cmp", b"missing operand")?;
+                Ok(2)
+            }
+            _ => shell.unsupported(b"cmp with standard input or with offsets"),
+        };
+    };
     let (contents, failed) = inputs(shell, "cmp", &[left.clone(), right.clone()])?;
     let [(_, first), (_, second)] = &contents[..] else { return Ok(2) };
     if failed {

@@ -69,7 +69,11 @@ pub(super) fn tr(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let long: &[(&str, u8)] = &[("delete", b'd'), ("squeeze-repeats", b's'), ("complement", b'c')];
     let options = parse(shell, args, &Accepted { letters: b"dscC", long, strict: true })?;
     let (deletes, squeezes) = (options.has(b'd'), options.has(b's'));
-    let Some(first) = options.operands.first() else { return shell.unsupported(b"tr without a set") };
+    let needed = if deletes != squeezes { 1 } else { 2 };
+    let most = if deletes && !squeezes { 1 } else { 2 };
+    let Some(first) = options.operands.first().filter(|_| (needed..=most).contains(&options.operands.len())) else {
+        return super::complain(shell, "tr", b"missing or extra operand");
+    };
     let mut from = set(shell, first)?;
     if options.has(b'c') || options.has(b'C') {
         from = (0..=u8::MAX).filter(|byte| !from.contains(byte)).collect();
@@ -78,10 +82,6 @@ pub(super) fn tr(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         Some(text) => Some(set(shell, text)?),
         None => None,
     };
-    let replaces = !deletes && second.is_some();
-    if options.operands.len() > 2 || (!deletes && !squeezes && !replaces) || (deletes && second.is_some() != squeezes) {
-        return shell.unsupported(b"this number of sets");
-    }
     let mut table: Vec<Option<u8>> = (0..=u8::MAX).map(Some).collect();
     if deletes {
         from.iter().for_each(|byte| table[usize::from(*byte)] = None);

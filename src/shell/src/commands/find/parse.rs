@@ -2,7 +2,7 @@
 
 use super::{Piece, Search, Test};
 use crate::commands::regex::{Expression, Syntax};
-use crate::commands::{attributes, count, modes};
+use crate::commands::{count, modes, owners};
 use crate::eval::Run;
 use crate::expand::literal_pattern;
 use crate::files::{Follow, NodeKind};
@@ -59,12 +59,12 @@ impl Search<'_, '_> {
             b"-perm" => self.mode(&self.operand(args)?)?,
             b"-user" | b"-uid" => {
                 let text = self.operand(args)?;
-                let Some(id) = attributes::user(self.shell, &text) else { return self.shell.unsupported(&text) };
+                let Some(id) = owners::user(self.shell, &text) else { return self.shell.unsupported(&text) };
                 Test::User(id)
             }
             b"-group" | b"-gid" => {
                 let text = self.operand(args)?;
-                let Some(id) = attributes::group(self.shell, &text) else { return self.shell.unsupported(&text) };
+                let Some(id) = owners::group(self.shell, &text) else { return self.shell.unsupported(&text) };
                 Test::Group(id)
             }
             b"-nouser" => Test::Unowned(true),
