@@ -2,6 +2,7 @@
 
 mod alias;
 mod control;
+mod trap;
 mod variables;
 mod options;
 mod lookup;
@@ -19,6 +20,7 @@ pub(crate) use alias::Alias;
 pub(crate) use directory::normalize;
 pub(crate) use options::letters as flag_letters;
 pub(crate) use print::{Conversion, Escapes, digits, echo_program, padded, unescape};
+pub(crate) use trap::{EXIT, clear as clear_traps};
 
 /// A builtin: its operands, and whether its failure is tested.
 pub(crate) type Builtin = fn(&mut Shell<'_>, &[Vec<u8>], bool) -> Run<u8>;
@@ -34,7 +36,7 @@ pub(crate) fn special(name: &[u8]) -> Option<Builtin> {
         b"exec" => control::exec,
         b"exit" => control::exit,
         b"return" => control::leave_function,
-        b"trap" => control::trap,
+        b"trap" => trap::trap,
         b"export" => variables::export,
         b"readonly" => variables::readonly,
         b"local" => variables::local,
@@ -76,6 +78,19 @@ pub(crate) fn regular(name: &[u8]) -> Option<Builtin> {
 pub(crate) fn regular_of(language: Language, name: &[u8]) -> Option<Builtin> {
     let source: Option<Builtin> = (name == b"source" && language.is_bash()).then_some(control::source);
     source.or_else(|| regular(name))
+}
+
+/// A decimal number as dash reads it: blanks around it and a sign are allowed.
+pub(crate) fn integer(text: &[u8]) -> Option<i64> {
+    let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
+    let start = text.iter().position(|byte| !blank(byte))?;
+    let end = text.iter().rposition(|byte| !blank(byte))? + 1;
+    std::str::from_utf8(&text[start..end]).ok()?.parse().ok()
+}
+
+/// A count, status or signal among operands.
+pub(crate) fn number(text: &[u8]) -> Option<u32> {
+    integer(text).and_then(|number| u32::try_from(number).ok()).filter(|number| *number <= i32::MAX.cast_unsigned())
 }
 
 /// How many words `command` and its options are, if it runs a command.

@@ -34,6 +34,11 @@ use crate::shell::Shell;
 
 pub(crate) use paths::real_path;
 
+/// The permissions that a symbolic mode makes of `old`.
+pub(crate) fn mode(text: &[u8], old: u16) -> Option<u16> {
+    modes::parse(text, old, false, 0)
+}
+
 /// Operands, paths, fields.
 type Words = Vec<Vec<u8>>;
 

@@ -5,10 +5,11 @@ mod simple;
 mod redirect;
 mod conditional;
 mod program;
+mod shebang;
 
 pub use program::foreign;
 
-pub(crate) use program::Interpreter;
+pub(crate) use shebang::Interpreter;
 
 use std::rc::Rc;
 
@@ -235,7 +236,7 @@ impl Shell<'_> {
         self.step()?;
         let saved = self.state.clone();
         let (levels, calls) = (self.budget.levels, self.budget.calls);
-        Rc::make_mut(&mut self.state.traps).clear();
+        crate::builtins::clear_traps(self);
         let result = run(self);
         let status = self.finish(result);
         (self.budget.levels, self.budget.calls) = (levels, calls);
@@ -250,8 +251,11 @@ impl Shell<'_> {
             return Err(Stop::Fatal(error));
         }
         let status = self.state.status;
+        self.state.leaving = Some(status);
         self.budget.levels = self.budget.levels.min(self.budget.limits.levels / 2);
-        let Some(action) = Rc::make_mut(&mut self.state.traps).remove(&b"EXIT"[..]) else { return Ok(status) };
+        let Some(action) = Rc::make_mut(&mut self.state.traps).remove(&crate::builtins::EXIT) else {
+            return Ok(status);
+        };
         match self.eval_text(&action, false) {
             Err(Stop::Fatal(error)) => Err(Stop::Fatal(error)),
             Err(Stop::Exit | Stop::Error) => Ok(self.state.status),

@@ -10,7 +10,7 @@ use crate::files::Files;
 use crate::host::Commands;
 use crate::limits::Limits;
 use crate::shell::Shell;
-use crate::state::{Flags, Getopts, State, Variable};
+use crate::state::{Getopts, State, Variable};
 use crate::syntax::reader::Reader;
 use crate::syntax::{Parser, SyntaxError};
 
@@ -165,9 +165,10 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
         aliases: Rc::default(),
         zero: Rc::new(script.name.as_bytes().to_vec()),
         params: Rc::new(script.args.to_vec()),
-        flags: Flags { errexit: interpreter.errexit, nounset: interpreter.nounset, ..Flags::default() },
+        flags: interpreter.flags,
         status: 0,
         substituted: 0,
+        leaving: None,
         descriptors: Rc::default(),
         cwd: Rc::new(settings.directory.clone()),
         umask: settings.umask,

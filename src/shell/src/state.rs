@@ -51,12 +51,14 @@ pub(crate) struct State {
     pub(crate) status: u8,
     /// The status of the last command substitution of the running command.
     pub(crate) substituted: u8,
+    /// While the trap of the end runs: the status that the shell ends with.
+    pub(crate) leaving: Option<u8>,
     pub(crate) descriptors: Rc<BTreeMap<u32, Handle>>,
     /// The working directory as `pwd` prints it.
     pub(crate) cwd: Rc<Vec<u8>>,
     pub(crate) umask: u16,
-    /// Commands of `trap`, by the names of conditions.
-    pub(crate) traps: Rc<BTreeMap<Vec<u8>, Vec<u8>>>,
+    /// Commands of `trap`, by the numbers of conditions.
+    pub(crate) traps: Rc<BTreeMap<u8, Vec<u8>>>,
     /// Loops that run in the running function.
     pub(crate) loops: u32,
     pub(crate) functions_running: u32,

@@ -9,28 +9,36 @@ use crate::shell::{PATH, Shell};
 
 /// A status or count among the operands.
 fn number(shell: &mut Shell<'_>, text: &[u8]) -> Run<u32> {
-    match crate::accounts::number(text) {
+    match super::number(text) {
         Some(number) => Ok(number),
         None => Err(shell.shell_error(&[b"Illegal number: ", text].concat())),
     }
 }
 
-fn status(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    match args.first() {
-        None => Ok(shell.state.status),
-        Some(text) => Ok(number(shell, text)?.to_le_bytes()[0]),
+/// A status that `$?` has. Inside of the shell dash keeps larger ones than programs can end with.
+fn status(shell: &mut Shell<'_>, text: &[u8]) -> Run<u8> {
+    let status = number(shell, text)?;
+    match u8::try_from(status) {
+        Ok(status) => Ok(status),
+        Err(_) => shell.unsupported(b"a status above 255"),
     }
 }
 
-/// `exit`
+/// `exit`: in the trap of the end, the status stays the one before the trap.
 pub(super) fn exit(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    shell.state.status = status(shell, args)?;
+    shell.state.status = match args.first() {
+        None => shell.state.leaving.unwrap_or(shell.state.status),
+        Some(text) if shell.state.traps.contains_key(&super::EXIT) => status(shell, text)?,
+        Some(text) => number(shell, text)?.to_le_bytes()[0],
+    };
     Err(Stop::Exit)
 }
 
 /// `return`
 pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    shell.state.status = status(shell, args)?;
+    if let Some(text) = args.first() {
+        shell.state.status = status(shell, text)?;
+    }
     Err(Stop::Return)
 }
 
@@ -74,45 +82,6 @@ pub(super) fn exec(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
     shell.state.status = shell.program(args)?;
     Rc::make_mut(&mut shell.state.traps).clear();
     Err(Stop::Exit)
-}
-
-/// `trap`: no signal ever comes, so only the action of the end is run.
-pub(super) fn trap(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    let args = if args.first().is_some_and(|arg| arg == b"--") { &args[1..] } else { args };
-    let Some((first, rest)) = args.split_first() else { return shell.unsupported(b"trap without operands") };
-    let resets = rest.is_empty() || crate::accounts::number(first).is_some();
-    let (action, conditions) = if resets { (None, args) } else { (Some(first), rest) };
-    for condition in conditions {
-        let Some(name) = condition_name(condition) else {
-            shell.complain(&[b"trap: ", &condition[..], b": bad trap"].concat())?;
-            return Ok(1);
-        };
-        let traps = Rc::make_mut(&mut shell.state.traps);
-        match action.filter(|action| action != &b"-") {
-            Some(action) => traps.insert(name.to_vec(), action.clone()),
-            None => traps.remove(name),
-        };
-    }
-    Ok(0)
-}
-
-/// The name of a signal, or of the end.
-fn condition_name(text: &[u8]) -> Option<&'static [u8]> {
-    const NAMES: [(&[u8], &[u8]); 12] = [
-        (b"0", b"EXIT"),
-        (b"1", b"HUP"),
-        (b"2", b"INT"),
-        (b"3", b"QUIT"),
-        (b"6", b"ABRT"),
-        (b"9", b"KILL"),
-        (b"10", b"USR1"),
-        (b"12", b"USR2"),
-        (b"13", b"PIPE"),
-        (b"14", b"ALRM"),
-        (b"15", b"TERM"),
-        (b"17", b"CHLD"),
-    ];
-    NAMES.iter().find(|(number, name)| text == *number || text.eq_ignore_ascii_case(name)).map(|(_, name)| *name)
 }
 
 /// `source`, of bash: a file that is not there is a failure that the script may look at. bash would search for a name without a slash, and

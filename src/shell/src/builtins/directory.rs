@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use crate::commands::{mode, real_path};
 use crate::eval::Run;
 use crate::files::Follow;
 use crate::shell::Shell;
@@ -21,44 +22,83 @@ pub(crate) fn normalize(path: &[u8]) -> Vec<u8> {
     [b"/", &names.join(&b'/')[..]].concat()
 }
 
+/// The path that `cd` goes to without a look at the tree: as [`normalize`], but two slashes at the beginning stay two.
+fn logical(path: &[u8]) -> Vec<u8> {
+    let normal = normalize(path);
+    let double = path.starts_with(b"//") && path.get(2) != Some(&b'/');
+    if double { [b"/", &normal[..]].concat() } else { normal }
+}
+
+/// The options `-L` and `-P` and what follows them.
+fn physical<'a>(shell: &mut Shell<'_>, name: &str, args: &'a [Vec<u8>]) -> Run<(bool, &'a [Vec<u8>])> {
+    let mut physical = false;
+    for (at, arg) in args.iter().enumerate() {
+        match arg.split_first() {
+            Some((b'-', b"-")) => return Ok((physical, &args[at + 1..])),
+            Some((b'-', letters)) if !letters.is_empty() => {
+                for letter in letters {
+                    match letter {
+                        b'L' | b'P' => physical = *letter == b'P',
+                        other => {
+                            let message = [name.as_bytes(), b": Illegal option -", &[*other]].concat();
+                            return Err(shell.shell_error(&message));
+                        }
+                    }
+                }
+            }
+            _ => return Ok((physical, &args[at..])),
+        }
+    }
+    Ok((physical, &[]))
+}
+
+/// Whether `CDPATH` is not asked for a directory: `/…`, `.`, `..`, `./…`, `../…`.
+fn is_fixed(target: &[u8]) -> bool {
+    let rest = target.strip_prefix(b"..").or_else(|| target.strip_prefix(b"."));
+    target.starts_with(b"/") || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
 /// `cd`
 pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    let mut args = args;
-    let mut physical = false;
-    while let Some(option) = args.first().filter(|arg| arg.len() > 1 && arg.starts_with(b"-")) {
-        match &option[..] {
-            b"-P" => physical = true,
-            b"-L" => physical = false,
-            b"--" => {
-                args = &args[1..];
+    let (physical, operands) = physical(shell, "cd", args)?;
+    let variable = |name: &[u8]| shell.state.get(name).unwrap_or_default().to_vec();
+    let mut prints = operands.first().is_some_and(|operand| operand == b"-");
+    let target = match operands.first() {
+        Some(_) if prints => variable(b"OLDPWD"),
+        Some(operand) => operand.clone(),
+        None => variable(b"HOME"),
+    };
+    let mut place = if target.is_empty() { b".".to_vec() } else { target.clone() };
+    if let Some(path) = shell.state.get(b"CDPATH").filter(|_| !is_fixed(&place)) {
+        let path = path.to_vec();
+        for dir in path.split(|byte| *byte == b':') {
+            let joined = if dir.is_empty() { place.clone() } else { [dir, b"/", &place].concat() };
+            if shell.stat(&joined, Follow::Yes).is_ok_and(|node| node.is_dir()) {
+                prints |= !dir.is_empty();
+                place = joined;
                 break;
             }
-            option => return shell.unsupported(option),
         }
-        args = &args[1..];
     }
-    let back = args.first().is_some_and(|arg| arg == b"-");
-    let target = match args.first() {
-        Some(_) if back => shell.state.get(b"OLDPWD").unwrap_or(b"/").to_vec(),
-        Some(dir) => dir.clone(),
-        None => shell.state.get(b"HOME").unwrap_or_default().to_vec(),
-    };
-    if target.is_empty() {
-        return Ok(0);
+    let mut path = shell.path(&place);
+    if !physical {
+        path = logical(&path);
     }
-    let mut path = normalize(&shell.path(&target));
-    if !shell.stat(&target, Follow::Yes).is_ok_and(|node| node.is_dir()) {
-        shell.complain(&[b"cd: can't cd to ", &target[..]].concat())?;
-        return Ok(2);
+    if !shell.stat(&path, Follow::Yes).is_ok_and(|node| node.is_dir()) {
+        return Err(shell.shell_error(&[b"cd: can't cd to ", &target[..]].concat()));
     }
     if physical {
-        path = crate::commands::real_path(shell, &path).unwrap_or(path);
+        path = real_path(shell, &path).unwrap_or(path);
+    }
+    let readonly = |name: &[u8]| shell.state.variables.get(name).is_some_and(|found| found.readonly);
+    if readonly(b"PWD") || readonly(b"OLDPWD") {
+        return shell.unsupported(b"cd with PWD or OLDPWD read-only");
     }
     let old = shell.state.cwd.to_vec();
-    shell.set(b"OLDPWD", &old)?;
-    shell.set(b"PWD", &path)?;
     shell.state.cwd = Rc::new(path.clone());
-    if back {
+    shell.change(b"OLDPWD", Some(old), true)?;
+    shell.change(b"PWD", Some(path.clone()), true)?;
+    if prints {
         shell.out(&[&path[..], b"\n"].concat())?;
     }
     Ok(0)
@@ -66,11 +106,10 @@ pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<
 
 /// `pwd`
 pub(super) fn pwd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+    let (physical, _) = physical(shell, "pwd", args)?;
     let mut path = shell.state.cwd.to_vec();
-    match args.first().map(Vec::as_slice) {
-        Some(b"-P") => path = crate::commands::real_path(shell, &path).unwrap_or(path),
-        Some(option) if option != b"-L" => return shell.unsupported(option),
-        _ => {}
+    if physical {
+        path = real_path(shell, &path).unwrap_or(path);
     }
     shell.out(&[&path[..], b"\n"].concat())?;
     Ok(0)
@@ -78,15 +117,52 @@ pub(super) fn pwd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
 
 /// `umask`
 pub(super) fn umask(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    let Some(text) = args.first() else {
-        let line = format!("{:04o}\n", shell.state.umask);
+    let mut symbolic = false;
+    let mut operands = args;
+    while let Some((option, rest)) = operands.split_first().filter(|(arg, _)| arg.len() > 1 && arg.starts_with(b"-")) {
+        operands = rest;
+        match &option[1..] {
+            b"-" => break,
+            letters if letters.iter().all(|letter| *letter == b'S') => symbolic = true,
+            letters => {
+                let letter = letters.iter().copied().find(|letter| *letter != b'S').unwrap_or_default();
+                return Err(shell.shell_error(&[b"umask: Illegal option -", &[letter][..]].concat()));
+            }
+        }
+    }
+    let Some(text) = operands.first() else {
+        let line = if symbolic { shown(!shell.state.umask) } else { format!("{:04o}\n", shell.state.umask) };
         shell.out(line.as_bytes())?;
         return Ok(0);
     };
-    let mask = std::str::from_utf8(text).ok().and_then(|text| u16::from_str_radix(text, 8).ok());
-    match mask.filter(|mask| *mask <= 0o777) {
-        Some(mask) => shell.state.umask = mask,
+    if text.first().is_some_and(u8::is_ascii_digit) {
+        let octal = text.iter().try_fold(0_u16, |mask, digit| match digit {
+            b'0'..=b'7' => Some((mask << 3 | u16::from(digit - b'0')) & 0o777),
+            _ => None,
+        });
+        let Some(mask) = octal else {
+            return Err(shell.shell_error(&[b"umask: Illegal number: ", &text[..]].concat()));
+        };
+        shell.state.umask = mask;
+        return Ok(0);
+    }
+    let plain = text.iter().all(|byte| b"ugoa=+-rwx,".contains(byte));
+    let clauses = text.split(|byte| *byte == b',');
+    if !plain || !clauses.into_iter().all(|clause| matches!(clause.first(), Some(b'u' | b'g' | b'o' | b'a'))) {
+        return shell.unsupported(text);
+    }
+    match mode(text, !shell.state.umask & 0o777) {
+        Some(allowed) => shell.state.umask = !allowed & 0o777,
         None => return shell.unsupported(text),
     }
     Ok(0)
+}
+
+/// What `umask -S` prints.
+fn shown(allowed: u16) -> String {
+    let class = |name: char, bits: u16| {
+        let letters = [(4, 'r'), (2, 'w'), (1, 'x')].into_iter().filter(|(bit, _)| bits & bit != 0);
+        format!("{name}={}", letters.map(|(_, letter)| letter).collect::<String>())
+    };
+    format!("{},{},{}\n", class('u', allowed >> 6), class('g', allowed >> 3), class('o', allowed))
 }

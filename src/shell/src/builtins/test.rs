@@ -198,9 +198,7 @@ impl Expression<'_, '_> {
 
 /// A number as dash reads it.
 fn number(shell: &mut Shell<'_>, text: &[u8]) -> Run<i64> {
-    let trimmed = text.trim_ascii();
-    let parsed = std::str::from_utf8(trimmed).ok().and_then(|digits| digits.parse::<i64>().ok());
-    match parsed {
+    match super::integer(text) {
         Some(number) => Ok(number),
         None => Err(shell.shell_error(&[b"test: Illegal number: ", text].concat())),
     }

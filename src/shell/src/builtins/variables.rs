@@ -77,7 +77,7 @@ pub(super) fn local(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
 pub(super) fn shift(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     let count = match args.first() {
         None => 1,
-        Some(text) => match crate::accounts::number(text) {
+        Some(text) => match super::number(text) {
             Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
             None => return Err(shell.shell_error(&[b"Illegal number: ", &text[..]].concat())),
         },

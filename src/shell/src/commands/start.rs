@@ -98,9 +98,8 @@ pub(super) fn sh(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     {
         for letter in letters {
             match letter {
-                b'e' => interpreter.errexit = true,
-                b'u' => interpreter.nounset = true,
                 b'c' => text = true,
+                other if interpreter.set(*other).is_some() => {}
                 other => return shell.unsupported(&[b'-', *other]),
             }
         }

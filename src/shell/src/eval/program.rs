@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::shebang::{Interpreter, named};
 use super::{Run, Stop};
 use crate::commands;
 use crate::descriptors::Handle;
@@ -10,8 +11,7 @@ use crate::error::{ErrorKind, show};
 use crate::files::{Errno, Follow};
 use crate::host::{Call, Outcome, Question};
 use crate::shell::{PATH, Seen, Shell};
-use crate::state::{Flags, Variable};
-use crate::syntax::Language;
+use crate::state::Variable;
 
 /// Where the programs stand that the interpreter knows.
 const KNOWN_DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
@@ -199,7 +199,8 @@ impl Shell<'_> {
             shell.state.aliases = Rc::default();
             shell.state.zero = Rc::new(name.to_vec());
             shell.state.params = Rc::new(args.to_vec());
-            shell.state.flags = Flags { errexit: by.errexit, nounset: by.nounset, ..Flags::default() };
+            shell.state.flags = by.flags;
+            shell.state.leaving = None;
             (shell.state.loops, shell.state.functions_running) = (0, 0);
             shell.state.script = show(name).into();
             shell.state.language = by.language();
@@ -232,57 +233,21 @@ pub fn foreign(content: &[u8]) -> Option<String> {
     if content.starts_with(b"\x7fELF") {
         return Some(COMPILED.to_owned());
     }
-    let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    let name = |word: &[u8]| word.rsplit(|byte| *byte == b'/').next().unwrap_or_default().to_vec();
-    let mut program = name(words.next()?);
-    if program == b"env" {
-        program = name(words.find(|word| !word.starts_with(b"-"))?);
+    if Interpreter::of(content).is_some() {
+        return None;
     }
-    (!SHELLS.contains(&&program[..])).then(|| format!("a script for {}", show(&program)))
+    let (program, argument) = named(content)?;
+    let name = |word: &[u8]| show(word.rsplit(|byte| *byte == b'/').next().unwrap_or_default());
+    let mut words = argument.unwrap_or_default().split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    let program = match name(program).as_str() {
+        "env" => name(words.find(|word| !word.starts_with(b"-"))?),
+        other => other.to_owned(),
+    };
+    match (program.as_str(), argument) {
+        ("sh" | "dash" | "bash", None) => Some(format!("a script for {}", show(named(content)?.0))),
+        ("sh" | "dash" | "bash", Some(_)) => None,
+        _ => Some(format!("a script for {program}")),
+    }
 }
 
 const COMPILED: &str = "a compiled program";
-
-/// The shells whose scripts are interpreted.
-const SHELLS: [&[u8]; 3] = [b"sh", b"dash", b"bash"];
-
-/// The shell that the first line of a script names.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Interpreter {
-    pub(crate) bash: bool,
-    pub(crate) errexit: bool,
-    pub(crate) nounset: bool,
-}
-
-impl Interpreter {
-    pub(crate) fn language(self) -> Language {
-        if self.bash { Language::Bash } else { Language::Dash }
-    }
-
-    /// `None` for other interpreters than a shell.
-    pub(crate) fn of(content: &[u8]) -> Option<Self> {
-        let line = content.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-        let mut program = words.next()?;
-        if matches!(program, b"/usr/bin/env" | b"/bin/env") {
-            program = words.next()?;
-        }
-        let name = program.rsplit(|byte| *byte == b'/').next()?;
-        let mut found = Self { bash: name == b"bash", ..Self::default() };
-        if !SHELLS.contains(&name) {
-            return None;
-        }
-        for option in words {
-            let letters = option.strip_prefix(b"-")?;
-            for letter in letters {
-                match letter {
-                    b'e' => found.errexit = true,
-                    b'u' => found.nounset = true,
-                    _ => return None,
-                }
-            }
-        }
-        Some(found)
-    }
-}

@@ -219,6 +219,11 @@ impl<'p, 's> Parser<'p, 's> {
     }
 
     fn simple(&mut self) -> Result<Node, SyntaxError> {
+        let token = self.peek()?.clone();
+        let dash = !self.reader.language.is_bash();
+        if CLOSING.iter().any(|word| token.is(word)) || (dash && (token.is(b"in") || token.is(b"!"))) {
+            return Err(self.found(&token));
+        }
         let mut simple = Simple { line: self.reader.line, ..Simple::default() };
         loop {
             if let Some(redirect) = self.redirect()? {
@@ -253,6 +258,9 @@ impl<'p, 's> Parser<'p, 's> {
         let Some(name) = word.literal().filter(|name| is_name(name)).map(<[u8]>::to_vec) else {
             return Err(unexpected(self));
         };
+        if !self.reader.language.is_bash() && crate::builtins::special(&name).is_some() {
+            return Err(self.reader.unexpected("bad function name"));
+        }
         self.next()?;
         self.expect(Op::Close)?;
         self.function_body(name, simple.line)
