@@ -7,9 +7,11 @@ mod here_document;
 mod commands;
 mod compound;
 mod conditional;
+mod parameter;
+mod assignment;
+mod braces;
 
-pub(crate) use commands::{Parser, assignment};
-#[allow(unused_imports, reason = "the parser of bash builds what is not built yet")]
+pub(crate) use commands::{Parser, assignment, is_declaring};
 pub(crate) use nodes::{
     Anchor, Arm, ArmEnd, Assigned, Assignment, CaseChange, Condition, Descriptor, Element, Node, Operation, Parameter,
     Part, Redirect, Simple, Subscript, Target, Word,
@@ -34,7 +36,6 @@ pub(crate) enum SyntaxError {
     /// What was found, and what was expected, at a line.
     Unexpected { line: u32, reason: String },
     /// Syntax that is valid, and that the evaluator does not know.
-    #[allow(dead_code, reason = "the parser of bash builds what is not built yet")]
     Unsupported { line: u32, what: String },
     /// Syntax nested more deeply than [`MAX_DEPTH`].
     TooDeep { line: u32 },

@@ -7,7 +7,7 @@ use crate::builtins::{self, Builtin};
 use crate::run::Event;
 use crate::shell::Shell;
 use crate::state::Variable;
-use crate::syntax::{Assigned, Assignment, Node, Part, Simple, Word};
+use crate::syntax::{Assigned, Assignment, Node, Simple, Word, is_declaring};
 
 /// What a name stands for.
 enum Found {
@@ -95,17 +95,17 @@ impl Shell<'_> {
     fn command_words(&mut self, words: &[Word]) -> Run<Vec<Vec<u8>>> {
         self.arrays.clear();
         let Some(first) = words.first() else { return Ok(Vec::new()) };
-        let assigns = matches!(first.literal(), Some(b"export" | b"readonly" | b"local" | b"declare" | b"typeset"));
+        let bash = self.state.language.is_bash();
+        let assigns = match bash {
+            true => is_declaring(words),
+            false => matches!(first.literal(), Some(b"export" | b"readonly" | b"local" | b"declare" | b"typeset")),
+        };
         if !assigns {
             return self.fields(words);
         }
         let mut fields = self.fields(&words[..1])?;
         for word in &words[1..] {
-            let operand = match word.parts.as_slice() {
-                [Part::Assignment(assignment)] => Some((**assignment).clone()),
-                _ => crate::syntax::assignment(word),
-            };
-            match operand {
+            match crate::syntax::assignment(word, bash) {
                 Some(assignment) => {
                     let operand = self.operand_assignment(&assignment, fields.len() - 1)?;
                     fields.push(operand);

@@ -6,10 +6,16 @@ use std::rc::Rc;
 use super::here_document::Pending;
 use super::reader::{Op, Reader, Token};
 use super::words::is_name;
-use super::{Assigned, Assignment, Descriptor, Language, Node, Part, Redirect, Simple, SyntaxError, Target, Word};
+use super::{Assigned, Assignment, Descriptor, Node, Part, Redirect, Simple, SyntaxError, Target, Word};
 
 /// Words that end a list.
 const CLOSING: [&[u8]; 8] = [b"then", b"else", b"elif", b"fi", b"do", b"done", b"esac", b"}"];
+
+/// Reserved words that a command follows.
+const BEFORE_COMMANDS: [&[u8]; 9] = [b"!", b"{", b"if", b"then", b"else", b"elif", b"while", b"until", b"do"];
+
+/// Builtins of bash whose operands may be assignments.
+const DECLARING: [&[u8]; 6] = [b"declare", b"export", b"local", b"readonly", b"typeset", b"alias"];
 
 /// Parses commands from where its reader stands.
 pub(crate) struct Parser<'p, 's> {
@@ -48,9 +54,9 @@ impl<'p, 's> Parser<'p, 's> {
         Ok(node)
     }
 
-    /// All commands of a source: `eval`, backquotes.
-    pub(crate) fn whole(source: &[u8], line: u32, depth: u32, language: Language) -> Result<Node, SyntaxError> {
-        let mut reader = Reader::new(source, line, depth, language);
+    /// All commands between backquotes.
+    pub(super) fn whole(source: &[u8], line: u32, outer: &Reader<'_>) -> Result<Node, SyntaxError> {
+        let mut reader = outer.within(source, line);
         let mut parser = Parser::new(&mut reader);
         let mut nodes = Vec::new();
         while let Some(node) = parser.line()? {
@@ -61,11 +67,13 @@ impl<'p, 's> Parser<'p, 's> {
 
     /// The commands of `$(…)`, whose parenthesis is taken.
     pub(super) fn substitution(reader: &mut Reader<'s>) -> Result<Node, SyntaxError> {
+        let assignable = std::mem::replace(&mut reader.assignable, true);
         let mut parser = Parser::new(reader);
         parser.newlines()?;
         let node =
             if parser.peek()? == &Token::Op(Op::Close) { Node::Sequence(Vec::new()) } else { parser.list(false)? };
         parser.expect(Op::Close)?;
+        parser.reader.assignable = assignable;
         if parser.pending.is_empty() {
             return Ok(node);
         }
@@ -88,7 +96,13 @@ impl<'p, 's> Parser<'p, 's> {
 
     pub(super) fn next(&mut self) -> Result<Token, SyntaxError> {
         self.peek()?;
-        Ok(self.peeked.take().unwrap_or(Token::End))
+        let token = self.peeked.take().unwrap_or(Token::End);
+        self.reader.assignable = match &token {
+            Token::Newline | Token::Op(_) => true,
+            Token::Word(word) => word.literal().is_some_and(|word| BEFORE_COMMANDS.contains(&word)),
+            _ => false,
+        };
+        Ok(token)
     }
 
     fn documents(&mut self) -> Result<(), SyntaxError> {
@@ -129,7 +143,7 @@ impl<'p, 's> Parser<'p, 's> {
     fn at_end(&mut self) -> Result<bool, SyntaxError> {
         let token = self.peek()?;
         Ok(match token {
-            Token::End | Token::Op(Op::Close | Op::SemiSemi) => true,
+            Token::End | Token::Op(Op::Close | Op::SemiSemi | Op::SemiAmp | Op::SemiSemiAmp) => true,
             token => CLOSING.iter().any(|word| token.is(word)),
         })
     }
@@ -187,12 +201,22 @@ impl<'p, 's> Parser<'p, 's> {
     }
 
     fn pipeline(&mut self) -> Result<Node, SyntaxError> {
-        let negated = self.peek()?.is(b"!");
-        if negated {
+        let bash = self.reader.language.is_bash();
+        let mut negated = false;
+        while self.peek()?.is(b"!") && (bash || !negated) {
             self.next()?;
+            negated = !negated;
         }
         let mut stages = vec![self.command()?];
-        while self.peek()? == &Token::Op(Op::Pipe) {
+        loop {
+            match self.peek()? {
+                Token::Op(Op::Pipe) => {}
+                Token::Op(Op::PipeAmp) => {
+                    let stage = stages.pop().map(with_errors);
+                    stages.extend(stage);
+                }
+                _ => break,
+            }
             self.next()?;
             self.newlines()?;
             stages.push(self.command()?);
@@ -209,13 +233,21 @@ impl<'p, 's> Parser<'p, 's> {
 
     /// A compound or simple command with its redirections.
     pub(super) fn command(&mut self) -> Result<Node, SyntaxError> {
+        match self.compound_command()? {
+            Some(node) => Ok(node),
+            None => self.simple(),
+        }
+    }
+
+    /// A compound command with its redirections, if one begins here.
+    pub(super) fn compound_command(&mut self) -> Result<Option<Node>, SyntaxError> {
         let line = self.reader.line;
-        let Some(node) = self.compound()? else { return self.simple() };
+        let Some(node) = self.compound()? else { return Ok(None) };
         let mut redirects = Vec::new();
         while let Some(redirect) = self.redirect()? {
             redirects.push(redirect);
         }
-        Ok(if redirects.is_empty() { node } else { Node::Redirected(Box::new(node), redirects, line) })
+        Ok(Some(if redirects.is_empty() { node } else { Node::Redirected(Box::new(node), redirects, line) }))
     }
 
     fn simple(&mut self) -> Result<Node, SyntaxError> {
@@ -224,18 +256,25 @@ impl<'p, 's> Parser<'p, 's> {
         if CLOSING.iter().any(|word| token.is(word)) || (dash && (token.is(b"in") || token.is(b"!"))) {
             return Err(self.found(&token));
         }
+        let bash = !dash;
         let mut simple = Simple { line: self.reader.line, ..Simple::default() };
+        self.reader.name_before_brace = false;
         loop {
+            // Behind an assignment there may be another one; operands of `declare` and its like may be some.
+            if simple.words.is_empty() || is_declaring(&simple.words) {
+                self.reader.assignable = true;
+            }
             if let Some(redirect) = self.redirect()? {
                 simple.redirects.push(redirect);
+                self.reader.assignable = false;
                 continue;
             }
             match self.peek()? {
                 Token::Word(_) => {
                     let Token::Word(word) = self.next()? else { break };
-                    match assignment(&word).filter(|_| simple.words.is_empty()) {
+                    match assignment(&word, bash).filter(|_| simple.words.is_empty()) {
                         Some(assignment) => simple.assignments.push(assignment),
-                        None => simple.words.push(word),
+                        None => simple.words.extend(self.reader.expand_braces(word)?),
                     }
                 }
                 Token::Op(Op::Open) => return self.function(simple),
@@ -255,7 +294,8 @@ impl<'p, 's> Parser<'p, 's> {
         let ([word], [], []) = (&simple.words[..], &simple.assignments[..], &simple.redirects[..]) else {
             return Err(unexpected(self));
         };
-        let Some(name) = word.literal().filter(|name| is_name(name)).map(<[u8]>::to_vec) else {
+        let bash = self.reader.language.is_bash();
+        let Some(name) = word.literal().filter(|name| bash || is_name(name)).map(<[u8]>::to_vec) else {
             return Err(unexpected(self));
         };
         if !self.reader.language.is_bash() && crate::builtins::special(&name).is_some() {
@@ -269,7 +309,8 @@ impl<'p, 's> Parser<'p, 's> {
     /// A redirection, if one is next.
     fn redirect(&mut self) -> Result<Option<Redirect>, SyntaxError> {
         let fd = match self.peek()? {
-            Token::IoNumber(number) => Some(*number),
+            Token::IoNumber(number) => Some(Descriptor::Number(*number)),
+            Token::IoVariable(name) => Some(Descriptor::Variable(name.clone())),
             Token::Op(
                 Op::Less
                 | Op::Great
@@ -280,7 +321,9 @@ impl<'p, 's> Parser<'p, 's> {
                 | Op::LessAnd
                 | Op::GreatAnd
                 | Op::LessGreat
-                | Op::Clobber,
+                | Op::Clobber
+                | Op::AmpGreat
+                | Op::AmpDoubleGreat,
             ) => None,
             _ => return Ok(None),
         };
@@ -289,12 +332,17 @@ impl<'p, 's> Parser<'p, 's> {
         }
         let token = self.next()?;
         let Token::Op(op) = token else { return Err(self.found(&token)) };
+        self.reader.assignable = false;
         let word = match self.next()? {
             Token::Word(word) => word,
             token => return Err(self.found(&token)),
         };
+        if self.reader.expand_braces(word.clone())?.len() > 1 {
+            return Err(self.reader.unsupported("a brace expansion in a redirection"));
+        }
         let input = !matches!(op, Op::Great | Op::DoubleGreat | Op::GreatAnd | Op::Clobber);
-        let fd = fd.unwrap_or(u32::from(!input));
+        let both = fd.is_none() && self.reader.language.is_bash();
+        let fd = fd.unwrap_or(Descriptor::Number(u32::from(!input)));
         let target = match op {
             Op::Less => Target::Read(word),
             Op::Great | Op::Clobber => Target::Write(word, op == Op::Clobber),
@@ -306,17 +354,47 @@ impl<'p, 's> Parser<'p, 's> {
                 self.pending.push(Pending::new(text.clone(), &word, op == Op::HereDocumentTabs));
                 Target::HereDocument(text)
             }
+            Op::AmpGreat | Op::AmpDoubleGreat => Target::Both { word, append: op == Op::AmpDoubleGreat },
+            Op::GreatAnd if both => Target::DuplicateOrBoth(word),
             _ => Target::Duplicate(word),
         };
-        Ok(Some(Redirect { fd: Descriptor::Number(fd), target }))
+        Ok(Some(Redirect { fd, target }))
     }
 }
 
-/// `name=value` without quotes in the name, divided.
-pub(crate) fn assignment(word: &Word) -> Option<Assignment> {
-    let Some(Part::Literal(bytes)) = word.parts.first() else { return None };
+/// The command of a stage before `|&`: its standard error goes where its standard output does.
+fn with_errors(stage: Node) -> Node {
+    let word = Word { parts: vec![Part::Literal(b"1".to_vec())] };
+    let redirect = Redirect { fd: Descriptor::Number(2), target: Target::Duplicate(word) };
+    match stage {
+        Node::Simple(mut simple) => {
+            simple.redirects.push(redirect);
+            Node::Simple(simple)
+        }
+        Node::Redirected(inner, mut redirects, line) => {
+            redirects.push(redirect);
+            Node::Redirected(inner, redirects, line)
+        }
+        other => Node::Redirected(Box::new(other), vec![redirect], 0),
+    }
+}
+
+/// Whether a command is one of [`DECLARING`], perhaps behind `builtin` or `command`.
+pub(crate) fn is_declaring(words: &[Word]) -> bool {
+    let mut names = words.iter().map(|word| word.literal().unwrap_or_default());
+    names.find(|name| !matches!(*name, b"builtin" | b"command")).is_some_and(|name| DECLARING.contains(&name))
+}
+
+/// `name=value` without quotes in the name, divided; in scripts of bash `name+=value`, too.
+pub(crate) fn assignment(word: &Word, bash: bool) -> Option<Assignment> {
+    let bytes = match word.parts.first()? {
+        Part::Assignment(assignment) => return Some((**assignment).clone()),
+        Part::Literal(bytes) => bytes,
+        _ => return None,
+    };
     let at = bytes.iter().position(|byte| *byte == b'=')?;
-    let name = bytes[..at].to_vec();
+    let append = bash && bytes[..at].ends_with(b"+");
+    let name = bytes[..at - usize::from(append)].to_vec();
     if !is_name(&name) {
         return None;
     }
@@ -327,5 +405,5 @@ pub(crate) fn assignment(word: &Word) -> Option<Assignment> {
             parts.remove(0);
         }
     }
-    Some(Assignment { name, index: None, append: false, value: Assigned::Word(Word { parts }) })
+    Some(Assignment { name, index: None, append, value: Assigned::Word(Word { parts }) })
 }

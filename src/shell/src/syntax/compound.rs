@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::reader::{Op, Token};
-use super::words::is_name;
-use super::{Arm, ArmEnd, Node, Parser, SyntaxError, Word};
+use super::words::{End, is_name};
+use super::{Arm, ArmEnd, Node, Parser, Part, SyntaxError, Word};
 
 impl Parser<'_, '_> {
     /// A compound command, if one begins here.
@@ -21,6 +21,10 @@ impl Parser<'_, '_> {
                 Some(b"case") => Self::case,
                 Some(b"[[") if bash => Self::conditional,
                 Some(b"function") if bash => Self::bash_function,
+                Some(word @ (b"select" | b"coproc" | b"time")) if bash => {
+                    let what = String::from_utf8_lossy(word).into_owned();
+                    return Err(self.reader.unsupported(what));
+                }
                 _ => return Ok(None),
             },
         };
@@ -43,6 +47,12 @@ impl Parser<'_, '_> {
     fn subshell(&mut self) -> Result<Node, SyntaxError> {
         let line = self.reader.line;
         self.next()?;
+        if self.reader.language.is_bash() && self.reader.raw() == Some(b'(') && self.reader.is_arithmetic() {
+            self.reader.take();
+            let expression = self.reader.quoted(End::Arithmetic)?;
+            self.reader.assignable = false;
+            return Ok(Node::Arithmetic(expression, line));
+        }
         let body = self.list(false)?;
         self.expect(Op::Close)?;
         Ok(Node::Subshell(Rc::new(body), line))
@@ -78,11 +88,18 @@ impl Parser<'_, '_> {
     fn conditional_loop(&mut self) -> Result<Node, SyntaxError> {
         let until = self.next()?.is(b"until");
         let condition = Box::new(self.list(false)?);
-        let body = Box::new(self.loop_body()?);
+        let body = Box::new(self.do_body()?);
         Ok(Node::Loop { until, condition, body })
     }
 
     fn loop_body(&mut self) -> Result<Node, SyntaxError> {
+        if self.reader.language.is_bash() && self.peek()?.is(b"{") {
+            return self.group();
+        }
+        self.do_body()
+    }
+
+    fn do_body(&mut self) -> Result<Node, SyntaxError> {
         self.expect_word(b"do")?;
         let body = self.list(false)?;
         self.expect_word(b"done")?;
@@ -92,6 +109,10 @@ impl Parser<'_, '_> {
     fn for_loop(&mut self) -> Result<Node, SyntaxError> {
         let line = self.reader.line;
         self.next()?;
+        let bash = self.reader.language.is_bash();
+        if bash && self.peek()? == &Token::Op(Op::Open) {
+            return self.arithmetic_for(line);
+        }
         let token = self.next()?;
         let Some(name) = token.reserved().filter(|name| is_name(name)).map(<[u8]>::to_vec) else {
             return Err(self.reader.unexpected("bad for loop variable"));
@@ -116,11 +137,32 @@ impl Parser<'_, '_> {
         Ok(Node::For { name, words, body, line })
     }
 
+    /// `for ((init; condition; step))`, of bash.
+    fn arithmetic_for(&mut self, line: u32) -> Result<Node, SyntaxError> {
+        self.next()?;
+        if self.reader.raw() != Some(b'(') || !self.reader.is_arithmetic() {
+            return Err(self.reader.unexpected("“(” unexpected"));
+        }
+        self.reader.take();
+        let expressions = divided(self.reader.quoted(End::Arithmetic)?);
+        let Ok([init, condition, step]) = <[Vec<Part>; 3]>::try_from(expressions) else {
+            return Err(self.reader.unexpected("three expressions are expected in “for ((”"));
+        };
+        self.reader.assignable = true;
+        if self.peek()? == &Token::Op(Op::Semi) {
+            self.next()?;
+        }
+        self.newlines()?;
+        let body = Box::new(self.loop_body()?);
+        Ok(Node::ForArithmetic { init, condition, step, body, line })
+    }
+
     fn words(&mut self) -> Result<Vec<Word>, SyntaxError> {
         let mut words = Vec::new();
+        self.reader.name_before_brace = false;
         while let Token::Word(_) = self.peek()? {
             if let Token::Word(word) = self.next()? {
-                words.push(word);
+                words.extend(self.reader.expand_braces(word)?);
             }
         }
         Ok(words)
@@ -128,6 +170,9 @@ impl Parser<'_, '_> {
 
     fn one_word(&mut self) -> Result<Word, SyntaxError> {
         match self.next()? {
+            Token::Word(Word { parts }) if matches!(parts[..], [Part::Assignment(_)]) => {
+                Err(self.reader.unsupported("an assignment to an array here"))
+            }
             Token::Word(word) => Ok(word),
             // A number before `<` is no word here either.
             token => Err(self.found(&token)),
@@ -157,10 +202,13 @@ impl Parser<'_, '_> {
             }
             self.expect(Op::Close)?;
             self.newlines()?;
-            let empty = self.peek()?.is(b"esac") || self.peek()? == &Token::Op(Op::SemiSemi);
+            let empty = self.peek()?.is(b"esac") || arm_end(self.peek()?).is_some();
             let body = if empty { None } else { Some(self.list(false)?) };
-            arms.push(Arm { patterns, body, end: ArmEnd::Leave });
-            if !self.peek()?.is(b"esac") {
+            let end = arm_end(self.peek()?);
+            arms.push(Arm { patterns, body, end: end.unwrap_or(ArmEnd::Leave) });
+            if end.is_some() {
+                self.next()?;
+            } else if !self.peek()?.is(b"esac") {
                 self.expect(Op::SemiSemi)?;
             }
         }
@@ -170,7 +218,14 @@ impl Parser<'_, '_> {
     /// The body of a function behind its parentheses.
     pub(super) fn function_body(&mut self, name: Vec<u8>, line: u32) -> Result<Node, SyntaxError> {
         self.newlines()?;
-        let body = Rc::new(self.nested(Self::command)?);
+        let body = match self.nested(Self::compound_command)? {
+            Some(body) => body,
+            None if self.reader.language.is_bash() => {
+                return Err(self.reader.unexpected("the body of a function is not a compound command"));
+            }
+            None => self.nested(Self::command)?,
+        };
+        let body = Rc::new(body);
         Ok(Node::Function { name, body, line })
     }
 
@@ -186,4 +241,34 @@ impl Parser<'_, '_> {
         }
         self.function_body(name, line)
     }
+}
+
+/// The end of an arm of `case`.
+fn arm_end(token: &Token) -> Option<ArmEnd> {
+    match token {
+        Token::Op(Op::SemiSemi) => Some(ArmEnd::Leave),
+        Token::Op(Op::SemiAmp) => Some(ArmEnd::FallThrough),
+        Token::Op(Op::SemiSemiAmp) => Some(ArmEnd::Continue),
+        _ => None,
+    }
+}
+
+/// An expression divided at its semicolons.
+fn divided(parts: Vec<Part>) -> Vec<Vec<Part>> {
+    let mut expressions = vec![Vec::new()];
+    for part in parts {
+        let Part::Literal(bytes) = part else {
+            expressions.last_mut().into_iter().for_each(|last| last.push(part.clone()));
+            continue;
+        };
+        for (at, piece) in bytes.split(|byte| *byte == b';').enumerate() {
+            if at > 0 {
+                expressions.push(Vec::new());
+            }
+            if let Some(last) = expressions.last_mut().filter(|_| !piece.is_empty()) {
+                last.push(Part::Literal(piece.to_vec()));
+            }
+        }
+    }
+    expressions
 }

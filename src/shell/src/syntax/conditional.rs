@@ -1,68 +1,139 @@
 //! `[[ … ]]`, for scripts of bash.
 
-use super::reader::{Op, Token};
-use super::{Condition, Node, Parser, SyntaxError};
+use super::reader::{Op, Reader, Token};
+use super::words::Stop;
+use super::{Condition, Node, Parser, SyntaxError, Word};
 
 /// Operators with one operand.
-const UNARY: &[u8] = b"bcdefghkLnprsStuvwxzGNO";
+const UNARY: &[u8] = b"abcdefghkLnoprsStuvwxzGNOR";
+
+/// Operators with two operands, without `<` and `>`.
+const BINARY: [&[u8]; 13] =
+    [b"=", b"==", b"!=", b"=~", b"-eq", b"-ne", b"-lt", b"-le", b"-gt", b"-ge", b"-nt", b"-ot", b"-ef"];
 
 impl Parser<'_, '_> {
     pub(super) fn conditional(&mut self) -> Result<Node, SyntaxError> {
         let line = self.reader.line;
         self.next()?;
         let condition = self.condition_or()?;
+        self.peek_condition()?;
         self.expect_word(b"]]")?;
         Ok(Node::Conditional(Box::new(condition), line))
     }
 
     fn condition_or(&mut self) -> Result<Condition, SyntaxError> {
         let mut parts = vec![self.condition_and()?];
-        while self.peek()? == &Token::Op(Op::Or) {
+        while self.peek_condition()? == &Token::Op(Op::Or) {
             self.next()?;
             parts.push(self.condition_and()?);
         }
-        Ok(Condition::Any(parts))
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Condition::Any(parts) })
     }
 
     fn condition_and(&mut self) -> Result<Condition, SyntaxError> {
         let mut parts = vec![self.condition_one()?];
-        while self.peek()? == &Token::Op(Op::And) {
+        while self.peek_condition()? == &Token::Op(Op::And) {
             self.next()?;
             parts.push(self.condition_one()?);
         }
-        Ok(Condition::All(parts))
+        Ok(if parts.len() == 1 { parts.remove(0) } else { Condition::All(parts) })
+    }
+
+    /// The next token; newlines between the terms of a condition are blanks.
+    fn peek_condition(&mut self) -> Result<&Token, SyntaxError> {
+        self.reader.assignable = false;
+        self.newlines()?;
+        self.reader.assignable = false;
+        self.peek()
     }
 
     fn condition_one(&mut self) -> Result<Condition, SyntaxError> {
-        self.newlines()?;
+        self.peek_condition()?;
         let token = self.next()?;
+        self.reader.assignable = false;
         if token.is(b"!") {
             return Ok(Condition::Not(Box::new(self.nested(Self::condition_one)?)));
         }
         if token == Token::Op(Op::Open) {
             let inner = self.nested(Self::condition_or)?;
+            self.peek_condition()?;
             self.expect(Op::Close)?;
             return Ok(inner);
         }
         let Token::Word(word) = token else { return Err(self.found(&token)) };
+        if word.literal() == Some(b"]]") {
+            return Err(self.found(&Token::Word(word)));
+        }
         if let Some([b'-', letter]) = word.literal()
             && UNARY.contains(letter)
-            && let Token::Word(_) = self.peek()?
-            && let Token::Word(operand) = self.next()?
         {
-            return Ok(Condition::Unary(vec![b'-', *letter], operand));
+            let letter = *letter;
+            return self.unary(word, letter);
         }
-        let operator = match self.peek()? {
-            Token::Op(Op::Less) => b"<".to_vec(),
-            Token::Op(Op::Great) => b">".to_vec(),
-            token if token.is(b"]]") => return Ok(Condition::Word(word)),
-            Token::Word(operator) => operator.literal().unwrap_or_default().to_vec(),
-            _ => return Ok(Condition::Word(word)),
-        };
-        self.next()?;
+        self.binary(word)
+    }
+
+    /// An operator with its operand; before another operator it is a word.
+    fn unary(&mut self, word: Word, letter: u8) -> Result<Condition, SyntaxError> {
+        match self.peek_condition()? {
+            Token::Word(operand) if operand.literal() != Some(b"]]") && !is_binary(operand) => {}
+            Token::Word(operand) if is_binary(operand) => return self.binary(word),
+            token => {
+                let token = token.clone();
+                return Err(self.found(&token));
+            }
+        }
         match self.next()? {
-            Token::Word(right) => Ok(Condition::Binary(word, operator, right)),
+            Token::Word(operand) => Ok(Condition::Unary(vec![b'-', letter], operand)),
             token => Err(self.found(&token)),
         }
     }
+
+    fn binary(&mut self, word: Word) -> Result<Condition, SyntaxError> {
+        let operator = match self.peek_condition()? {
+            Token::Op(Op::Less) => b"<".to_vec(),
+            Token::Op(Op::Great) => b">".to_vec(),
+            token if token.is(b"]]") => return Ok(Condition::Word(word)),
+            Token::Word(operator) if is_binary(operator) => operator.literal().unwrap_or_default().to_vec(),
+            token @ Token::Word(_) => {
+                let token = token.clone();
+                return Err(self.found(&token));
+            }
+            _ => return Ok(Condition::Word(word)),
+        };
+        self.next()?;
+        self.reader.assignable = false;
+        let right = match &operator[..] {
+            b"=~" => self.reader.regex()?,
+            b"=" | b"==" | b"!=" => {
+                let extglob = std::mem::replace(&mut self.reader.extglob, true);
+                let token = self.next();
+                self.reader.extglob = extglob;
+                match token? {
+                    Token::Word(right) => right,
+                    token => return Err(self.found(&token)),
+                }
+            }
+            _ => match self.next()? {
+                Token::Word(right) => right,
+                token => return Err(self.found(&token)),
+            },
+        };
+        Ok(Condition::Binary(word, operator, right))
+    }
+}
+
+impl Reader<'_> {
+    /// The right side of `=~`.
+    fn regex(&mut self) -> Result<Word, SyntaxError> {
+        while matches!(self.peek(), Some(b' ' | b'\t')) {
+            self.take();
+        }
+        let parts = self.plain(Stop::Regex)?;
+        if parts.is_empty() { Err(self.unexpected("a regular expression is missing")) } else { Ok(Word { parts }) }
+    }
+}
+
+fn is_binary(word: &Word) -> bool {
+    word.literal().is_some_and(|word| BINARY.contains(&word))
 }

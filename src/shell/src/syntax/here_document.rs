@@ -72,6 +72,6 @@ impl Pending {
         if !self.expands {
             return Ok(vec![Part::Quoted(text)]);
         }
-        Reader::new(&text, line, reader.depth, reader.language).quoted(End::Text)
+        reader.within(&text, line).quoted(End::Text)
     }
 }

@@ -1,5 +1,4 @@
 //! The syntax tree: words, commands, redirections.
-#![allow(dead_code, reason = "the parser of bash builds what is not built yet")]
 
 use std::cell::OnceCell;
 use std::rc::Rc;

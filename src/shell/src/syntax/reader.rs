@@ -9,9 +9,12 @@ pub(crate) enum Op {
     And,
     Or,
     SemiSemi,
+    SemiAmp,
+    SemiSemiAmp,
     Semi,
     Amp,
     Pipe,
+    PipeAmp,
     Open,
     Close,
     Less,
@@ -24,10 +27,27 @@ pub(crate) enum Op {
     GreatAnd,
     LessGreat,
     Clobber,
+    AmpGreat,
+    AmpDoubleGreat,
+}
+
+impl Op {
+    /// Whether only scripts of bash have it.
+    fn is_of_bash(self) -> bool {
+        matches!(
+            self,
+            Self::HereString
+                | Self::SemiAmp
+                | Self::SemiSemiAmp
+                | Self::PipeAmp
+                | Self::AmpGreat
+                | Self::AmpDoubleGreat
+        )
+    }
 }
 
 /// Longest first.
-const OPS: [(&[u8], Op); 18] = [
+const OPS: [(&[u8], Op); 23] = [
     (b"<<<", Op::HereString),
     (b"<<-", Op::HereDocumentTabs),
     (b"<<", Op::HereDocument),
@@ -38,11 +58,16 @@ const OPS: [(&[u8], Op); 18] = [
     (b">&", Op::GreatAnd),
     (b">|", Op::Clobber),
     (b">", Op::Great),
+    (b"&>>", Op::AmpDoubleGreat),
+    (b"&>", Op::AmpGreat),
     (b"&&", Op::And),
     (b"&", Op::Amp),
     (b"||", Op::Or),
+    (b"|&", Op::PipeAmp),
     (b"|", Op::Pipe),
+    (b";;&", Op::SemiSemiAmp),
     (b";;", Op::SemiSemi),
+    (b";&", Op::SemiAmp),
     (b";", Op::Semi),
     (b"(", Op::Open),
     (b")", Op::Close),
@@ -55,6 +80,8 @@ pub(crate) enum Token {
     Op(Op),
     /// The number before a redirection.
     IoNumber(u32),
+    /// `{name}` before a redirection.
+    IoVariable(Vec<u8>),
     Newline,
     End,
 }
@@ -83,6 +110,7 @@ impl Token {
                 format!("“{}”", show(text))
             }
             Self::IoNumber(number) => format!("“{number}”"),
+            Self::IoVariable(name) => format!("“{{{}}}”", show(name)),
             Self::Newline => "a newline".to_owned(),
             Self::End => "the end of the file".to_owned(),
         }
@@ -97,11 +125,22 @@ pub(crate) struct Reader<'s> {
     pub(crate) line: u32,
     pub(crate) depth: u32,
     pub(crate) language: Language,
+    /// Whether `shopt -s extglob` holds here.
+    pub(crate) extglob: bool,
+    /// Whether the next word may be an assignment.
+    pub(super) assignable: bool,
+    /// Whether the last words had a `$name` directly before a brace.
+    pub(super) name_before_brace: bool,
 }
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(source: &'s [u8], line: u32, depth: u32, language: Language) -> Self {
-        Self { source, at: 0, line, depth, language }
+        Self { source, at: 0, line, depth, language, extglob: false, assignable: true, name_before_brace: false }
+    }
+
+    /// One for a text in the source of another.
+    pub(super) fn within(&self, source: &'s [u8], line: u32) -> Self {
+        Self { extglob: self.extglob, ..Self::new(source, line, self.depth, self.language) }
     }
 
     /// The next byte as it stands there.
@@ -147,6 +186,10 @@ impl<'s> Reader<'s> {
         SyntaxError::Unexpected { line: self.line, reason: reason.into() }
     }
 
+    pub(crate) fn unsupported(&self, what: impl Into<String>) -> SyntaxError {
+        SyntaxError::Unsupported { line: self.line, what: what.into() }
+    }
+
     /// Runs `inner` one level deeper.
     pub(crate) fn deeper<T>(
         &mut self,
@@ -162,7 +205,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Skips blanks and a comment.
-    fn blanks(&mut self) {
+    pub(super) fn blanks(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t')) {
             self.take();
         }
@@ -181,6 +224,11 @@ impl<'s> Reader<'s> {
             self.take();
             return Ok(Token::Newline);
         }
+        if self.language.is_bash()
+            && let Some(token) = self.token_of_bash(byte)?
+        {
+            return Ok(token);
+        }
         if let Some(op) = self.operator() {
             return Ok(Token::Op(op));
         }
@@ -195,7 +243,7 @@ impl<'s> Reader<'s> {
     fn operator(&mut self) -> Option<Op> {
         let (start, line) = (self.at, self.line);
         for (text, op) in OPS {
-            if op == Op::HereString && !self.language.is_bash() {
+            if op.is_of_bash() && !self.language.is_bash() {
                 continue;
             }
             if text.iter().all(|byte| self.take_if(*byte)) {

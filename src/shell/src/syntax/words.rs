@@ -14,6 +14,8 @@ pub(super) enum End {
     Brace { here_document: bool },
     /// At `))`.
     Arithmetic,
+    /// At the `]` of `$[…]`.
+    Bracket,
     /// Where the text ends: a here-document.
     Text,
 }
@@ -28,35 +30,82 @@ pub(crate) fn is_name(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().enumerate().all(|(at, byte)| is_name_byte(*byte, at == 0))
 }
 
-fn push_literal(parts: &mut Vec<Part>, byte: u8) {
+pub(super) fn push_literal(parts: &mut Vec<Part>, byte: u8) {
     match parts.last_mut() {
         Some(Part::Literal(bytes)) => bytes.push(byte),
         _ => parts.push(Part::Literal(vec![byte])),
     }
 }
 
+/// Where text outside of double quotes ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A word, which a metacharacter ends.
+    Word,
+    /// The right side of `=~`: parentheses and `|` are parts of it.
+    Regex,
+    /// At the `}` of an expansion, which is taken.
+    Brace,
+    /// At `/` or `}`, which stay: the pattern of `${x/pattern/replacement}`.
+    Slash,
+    /// At `:` or `}`, which stay: the offset of `${x:offset:length}`.
+    Colon,
+    /// At `]`, which is taken.
+    Bracket,
+}
+
+impl Stop {
+    pub(super) fn is_at(self, byte: u8) -> bool {
+        match self {
+            Self::Word => matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')'),
+            Self::Regex => matches!(byte, b' ' | b'\t' | b'\n' | b';' | b'&' | b'<' | b'>' | b')'),
+            Self::Brace => byte == b'}',
+            Self::Slash => matches!(byte, b'/' | b'}'),
+            Self::Colon => matches!(byte, b':' | b'}'),
+            Self::Bracket => byte == b']',
+        }
+    }
+}
+
 impl Reader<'_> {
     /// A word at the place of a token.
     pub(super) fn word(&mut self) -> Result<Word, SyntaxError> {
-        Ok(Word { parts: self.plain(false)? })
+        Ok(Word { parts: self.plain(Stop::Word)? })
     }
 
-    /// Text outside of double quotes: a word, or what stands in `${x#…}` up to the brace, which is taken.
-    fn plain(&mut self, braced: bool) -> Result<Vec<Part>, SyntaxError> {
+    /// Text outside of double quotes.
+    pub(super) fn plain(&mut self, stop: Stop) -> Result<Vec<Part>, SyntaxError> {
         let mut parts = Vec::new();
+        self.plain_into(stop, &mut parts)?;
+        Ok(parts)
+    }
+
+    /// Adds text outside of double quotes to what there is of a word.
+    pub(super) fn plain_into(&mut self, stop: Stop, parts: &mut Vec<Part>) -> Result<(), SyntaxError> {
+        let bash = self.language.is_bash();
+        // Brackets and parentheses that are open, and `?` whose `:` is to come.
+        let mut open = 0_u32;
         loop {
             let Some(byte) = self.peek() else {
-                if braced {
-                    return Err(self.unexpected("missing “}”"));
-                }
-                return Ok(parts);
+                return match stop {
+                    Stop::Word | Stop::Regex if open == 0 => Ok(()),
+                    Stop::Word | Stop::Regex => Err(self.unexpected("missing “)”")),
+                    Stop::Bracket => Err(self.unexpected("missing “]”")),
+                    _ => Err(self.unexpected("missing “}”")),
+                };
             };
-            match byte {
-                b'}' if braced => {
+            if bash && matches!(byte, b'<' | b'>') && matches!(stop, Stop::Word) && self.followed_by(b'(') {
+                parts.push(self.process()?);
+                continue;
+            }
+            if open == 0 && stop.is_at(byte) {
+                if matches!(stop, Stop::Brace | Stop::Bracket) {
                     self.take();
-                    return Ok(parts);
                 }
-                b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b'(' | b')' if !braced => return Ok(parts),
+                return Ok(());
+            }
+            open = self.nesting(stop, byte, open);
+            match byte {
                 b'\\' => {
                     self.take_raw();
                     parts.push(match self.take_raw() {
@@ -73,14 +122,45 @@ impl Reader<'_> {
                     let inner = self.deeper(|reader| reader.quoted(End::Quote))?;
                     parts.push(Part::DoubleQuoted(inner));
                 }
-                b'$' => self.dollar(&mut parts, None)?,
+                b'$' => self.dollar(parts, None)?,
                 b'`' => parts.push(self.backquoted(false)?),
                 byte => {
                     self.take_raw();
-                    push_literal(&mut parts, byte);
+                    push_literal(parts, byte);
+                    // The parenthesis of an extended pattern.
+                    if stop == Stop::Word && self.extglob && b"?*+@!".contains(&byte) && self.peek() == Some(b'(') {
+                        self.take();
+                        push_literal(parts, b'(');
+                        open = open.saturating_add(1);
+                    }
                 }
             }
         }
+    }
+
+    /// How many brackets are open after `byte`.
+    fn nesting(&self, stop: Stop, byte: u8, open: u32) -> u32 {
+        match (stop, byte) {
+            (Stop::Bracket, b'[') | (Stop::Colon, b'(' | b'?') | (Stop::Regex, b'(') => open.saturating_add(1),
+            (Stop::Word, b'(') if open > 0 => open.saturating_add(1),
+            (Stop::Bracket, b']') | (Stop::Colon, b')' | b':') | (Stop::Word | Stop::Regex, b')') => {
+                open.saturating_sub(1)
+            }
+            _ => open,
+        }
+    }
+
+    /// Whether the byte after the next one is this one.
+    pub(super) fn followed_by(&self, byte: u8) -> bool {
+        self.source.get(self.at + 1) == Some(&byte)
+    }
+
+    /// `<(…)` or `>(…)`.
+    fn process(&mut self) -> Result<Part, SyntaxError> {
+        let input = self.take_raw() == Some(b'<');
+        self.take_raw();
+        let node = self.deeper(Parser::substitution)?;
+        Ok(Part::Process { input, node: Rc::new(node) })
     }
 
     fn single_quoted(&mut self) -> Result<Vec<u8>, SyntaxError> {
@@ -106,6 +186,7 @@ impl Reader<'_> {
                     End::Quote => Err(self.unexpected("unterminated quoted string")),
                     End::Brace { .. } => Err(self.unexpected("missing “}”")),
                     End::Arithmetic => Err(self.unexpected("missing “))”")),
+                    End::Bracket => Err(self.unexpected("missing “]”")),
                 };
             };
             match (byte, end) {
@@ -128,6 +209,18 @@ impl Reader<'_> {
                     self.take_raw();
                     parentheses = if byte == b'(' { parentheses.saturating_add(1) } else { parentheses - 1 };
                     push_literal(&mut parts, byte);
+                }
+                (b']', End::Bracket) if parentheses == 0 => {
+                    self.take_raw();
+                    return Ok(parts);
+                }
+                (b'[' | b']', End::Bracket) => {
+                    self.take_raw();
+                    parentheses = if byte == b'[' { parentheses.saturating_add(1) } else { parentheses - 1 };
+                    push_literal(&mut parts, byte);
+                }
+                (b'"', End::Arithmetic | End::Bracket) if self.language.is_bash() => {
+                    self.take_raw();
                 }
                 (b'\\', _) => self.escaped(end, &mut parts),
                 (b'$', _) => self.dollar(&mut parts, Some(end))?,
@@ -164,10 +257,12 @@ impl Reader<'_> {
     fn dollar(&mut self, parts: &mut Vec<Part>, quoted: Option<End>) -> Result<(), SyntaxError> {
         self.take_raw();
         let line = self.line;
+        let bash = self.language.is_bash();
         match self.peek() {
             Some(b'(') => {
                 self.take();
-                if self.take_if(b'(') {
+                if self.peek() == Some(b'(') && (!bash || self.is_arithmetic()) {
+                    self.take();
                     let inner = self.deeper(|reader| reader.quoted(End::Arithmetic))?;
                     parts.push(Part::Arithmetic(inner));
                 } else {
@@ -175,13 +270,31 @@ impl Reader<'_> {
                     parts.push(Part::Command(Rc::new(node)));
                 }
             }
+            Some(b'[') if bash => {
+                self.take();
+                let inner = self.deeper(|reader| reader.quoted(End::Bracket))?;
+                parts.push(Part::Arithmetic(inner));
+            }
             Some(b'{') => {
                 self.take();
-                let parameter = self.deeper(|reader| reader.braced(quoted, line))?;
+                let parameter = self.deeper(|reader| match bash {
+                    true => reader.braced_of_bash(quoted, line),
+                    false => reader.braced(quoted, line),
+                })?;
                 parts.push(Part::Parameter(Box::new(parameter)));
+            }
+            Some(b'\'') if bash && quoted.is_none() => {
+                self.take_raw();
+                parts.push(Part::Quoted(self.ansi_quoted()?));
+            }
+            Some(b'"') if bash && quoted.is_none() => {
+                self.take_raw();
+                let inner = self.deeper(|reader| reader.quoted(End::Quote))?;
+                parts.push(Part::DoubleQuoted(inner));
             }
             Some(byte) if is_name_byte(byte, true) => {
                 let name = self.name();
+                self.name_before_brace |= bash && self.peek() == Some(b'{');
                 parts.push(Part::Parameter(Box::new(Parameter::new(name, Operation::Value, line))));
             }
             Some(byte @ (b'0'..=b'9' | b'@' | b'*' | b'#' | b'?' | b'-' | b'$' | b'!')) => {
@@ -194,7 +307,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn name(&mut self) -> Vec<u8> {
+    pub(super) fn name(&mut self) -> Vec<u8> {
         let mut name = Vec::new();
         while let Some(byte) = self.peek().filter(|byte| is_name_byte(*byte, name.is_empty())) {
             self.take();
@@ -204,7 +317,7 @@ impl Reader<'_> {
     }
 
     /// The name of a parameter in braces.
-    fn parameter_name(&mut self) -> Vec<u8> {
+    pub(super) fn parameter_name(&mut self) -> Vec<u8> {
         match self.peek() {
             Some(byte) if is_name_byte(byte, true) => self.name(),
             Some(b'0'..=b'9') => {
@@ -255,7 +368,7 @@ impl Reader<'_> {
             Some(byte @ (b'%' | b'#')) if !colon && !name.is_empty() => {
                 self.take();
                 let longest = self.take_if(byte);
-                Operation::Trim { suffix: byte == b'%', longest, pattern: self.plain(true)? }
+                Operation::Trim { suffix: byte == b'%', longest, pattern: self.plain(Stop::Brace)? }
             }
             _ => {
                 self.operand(quoted)?;
@@ -266,9 +379,9 @@ impl Reader<'_> {
     }
 
     /// The word behind an operator, up to the brace, which is taken.
-    fn operand(&mut self, quoted: Option<End>) -> Result<Vec<Part>, SyntaxError> {
+    pub(super) fn operand(&mut self, quoted: Option<End>) -> Result<Vec<Part>, SyntaxError> {
         match quoted {
-            None => self.plain(true),
+            None => self.plain(Stop::Brace),
             Some(end) => {
                 let here_document = matches!(end, End::Text | End::Brace { here_document: true });
                 self.quoted(End::Brace { here_document })
@@ -299,7 +412,7 @@ impl Reader<'_> {
                 None => return Err(self.unexpected("unterminated “`”")),
             }
         }
-        let node = self.deeper(|reader| Parser::whole(&inner, line, reader.depth, reader.language))?;
+        let node = self.deeper(|reader| Parser::whole(&inner, line, reader))?;
         Ok(Part::Command(Rc::new(node)))
     }
 }
