@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
-use vmbake_shell::{Call, Commands, Files, Host, Limits, Outcome, Script, Settings, ShellError, TreeFiles, run};
+use vmbake_shell::{
+    Call, Commands, ErrorKind, Files, Host, Limits, Outcome, Script, Settings, ShellError, TreeFiles, run,
+};
 
-use super::ARGS;
 use super::jail::{GROUP, PASSWD};
 use super::left::{Left, of_tree};
+use super::{ARGS, Dialect};
 
 /// A caller without commands.
 struct Nothing;
@@ -32,6 +34,14 @@ pub enum Found {
         changed: bool,
     },
     Panicked(String),
+}
+
+impl Found {
+    /// Whether the program was refused as it may be: bash is parsed as a whole before its first command, dash line by line.
+    pub fn is_refusal(&self, dialect: Dialect) -> bool {
+        let Self::Refused { error, changed } = self else { return false };
+        !(*changed && dialect == Dialect::Bash && matches!(error.kind, ErrorKind::Syntax { .. }))
+    }
 }
 
 /// The files of the jail.

@@ -2,7 +2,7 @@
 //!
 //! One driver, a script of dash, runs one program after another, each in a new directory, with limits on time, memory and file sizes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Permissions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -153,33 +153,30 @@ impl Worker<'_> {
         format!("{}{index:03}", self.letter)
     }
 
-    /// Starts programs; `finish` waits for them.
-    pub fn start(&mut self, dialect: Dialect, programs: &[String]) {
-        for (index, program) in programs.iter().enumerate() {
-            let slot = self.slot(index);
-            fs::write(self.jail.root.join("s").join(&slot), program).unwrap();
+    /// What those of the programs leave; one that does not end has no entry.
+    pub fn run(&mut self, dialect: Dialect, programs: &[String], wanted: &[usize]) -> BTreeMap<usize, Left> {
+        for index in wanted {
+            let slot = self.slot(*index);
+            fs::write(self.jail.root.join("s").join(&slot), &programs[*index]).unwrap();
             let place = self.jail.root.join("w").join(&slot);
             for directory in ["d", "h"] {
                 fs::create_dir_all(place.join(directory)).unwrap();
             }
         }
-        self.send(dialect, 0..programs.len());
-    }
-
-    /// What the programs left; `None` for one that did not end.
-    pub fn finish(&mut self, dialect: Dialect, count: usize) -> Vec<Option<Left>> {
-        let mut statuses = Vec::new();
-        while statuses.len() < count {
+        self.send(dialect, wanted);
+        let mut found = BTreeMap::new();
+        for (count, index) in wanted.iter().enumerate() {
             let waiting = self.driver.as_ref().map(|driver| driver.statuses.recv_timeout(PATIENCE));
-            if let Some(Ok(line)) = waiting {
-                statuses.push(line.trim().parse::<u8>().ok());
+            let status = if let Some(Ok(line)) = waiting {
+                line.trim().parse::<u8>().ok()
             } else {
-                statuses.push(None);
                 self.driver = None;
-                self.send(dialect, statuses.len()..count);
-            }
+                self.send(dialect, &wanted[count + 1..]);
+                None
+            };
+            found.extend(self.take(*index, status).map(|left| (*index, left)));
         }
-        statuses.into_iter().enumerate().map(|(index, status)| self.take(index, status)).collect()
+        found
     }
 
     fn take(&self, index: usize, status: Option<u8>) -> Option<Left> {
@@ -191,9 +188,9 @@ impl Worker<'_> {
         Some(Left { status: status?, stdout, tree })
     }
 
-    fn send(&mut self, dialect: Dialect, slots: std::ops::Range<usize>) {
+    fn send(&mut self, dialect: Dialect, slots: &[usize]) {
         let shell = if dialect == Dialect::Bash { "bash" } else { "dash" };
-        let lines: String = slots.map(|index| format!("{shell} {}\n", self.slot(index))).collect();
+        let lines: String = slots.iter().map(|index| format!("{shell} {}\n", self.slot(*index))).collect();
         let driver = self.driver.get_or_insert_with(|| self.jail.drive());
         let input = driver.child.stdin.as_mut().unwrap();
         input.write_all(lines.as_bytes()).unwrap();

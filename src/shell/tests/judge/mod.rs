@@ -135,11 +135,16 @@ impl Judge {
         let texts: Vec<String> = texts.iter().map(|text| with_first_line(dialect, text)).collect();
         let mut verdicts = Vec::new();
         for chunk in texts.chunks(BATCH) {
-            worker.start(dialect, chunk);
             let found: Vec<Found> =
                 chunk.iter().enumerate().map(|(index, text)| self.base.run(text, &worker.slot(index))).collect();
-            let expected = worker.finish(dialect, chunk.len());
-            verdicts.extend(expected.into_iter().zip(found).map(|(expected, found)| verdict(dialect, expected, found)));
+            let compared: Vec<usize> = (0..chunk.len()).filter(|index| !found[*index].is_refusal(dialect)).collect();
+            let mut expected = worker.run(dialect, chunk, &compared);
+            for (index, found) in found.into_iter().enumerate() {
+                verdicts.push(match found {
+                    Found::Refused { error, .. } if !compared.contains(&index) => Verdict::Refused(error),
+                    found => verdict(expected.remove(&index), found),
+                });
+            }
         }
         verdicts
     }
@@ -154,7 +159,7 @@ fn with_first_line(dialect: Dialect, text: &str) -> String {
     if text.starts_with("#!") { text.to_owned() } else { format!("{first}\n{text}") }
 }
 
-fn verdict(dialect: Dialect, expected: Option<Left>, found: Found) -> Verdict {
+fn verdict(expected: Option<Left>, found: Found) -> Verdict {
     let Some(expected) = expected else { return Verdict::Endless };
     let every = Parts { status: true, stdout: true, tree: true };
     match found {
@@ -163,18 +168,12 @@ fn verdict(dialect: Dialect, expected: Option<Left>, found: Found) -> Verdict {
             let parts = expected.compare(&found);
             Verdict::Different { expected, found: Ok(found), parts }
         }
-        // bash is parsed as a whole before its first command; dash reads line by line.
-        Found::Refused { error, changed } if changed && dialect == Dialect::Bash && is_syntax(&error) => {
+        Found::Refused { error, .. } => {
             let found = Err(format!("the tree changed before the refusal: {error}"));
             Verdict::Different { expected, found, parts: every }
         }
-        Found::Refused { error, .. } => Verdict::Refused(error),
         Found::Panicked(message) => Verdict::Different { expected, found: Err(message), parts: every },
     }
-}
-
-fn is_syntax(error: &vmbake_shell::ShellError) -> bool {
-    matches!(error.kind, vmbake_shell::ErrorKind::Syntax { .. })
 }
 
 /// The snippets of a text: names and programs, each after a line `=== NAME`.

@@ -7,8 +7,8 @@ use super::program::Node;
 use super::report::Difference;
 
 /// Candidates of one round.
-const CANDIDATES: usize = 100;
-const ROUNDS: usize = 25;
+const CANDIDATES: usize = 40;
+const ROUNDS: usize = 40;
 
 /// The smallest program found that differs; `run` judges programs.
 pub fn shrink(program: &Node, mut run: impl FnMut(&[String]) -> Vec<Verdict>, first: Difference) -> Difference {

@@ -259,7 +259,6 @@ impl Grammar {
                 "-exec echo {} \\;",
                 "-type f,l",
                 "-links 2",
-                "-newer f -false",
                 "-print0",
                 "-user root",
                 "-samefile f",

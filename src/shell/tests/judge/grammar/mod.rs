@@ -12,6 +12,8 @@ mod filters;
 mod expressions;
 mod sed;
 mod builtins;
+mod scripts;
+mod variables;
 mod bash;
 
 use super::Dialect;
@@ -33,6 +35,8 @@ pub struct Grammar {
     in_loop: bool,
     /// In a pipeline: files that another part reads may not change.
     quiet: bool,
+    /// In a file that is sourced or run.
+    in_file: bool,
 }
 
 impl Grammar {
@@ -48,6 +52,7 @@ impl Grammar {
             in_function: false,
             in_loop: false,
             quiet: false,
+            in_file: false,
         }
     }
 
