@@ -82,8 +82,7 @@ fn run(options: &Options) -> Result<Report, String> {
         }
         return Ok(Report::default());
     }
-    let temp = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let judge = Judge::new(temp.path())?;
+    let judge = Judge::new()?;
     let Some(file) = &options.file else { return Ok(judge.generated(plan)) };
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     Ok(judge.snippets(plan.dialect, &judge::snippets(&text)))

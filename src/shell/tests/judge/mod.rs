@@ -14,6 +14,8 @@ pub mod shrink;
 use std::path::Path;
 use std::thread;
 
+use tempfile::TempDir;
+
 use self::grammar::Grammar;
 use self::interpreter::{Base, Found};
 use self::jail::{Jail, Worker};
@@ -64,14 +66,21 @@ pub enum Verdict {
 pub struct Judge {
     jail: Jail,
     base: Base,
+    _directory: TempDir,
 }
 
 impl Judge {
-    /// In an empty directory; the error is the reason why that does not work here.
-    pub fn new(directory: &Path) -> Result<Self, String> {
-        let jail = Jail::new(directory)?;
+    /// In memory if possible: many small files are made. The error is the reason why it does not work here.
+    pub fn new() -> Result<Self, String> {
+        Self::below(Path::new("/dev/shm")).or_else(|_| Self::below(&std::env::temp_dir()))
+    }
+
+    fn below(directory: &Path) -> Result<Self, String> {
+        let directory =
+            tempfile::tempdir_in(directory).map_err(|error| format!("the chroot of the shells: {error}"))?;
+        let jail = Jail::new(directory.path())?;
         let base = Base::new(&jail.programs);
-        Ok(Self { jail, base })
+        Ok(Self { jail, base, _directory: directory })
     }
 
     /// Derives programs and runs them.
