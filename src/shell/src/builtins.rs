@@ -10,6 +10,9 @@ mod directory;
 mod read;
 mod getopts;
 mod print;
+mod declare;
+mod unset;
+mod arithmetic;
 pub(crate) mod test;
 
 use crate::eval::Run;
@@ -70,6 +73,19 @@ pub(crate) fn regular(name: &[u8]) -> Option<Builtin> {
         }
         b"alias" => alias::alias,
         b"unalias" => |shell, _, _| shell.unsupported(b"an alias that ends"),
+        _ => return None,
+    })
+}
+
+/// Builtins that are others in scripts of bash. None of them is special there.
+pub(crate) fn of_bash(name: &[u8]) -> Option<Builtin> {
+    Some(match name {
+        b"declare" | b"typeset" => declare::declare,
+        b"local" => declare::local,
+        b"export" => declare::export,
+        b"readonly" => declare::readonly,
+        b"unset" => unset::unset,
+        b"let" => arithmetic::assign,
         _ => return None,
     })
 }

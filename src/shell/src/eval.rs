@@ -30,6 +30,8 @@ pub(crate) enum Stop {
     Exit,
     /// An error of the shell: it ends, unless a builtin that is not special made it.
     Error,
+    /// What bash has read of a script so far ends, which is up to a line, and the next line goes on with the status of the state.
+    Discard,
     /// A function or sourced file ends.
     Return,
     /// So many loops end.
@@ -301,9 +303,21 @@ impl Shell<'_> {
         loop {
             match Parser::new(&mut reader).line() {
                 Ok(None) => return Ok(status),
-                Ok(Some(node)) => status = self.eval(&node, tested)?,
+                Ok(Some(node)) => status = self.kept(|shell| shell.eval(&node, tested))?,
                 Err(error) => return Err(self.syntax_error(error)),
             }
+        }
+    }
+
+    /// Runs what was read up to a line; what discards it ends here, except in a subshell of this text.
+    fn kept(&mut self, run: impl FnOnce(&mut Self) -> Run<u8>) -> Run<u8> {
+        let loops = self.state.loops;
+        match run(self) {
+            Err(Stop::Discard) => {
+                self.state.loops = loops;
+                Ok(self.state.status)
+            }
+            other => other,
         }
     }
 
@@ -315,7 +329,7 @@ impl Shell<'_> {
         loop {
             match Parser::new(&mut reader).line() {
                 Ok(None) => return Ok(status),
-                Ok(Some(node)) => status = self.eval(&node, false)?,
+                Ok(Some(node)) => status = self.kept(|shell| shell.eval(&node, false))?,
                 Err(error) => return Err(self.syntax_error(error)),
             }
         }

@@ -3,12 +3,16 @@
 mod assign;
 mod parameter;
 mod arithmetic;
+mod expression;
+mod bash;
+mod special;
 mod fields;
 mod pathname;
 
 use std::rc::Rc;
 
 pub(crate) use assign::Entry;
+pub(crate) use bash::quoting;
 
 use crate::descriptors::Handle;
 use crate::error::ErrorKind;
@@ -119,7 +123,8 @@ impl Shell<'_> {
 
     /// A word as a pattern.
     pub(crate) fn pattern(&mut self, parts: &[Part]) -> Run<Pattern> {
-        Ok(Pattern::new(&self.units(parts, Mode::ONE, Tilde::Start)?))
+        let style = self.pattern_style();
+        Ok(Pattern::of(&self.units(parts, Mode::ONE, Tilde::Start)?, style))
     }
 
     /// The text of a here-document.
@@ -158,7 +163,8 @@ impl Shell<'_> {
                 Part::Assignment(_) => return self.unsupported(b"an assignment here"),
                 Part::Arithmetic(inner) => {
                     let text = bytes(&self.units(inner, Mode::QUOTED, Tilde::None)?);
-                    let value = self.arithmetic(&text)?.to_string();
+                    let is_bash = self.state.language.is_bash();
+                    let value = if is_bash { self.evaluate(&text) } else { self.arithmetic(&text) }?.to_string();
                     push(out, value.as_bytes(), mode.value_mark());
                 }
             }
@@ -170,7 +176,15 @@ impl Shell<'_> {
     /// `"…"`: an empty field, if there is nothing in it; but `"$@"` without parameters is no field.
     fn double_quoted(&mut self, inner: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
         let before = out.len();
+        let outer = std::mem::take(&mut self.nothing_quoted);
         self.parts(inner, Mode { quoted: true, ..mode }, Tilde::None, out)?;
+        let nothing = std::mem::replace(&mut self.nothing_quoted, outer);
+        if self.state.language.is_bash() {
+            if out.len() == before && !(mode.fields && nothing) {
+                out.push(Unit::EMPTY);
+            }
+            return Ok(());
+        }
         let only_at = |part: &Part| matches!(part, Part::Parameter(found) if found.name == b"@");
         if out.len() == before
             && !(mode.fields && matches!(inner, [only] if only_at(only)) && self.state.params.is_empty())

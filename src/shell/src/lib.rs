@@ -42,6 +42,7 @@ mod host;
 mod syntax;
 mod pattern;
 mod state;
+mod variables;
 mod shell;
 mod descriptors;
 mod expand;

@@ -1,6 +1,32 @@
-//! Patterns of `case`, `${x#…}` and pathnames (POSIX XCU 2.13), over bytes.
+//! Patterns of `case`, `${x#…}` and pathnames (POSIX XCU 2.13), over bytes, with the groups of bash.
+
+mod bracket;
+mod positions;
 
 use crate::expand::Unit;
+
+/// How a pattern is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// As bash does.
+    pub(crate) bash: bool,
+    /// Groups such as `@(a|b)`: `shopt -s extglob`.
+    pub(crate) extended: bool,
+    pub(crate) ignore_case: bool,
+}
+
+/// How often a group of bash matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Repeat {
+    Optional,
+    Any,
+    Some,
+    One,
+    Not,
+}
+
+/// Deepest nesting of groups: deeper ones stand for themselves, and the parser refuses them before.
+const MAX_DEPTH: u32 = 100;
 
 /// A piece of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,6 +35,7 @@ enum Piece {
     Any,
     Star,
     Set { negated: bool, bytes: Box<[bool; 256]> },
+    Group(Repeat, Vec<Pattern>),
 }
 
 /// A pattern.
@@ -35,20 +62,37 @@ pub(crate) fn in_class(class: &[u8], byte: u8) -> Option<bool> {
 }
 
 impl Pattern {
-    /// The pattern that a word expands to; what is quoted stands for itself.
+    /// The pattern that a word expands to below dash; what is quoted stands for itself.
     pub(crate) fn new(units: &[Unit]) -> Self {
+        Self::of(units, Style::default())
+    }
+
+    /// The pattern that a word expands to.
+    pub(crate) fn of(units: &[Unit], style: Style) -> Self {
         let units: Vec<Unit> = units.iter().copied().filter(|unit| unit.byte().is_some()).collect();
+        Self::parsed(&units, style, 0)
+    }
+
+    fn parsed(units: &[Unit], style: Style, depth: u32) -> Self {
         let mut pieces = Vec::new();
         let mut at = 0;
         while let Some(unit) = units.get(at) {
             at += 1;
             let byte = unit.byte().unwrap_or_default();
+            if style.extended
+                && depth < MAX_DEPTH
+                && let Some((group, len)) = group(&units[at - 1..], style, depth)
+            {
+                pieces.push(group);
+                at += len - 1;
+                continue;
+            }
             match byte {
                 _ if unit.is_quoted() => pieces.push(Piece::Byte(byte)),
                 b'*' if pieces.last() == Some(&Piece::Star) => {}
                 b'*' => pieces.push(Piece::Star),
                 b'?' => pieces.push(Piece::Any),
-                b'[' => match set(&units[at..]) {
+                b'[' => match bracket::set(&units[at..], style) {
                     Some((piece, len)) => {
                         pieces.push(piece);
                         at += len;
@@ -57,7 +101,11 @@ impl Pattern {
                 },
                 b'\\' => match units.get(at) {
                     // dash marks what is quoted only where it could be special, and the mark takes the backslash.
-                    Some(next) if next.is_quoted() && next.byte().is_some_and(|byte| b"!*?[]=~:/-".contains(&byte)) => {
+                    Some(next)
+                        if !style.bash
+                            && next.is_quoted()
+                            && next.byte().is_some_and(|byte| b"!*?[]=~:/-".contains(&byte)) =>
+                    {
                         pieces.push(Piece::Byte(b'\\'));
                     }
                     Some(next) => {
@@ -68,6 +116,9 @@ impl Pattern {
                 },
                 byte => pieces.push(Piece::Byte(byte)),
             }
+        }
+        if style.ignore_case {
+            pieces.iter_mut().for_each(Piece::ignore_case);
         }
         Self(pieces)
     }
@@ -88,12 +139,25 @@ impl Pattern {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        let inner = |piece: &Piece| match piece {
+            Piece::Group(_, patterns) => patterns.iter().map(Self::len).sum::<usize>() + 1,
+            _ => 1,
+        };
+        self.0.iter().map(inner).sum()
+    }
+
+    /// What matching a text of so many bytes costs, in bytes of work.
+    pub(crate) fn work(&self, len: usize) -> usize {
+        let groups = self.0.iter().any(|piece| matches!(piece, Piece::Group(..)));
+        len.saturating_mul(self.len()).saturating_mul(if groups { len.saturating_add(1) } else { 1 }) / 8 + 1
     }
 
     /// Whether all of `text` fits. Only the last `*` is ever taken back, so the time is bounded by the product of both lengths.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
         let pieces = &self.0;
+        if pieces.iter().any(|piece| matches!(piece, Piece::Group(..))) {
+            return self.ends(text, 0).contains(&text.len());
+        }
         let (mut at, mut piece) = (0, 0);
         let mut star: Option<(usize, usize)> = None;
         loop {
@@ -122,55 +186,67 @@ impl Pattern {
     }
 }
 
+/// A group of bash at the start of the units, and its length.
+fn group(units: &[Unit], style: Style, depth: u32) -> Option<(Piece, usize)> {
+    let plain = |at: usize| units.get(at).filter(|unit| !unit.is_quoted()).and_then(|unit| unit.byte());
+    let repeat = match (plain(0)?, plain(1)?) {
+        (b'?', b'(') => Repeat::Optional,
+        (b'*', b'(') => Repeat::Any,
+        (b'+', b'(') => Repeat::Some,
+        (b'@', b'(') => Repeat::One,
+        (b'!', b'(') => Repeat::Not,
+        _ => return None,
+    };
+    let (mut at, mut start, mut open) = (2, 2, 1_u32);
+    let mut patterns = Vec::new();
+    while at < units.len() {
+        match plain(at) {
+            Some(b'\\') => at += 1,
+            Some(b'[') => at += bracket::set(&units[at + 1..], style).map_or(0, |(_, len)| len),
+            Some(b'(') => open += 1,
+            Some(b')') if open == 1 => {
+                patterns.push(Pattern::parsed(&units[start..at], style, depth + 1));
+                return Some((Piece::Group(repeat, patterns), at + 1));
+            }
+            Some(b')') => open -= 1,
+            Some(b'|') if open == 1 => {
+                patterns.push(Pattern::parsed(&units[start..at], style, depth + 1));
+                start = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
 impl Piece {
+    /// Lets letters of both cases match.
+    fn ignore_case(&mut self) {
+        match self {
+            Self::Byte(byte) if byte.is_ascii_alphabetic() => {
+                let mut bytes = Box::new([false; 256]);
+                bytes[usize::from(byte.to_ascii_lowercase())] = true;
+                bytes[usize::from(byte.to_ascii_uppercase())] = true;
+                *self = Self::Set { negated: false, bytes };
+            }
+            Self::Set { bytes, .. } => {
+                for upper in b'A'..=b'Z' {
+                    let (upper, lower) = (usize::from(upper), usize::from(upper.to_ascii_lowercase()));
+                    let either = bytes[upper] || bytes[lower];
+                    (bytes[upper], bytes[lower]) = (either, either);
+                }
+            }
+            _ => {}
+        }
+    }
+
     fn takes(&self, byte: u8) -> bool {
         match self {
             Self::Byte(own) => *own == byte,
             Self::Any => true,
-            Self::Star => false,
+            Self::Star | Self::Group(..) => false,
             Self::Set { negated, bytes } => bytes[usize::from(byte)] != *negated,
         }
     }
-}
-
-/// What follows `[`: the set and its length, unless there is no `]`.
-fn set(units: &[Unit]) -> Option<(Piece, usize)> {
-    let mut bytes = Box::new([false; 256]);
-    let plain = |at: usize| units.get(at).filter(|unit| !unit.is_quoted()).and_then(|unit| unit.byte());
-    let mut at = 0;
-    let negated = plain(at) == Some(b'!');
-    at += usize::from(negated);
-    let first = at;
-    loop {
-        let byte = units.get(at)?.byte()?;
-        if plain(at) == Some(b']') && at > first {
-            return Some((Piece::Set { negated, bytes }, at + 1));
-        }
-        if plain(at) == Some(b'[') && plain(at + 1) == Some(b':') {
-            let class: Vec<u8> = (at + 2..).map_while(|at| plain(at).filter(|byte| *byte != b':')).collect();
-            let end = at + 2 + class.len();
-            if plain(end) == Some(b':') && plain(end + 1) == Some(b']') && in_class(&class, 0).is_some() {
-                (0..=u8::MAX)
-                    .filter(|byte| in_class(&class, *byte) == Some(true))
-                    .for_each(|byte| bytes[usize::from(byte)] = true);
-                at = end + 2;
-                continue;
-            }
-        }
-        let (low, next) = member(units, at, byte)?;
-        at = next;
-        let mut high = low;
-        if plain(at) == Some(b'-') && plain(at + 1) != Some(b']') && units.get(at + 1).is_some() {
-            (high, at) = member(units, at + 1, units.get(at + 1)?.byte()?)?;
-        }
-        (low..=high).for_each(|byte| bytes[usize::from(byte)] = true);
-    }
-}
-
-/// One byte of a set, perhaps behind a backslash, and the place after it.
-fn member(units: &[Unit], at: usize, byte: u8) -> Option<(u8, usize)> {
-    if byte == b'\\' && !units.get(at)?.is_quoted() {
-        return Some((units.get(at + 1)?.byte()?, at + 2));
-    }
-    Some((byte, at + 1))
 }

@@ -146,7 +146,8 @@ fn unexpected(script: &Script<'_>) -> Box<ShellError> {
 }
 
 fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> State {
-    let variable = |value: &Vec<u8>| Variable { value: Some(Rc::new(value.clone())), exported: true, readonly: false };
+    let variable =
+        |value: &Vec<u8>| Variable { value: Some(Rc::new(value.clone())), exported: true, ..Variable::default() };
     let environment = settings.environment.iter().map(|(name, value)| (name.clone(), variable(value)));
     let mut variables: BTreeMap<Vec<u8>, Variable> = environment.collect();
     for (name, value) in

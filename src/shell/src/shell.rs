@@ -34,6 +34,8 @@ pub(crate) struct Shell<'h> {
     pub(crate) command: Rc<Vec<Vec<u8>>>,
     /// Values of arrays among the operands of the running `declare` and its like, by the position of the operand: `name=` or `name+=`.
     pub(crate) arrays: BTreeMap<usize, Vec<Entry>>,
+    /// Whether the running double quotes of bash had an expansion such as `$@` that gave no field.
+    pub(crate) nothing_quoted: bool,
     /// Names that mktemp gave: none may be left.
     pub(crate) temporaries: BTreeSet<Vec<u8>>,
     /// Files whose name or content had [`PID`]: none may be left.
@@ -56,6 +58,7 @@ impl<'h> Shell<'h> {
             tested: false,
             command: Rc::default(),
             arrays: BTreeMap::new(),
+            nothing_quoted: false,
             temporaries: BTreeSet::new(),
             numbered: BTreeSet::new(),
         }
@@ -245,36 +248,56 @@ impl Shell<'_> {
 
     /// Sets a variable; one that is read-only is an error of the shell.
     pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) -> Run<()> {
-        self.change(name, Some(value.to_vec()), false)
+        if !self.state.language.is_bash() {
+            return self.change(name, Some(value.to_vec()), false);
+        }
+        match self.assign_text(name, value, false)? {
+            true => Ok(()),
+            false => Err(self.assignment_failed()),
+        }
     }
 
     /// Sets or unsets a variable, and perhaps exports it.
     pub(crate) fn change(&mut self, name: &[u8], value: Option<Vec<u8>>, export: bool) -> Run<()> {
+        if let (Some(value), true) = (&value, self.state.language.is_bash()) {
+            self.set(name, &value.clone())?;
+            if export {
+                self.mark_exported(name);
+            }
+            return Ok(());
+        }
         if self.state.variables.get(name).is_some_and(|variable| variable.readonly) {
             return Err(self.shell_error(&[name, b": is read only"].concat()));
         }
-        let len = value.as_ref().map_or(0, Vec::len);
-        self.spend_size(len, len)?;
-        let old = self.state.variables.get(name).and_then(|old| old.value.as_ref()).map_or(0, |old| old.len());
-        let bytes = self.state.variables_bytes.saturating_sub(old).saturating_add(len + name.len());
-        if bytes > self.budget.limits.variables_bytes {
-            let limit = self.budget.limits.variables_bytes as u64;
-            return Err(self.fatal(ErrorKind::Limit { what: "bytes of variables", limit }));
+        self.store(name, value)?;
+        if export {
+            self.mark_exported(name);
         }
-        self.own_variables()?;
-        self.state.variables_bytes = bytes;
+        Ok(())
+    }
+
+    /// Stores the value of a variable that is not an array.
+    pub(crate) fn store(&mut self, name: &[u8], value: Option<Vec<u8>>) -> Run<()> {
+        let old = self.state.variables.get(name).map_or(0, |old| old.size() + name.len());
+        self.account(old, value.as_ref().map_or(0, Vec::len) + name.len())?;
         let allexport = self.state.flags.allexport;
         let variable: &mut Variable = Rc::make_mut(&mut self.state.variables).entry(name.to_vec()).or_default();
         variable.value = value.map(Rc::new);
-        variable.exported |= export || allexport;
+        variable.exported |= allexport;
         if name == b"OPTIND" {
             self.state.getopts = Default::default();
         }
         Ok(())
     }
 
+    pub(crate) fn mark_exported(&mut self, name: &[u8]) {
+        if let Some(variable) = Rc::make_mut(&mut self.state.variables).get_mut(name) {
+            variable.exported = true;
+        }
+    }
+
     /// Counts the copy that a subshell makes of its variables when it changes one.
-    fn own_variables(&mut self) -> Run<()> {
+    pub(crate) fn own_variables(&mut self) -> Run<()> {
         if Rc::strong_count(&self.state.variables) > 1 {
             self.spend(self.state.variables.len() * 64)?;
         }

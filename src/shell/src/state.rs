@@ -6,13 +6,50 @@ use std::rc::Rc;
 use crate::builtins::Alias;
 use crate::descriptors::Handle;
 use crate::syntax::{Language, Node};
+use crate::variables::Array;
+
+/// Most references that follow each other: `NAMEREF_MAX` of bash.
+const MAX_REFERENCES: usize = 8;
 
 /// A variable. One may be exported or read-only before it has a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Variable {
+    /// The value of what is not an array.
     pub(crate) value: Option<Rc<Vec<u8>>>,
+    /// The elements of an array of bash.
+    pub(crate) array: Option<Rc<Array>>,
     pub(crate) exported: bool,
     pub(crate) readonly: bool,
+    pub(crate) attributes: Attributes,
+}
+
+/// Attributes of `declare`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Attributes {
+    /// Values are arithmetic expressions.
+    pub(crate) integer: bool,
+    pub(crate) lower: bool,
+    pub(crate) upper: bool,
+    /// The value is the name of another variable.
+    pub(crate) nameref: bool,
+    pub(crate) trace: bool,
+    /// An array that nothing was assigned to.
+    pub(crate) unassigned: bool,
+}
+
+impl Variable {
+    /// The value of `$name`: of an array the element 0.
+    pub(crate) fn scalar(&self) -> Option<&Rc<Vec<u8>>> {
+        match self.array.as_deref() {
+            None => self.value.as_ref(),
+            Some(array) => array.first(),
+        }
+    }
+
+    /// The bytes that the budget of variables counts.
+    pub(crate) fn size(&self) -> usize {
+        self.value.as_ref().map_or(0, |value| value.len()) + self.array.as_ref().map_or(0, |array| array.size())
+    }
 }
 
 /// Options of `set`, by their letters.
@@ -34,6 +71,28 @@ pub(crate) struct Flags {
 pub(crate) struct Getopts {
     pub(crate) index: usize,
     pub(crate) offset: usize,
+}
+
+/// What a function, or the assignments before its name, hid of outer variables.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Scope {
+    pub(crate) saved: Vec<(Vec<u8>, Option<Variable>)>,
+    /// Of assignments before the name of a function.
+    pub(crate) temporary: bool,
+    /// Options to return to: `local -`.
+    pub(crate) flags: Option<Flags>,
+}
+
+impl Scope {
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        self.saved.iter().any(|(found, _)| found == name)
+    }
+
+    /// Takes away what was saved of a variable.
+    pub(crate) fn take(&mut self, name: &[u8]) -> Option<Variable> {
+        let at = self.saved.iter().position(|(found, _)| found == name)?;
+        self.saved.remove(at).1
+    }
 }
 
 /// The state of a shell.
@@ -64,7 +123,7 @@ pub(crate) struct State {
     pub(crate) functions_running: u32,
     pub(crate) getopts: Getopts,
     /// What `local` put away, by running function.
-    pub(crate) locals: Vec<Vec<(Vec<u8>, Option<Variable>)>>,
+    pub(crate) locals: Vec<Scope>,
     /// The script or sourced file, for errors.
     pub(crate) script: Rc<str>,
     pub(crate) line: u32,
@@ -73,7 +132,24 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
-        self.variables.get(name)?.value.as_ref().map(|value| value.as_slice())
+        self.variable(name)?.scalar().map(|value| value.as_slice())
+    }
+
+    /// A variable, or the one that a reference of bash leads to.
+    pub(crate) fn variable(&self, name: &[u8]) -> Option<&Variable> {
+        self.variables.get(self.referred(name)?)
+    }
+
+    /// The name that references lead to; `None` if they have no target or form a circle.
+    pub(crate) fn referred<'s>(&'s self, name: &'s [u8]) -> Option<&'s [u8]> {
+        let mut name = name;
+        for _ in 0..MAX_REFERENCES {
+            match self.variables.get(name) {
+                Some(found) if found.attributes.nameref => name = found.value.as_ref()?,
+                _ => return Some(name),
+            }
+        }
+        None
     }
 
     /// The bytes that separate fields.

@@ -1,6 +1,7 @@
 //! Scripts of bash, judged by the real bash.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use vmbake_shell::ErrorKind;
@@ -80,4 +81,41 @@ fn what_bash_would_search_for_is_refused() {
         let found = kind(&format!("#!/bin/bash\n{text}"));
         assert!(matches!(found, ErrorKind::Unsupported { .. }), "{text}: {found:?}");
     }
+}
+
+/// The snippets below `bash/`, with names. Each begins with a line `=== name`.
+fn snippets() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bash");
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let mut found = Vec::new();
+    for file in files {
+        let group = file.file_stem().unwrap().to_string_lossy().into_owned();
+        for part in format!("\n{}", fs::read_to_string(&file).unwrap()).split("\n=== ").skip(1) {
+            let (name, text) = part.split_once('\n').unwrap_or((part, ""));
+            found.push((format!("{group}: {name}"), format!("#!/bin/bash\n{text}\n")));
+        }
+    }
+    found
+}
+
+#[test]
+fn snippets_of_bash_do_what_they_do_below_bash() {
+    if !Command::new("bash").args(["-c", ":"]).status().is_ok_and(|status| status.success()) || !host::has_dash() {
+        return crate::skip::skip("the shell compared with bash: bash or dash is missing");
+    }
+    let temp = tempfile::tempdir().unwrap();
+    let root = fs::canonicalize(temp.path()).unwrap();
+    let snippets = snippets();
+    let mut differing = 0;
+    for (number, (name, source)) in snippets.iter().enumerate() {
+        let directory = root.join(format!("{number}"));
+        let expected = host::below("bash", source, &directory);
+        let found = host::ours(source, directory.to_str().unwrap());
+        if found.as_ref() != Ok(&expected) {
+            differing += 1;
+            println!("--- {name}\n{source}\n  bash {expected:?}\n  ours {found:?}");
+        }
+    }
+    assert_eq!(differing, 0, "of {} snippets", snippets.len());
 }

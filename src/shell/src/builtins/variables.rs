@@ -59,11 +59,7 @@ pub(super) fn local(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
             return shell.unsupported(arg);
         }
         let (name, value) = divide(shell, arg)?;
-        let old = shell.state.variables.get(&name).cloned();
-        let own = shell.state.locals.last_mut();
-        if let Some(locals) = own.filter(|locals| locals.iter().all(|(found, _)| *found != name)) {
-            locals.push((name.clone(), old));
-        }
+        shell.save_in_scope(&name);
         match value {
             Some(value) => shell.set(&name, &value)?,
             None if shell.state.language.is_bash() => shell.change(&name, None, false)?,

@@ -6,7 +6,6 @@ use super::{Run, Stop};
 use crate::builtins::{self, Builtin};
 use crate::run::Event;
 use crate::shell::Shell;
-use crate::state::Variable;
 use crate::syntax::{Assigned, Assignment, Node, Simple, Word, is_declaring};
 
 /// What a name stands for.
@@ -54,12 +53,29 @@ impl Shell<'_> {
             self.state.status = 2;
             return if matches!(found, Found::Special(_)) { Err(Stop::Error) } else { Ok(2) };
         }
-        let lasting = matches!(found, Found::Nothing | Found::Special(_));
-        let mut replaced: Vec<(Vec<u8>, Option<Variable>)> = Vec::new();
+        let lasting = matches!(found, Found::Nothing | Found::Special(_)) || simple.assignments.is_empty();
+        if !lasting {
+            self.enter_scope(true);
+        }
+        let result = self.assigned_simple(simple, found, argv, tested, lasting);
+        if !lasting {
+            self.leave_scope();
+        }
+        result
+    }
+
+    fn assigned_simple(
+        &mut self,
+        simple: &Simple,
+        found: &Found,
+        argv: &[Vec<u8>],
+        tested: bool,
+        lasting: bool,
+    ) -> Run<u8> {
         for assignment in &simple.assignments {
             let name = &assignment.name;
             if !lasting {
-                replaced.push((name.clone(), self.state.variables.get(name).cloned()));
+                self.save_before_command(name);
             }
             self.assign(assignment, !lasting)?;
             self.trace_words(&[[name, &b"="[..], self.state.get(name).unwrap_or_default()].concat()], simple)?;
@@ -67,7 +83,7 @@ impl Shell<'_> {
         if !argv.is_empty() {
             self.trace_words(argv, simple)?;
         }
-        let result = match found {
+        match found {
             Found::Nothing => Ok(self.state.substituted),
             Found::Function(body) => self.call(body, &argv[1..], tested),
             Found::Special(builtin) => builtin(self, &argv[1..], tested),
@@ -76,19 +92,7 @@ impl Shell<'_> {
                 other => other,
             },
             Found::Program => self.program(argv),
-        };
-        for (name, old) in replaced.into_iter().rev() {
-            self.put_back(name, old);
         }
-        result
-    }
-
-    pub(crate) fn put_back(&mut self, name: Vec<u8>, old: Option<Variable>) {
-        let variables = Rc::make_mut(&mut self.state.variables);
-        match old {
-            Some(old) => variables.insert(name, old),
-            None => variables.remove(&name),
-        };
     }
 
     /// The fields of a command's words. Operands of `export` and its like that are assignments are not split.
@@ -136,6 +140,14 @@ impl Shell<'_> {
 
     fn find(&self, argv: &[Vec<u8>], by_command: bool) -> Found {
         let Some(name) = argv.first() else { return Found::Nothing };
+        if self.state.language.is_bash() {
+            if let Some(body) = self.state.functions.get(name).filter(|_| !by_command) {
+                return Found::Function(body.clone());
+            }
+            if let Some(builtin) = builtins::of_bash(name) {
+                return Found::Regular(builtin);
+            }
+        }
         if let Some(builtin) = builtins::special(name) {
             return if by_command { Found::Regular(builtin) } else { Found::Special(builtin) };
         }
@@ -151,15 +163,13 @@ impl Shell<'_> {
         let params = std::mem::replace(&mut self.state.params, Rc::new(args.to_vec()));
         let loops = std::mem::take(&mut self.state.loops);
         let getopts = std::mem::take(&mut self.state.getopts);
-        self.state.locals.push(Vec::new());
+        self.enter_scope(false);
         self.state.functions_running += 1;
         let levels = self.budget.levels;
         let result = self.eval(body, tested);
         self.budget.levels = levels;
         self.state.functions_running -= 1;
-        for (name, old) in self.state.locals.pop().into_iter().flatten().rev() {
-            self.put_back(name, old);
-        }
+        self.leave_scope();
         (self.state.params, self.state.loops, self.state.getopts) = (params, loops, getopts);
         self.budget.calls -= 1;
         match result {

@@ -1,8 +1,9 @@
 //! Assignments, and the values of arrays.
 
+use super::{Mode, Tilde, bytes};
 use crate::eval::Run;
 use crate::shell::Shell;
-use crate::syntax::{Assigned, Assignment, Element};
+use crate::syntax::{Assigned, Assignment, Element, Part, Word};
 
 /// An element of an array's value, expanded. Whether the index is an expression or a key depends on the array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,21 +11,88 @@ pub(crate) struct Entry {
     pub(crate) index: Option<Vec<u8>>,
     pub(crate) append: bool,
     pub(crate) value: Vec<u8>,
+    /// Whether the value is the same if its word is not split, as in an associative array.
+    pub(crate) whole: bool,
 }
 
 impl Shell<'_> {
     /// Performs an assignment; with `export` the variable is exported.
     pub(crate) fn assign(&mut self, assignment: &Assignment, export: bool) -> Run<()> {
         let Assignment { name, index, append, value } = assignment;
-        let (None, false, Assigned::Word(word)) = (index, append, value) else {
-            return self.unsupported(b"an assignment to an array");
+        if !self.state.language.is_bash() {
+            let Assigned::Word(word) = value else { return self.unsupported(b"an assignment to an array") };
+            let value = self.value(word)?;
+            return self.change(name, Some(value), export);
+        }
+        if export && (index.is_some() || matches!(value, Assigned::Array(_))) {
+            return self.unsupported(b"an array before a command");
+        }
+        let assigned = match (value, index) {
+            (Assigned::Array(_), Some(_)) => {
+                return Err(self.discard(&[name, &b": cannot assign list to array member"[..]].concat()));
+            }
+            (Assigned::Array(elements), None) => {
+                let entries = self.entries(elements)?;
+                self.assign_compound(name, entries, *append)?
+            }
+            (Assigned::Word(word), None) => {
+                let value = self.value(word)?;
+                self.assign_text(name, &value, *append)?
+            }
+            (Assigned::Word(word), Some(index)) => {
+                let value = self.value(word)?;
+                let index = self.subscript_text(index)?;
+                self.assign_element(name, &index, &value, *append)?
+            }
         };
-        let value = self.value(word)?;
-        self.change(name, Some(value), export)
+        if export && assigned {
+            self.mark_exported(name);
+        }
+        // Before a command the assignment fails alone.
+        if assigned || export { Ok(()) } else { Err(self.assignment_failed()) }
+    }
+
+    /// A subscript, expanded.
+    pub(crate) fn subscript_text(&mut self, parts: &[Part]) -> Run<Vec<u8>> {
+        Ok(bytes(&self.units(parts, Mode::ONE, Tilde::None)?))
     }
 
     /// Expands the elements between the parentheses of an array's value.
-    pub(crate) fn entries(&mut self, _elements: &[Element]) -> Run<Vec<Entry>> {
-        self.unsupported(b"an array")
+    pub(crate) fn entries(&mut self, elements: &[Element]) -> Run<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for element in elements {
+            let append = element.append;
+            match &element.index {
+                Some(index) => {
+                    let index = Some(self.subscript_text(index)?);
+                    let value = self.value(&element.value)?;
+                    entries.push(Entry { index, append, value, whole: true });
+                }
+                None => {
+                    let mut fields = Vec::new();
+                    self.word_fields(&element.value, &mut fields)?;
+                    let whole = is_whole(&element.value);
+                    entries.extend(fields.into_iter().map(|value| Entry { index: None, append, value, whole }));
+                }
+            }
+            let bytes: usize = entries.last().map_or(0, |entry| entry.value.len());
+            self.spend(bytes)?;
+        }
+        Ok(entries)
     }
+}
+
+/// Whether a word is one field as it is.
+fn is_whole(word: &Word) -> bool {
+    let one = |part: &Part| match part {
+        Part::Parameter(found) => found.index.is_none() && !found.indirect && !matches!(&found.name[..], b"@" | b"*"),
+        Part::Literal(_) | Part::Quoted(_) | Part::Command(_) | Part::Arithmetic(_) => true,
+        _ => false,
+    };
+    word.parts.iter().all(|part| match part {
+        Part::Literal(bytes) => !bytes.iter().any(|byte| b"*?[~".contains(byte)),
+        Part::Quoted(_) => true,
+        Part::DoubleQuoted(inner) => inner.iter().all(one),
+        _ => false,
+    })
 }

@@ -1,7 +1,6 @@
 //! Parameters and what is done to their values (POSIX XCU 2.6.2).
 
 use super::{Mode, Tilde, Unit, Units, bytes, push};
-use crate::error::ErrorKind;
 use crate::eval::Run;
 use crate::host::Question;
 use crate::pattern::Pattern;
@@ -10,7 +9,7 @@ use crate::syntax::words::is_name;
 use crate::syntax::{Operation, Parameter, Part};
 
 /// The value of a parameter.
-enum Value {
+pub(super) enum Value {
     Unset,
     One(Vec<u8>),
     /// `$@` or `$*`
@@ -21,8 +20,8 @@ impl Shell<'_> {
     /// Expands a parameter.
     pub(super) fn parameter(&mut self, parameter: &Parameter, mode: Mode, out: &mut Units) -> Run<()> {
         self.state.line = parameter.line;
-        if parameter.index.is_some() || parameter.indirect {
-            return self.unsupported(b"an array or an indirect parameter");
+        if self.state.language.is_bash() {
+            return self.bash_parameter(parameter, mode, out);
         }
         let name = &parameter.name;
         let value = self.parameter_value(name)?;
@@ -68,12 +67,6 @@ impl Shell<'_> {
                 self.emit(name, value, mode, out);
                 Ok(())
             }
-            Operation::Substring { .. }
-            | Operation::Replace { .. }
-            | Operation::Case { .. }
-            | Operation::Transform(_)
-            | Operation::Names { .. }
-            | Operation::Keys => self.unsupported(b"an expansion of bash"),
             _ => {
                 self.emit(name, value, mode, out);
                 Ok(())
@@ -89,7 +82,7 @@ impl Shell<'_> {
         Ok(value)
     }
 
-    fn parameter_value(&mut self, name: &[u8]) -> Run<Value> {
+    pub(super) fn parameter_value(&mut self, name: &[u8]) -> Run<Value> {
         let state = &self.state;
         let one = |text: String| Ok(Value::One(text.into_bytes()));
         match name {
@@ -100,10 +93,6 @@ impl Shell<'_> {
             b"!" => Ok(Value::Unset),
             b"-" => one(crate::builtins::flag_letters(&state.flags)),
             b"0" => Ok(Value::One(state.zero.to_vec())),
-            b"LINENO" if state.language.is_bash() => one(state.line.to_string()),
-            b"RANDOM" | b"SRANDOM" if state.language.is_bash() => {
-                Err(self.fatal(ErrorKind::Random { what: "$RANDOM".to_owned() }))
-            }
             digits if digits.first().is_some_and(u8::is_ascii_digit) => {
                 let index = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<usize>().ok());
                 let param = index.and_then(|index| state.params.get(index.checked_sub(1)?));
@@ -141,7 +130,7 @@ impl Shell<'_> {
     }
 
     /// The word behind `-`, `=` or `+`.
-    fn operand(&mut self, word: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
+    pub(super) fn operand(&mut self, word: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
         self.parts(word, Mode { expansion: true, ..mode }, Tilde::Start, out)
     }
 
@@ -167,7 +156,7 @@ impl Shell<'_> {
     }
 
     /// A value without the shortest or longest prefix or suffix that fits.
-    fn trim(&mut self, text: &[u8], pattern: &Pattern, suffix: bool, longest: bool) -> Run<Vec<u8>> {
+    pub(super) fn trim(&mut self, text: &[u8], pattern: &Pattern, suffix: bool, longest: bool) -> Run<Vec<u8>> {
         let len = text.len();
         let tries = (len + 1).saturating_mul(len.saturating_add(pattern.len()).max(1));
         self.spend(if pattern.is_special() { tries / 8 + 1 } else { len })?;

@@ -1,0 +1,345 @@
+//! Parameters of bash: arrays, references, and the operations that dash does not have.
+
+mod operations;
+pub(crate) mod quoting;
+mod substring;
+
+use super::{Mode, Tilde, Unit, Units, bytes, push, special};
+use crate::eval::{Run, Stop};
+use crate::host::Question;
+use crate::shell::Shell;
+use crate::state::State;
+use crate::syntax::words::is_name;
+use crate::syntax::{Operation, Parameter, Part, Subscript};
+use crate::variables::{Key, divide_reference};
+
+/// The value of a parameter.
+#[derive(Debug, Clone)]
+enum Value {
+    Unset,
+    One(Vec<u8>),
+    /// `$@`, `$*`, all elements of an array; with `star` they are joined by `IFS` in quotes.
+    All(Vec<Vec<u8>>, bool),
+}
+
+/// The subscript of a parameter, expanded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Index {
+    None,
+    All { star: bool },
+    One(Vec<u8>),
+}
+
+/// A parameter after references and subscripts are resolved.
+#[derive(Debug, Clone)]
+struct Subject {
+    name: Vec<u8>,
+    index: Index,
+    /// How messages name it.
+    shown: Vec<u8>,
+}
+
+impl Shell<'_> {
+    /// Expands a parameter in a script of bash.
+    pub(super) fn bash_parameter(&mut self, parameter: &Parameter, mode: Mode, out: &mut Units) -> Run<()> {
+        match &parameter.operation {
+            Operation::Bad => return Err(self.discard(&[&parameter.name[..], b": bad substitution"].concat())),
+            Operation::Names { star } => {
+                let names = self.names(&parameter.name)?;
+                return self.emit_value(Value::All(names, *star), mode, out);
+            }
+            Operation::Keys => {
+                let keys = self.keys(&parameter.name)?;
+                let star = matches!(parameter.index, Some(Subscript::Star));
+                return self.emit_value(Value::All(keys, star), mode, out);
+            }
+            _ => {}
+        }
+        let subject = self.subject(parameter)?;
+        let value = self.subject_value(&subject)?;
+        if let (Value::One(text), false) = (&value, matches!(parameter.operation, Operation::Value)) {
+            self.ask(Question::Value(text))?;
+        }
+        self.operate(parameter, &subject, value, mode, out)
+    }
+
+    fn operate(
+        &mut self,
+        parameter: &Parameter,
+        subject: &Subject,
+        value: Value,
+        mode: Mode,
+        out: &mut Units,
+    ) -> Run<()> {
+        match &parameter.operation {
+            Operation::Default(colon, word) if is_missing(&value, *colon) => self.operand(word, mode, out),
+            Operation::Alternative(colon, _) if is_missing(&value, *colon) => {
+                self.nothing_quoted |= matches!(value, Value::All(_, false));
+                Ok(())
+            }
+            Operation::Alternative(_, word) => self.operand(word, mode, out),
+            Operation::Assign(colon, word) if is_missing(&value, *colon) => {
+                self.assign_missing(subject, word, mode, out)
+            }
+            Operation::Error(colon, word) if is_missing(&value, *colon) => self.missing(subject, *colon, word),
+            Operation::Default(..) | Operation::Assign(..) | Operation::Error(..) => self.emit_value(value, mode, out),
+            Operation::Value => {
+                let value = self.bound(subject, value)?;
+                self.emit_value(value, mode, out)
+            }
+            Operation::Length => {
+                let length = self.length(subject, value)?;
+                push(out, length.to_string().as_bytes(), mode.value_mark());
+                Ok(())
+            }
+            Operation::Substring { offset, length } => {
+                let value = self.bound(subject, value)?;
+                let value = self.slice(subject, value, offset, length.as_deref())?;
+                self.emit_value(value, mode, out)
+            }
+            Operation::Transform(letter) => {
+                let value = self.bound(subject, value)?;
+                let value = self.transform(subject, value, *letter)?;
+                self.emit_value(value, mode, out)
+            }
+            other => {
+                let value = self.bound(subject, value)?;
+                let value = self.each(value, other)?;
+                self.emit_value(value, mode, out)
+            }
+        }
+    }
+
+    /// The parameter that an expansion is about.
+    fn subject(&mut self, parameter: &Parameter) -> Run<Subject> {
+        let name = parameter.name.clone();
+        let index = match &parameter.index {
+            None => Index::None,
+            Some(Subscript::At) => Index::All { star: false },
+            Some(Subscript::Star) => Index::All { star: true },
+            Some(Subscript::Expression(parts)) => Index::One(self.subscript_text(parts)?),
+        };
+        let shown = match &index {
+            Index::One(index) => [&name[..], b"[", index, b"]"].concat(),
+            _ => name.clone(),
+        };
+        let direct = Subject { name, index, shown };
+        if parameter.indirect { self.indirect(direct) } else { Ok(direct) }
+    }
+
+    /// `${!x}`: the parameter that the value of another names.
+    fn indirect(&mut self, direct: Subject) -> Run<Subject> {
+        let is_reference = self.state.variables.get(&direct.name).is_some_and(|found| found.attributes.nameref);
+        if is_reference {
+            return self.unsupported(b"${! } of a reference");
+        }
+        let text = match self.subject_value(&direct)? {
+            Value::One(text) => text,
+            Value::Unset => return Err(self.discard(&[&direct.shown[..], b": invalid indirect expansion"].concat())),
+            Value::All(..) => return self.unsupported(b"${! } of more than one value"),
+        };
+        let is_special = matches!(&text[..], b"@" | b"*" | b"#" | b"?" | b"-" | b"$" | b"!");
+        let is_position = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+        let shown = [b"!", &direct.name[..]].concat();
+        if is_special || is_position {
+            return Ok(Subject { name: text, index: Index::None, shown });
+        }
+        let Some((name, index)) = divide_reference(&text) else {
+            return Err(self.discard(&[&text[..], b": invalid variable name"].concat()));
+        };
+        let index = match index {
+            None => Index::None,
+            Some(b"@") => Index::All { star: false },
+            Some(b"*") => Index::All { star: true },
+            Some(index) => Index::One(self.given_subscript(index)?),
+        };
+        Ok(Subject { name: name.to_vec(), index, shown })
+    }
+
+    fn subject_value(&mut self, subject: &Subject) -> Run<Value> {
+        let one = |found: Option<Vec<u8>>| found.map_or(Value::Unset, Value::One);
+        let name = &subject.name[..];
+        if matches!(name, b"@" | b"*") {
+            return Ok(Value::All(self.state.params.to_vec(), name == b"*"));
+        }
+        if !is_name(name) {
+            return self.positional(name);
+        }
+        if self.state.variables.get(name).is_none()
+            && let Some(elements) = self.special_array(name)?
+        {
+            return match &subject.index {
+                Index::All { star } => Ok(Value::All(elements, *star)),
+                Index::None => Ok(one(elements.into_iter().next())),
+                Index::One(index) => {
+                    let at = self.evaluate(index)?;
+                    Ok(one(usize::try_from(at).ok().and_then(|at| elements.get(at).cloned())))
+                }
+            };
+        }
+        match &subject.index {
+            Index::None => self.scalar_value(name).map(one),
+            Index::One(index) => {
+                let element = self.element(name, index)?.map(|value| value.to_vec());
+                match element {
+                    None if !self.state.variables.contains_key(name) => {
+                        let whole = self.special_variable(name)?;
+                        Ok(one(whole.filter(|_| &index[..] == b"0")))
+                    }
+                    element => Ok(one(element)),
+                }
+            }
+            Index::All { star } => {
+                if !self.state.variables.contains_key(name)
+                    && let Some(value) = self.special_variable(name)?
+                {
+                    return Ok(Value::All(vec![value], *star));
+                }
+                let elements = self.elements(name)?;
+                Ok(Value::All(elements.iter().map(|(_, value)| value.to_vec()).collect(), *star))
+            }
+        }
+    }
+
+    /// A parameter that is not a variable.
+    fn positional(&mut self, name: &[u8]) -> Run<Value> {
+        Ok(match self.parameter_value(name)? {
+            super::parameter::Value::One(text) => Value::One(text),
+            _ => Value::Unset,
+        })
+    }
+
+    /// A value that `set -u` lets pass.
+    fn bound(&mut self, subject: &Subject, value: Value) -> Run<Value> {
+        if matches!(value, Value::Unset) && self.state.flags.nounset {
+            return Err(self.unbound(&subject.shown));
+        }
+        Ok(value)
+    }
+
+    fn length(&mut self, subject: &Subject, value: Value) -> Run<usize> {
+        match value {
+            Value::All(values, _) => {
+                let unset = values.is_empty() && is_name(&subject.name) && self.state.get(&subject.name).is_none();
+                if self.state.flags.nounset && unset && !self.is_array(&subject.name) {
+                    return Err(self.unbound(&subject.name));
+                }
+                Ok(values.len())
+            }
+            value => match self.bound(subject, value)? {
+                Value::One(text) => {
+                    self.ascii_only(&text)?;
+                    Ok(text.len())
+                }
+                _ => Ok(0),
+            },
+        }
+    }
+
+    fn is_array(&self, name: &[u8]) -> bool {
+        self.state.variable(name).is_some_and(|found| found.array.is_some())
+    }
+
+    /// `${!prefix@}`
+    fn names(&mut self, prefix: &[u8]) -> Run<Vec<Vec<u8>>> {
+        if special::begins_special(prefix) {
+            return self.unsupported(&[b"${!", prefix, b"*} with variables of bash itself"].concat());
+        }
+        self.spend(self.state.variables.len() * 8)?;
+        let has_value = |state: &State, name: &[u8]| {
+            state.variables.get(name).is_some_and(|found| match &found.array {
+                Some(_) => !found.attributes.unassigned,
+                None => found.value.is_some(),
+            })
+        };
+        let names = self.state.variables.keys().filter(|name| name.starts_with(prefix));
+        Ok(names.filter(|name| has_value(&self.state, name)).cloned().collect())
+    }
+
+    /// `${!x[@]}`
+    fn keys(&mut self, name: &[u8]) -> Run<Vec<Vec<u8>>> {
+        if !self.state.variables.contains_key(name)
+            && let Some(elements) = self.special_array(name)?
+        {
+            return Ok((0..elements.len()).map(|at| at.to_string().into_bytes()).collect());
+        }
+        Ok(self.elements(name)?.iter().map(|(key, _)| Key::text(key)).collect())
+    }
+
+    fn assign_missing(&mut self, subject: &Subject, word: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
+        let Subject { name, index, .. } = subject;
+        if !is_name(name) {
+            return Err(self.discard(&[b"$", &name[..], b": cannot assign in this way"].concat()));
+        }
+        let inner = Mode { fields: false, expansion: true, quoted: mode.quoted };
+        let value = bytes(&self.units(word, inner, Tilde::Start)?);
+        let assigned = match index {
+            Index::None => self.assign_text(name, &value, false)?,
+            Index::One(index) => self.assign_element(name, index, &value, false)?,
+            Index::All { .. } => return self.unsupported(b"an assignment to all elements"),
+        };
+        if !assigned {
+            self.state.status = 1;
+            return Err(Stop::Discard);
+        }
+        let value = self.subject_value(subject)?;
+        self.emit_value(value, mode, out)
+    }
+
+    fn missing(&mut self, subject: &Subject, colon: bool, word: &[Part]) -> Run<()> {
+        let text = bytes(&self.units(word, Mode::ONE, Tilde::Start)?);
+        let text = match (word.is_empty(), colon) {
+            (false, _) => text,
+            (true, true) => b"parameter null or not set".to_vec(),
+            (true, false) => b"parameter not set".to_vec(),
+        };
+        self.complain(&[&subject.shown[..], b": ", &text].concat())?;
+        self.state.status = 1;
+        Err(Stop::Exit)
+    }
+
+    /// Adds a value to what a word expands to.
+    fn emit_value(&mut self, value: Value, mode: Mode, out: &mut Units) -> Run<()> {
+        let mark = mode.value_mark();
+        let (values, star) = match value {
+            Value::Unset => return Ok(()),
+            Value::One(text) => {
+                push(out, &text, mark);
+                return Ok(());
+            }
+            Value::All(values, star) => (values, star),
+        };
+        self.nothing_quoted |= values.is_empty() && !star;
+        let separator = match self.state.get(b"IFS") {
+            Some(ifs) if star => ifs.first().copied(),
+            _ => Some(b' '),
+        };
+        let as_fields = mode.fields && (!mode.quoted || !star);
+        for (at, value) in values.iter().enumerate() {
+            if at > 0 && as_fields {
+                out.push(Unit::BREAK);
+            } else if at > 0 {
+                out.extend(separator.map(|byte| Unit(u16::from(byte) | mark)));
+            }
+            if value.is_empty() && as_fields && mode.quoted {
+                out.push(Unit::EMPTY);
+            }
+            push(out, value, mark);
+            self.spend_size(out.len(), value.len())?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether `-`, `=`, `?` and `+` see no value; of several values what `$*` would give counts.
+fn is_missing(value: &Value, colon: bool) -> bool {
+    match value {
+        Value::Unset => true,
+        Value::One(text) => colon && text.is_empty(),
+        Value::All(values, _) => match values.as_slice() {
+            [] => true,
+            [only] => colon && only.is_empty(),
+            _ => false,
+        },
+    }
+}

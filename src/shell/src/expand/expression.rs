@@ -1,0 +1,425 @@
+//! Arithmetic of bash (expr.c): 64-bit numbers that wrap, elements of arrays, and variables whose values are expressions again.
+
+use crate::error::ErrorKind;
+use crate::eval::{Run, Stop};
+use crate::shell::Shell;
+use crate::syntax::words::is_name_byte;
+
+/// Deepest nesting of parentheses, operators with one operand, and values of variables.
+const MAX_DEPTH: u32 = 100;
+
+/// Operators of two operands with their precedence, longest first. `**` binds more tightly, from right to left.
+const BINARY: [(&[u8], u8); 18] = [
+    (b"<<", 8),
+    (b">>", 8),
+    (b"<=", 7),
+    (b">=", 7),
+    (b"==", 6),
+    (b"!=", 6),
+    (b"&&", 2),
+    (b"||", 1),
+    (b"*", 10),
+    (b"/", 10),
+    (b"%", 10),
+    (b"+", 9),
+    (b"-", 9),
+    (b"<", 7),
+    (b">", 7),
+    (b"&", 5),
+    (b"^", 4),
+    (b"|", 3),
+];
+
+/// Operators that assign, longest first.
+const ASSIGNING: [&[u8]; 10] = [b"<<=", b">>=", b"*=", b"/=", b"%=", b"+=", b"-=", b"&=", b"^=", b"|="];
+
+/// What an assignment changes.
+struct Place {
+    name: Vec<u8>,
+    subscript: Option<Vec<u8>>,
+}
+
+struct Expression<'e, 'h> {
+    shell: &'e mut Shell<'h>,
+    text: &'e [u8],
+    at: usize,
+    depth: u32,
+    /// Whether the result is needed: what `&&`, `||` and `?:` pass over is not evaluated.
+    live: bool,
+}
+
+impl Shell<'_> {
+    /// The value of an expression of bash; an error ends the running line.
+    pub(crate) fn evaluate(&mut self, text: &[u8]) -> Run<i64> {
+        self.evaluate_at(text, 0)
+    }
+
+    /// The value of an expression, or nothing after an error that has been reported.
+    pub(crate) fn try_evaluate(&mut self, text: &[u8]) -> Run<Option<i64>> {
+        match self.evaluate(text) {
+            Ok(value) => Ok(Some(value)),
+            Err(Stop::Discard) => Ok(None),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn evaluate_at(&mut self, text: &[u8], depth: u32) -> Run<i64> {
+        self.spend(text.len().saturating_add(1))?;
+        let mut expression = Expression { shell: self, text, at: 0, depth, live: true };
+        expression.whole()
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+impl Expression<'_, '_> {
+    fn whole(&mut self) -> Run<i64> {
+        if self.peek().is_none() {
+            return Ok(0);
+        }
+        let value = self.comma()?;
+        match self.peek() {
+            None => Ok(value),
+            Some(_) => self.wrong("syntax error in expression"),
+        }
+    }
+
+    fn wrong<T>(&mut self, what: &str) -> Run<T> {
+        let token = self.text.get(self.at..).unwrap_or_default();
+        let message = [self.text, b": ", what.as_bytes(), b" (error token is \"", token, b"\")"].concat();
+        Err(self.shell.discard(&message))
+    }
+
+    fn peek(&mut self) -> Option<u8> {
+        while self.text.get(self.at).is_some_and(|byte| is_blank(*byte)) {
+            self.at += 1;
+        }
+        self.text.get(self.at).copied()
+    }
+
+    fn rest(&mut self) -> &[u8] {
+        self.peek();
+        &self.text[self.at..]
+    }
+
+    fn take(&mut self, token: &[u8]) -> bool {
+        let found = self.rest().starts_with(token);
+        if found {
+            self.at += token.len();
+        }
+        found
+    }
+
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Run<T>) -> Run<T> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            let kind = ErrorKind::Limit { what: "nested expressions", limit: MAX_DEPTH.into() };
+            return Err(self.shell.fatal(kind));
+        }
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn comma(&mut self) -> Run<i64> {
+        let mut value = self.deeper(Self::assignment)?;
+        while self.take(b",") {
+            value = self.deeper(Self::assignment)?;
+        }
+        Ok(value)
+    }
+
+    /// A variable or element at this place.
+    fn place(&mut self) -> Run<Option<Place>> {
+        let Some(first) = self.peek() else { return Ok(None) };
+        if !is_name_byte(first, true) {
+            return Ok(None);
+        }
+        let rest = &self.text[self.at..];
+        let len = rest.iter().position(|byte| !is_name_byte(*byte, false)).unwrap_or(rest.len());
+        let name = rest[..len].to_vec();
+        self.at += len;
+        if self.text.get(self.at) != Some(&b'[') {
+            return Ok(Some(Place { name, subscript: None }));
+        }
+        let mut open = 0_usize;
+        let inner = &self.text[self.at..];
+        let close = inner.iter().position(|byte| {
+            open = match byte {
+                b'[' => open + 1,
+                b']' => open - 1,
+                _ => open,
+            };
+            open == 0
+        });
+        let Some(close) = close else { return self.wrong("bad array subscript") };
+        let subscript = inner[1..close].to_vec();
+        self.at += close + 1;
+        Ok(Some(Place { subscript: Some(self.subscript(&name, subscript)?), name }))
+    }
+
+    /// A subscript, which bash expands as in double quotes.
+    fn subscript(&mut self, name: &[u8], subscript: Vec<u8>) -> Run<Vec<u8>> {
+        let unquoted = match &subscript[..] {
+            [b'"', inner @ .., b'"'] | [b'\'', inner @ .., b'\''] if self.shell.is_associative(name) => inner.to_vec(),
+            _ => subscript,
+        };
+        self.shell.given_subscript(&unquoted)
+    }
+
+    fn assignment(&mut self) -> Run<i64> {
+        let start = self.at;
+        if let Some(place) = self.place()? {
+            if let Some(operator) = ASSIGNING.iter().find(|operator| self.take(operator)) {
+                let left = self.load(&place)?;
+                let right = self.deeper(Self::assignment)?;
+                let value = self.binary(&operator[..operator.len() - 1], left, right)?;
+                return self.store(&place, value);
+            }
+            if !self.rest().starts_with(b"==") && self.take(b"=") {
+                let value = self.deeper(Self::assignment)?;
+                return self.store(&place, value);
+            }
+            self.at = start;
+        }
+        let value = self.conditional()?;
+        let rest = self.rest();
+        if rest.starts_with(b"=") || ASSIGNING.iter().any(|operator| rest.starts_with(operator)) {
+            return self.wrong("attempted assignment to non-variable");
+        }
+        Ok(value)
+    }
+
+    fn store(&mut self, place: &Place, value: i64) -> Run<i64> {
+        if !self.live {
+            return Ok(value);
+        }
+        let text = value.to_string().into_bytes();
+        let stored = match &place.subscript {
+            Some(subscript) => self.shell.assign_element(&place.name, subscript, &text, false)?,
+            None => self.shell.assign_text(&place.name, &text, false)?,
+        };
+        if !stored {
+            self.shell.state.status = 1;
+            return Err(Stop::Discard);
+        }
+        Ok(value)
+    }
+
+    fn load(&mut self, place: &Place) -> Run<i64> {
+        if !self.live {
+            return Ok(0);
+        }
+        let text = match &place.subscript {
+            Some(subscript) => self.shell.element(&place.name, subscript)?.map(|value| value.to_vec()),
+            None => self.shell.scalar_value(&place.name)?,
+        };
+        let Some(text) = text else {
+            if self.shell.state.flags.nounset && place.subscript.is_none() {
+                return Err(self.shell.unbound(&place.name));
+            }
+            return Ok(0);
+        };
+        let depth = self.depth;
+        let simple = !text.is_empty() && text.len() < 19 && text.iter().all(u8::is_ascii_digit) && text[0] != b'0';
+        if simple {
+            return Ok(super::number(&text));
+        }
+        self.deeper(|inner| inner.shell.evaluate_at(&text, depth + 1))
+    }
+
+    fn conditional(&mut self) -> Run<i64> {
+        let condition = self.operators(1)?;
+        if !self.take(b"?") {
+            return Ok(condition);
+        }
+        if self.peek() == Some(b':') {
+            return self.wrong("expression expected");
+        }
+        let live = self.live;
+        self.live = live && condition != 0;
+        let yes = self.comma()?;
+        if !self.take(b":") {
+            return self.wrong("`:' expected for conditional expression");
+        }
+        self.live = live && condition == 0;
+        let no = self.deeper(Self::conditional)?;
+        self.live = live;
+        Ok(if condition != 0 { yes } else { no })
+    }
+
+    fn operators(&mut self, lowest: u8) -> Run<i64> {
+        let mut left = self.power()?;
+        loop {
+            let rest = self.rest();
+            let assigns = ASSIGNING.iter().any(|operator| rest.starts_with(operator));
+            let found = BINARY.iter().find(|(operator, _)| rest.starts_with(operator));
+            let Some((operator, precedence)) = found.filter(|(_, found)| *found >= lowest && !assigns) else {
+                return Ok(left);
+            };
+            self.at += operator.len();
+            self.shell.spend(1)?;
+            let live = self.live;
+            self.live = live
+                && match *operator {
+                    b"&&" => left != 0,
+                    b"||" => left == 0,
+                    _ => true,
+                };
+            let right = self.deeper(|inner| inner.operators(precedence + 1))?;
+            self.live = live;
+            left = self.binary(operator, left, right)?;
+        }
+    }
+
+    fn power(&mut self) -> Run<i64> {
+        let base = self.unary()?;
+        if self.rest().starts_with(b"**=") || !self.take(b"**") {
+            return Ok(base);
+        }
+        let exponent = self.deeper(Self::power)?;
+        if exponent < 0 {
+            return if self.live { self.wrong("exponent less than 0") } else { Ok(0) };
+        }
+        Ok(raised(base, exponent.cast_unsigned()))
+    }
+
+    fn unary(&mut self) -> Run<i64> {
+        for (operator, step) in [(b"++", 1), (b"--", -1)] {
+            if self.rest().starts_with(operator) {
+                let start = self.at;
+                self.at += 2;
+                if let Some(place) = self.place()? {
+                    let value = self.load(&place)?.wrapping_add(step);
+                    return self.store(&place, value);
+                }
+                self.at = start;
+            }
+        }
+        match self.peek() {
+            Some(b'!') => self.prefix(|value| i64::from(value == 0)),
+            Some(b'~') => self.prefix(|value| !value),
+            Some(b'-') => self.prefix(i64::wrapping_neg),
+            Some(b'+') => self.prefix(|value| value),
+            Some(b'(') => {
+                self.at += 1;
+                let value = self.deeper(Self::comma)?;
+                if self.take(b")") { Ok(value) } else { self.wrong("missing `)'") }
+            }
+            Some(b'0'..=b'9') => self.constant(),
+            _ => self.variable(),
+        }
+    }
+
+    fn prefix(&mut self, apply: fn(i64) -> i64) -> Run<i64> {
+        self.at += 1;
+        self.deeper(Self::unary).map(apply)
+    }
+
+    fn variable(&mut self) -> Run<i64> {
+        let Some(place) = self.place()? else { return self.wrong("syntax error: operand expected") };
+        let value = self.load(&place)?;
+        for (operator, step) in [(b"++", 1), (b"--", -1)] {
+            if self.take(operator) {
+                self.store(&place, value.wrapping_add(step))?;
+                return Ok(value);
+            }
+        }
+        Ok(value)
+    }
+
+    fn constant(&mut self) -> Run<i64> {
+        let rest = &self.text[self.at..];
+        let is_digit = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'#' | b'@' | b'_');
+        let len = rest.iter().take_while(|byte| is_digit(byte)).count();
+        let digits = &rest[..len];
+        match constant(digits) {
+            Ok(value) => {
+                self.at += len;
+                Ok(value)
+            }
+            Err(why) => self.wrong(why),
+        }
+    }
+
+    fn binary(&mut self, operator: &[u8], left: i64, right: i64) -> Run<i64> {
+        let shift = |value: i64| u32::try_from(value & 63).unwrap_or_default();
+        Ok(match operator {
+            b"*" => left.wrapping_mul(right),
+            b"/" | b"%" if right == 0 && !self.live => 0,
+            b"/" | b"%" if right == 0 => return self.wrong("division by 0"),
+            b"/" => left.wrapping_div(right),
+            b"%" => left.wrapping_rem(right),
+            b"+" => left.wrapping_add(right),
+            b"-" => left.wrapping_sub(right),
+            b"<<" => left.wrapping_shl(shift(right)),
+            b">>" => left.wrapping_shr(shift(right)),
+            b"<" => i64::from(left < right),
+            b">" => i64::from(left > right),
+            b"<=" => i64::from(left <= right),
+            b">=" => i64::from(left >= right),
+            b"==" => i64::from(left == right),
+            b"!=" => i64::from(left != right),
+            b"&" => left & right,
+            b"^" => left ^ right,
+            b"|" => left | right,
+            b"&&" => i64::from(left != 0 && right != 0),
+            _ => i64::from(left != 0 || right != 0),
+        })
+    }
+}
+
+/// A power that wraps.
+fn raised(base: i64, exponent: u64) -> i64 {
+    let (mut base, mut exponent, mut result) = (base, exponent, 1_i64);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = result.wrapping_mul(base);
+        }
+        base = base.wrapping_mul(base);
+        exponent >>= 1;
+    }
+    result
+}
+
+/// A constant: decimal, octal after `0`, hexadecimal after `0x`, or of the base before `#`; larger ones wrap.
+fn constant(digits: &[u8]) -> Result<i64, &'static str> {
+    let (base, digits) = match (digits, digits.iter().position(|byte| *byte == b'#')) {
+        ([b'0', b'x' | b'X', rest @ ..], None) => (16, rest),
+        ([b'0', rest @ ..], None) => (8, rest),
+        (digits, None) => (10, digits),
+        ([b'0', ..], Some(_)) => return Err("invalid number"),
+        (digits, Some(at)) => {
+            let base = super::number(&digits[..at]);
+            let is_base = digits[..at].iter().all(u8::is_ascii_digit) && (2..=64).contains(&base);
+            if !is_base {
+                return Err("invalid arithmetic base");
+            }
+            if digits.len() == at + 1 {
+                return Err("invalid integer constant");
+            }
+            (base, &digits[at + 1..])
+        }
+    };
+    digits.iter().try_fold(0_i64, |value, digit| {
+        let digit = digit_value(*digit, base).ok_or("invalid number")?;
+        if digit >= base {
+            return Err("value too great for base");
+        }
+        Ok(value.wrapping_mul(base).wrapping_add(digit))
+    })
+}
+
+fn digit_value(digit: u8, base: i64) -> Option<i64> {
+    Some(match digit {
+        b'0'..=b'9' => i64::from(digit - b'0'),
+        b'a'..=b'z' => i64::from(digit - b'a') + 10,
+        b'A'..=b'Z' if base <= 36 => i64::from(digit - b'A') + 10,
+        b'A'..=b'Z' => i64::from(digit - b'A') + 36,
+        b'@' => 62,
+        b'_' => 63,
+        _ => return None,
+    })
+}

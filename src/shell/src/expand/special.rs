@@ -1,0 +1,107 @@
+//! Variables that bash itself sets. What depends on the machine, the time or chance is refused where it is read.
+
+use crate::error::ErrorKind;
+use crate::eval::Run;
+use crate::shell::Shell;
+
+/// The bash of Debian 13.
+const VERSION: [&str; 5] = ["5", "2", "37", "1", "release"];
+
+/// Names that bash gives a value without the script.
+const NAMES: [&[u8]; 41] = [
+    b"BASH",
+    b"BASHOPTS",
+    b"BASHPID",
+    b"BASH_ALIASES",
+    b"BASH_ARGC",
+    b"BASH_ARGV",
+    b"BASH_ARGV0",
+    b"BASH_CMDS",
+    b"BASH_COMMAND",
+    b"BASH_LINENO",
+    b"BASH_LOADABLES_PATH",
+    b"BASH_SOURCE",
+    b"BASH_SUBSHELL",
+    b"BASH_VERSINFO",
+    b"BASH_VERSION",
+    b"COMP_WORDBREAKS",
+    b"DIRSTACK",
+    b"EPOCHREALTIME",
+    b"EPOCHSECONDS",
+    b"EUID",
+    b"FUNCNAME",
+    b"GROUPS",
+    b"HISTCMD",
+    b"HOSTNAME",
+    b"HOSTTYPE",
+    b"LINENO",
+    b"MACHTYPE",
+    b"OLDPWD",
+    b"OPTERR",
+    b"OSTYPE",
+    b"PATH",
+    b"PIPESTATUS",
+    b"PPID",
+    b"RANDOM",
+    b"SECONDS",
+    b"SHELL",
+    b"SHELLOPTS",
+    b"SHLVL",
+    b"SRANDOM",
+    b"TERM",
+    b"UID",
+];
+
+/// Whether bash has variables whose names begin so, beside those of the script.
+pub(super) fn begins_special(prefix: &[u8]) -> bool {
+    prefix == b"_" || NAMES.iter().any(|name| name.starts_with(prefix))
+}
+
+impl Shell<'_> {
+    /// The value of a variable that bash computes or sets at its start; `None` for others.
+    pub(crate) fn special_variable(&mut self, name: &[u8]) -> Run<Option<Vec<u8>>> {
+        if !self.state.language.is_bash() || !(name == b"_" || NAMES.contains(&name)) {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(name).into_owned();
+        let one = |text: &str| Ok(Some(text.as_bytes().to_vec()));
+        match name {
+            b"LINENO" => one(&self.state.line.to_string()),
+            b"UID" | b"EUID" => one("0"),
+            b"RANDOM" | b"SRANDOM" | b"BASHPID" | b"PPID" => {
+                Err(self.fatal(ErrorKind::Random { what: format!("${text}") }))
+            }
+            b"SECONDS" | b"EPOCHSECONDS" | b"EPOCHREALTIME" => {
+                Err(self.fatal(ErrorKind::Clock { what: format!("${text}") }))
+            }
+            _ if self.state.variables.contains_key(name) && name != b"_" => Ok(None),
+            b"BASH_VERSION" => one("5.2.37(1)-release"),
+            b"BASH_VERSINFO" => one(VERSION[0]),
+            b"OSTYPE" => one("linux-gnu"),
+            b"OPTERR" => one("1"),
+            b"HOSTTYPE" => Ok(Some(self.bash_machine(&text)?.0.as_bytes().to_vec())),
+            b"MACHTYPE" => Ok(Some(self.bash_machine(&text)?.1.as_bytes().to_vec())),
+            b"HOSTNAME" => Err(self.fatal(ErrorKind::Machine { what: "$HOSTNAME".to_owned() })),
+            b"OLDPWD" | b"FUNCNAME" | b"PIPESTATUS" | b"BASH_SOURCE" | b"BASH_LINENO" => Ok(None),
+            _ => self.unsupported(&[b"$", name].concat()),
+        }
+    }
+
+    /// The elements of an array that bash sets at its start.
+    pub(super) fn special_array(&mut self, name: &[u8]) -> Run<Option<Vec<Vec<u8>>>> {
+        if name != b"BASH_VERSINFO" {
+            return Ok(None);
+        }
+        let machine = self.bash_machine("BASH_VERSINFO")?.1;
+        Ok(Some(VERSION.iter().chain([&machine]).map(|text| text.as_bytes().to_vec()).collect()))
+    }
+
+    /// `HOSTTYPE` and `MACHTYPE`.
+    fn bash_machine(&self, name: &str) -> Run<(&'static str, &'static str)> {
+        match self.commands.machine() {
+            Some("x86_64") => Ok(("x86_64", "x86_64-pc-linux-gnu")),
+            Some("aarch64") => Ok(("aarch64", "aarch64-unknown-linux-gnu")),
+            _ => Err(self.fatal(ErrorKind::Machine { what: format!("${name}") })),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Scopes: what functions and assignments before them hide of outer variables.
+
+use std::rc::Rc;
+
+use crate::eval::Run;
+use crate::shell::Shell;
+use crate::state::{Flags, Scope, Variable};
+
+impl Shell<'_> {
+    /// Begins a scope: of a function, or with `temporary` of the assignments before its name.
+    pub(crate) fn enter_scope(&mut self, temporary: bool) {
+        self.state.locals.push(Scope { temporary, ..Scope::default() });
+    }
+
+    /// Ends a scope: what it hid is seen again.
+    pub(crate) fn leave_scope(&mut self) {
+        let Some(scope) = self.state.locals.pop() else { return };
+        for (name, old) in scope.saved.into_iter().rev() {
+            self.put_back(name, old);
+        }
+        if let Some(flags) = scope.flags {
+            self.state.flags = flags;
+        }
+    }
+
+    /// Gives a variable back what it was.
+    pub(crate) fn put_back(&mut self, name: Vec<u8>, old: Option<Variable>) {
+        let size = |found: Option<&Variable>| found.map_or(0, |found| found.size() + name.len());
+        let bytes = self.state.variables_bytes.saturating_sub(size(self.state.variables.get(&name)));
+        self.state.variables_bytes = bytes.saturating_add(size(old.as_ref()));
+        let variables = Rc::make_mut(&mut self.state.variables);
+        match old {
+            Some(old) => variables.insert(name, old),
+            None => variables.remove(&name),
+        };
+    }
+
+    /// Saves a variable in the scope of the running function, unless that has been done.
+    pub(crate) fn save_in_scope(&mut self, name: &[u8]) -> bool {
+        match self.function_scope() {
+            Some(at) => self.save_at(at, name),
+            None => false,
+        }
+    }
+
+    /// Saves a variable that an assignment before a command hides.
+    pub(crate) fn save_before_command(&mut self, name: &[u8]) {
+        if let Some(at) = self.state.locals.len().checked_sub(1) {
+            self.save_at(at, name);
+        }
+    }
+
+    fn function_scope(&self) -> Option<usize> {
+        self.state.locals.iter().rposition(|scope| !scope.temporary)
+    }
+
+    fn save_at(&mut self, at: usize, name: &[u8]) -> bool {
+        let old = self.state.variables.get(name).cloned();
+        match self.state.locals.get_mut(at) {
+            Some(scope) if !scope.has(name) => {
+                scope.saved.push((name.to_vec(), old));
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Makes a variable local to the running function of bash, with `inherit` with its value. The flag is false if it is read-only.
+    pub(crate) fn make_local(&mut self, name: &[u8], inherit: bool) -> Run<bool> {
+        if !self.may_change(name)? {
+            return Ok(false);
+        }
+        let before = self.function_scope().and_then(|at| self.state.locals.get(at.checked_sub(1)?));
+        let inherit = inherit || before.is_some_and(|scope| scope.temporary && scope.has(name));
+        if !self.save_in_scope(name) {
+            return Ok(true);
+        }
+        self.own_variables()?;
+        if inherit {
+            self.account(0, self.state.variables.get(name).map_or(0, Variable::size))?;
+            return Ok(true);
+        }
+        let exported = self.state.variables.get(name).is_some_and(|found| found.exported);
+        let fresh = Variable { exported, ..Variable::default() };
+        Rc::make_mut(&mut self.state.variables).insert(name.to_vec(), fresh);
+        Ok(true)
+    }
+
+    /// `local -`: options of `set` are those of before when the function ends.
+    pub(crate) fn save_flags(&mut self) {
+        let flags: Flags = self.state.flags;
+        let at = self.function_scope();
+        if let Some(scope) = at.and_then(|at| self.state.locals.get_mut(at)) {
+            scope.flags.get_or_insert(flags);
+        }
+    }
+
+    /// Removes a variable. One of the running function stays its own, and one of a calling function shows again what it hid.
+    pub(super) fn forget(&mut self, name: &[u8]) -> Run<()> {
+        self.own_variables()?;
+        let Some(at) = self.state.locals.iter().rposition(|scope| scope.has(name)) else {
+            self.put_back(name.to_vec(), None);
+            return Ok(());
+        };
+        let own = self.function_scope() == Some(at);
+        let old = match own {
+            true => Some(Variable::default()),
+            false => self.state.locals[at].take(name),
+        };
+        self.put_back(name.to_vec(), old);
+        Ok(())
+    }
+
+    /// Runs with the global variable of a name in place of those that hide it.
+    pub(crate) fn with_global<T>(&mut self, name: &[u8], run: impl FnOnce(&mut Self) -> Run<T>) -> Run<T> {
+        let Some(at) = self.state.locals.iter().position(|scope| scope.has(name)) else { return run(self) };
+        self.own_variables()?;
+        let global = self.state.locals[at].take(name);
+        let inner = self.state.variables.get(name).cloned();
+        self.put_back(name.to_vec(), global);
+        let result = run(self);
+        let global = self.state.variables.get(name).cloned();
+        if let Some(scope) = self.state.locals.get_mut(at) {
+            scope.saved.push((name.to_vec(), global));
+        }
+        self.put_back(name.to_vec(), inner);
+        result
+    }
+}
