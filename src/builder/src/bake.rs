@@ -10,7 +10,7 @@ pub mod plan;
 mod recipe;
 pub mod rebuild;
 
-pub use all::bake_all;
+pub use all::{bake, bake_all};
 pub use combine::plan_accounts;
 pub use error::BakeError;
 pub use recipe::source_date_epoch;

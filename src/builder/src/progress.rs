@@ -3,6 +3,7 @@
 //! Everything goes to stderr; stdout is for data.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::{Mutex, OnceLock};
 
 use clap::ValueEnum;
@@ -46,17 +47,24 @@ pub struct Progress {
     quiet: bool,
     /// What is not said yet, while something else is reported.
     held: Mutex<Option<Vec<Event>>>,
+    /// Where files are written, and where they will be when it is released: only then they are reported.
+    staged: Option<(PathBuf, PathBuf)>,
 }
 
 impl Progress {
     /// Reports to stderr. When `quiet`, it says only warnings, but whoever reads JSON gets everything.
     pub fn new(quiet: bool) -> Self {
-        Self { quiet, held: Mutex::default() }
+        Self { quiet, held: Mutex::default(), staged: None }
     }
 
     /// Reports only when it is released; there are no bars before.
     pub fn held(quiet: bool) -> Self {
-        Self { quiet, held: Mutex::new(Some(Vec::new())) }
+        Self { quiet, held: Mutex::new(Some(Vec::new())), staged: None }
+    }
+
+    /// Reports at once, but for the files that are written below the folder `from`: these when it is released, as if they were below `to`.
+    pub fn staged(from: PathBuf, to: PathBuf) -> Self {
+        Self { staged: Some((from, to)), ..Self::held(false) }
     }
 
     /// Says what was held back, and goes on at once from now on.
@@ -70,9 +78,17 @@ impl Progress {
         if self.quiet && style() != Style::Json && !event.is_warning() {
             return;
         }
-        match &mut *locked(&self.held) {
-            Some(held) => held.push(event),
-            None => tell(&event),
+        let event = match (&self.staged, event) {
+            (None, event) => (event, true),
+            (Some((from, to)), Event::Wrote { path, bytes }) => {
+                let path = path.strip_prefix(from).map_or_else(|_| path.clone(), |name| to.join(name));
+                (Event::Wrote { path, bytes }, true)
+            }
+            (Some(_), event) => (event, false),
+        };
+        match (&mut *locked(&self.held), event) {
+            (Some(held), (event, true)) => held.push(event),
+            (_, (event, _)) => tell(&event),
         }
     }
 
@@ -95,7 +111,7 @@ impl Progress {
     }
 
     fn target(&self) -> ProgressDrawTarget {
-        let hidden = self.quiet || style() != Style::Auto || locked(&self.held).is_some();
+        let hidden = self.quiet || style() != Style::Auto || (self.staged.is_none() && locked(&self.held).is_some());
         if hidden { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() }
     }
 }

@@ -6,6 +6,11 @@ use std::panic::resume_unwind;
 use super::{BakeError, BakeRequest, Baked, author};
 use crate::progress::Progress;
 
+/// Bakes one image.
+pub fn bake(request: &BakeRequest, progress: &Progress) -> Result<Baked, BakeError> {
+    author(request, progress)?.write(progress)
+}
+
 /// Bakes one image after the other, each with what the one before it has decoded and the clusters that they share, and passes
 /// each to `done` when it is published.
 ///

@@ -328,6 +328,6 @@ fn site(args: &ApplyArchiveArgs) -> Result<Outcome, Failure> {
         store: &store,
         threads: threads(args.jobs)?,
     };
-    let commands = apply(&contents, &request, &Progress::new(false))?;
+    let commands = apply(&contents, &request)?;
     files::show(&commands.iter().map(|command| escape::line(command.clone()) + "\n").collect::<String>())
 }

@@ -3,3 +3,4 @@
 mod hostile;
 pub mod lab;
 mod sites;
+mod whole;

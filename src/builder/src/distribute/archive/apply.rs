@@ -10,10 +10,11 @@ use vmbake_disk::image::Format;
 use super::CarryError;
 use super::contents::Contents;
 use super::document::{self, ArchiveManifest, BlobReference, BlobRole, InputsConfig};
-use super::import::{import, input_names, unpack_inputs};
-use super::verify::digest;
-use crate::atomic_file::{Pending, write_file};
-use crate::bake::{BakeRequest, bake_all};
+use super::import::{import, input_names, stage_inputs};
+use super::staged::StagedFolder;
+use super::verify::{digest, require_undamaged};
+use crate::atomic_file::{Pending, PublishError, write_file};
+use crate::bake::{BakeRequest, bake};
 use crate::catalog::Catalog;
 use crate::manifest::{Additions, Manifest, Target};
 use crate::pin::anchors::Anchors;
@@ -40,72 +41,127 @@ pub struct SiteRequest<'a> {
 }
 
 /// Writes out the images of an archive, or bakes them; returns the options with which a site bakes each of them again.
-pub fn apply(contents: &Contents, request: &SiteRequest<'_>, progress: &Progress) -> Result<Vec<String>, CarryError> {
+///
+/// Both folders are filled under other names. They get their own when everything is in them, the inputs first: whatever fails before leaves
+/// neither, and a run after a kill finds inputs that are as they should be.
+pub fn apply(contents: &Contents, request: &SiteRequest<'_>) -> Result<Vec<String>, CarryError> {
     contents.require_complete()?;
     let of = |role| contents.manifests.iter().filter(move |manifest| manifest.artifact_type == role);
     if contents.manifests.is_empty() {
         return Err(CarryError::Empty { path: contents.path.clone() });
     }
-    let mut options = Vec::new();
-    if of(BlobRole::Inputs).next().is_some() {
+    let has_inputs = of(BlobRole::Inputs).next().is_some();
+    if has_inputs {
+        require_apart(request)?;
+    }
+    require_undamaged(contents, request.threads)?;
+    let staged_inputs = if has_inputs { stage_inputs(contents, request.inputs)? } else { None };
+    let folder = staged_inputs.as_ref().map_or(request.inputs, StagedFolder::path);
+    let inputs = of(BlobRole::Inputs).map(|manifest| Inputs::read(contents, manifest, folder));
+    let inputs: Vec<Inputs> = inputs.collect::<Result<_, CarryError>>()?;
+    let options = inputs.iter().map(|inputs| inputs.options(request)).collect();
+
+    let out = StagedFolder::over(request.out)?;
+    let has_images = of(BlobRole::Images).next().is_some();
+    if !request.force {
+        let images = of(BlobRole::Images).flat_map(|manifest| &manifest.layers).filter(|layer| is_output(layer));
+        let baked = inputs.iter().filter(|_| !has_images).flat_map(|inputs| inputs.image_names(request));
+        let names = images.map(|layer| layer.title().to_owned()).chain(baked);
+        names.map(|name| request.out.join(name)).try_for_each(require_free)?;
+    }
+    let progress = Progress::staged(out.path().to_owned(), request.out.to_owned());
+    if has_inputs {
         import(contents, request.store, request.threads)?;
-        unpack_inputs(contents, request.inputs)?;
-        for manifest in of(BlobRole::Inputs) {
-            options.push(Inputs::read(contents, manifest, request)?.options(request));
-        }
     }
-    if of(BlobRole::Images).next().is_some() {
-        of(BlobRole::Images).try_for_each(|manifest| write_images(contents, manifest, request, progress))?;
-        return Ok(options);
+    for manifest in of(BlobRole::Images) {
+        write_images(contents, manifest, out.path(), &progress)?;
     }
-    for manifest in of(BlobRole::Inputs) {
-        let bake = Inputs::read(contents, manifest, request)?.bake(request)?;
-        bake_all::<CarryError>(std::slice::from_ref(&bake), false, |_| Ok(()))?;
+    for inputs in inputs.into_iter().filter(|_| !has_images) {
+        bake(&inputs.bake(request, folder, out.path())?, &progress)?;
     }
+    publish(staged_inputs, out, request)?;
+    progress.release();
     Ok(options)
 }
 
-/// What the folder has for one image.
+/// Gives both folders their names; if the second one cannot have its own, the first one goes.
+fn publish(inputs: Option<StagedFolder>, out: StagedFolder, request: &SiteRequest<'_>) -> Result<(), CarryError> {
+    let are_new = inputs.is_some();
+    inputs.map_or(Ok(()), StagedFolder::publish)?;
+    out.publish().inspect_err(|_| {
+        if are_new {
+            // Nothing was done with them yet. The error that is returned says more than another one about this folder.
+            let _removed = std::fs::remove_dir_all(request.inputs);
+        }
+    })
+}
+
+/// Neither folder may be in the other: each is made in one step.
+fn require_apart(request: &SiteRequest<'_>) -> Result<(), CarryError> {
+    let absolute = |path: &Path| {
+        let real =
+            path.ancestors().find_map(|folder| Some((folder.canonicalize().ok()?, path.strip_prefix(folder).ok()?)));
+        let absolute = std::path::absolute(path).map_err(|source| CarryError::Read { path: path.to_owned(), source });
+        real.map_or(absolute, |(real, rest)| Ok(real.join(rest)))
+    };
+    let (inputs, out) = (absolute(request.inputs)?, absolute(request.out)?);
+    match inputs.starts_with(&out) || out.starts_with(&inputs) {
+        false => Ok(()),
+        true => Err(CarryError::Nested { inputs: request.inputs.to_owned(), out: request.out.to_owned() }),
+    }
+}
+
+/// What the folder has for one image. Paths are below it.
 struct Inputs {
     config: InputsConfig,
     manifest: PathBuf,
     target: Target,
+    /// Name of the image.
+    name: String,
     layers: Vec<PathBuf>,
     sources: Vec<PathBuf>,
     trust: Vec<PathBuf>,
 }
 
 impl Inputs {
-    fn read(contents: &Contents, of: &ArchiveManifest, request: &SiteRequest<'_>) -> Result<Self, CarryError> {
+    fn read(contents: &Contents, of: &ArchiveManifest, folder: &Path) -> Result<Self, CarryError> {
         let config = document::parse(&contents.document(&of.config)?);
         let named = |source| {
             let name = of.config.digest.to_string();
             CarryError::Document { path: contents.path.clone(), name, source }
         };
         let config: InputsConfig = config.map_err(named)?;
-        let paths = |role| -> Vec<PathBuf> {
-            input_names(of, role).into_iter().map(|name| request.inputs.join(name)).collect()
-        };
+        let paths = |role| -> Vec<PathBuf> { input_names(of, role).into_iter().map(PathBuf::from).collect() };
         let empty = || CarryError::Empty { path: contents.path.clone() };
         let manifest = paths(BlobRole::Manifest).into_iter().next().ok_or_else(empty)?;
-        let target = Manifest::load(&manifest)?.content().target();
+        let loaded = Manifest::load(&folder.join(&manifest))?;
+        let (target, name) = (loaded.content().target(), loaded.name());
         let [layers, sources, trust] = [BlobRole::Layers, BlobRole::Sources, BlobRole::Trust].map(paths);
-        Ok(Self { config, manifest, target, layers, sources, trust })
+        Ok(Self { config, manifest, target, name, layers, sources, trust })
+    }
+
+    /// Names of the images that are baked.
+    fn image_names(&self, request: &SiteRequest<'_>) -> Vec<String> {
+        request.formats.iter().map(|format| format!("{}.{format}", self.name)).collect()
     }
 
     fn base(&self, store: &Store) -> Option<PathBuf> {
         self.config.base.map(|digest| store.path(&digest))
     }
 
-    fn bake(self, request: &SiteRequest<'_>) -> Result<BakeRequest, CarryError> {
+    /// The bake of what is in `folder` to `out`.
+    fn bake(self, request: &SiteRequest<'_>, folder: &Path, out: &Path) -> Result<BakeRequest, CarryError> {
         let base = self.base(request.store);
-        let Self { config, manifest, target, layers, sources, trust } = self;
-        let catalog = |paths| Catalog::new(false, paths).overriding(config.overrides.iter().cloned());
+        let Self { config, manifest, target, layers, sources, trust, .. } = self;
+        let catalog = |paths: Vec<PathBuf>| {
+            let paths: Vec<PathBuf> = paths.iter().map(|path| folder.join(path)).collect();
+            Catalog::new(false, paths).overriding(config.overrides.iter().cloned())
+        };
         Ok(BakeRequest {
             kind: target.kind,
             os: target.os,
             arch: target.arch,
-            manifest,
+            manifest: folder.join(manifest),
             base,
             partition: config.partition,
             layers: catalog(layers),
@@ -117,7 +173,7 @@ impl Inputs {
             size: config.size,
             epoch: config.source_date_epoch,
             formats: request.formats.to_vec(),
-            out: request.out.to_owned(),
+            out: out.to_owned(),
             force: request.force,
             builder: BuilderId::default(),
             threads: request.threads,
@@ -133,9 +189,9 @@ impl Inputs {
         let mut option = |name: &str, path: &Path| {
             words.push(format!("--{name} {}", vmbake_disk::image::quoted(path)));
         };
-        option("manifest", &self.manifest);
+        option("manifest", &request.inputs.join(&self.manifest));
         for (name, paths) in [("layers", &self.layers), ("sources", &self.sources), ("trust", &self.trust)] {
-            paths.iter().for_each(|path| option(name, path));
+            paths.iter().for_each(|path| option(name, &request.inputs.join(path)));
         }
         self.config.overrides.iter().for_each(|entry| option("override", Path::new(entry)));
         if let Some(base) = self.base(request.store) {
@@ -148,24 +204,29 @@ impl Inputs {
     }
 }
 
-/// Writes an image and the documents beside it.
-fn write_images(
-    contents: &Contents,
-    of: &ArchiveManifest,
-    request: &SiteRequest<'_>,
-    progress: &Progress,
-) -> Result<(), CarryError> {
-    for layer in &of.layers {
-        let path = request.out.join(file_name(contents, layer)?);
+/// Writes an image and the documents beside it into the folder `out`.
+fn write_images(contents: &Contents, of: &ArchiveManifest, out: &Path, progress: &Progress) -> Result<(), CarryError> {
+    for layer in of.layers.iter().filter(|layer| is_output(layer)) {
+        let path = out.join(file_name(contents, layer)?);
         match layer.role {
-            _ if layer.is_held() => {}
-            BlobRole::Image => write_image(contents, layer, &path, request)?,
-            BlobRole::Sidecar => write_file(&path, &contents.document(layer)?, request.force)?,
-            _ => continue,
+            BlobRole::Image => write_image(contents, layer, &path)?,
+            _ => write_file(&path, &contents.document(layer)?, true)?,
         }
         progress.tell(Event::Wrote { path, bytes: layer.size });
     }
     Ok(())
+}
+
+/// Whether it becomes a file in the output directory.
+fn is_output(layer: &BlobReference) -> bool {
+    !layer.is_held() && matches!(layer.role, BlobRole::Image | BlobRole::Sidecar)
+}
+
+fn require_free(path: PathBuf) -> Result<(), CarryError> {
+    match path.symlink_metadata().is_ok() {
+        true => Err(PublishError::Exists { path }.into()),
+        false => Ok(()),
+    }
 }
 
 /// The name of an image's file or of a document beside it.
@@ -183,14 +244,9 @@ fn file_name<'a>(contents: &Contents, layer: &'a BlobReference) -> Result<&'a st
     }
 }
 
-fn write_image(
-    contents: &Contents,
-    layer: &BlobReference,
-    path: &Path,
-    request: &SiteRequest<'_>,
-) -> Result<(), CarryError> {
+fn write_image(contents: &Contents, layer: &BlobReference, path: &Path) -> Result<(), CarryError> {
     let Some(member) = contents.members.get(&layer.digest) else { return Ok(()) };
-    let pending = Pending::create(path, request.force)?;
+    let pending = Pending::create(path, true)?;
     let (file, mut at): (&File, u64) = (pending.file(), 0);
     let unwritten = |source| CarryError::Write { path: path.to_owned(), source };
     let found = digest(contents, &layer.digest, member, |bytes| {

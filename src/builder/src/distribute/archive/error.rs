@@ -176,10 +176,32 @@ pub enum CarryError {
     #[error(transparent)]
     Sign(#[from] SignError),
     /// The folder for inputs is there.
-    #[error("{path}: already exists, and inputs are written to a new folder")]
+    #[error("{path}: already exists with other content")]
     Exists {
         /// The folder.
         path: PathBuf,
+    },
+    /// Another run writes it at the same time.
+    #[error("{path}: another run of vmbake writes this folder")]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// One output is in the other.
+    #[error("{inputs} and {out}: one is in the other, so that they cannot be written apart")]
+    Nested {
+        /// The folder of inputs.
+        inputs: PathBuf,
+        /// The output directory.
+        out: PathBuf,
+    },
+    /// A folder that cannot be replaced as a whole.
+    #[error("{path}: {reason}, so that it cannot be replaced in one step")]
+    Fixed {
+        /// The folder.
+        path: PathBuf,
+        /// What it is or has.
+        reason: String,
     },
     /// JSON cannot be written.
     #[error("cannot write a document as JSON")]
@@ -233,7 +255,9 @@ impl Hint for CarryError {
             Self::NotSigned { .. } => {
                 "--key names the public key; the signature belongs beside the archive, NAME.sigstore.json"
             }
-            Self::Exists { .. } => "--inputs-to names another folder",
+            Self::Nested { .. } | Self::Exists { .. } => "--inputs-to and --out name other folders",
+            Self::Busy { .. } => "run the command again when the other run has ended",
+            Self::Fixed { .. } => "--out names another folder",
             Self::Read { source, .. }
                 if matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput) =>
             {

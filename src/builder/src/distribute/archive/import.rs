@@ -12,6 +12,7 @@ use super::CarryError;
 use super::contents::{Contents, called};
 use super::document::{ArchiveManifest, BlobReference, BlobRole};
 use super::folder;
+use super::staged::{StagedFolder, same_folders};
 use super::tar::TarMember;
 use super::verify::digest;
 use crate::digest::Digest;
@@ -81,29 +82,32 @@ fn bring(contents: &Contents, store: &Store, expected: &Digest, member: &TarMemb
     }
 }
 
-/// Writes manifests, sources, layers and trust anchors to the new folder `to`, below `manifests`, `sources`, `layers` and `trust`.
+/// Writes manifests, sources, layers and trust anchors to the folder `to`, below `manifests`, `sources`, `layers` and `trust`. It must be new, or
+/// have exactly these.
 pub fn unpack_inputs(contents: &Contents, to: &Path) -> Result<(), CarryError> {
+    stage_inputs(contents, to)?.map_or(Ok(()), StagedFolder::publish)
+}
+
+/// The same without publishing it; `None` where the folder is there as it should be.
+pub(super) fn stage_inputs(contents: &Contents, to: &Path) -> Result<Option<StagedFolder>, CarryError> {
     contents.require_complete()?;
-    if to.symlink_metadata().is_ok() {
-        return Err(CarryError::Exists { path: to.to_owned() });
-    }
-    let unwritten = |source| CarryError::Write { path: to.to_owned(), source };
-    let parent = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(parent).map_err(unwritten)?;
-    let made = tempfile::Builder::new().prefix(".inputs.").tempdir_in(parent).map_err(unwritten)?;
+    let staged = StagedFolder::new(to)?;
     let mut done = BTreeSet::new();
     for manifest in contents.manifests.iter().filter(|manifest| manifest.artifact_type == BlobRole::Inputs) {
         for layer in &manifest.layers {
             if done.insert((layer.role, layer.title().to_owned(), layer.digest)) {
-                unpack(contents, layer, made.path())?;
+                unpack(contents, layer, staged.path())?;
             }
         }
     }
-    std::fs::rename(made.path(), to).map_err(unwritten)?;
-    std::fs::set_permissions(to, std::os::unix::fs::PermissionsExt::from_mode(0o755)).map_err(unwritten)?;
-    // It has another name now.
-    let _gone = made.keep();
-    Ok(())
+    if to.symlink_metadata().is_err() {
+        return Ok(Some(staged));
+    }
+    match same_folders(staged.path(), to) {
+        Ok(true) => Ok(None),
+        Ok(false) => Err(CarryError::Exists { path: to.to_owned() }),
+        Err(source) => Err(CarryError::Read { path: to.to_owned(), source }),
+    }
 }
 
 fn unpack(contents: &Contents, layer: &BlobReference, folder: &Path) -> Result<(), CarryError> {

@@ -32,18 +32,12 @@ pub struct ArchiveReport {
 
 /// Checks every member of an archive.
 pub fn verify(contents: &Contents, threads: NonZeroUsize) -> Result<ArchiveReport, CarryError> {
-    let checked = for_each(contents.members.iter().collect(), threads, |(expected, member)| {
-        let found = digest(contents, expected, member, |_| Ok(()))?;
-        let what = contents.listed.get(expected).map_or("a blob", called);
-        let problem = || ArchiveProblem {
-            state: "damaged",
-            name: blob_name(expected),
-            said: format!("{what}: it has digest {found}"),
-        };
-        Ok((found != *expected).then(problem))
+    let damaged = damaged(contents, threads)?.into_iter().map(|Damaged { title, expected, found }| ArchiveProblem {
+        state: "damaged",
+        name: blob_name(&expected),
+        said: format!("{title}: it has digest {found}"),
     });
-    let damaged: Vec<Option<ArchiveProblem>> = checked.into_iter().collect::<Result<_, CarryError>>()?;
-    let problems: Vec<_> = contents.problems().iter().cloned().chain(damaged.into_iter().flatten()).collect();
+    let problems: Vec<_> = contents.problems().iter().cloned().chain(damaged).collect();
     Ok(ArchiveReport {
         ok: problems.is_empty(),
         index: contents.index_digest,
@@ -52,6 +46,32 @@ pub fn verify(contents: &Contents, threads: NonZeroUsize) -> Result<ArchiveRepor
         held: contents.held().len(),
         problems,
     })
+}
+
+/// A member that is not what its name says.
+struct Damaged {
+    title: String,
+    expected: Digest,
+    found: Digest,
+}
+
+fn damaged(contents: &Contents, threads: NonZeroUsize) -> Result<Vec<Damaged>, CarryError> {
+    let checked = for_each(contents.members.iter().collect(), threads, |(expected, member)| {
+        let found = digest(contents, expected, member, |_| Ok(()))?;
+        let title = contents.listed.get(expected).map_or("a blob", called).to_owned();
+        Ok((found != *expected).then_some(Damaged { title, expected: *expected, found }))
+    });
+    Ok(checked.into_iter().collect::<Result<Vec<_>, CarryError>>()?.into_iter().flatten().collect())
+}
+
+/// Refuses an archive with a damaged member.
+pub(super) fn require_undamaged(contents: &Contents, threads: NonZeroUsize) -> Result<(), CarryError> {
+    match damaged(contents, threads)?.pop() {
+        None => Ok(()),
+        Some(Damaged { title, expected, found }) => {
+            Err(CarryError::Changed { title, found: Box::new(found), expected: Box::new(expected) })
+        }
+    }
 }
 
 /// Hashes a member as `like` is hashed, and passes its bytes on.
