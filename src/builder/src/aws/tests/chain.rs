@@ -164,7 +164,9 @@ fn no_endpoint_on_another_machine_is_asked_without_tls() {
     let profile = PROFILES.replace("[profile static]\n", "[profile static]\nservices = s\n")
         + "[services s]\nec2 =\n  endpoint_url = http://192.0.2.1:9\n";
     let region = ("AWS_REGION", "eu-west-1");
-    let cases: &[(&[(&str, &str)], &str, &str)] = &[
+    /// Environment, configuration and profile.
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str);
+    let cases: &[Case<'_>] = &[
         (&[KEYS[0], KEYS[1], KEYS[2], ("AWS_ENDPOINT_URL", exposed)], "", ""),
         (&[KEYS[0], KEYS[1], KEYS[2], ("AWS_ENDPOINT_URL_SSM", exposed)], "", ""),
         (&[role[0], role[1], region, ("AWS_ENDPOINT_URL_STS", exposed)], "", ""),
