@@ -12,7 +12,11 @@ mod grep;
 mod sed;
 mod make;
 mod temporary;
+mod targets;
+mod backups;
 mod copy;
+mod rename;
+mod links;
 mod remove;
 mod install;
 mod attributes;
@@ -75,12 +79,12 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"id" => machine::id,
         b"ionice" => start::ionice,
         b"install" => install::install,
-        b"ln" => make::ln,
+        b"ln" => links::ln,
         b"ls" => status::ls,
         b"md5sum" => digests::md5sum,
         b"mkdir" => make::mkdir,
         b"mktemp" => temporary::mktemp,
-        b"mv" => copy::mv,
+        b"mv" => rename::mv,
         b"nice" => start::nice,
         b"readlink" => paths::readlink,
         b"realpath" => paths::realpath,

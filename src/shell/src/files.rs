@@ -185,6 +185,17 @@ pub trait Files {
         self.lookup(path, Follow::Yes)
     }
 
+    /// Whether the path names a symbolic link that leads nowhere. It asks for nothing that the tree does not show.
+    fn dangles(&self, path: &[u8]) -> bool {
+        let _ = path;
+        false
+    }
+
+    /// The number of names of an inode, links not followed.
+    fn link_count(&self, path: &[u8]) -> Result<u64, Errno> {
+        self.lookup(path, Follow::No).map(|_| 1)
+    }
+
     /// Removes what is not a directory, if it exists, so that the caller can create the name anew.
     fn make_way(&mut self, path: &[u8]) -> Result<(), Errno> {
         match self.lookup(path, Follow::No) {

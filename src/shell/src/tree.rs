@@ -163,6 +163,16 @@ impl Files for TreeFiles<'_> {
         self.set_map(to, map, mode)
     }
 
+    fn dangles(&self, path: &[u8]) -> bool {
+        let is_link = |id| matches!(self.tree.inode(id).kind, Kind::Symlink(_));
+        matches!(self.find(path, Follow::Yes), Err(Errno::Enoent)) && self.find(path, Follow::No).is_ok_and(is_link)
+    }
+
+    fn link_count(&self, path: &[u8]) -> Result<u64, Errno> {
+        let wanted = self.find(path, Follow::No)?;
+        Ok(self.tree.walk().map(|(_, id, _)| u64::from(id == wanted)).sum())
+    }
+
     fn list(&self, path: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
         let id = self.find(path, Follow::Yes)?;
         match &self.tree.inode(id).kind {

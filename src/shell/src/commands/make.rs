@@ -1,4 +1,4 @@
-//! `mkdir`, `touch`, `ln` and `mktemp`.
+//! `mkdir` and `touch`.
 
 use super::options::{Accepted, parse};
 use super::{Words, cannot, complain, modes};
@@ -40,14 +40,12 @@ fn make(
     options: &super::options::Options,
     mode: Option<(u16, u16)>,
 ) -> Run<Result<(), Errno>> {
-    // A directory with special bits is never writable for others before it has them.
-    let first = mode.map_or(
-        0o777,
-        |(mode, decided)| {
-            if (decided & 0o6000) | (mode & 0o1000) == 0 { mode } else { mode & !0o022 }
-        },
-    );
-    let first = first & !shell.state.umask;
+    // A directory with special bits is never writable for others before it has them. With -m the umask spares nothing.
+    let first = match mode {
+        None => 0o777 & !shell.state.umask,
+        Some((mode, decided)) if (decided & 0o6000) | (mode & 0o1000) == 0 => mode,
+        Some((mode, _)) => mode & !0o022,
+    };
     let (made, is_new) = match options.has(b'p') {
         true => {
             let between = (0o777 & !shell.state.umask) | 0o300;
@@ -137,88 +135,4 @@ pub(super) fn touch(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
     }
     Ok(status)
-}
-
-pub(super) fn ln(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let long: &[(&str, u8)] = &[
-        ("symbolic", b's'),
-        ("force", b'f'),
-        ("no-dereference", b'n'),
-        ("no-target-directory", b'T'),
-        ("verbose", b'v'),
-        ("target-directory=", b't'),
-        ("relative", b'r'),
-    ];
-    let options = parse(shell, args, &Accepted { letters: b"sfnTvt:r", long, strict: false })?;
-    let mut operands = options.operands.clone();
-    let target = match options.value(b't') {
-        Some(dir) => Some(dir.to_vec()),
-        None if operands.len() == 1 => Some(b".".to_vec()),
-        None => operands.pop(),
-    };
-    let Some(target) = target.filter(|_| !operands.is_empty()) else {
-        return complain(shell, "ln", b"missing file operand");
-    };
-    let found = if options.has(b'f') { shell.destination(&target) } else { shell.stat(&target, Follow::Yes) };
-    let directory = !options.has(b'T')
-        && found.is_ok_and(|node| node.is_dir())
-        && !(options.has(b'n') && shell.stat(&target, Follow::No).is_ok_and(|node| node.is_symlink()));
-    if operands.len() > 1 && !directory {
-        return complain(shell, "ln", &[b"target '", &target[..], b"': Not a directory"].concat());
-    }
-    let mut status = 0;
-    for source in &operands {
-        let place =
-            if directory { [&target[..], b"/", super::paths::last_name(source)].concat() } else { target.clone() };
-        let text = if options.has(b'r') { relative(shell, source, &place) } else { source.clone() };
-        let path = shell.path(&place);
-        shell.note(&path, &text);
-        if options.has(b'f')
-            && let Err(Errno::Eisdir) = shell.files.make_way(&path)
-        {
-            status = complain(shell, "ln", &[&place[..], b": cannot overwrite directory"].concat())?;
-            continue;
-        }
-        let made = if options.has(b's') {
-            shell.files.symlink(&text, &path)
-        } else {
-            let from = shell.path(source);
-            shell.files.hard_link(&from, &path)
-        };
-        match made {
-            Ok(()) if options.has(b'v') => {
-                let arrow: &[u8] = if options.has(b's') { b"' -> '" } else { b"' => '" };
-                shell.out(&[b"'", &place[..], arrow, &text, b"'\n"].concat())?;
-            }
-            Ok(()) => {}
-            Err(error) => {
-                let kind = if options.has(b's') { "symbolic" } else { "hard" };
-                let message =
-                    [b"failed to create ", kind.as_bytes(), b" link '", &place, b"': ", error.text().as_bytes()]
-                        .concat();
-                status = complain(shell, "ln", &message)?;
-            }
-        }
-    }
-    Ok(status)
-}
-
-/// The target of a link at `place` that leads to `source`, counted from the link's directory.
-fn relative(shell: &Shell<'_>, source: &[u8], place: &[u8]) -> Vec<u8> {
-    let full = |path: &[u8]| {
-        let path = shell.path(path);
-        let (dir, name) = path.split_at(path.iter().rposition(|byte| *byte == b'/').unwrap_or(0));
-        let dir = if dir.is_empty() { b"/" } else { dir };
-        let dir = super::real_path(shell, dir).unwrap_or(dir.to_vec());
-        crate::builtins::normalize(&[&dir[..], name].concat())
-    };
-    let to = super::paths::missing_path(shell, source).unwrap_or_else(|| full(source));
-    let from = full(place);
-    let to: Vec<&[u8]> = to.split(|byte| *byte == b'/').skip(1).collect();
-    let from: Vec<&[u8]> = from.split(|byte| *byte == b'/').skip(1).collect();
-    let dirs = from.len().saturating_sub(1);
-    let common = to.iter().zip(&from[..dirs]).take_while(|(to, from)| to == from).count();
-    let mut names = vec![&b".."[..]; dirs - common];
-    names.extend(&to[common..]);
-    names.join(&b'/')
 }

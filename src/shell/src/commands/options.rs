@@ -4,7 +4,7 @@ use crate::eval::Run;
 use crate::shell::Shell;
 
 /// What a program takes: letters, those with an argument followed by a colon, and long names with their letters. A long name with an
-/// argument ends with `=`.
+/// argument ends with `=`, and one with an argument behind a `=` alone with `?`.
 pub(super) struct Accepted {
     pub(super) letters: &'static [u8],
     pub(super) long: &'static [(&'static str, u8)],
@@ -46,7 +46,7 @@ pub(super) fn parse(shell: &Shell<'_>, args: &[Vec<u8>], accepted: &Accepted) ->
             [b'-', b'-', long @ ..] => {
                 let at = long.iter().position(|byte| *byte == b'=').unwrap_or(long.len());
                 let (name, value) = (&long[..at], long.get(at + 1..));
-                let found = accepted.long.iter().find(|(own, _)| own.trim_end_matches('=').as_bytes() == name);
+                let found = accepted.long.iter().find(|(own, _)| own.trim_end_matches(['=', '?']).as_bytes() == name);
                 let Some((own, letter)) = found else { return shell.unsupported(arg) };
                 let value = match (own.ends_with('='), value) {
                     (true, Some(value)) => value.to_vec(),
@@ -55,6 +55,7 @@ pub(super) fn parse(shell: &Shell<'_>, args: &[Vec<u8>], accepted: &Accepted) ->
                         None => return shell.unsupported(arg),
                     },
                     (false, None) => Vec::new(),
+                    (false, Some(value)) if own.ends_with('?') => value.to_vec(),
                     (false, Some(_)) => return shell.unsupported(arg),
                 };
                 options.given.push((*letter, value));

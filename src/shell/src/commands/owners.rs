@@ -96,7 +96,8 @@ fn change_owner(shell: &mut Shell<'_>, program: &'static str, args: &[Vec<u8>]) 
     };
     let Some((through, follow)) = links(shell, program, &options)? else { return Ok(1) };
     let tells = if options.has(b'v') { Some(true) } else { options.has(b'c').then_some(false) };
-    let change = Change { wanted, from, follow, tells };
+    let names = text.filter(|_| tells.is_some()).map(|text| spelled(shell, program, text));
+    let change = Change { wanted, from, follow, tells, names };
     let mut status = 0;
     for operand in operands {
         let mut paths = match options.has(b'R') {
@@ -147,6 +148,19 @@ struct Change {
     follow: Follow,
     /// Whether changes are written, and with `true` also what stays.
     tells: Option<bool>,
+    /// The owner as the operand spells it.
+    names: Option<Vec<u8>>,
+}
+
+/// The owner of an operand for messages: as it is written, with the group that `user:` means.
+fn spelled(shell: &Shell<'_>, program: &str, text: &[u8]) -> Vec<u8> {
+    let group = || owner(shell, text).ok().and_then(|(_, gid)| shell.commands.group_name(&*shell.files, gid?));
+    match text {
+        _ if program == "chgrp" => text.to_vec(),
+        [b':', rest @ ..] => rest.to_vec(),
+        [.., b':'] => [text, &group().unwrap_or_default()].concat(),
+        _ => text.to_vec(),
+    }
 }
 
 impl Change {
@@ -180,7 +194,8 @@ impl Change {
             (None, Some(_)) => (b"group", self.names(shell, (node.uid, node.gid))),
             (None, None) => return shell.unsupported(b"a message about nothing to change"),
         };
-        let new = self.names(shell, (self.wanted.0.unwrap_or(node.uid), self.wanted.1.unwrap_or(node.gid)));
+        let wanted = (self.wanted.0.unwrap_or(node.uid), self.wanted.1.unwrap_or(node.gid));
+        let new = self.names.clone().unwrap_or_else(|| self.names(shell, wanted));
         let name = quoted(shell, path)?;
         let line = match changed {
             true => [b"changed ", what, b" of ", &name, b" from ", &old, b" to ", &new, b"\n"].concat(),

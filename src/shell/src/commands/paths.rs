@@ -166,6 +166,12 @@ fn divide(path: &[u8]) -> (&[u8], &[u8]) {
     if path == b"/" { (b"/", b"/") } else { (&path[..start], &path[start..]) }
 }
 
+/// A path without slashes at its end.
+pub(super) fn bare(path: &[u8]) -> &[u8] {
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(path.len().min(1), |at| at + 1);
+    &path[..end]
+}
+
 /// The last name of a path.
 pub(super) fn last_name(path: &[u8]) -> &[u8] {
     divide(path).1

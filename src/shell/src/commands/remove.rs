@@ -1,85 +1,91 @@
 //! `rm`, `rmdir` and `unlink`.
 
-use super::options::{Accepted, parse};
-use super::paths::last_name;
-use super::{cannot, complain};
+use super::options::{Accepted, Options, parse};
+use super::paths::{bare, last_name};
+use super::{cannot, complain, join, quoted};
 use crate::eval::Run;
 use crate::files::{Errno, Follow};
 use crate::shell::Shell;
 
-pub(super) fn rm(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let long: &[(&str, u8)] = &[
+const OPTIONS: Accepted = Accepted {
+    letters: b"frRvd",
+    long: &[
         ("force", b'f'),
         ("recursive", b'r'),
         ("verbose", b'v'),
         ("dir", b'd'),
         ("one-file-system", b'o'),
         ("preserve-root", b'o'),
-    ];
-    let options = parse(shell, args, &Accepted { letters: b"frRvd", long, strict: false })?;
-    let recursive = options.has(b'r') || options.has(b'R');
+    ],
+    strict: false,
+};
+
+pub(super) fn rm(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let options = parse(shell, args, &OPTIONS)?;
     if options.operands.is_empty() && !options.has(b'f') {
         return complain(shell, "rm", b"missing operand");
     }
     let mut status = 0;
     for operand in &options.operands {
-        let node = match shell.stat(operand, Follow::No) {
-            Ok(node) => node,
-            Err(Errno::Enoent | Errno::Enotdir) if options.has(b'f') => continue,
-            Err(error) => {
-                status = cannot(shell, "rm", "remove", operand, error)?;
-                continue;
-            }
-        };
-        let name = last_name(operand);
-        let bare = operand.iter().rposition(|byte| *byte != b'/').map_or(&b"/"[..], |at| &operand[..=at]);
-        if recursive && operand.ends_with(b"/") && shell.stat(bare, Follow::No).is_ok_and(|node| node.is_symlink()) {
-            // GNU rm empties the directory and then fails.
-            return shell.unsupported(operand);
-        }
-        if recursive && matches!(name, b"." | b".." | b"/") {
-            let message = [b"refusing to remove '.' or '..' or '/': skipping '", &operand[..], b"'"].concat();
-            status = complain(shell, "rm", &message)?;
-            continue;
-        }
-        let path = shell.path(operand);
-        let done = match node.is_dir() {
-            true if recursive => all(shell, &path)?,
-            true if !options.has(b'd') => Err(Errno::Eisdir),
-            _ => shell.files.remove(&path),
-        };
-        match done {
-            Ok(()) if options.has(b'v') => {
-                let what: &[u8] = if node.is_dir() { b"removed directory '" } else { b"removed '" };
-                shell.out(&[what, &operand[..], b"'\n"].concat())?;
-            }
-            Ok(()) => {}
-            Err(error) => status = cannot(shell, "rm", "remove", operand, error)?,
-        }
+        status |= remove(shell, operand, &options)?;
     }
     Ok(status)
 }
 
-/// Removes a path with all below it.
-fn all(shell: &mut Shell<'_>, path: &[u8]) -> Run<Result<(), Errno>> {
-    let mut todo = vec![(path.to_vec(), false)];
+fn remove(shell: &mut Shell<'_>, operand: &[u8], options: &Options) -> Run<u8> {
+    let recursive = options.has(b'r') || options.has(b'R');
+    let node = match shell.stat(operand, Follow::No) {
+        Ok(node) => node,
+        Err(Errno::Enoent | Errno::Enotdir) if options.has(b'f') => return Ok(0),
+        Err(error) => return cannot(shell, "rm", "remove", operand, error),
+    };
+    let is_link = shell.stat(bare(operand), Follow::No).is_ok_and(|node| node.is_symlink());
+    if recursive && operand.ends_with(b"/") && is_link {
+        // GNU rm empties the directory and then fails.
+        return shell.unsupported(operand);
+    }
+    if recursive && matches!(last_name(operand), b"." | b".." | b"/") {
+        let message = [b"refusing to remove '.' or '..' or '/': skipping '", operand, b"'"].concat();
+        return complain(shell, "rm", &message);
+    }
+    if !node.is_dir() {
+        return one(shell, operand, false, options);
+    }
+    match (recursive, options.has(b'd')) {
+        (true, _) => all(shell, operand, options),
+        (false, true) => one(shell, operand, true, options),
+        (false, false) => cannot(shell, "rm", "remove", operand, Errno::Eisdir),
+    }
+}
+
+fn one(shell: &mut Shell<'_>, path: &[u8], is_dir: bool, options: &Options) -> Run<u8> {
+    let absolute = shell.path(path);
+    if let Err(error) = shell.files.remove(&absolute) {
+        return cannot(shell, "rm", "remove", path, error);
+    }
+    if options.has(b'v') {
+        let what: &[u8] = if is_dir { b"removed directory " } else { b"removed " };
+        let name = quoted(shell, path)?;
+        shell.out(&[what, &name[..], b"\n"].concat())?;
+    }
+    Ok(0)
+}
+
+/// Removes a directory with all below it. A directory that keeps something stays, and all above it.
+fn all(shell: &mut Shell<'_>, operand: &[u8], options: &Options) -> Run<u8> {
+    let mut todo = vec![(operand.to_vec(), false)];
     while let Some((path, emptied)) = todo.pop() {
         shell.step()?;
-        let node = match shell.files.lookup(&path, Follow::No) {
-            Ok(node) => node,
-            Err(error) => return Ok(Err(error)),
-        };
-        if node.is_dir() && !emptied {
-            let names = shell.files.list(&path).unwrap_or_default();
+        let is_dir = shell.stat(&path, Follow::No).is_ok_and(|node| node.is_dir());
+        if is_dir && !emptied {
+            let names = shell.files.list(&shell.path(&path)).unwrap_or_default();
             todo.push((path.clone(), true));
-            todo.extend(names.iter().rev().map(|name| ([&path[..], b"/", name].concat(), false)));
-            continue;
-        }
-        if let Err(error) = shell.files.remove(&path) {
-            return Ok(Err(error));
+            todo.extend(names.iter().rev().map(|name| (join(&path, name), false)));
+        } else if one(shell, &path, is_dir, options)? != 0 {
+            return Ok(1);
         }
     }
-    Ok(Ok(()))
+    Ok(0)
 }
 
 pub(super) fn rmdir(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -90,35 +96,46 @@ pub(super) fn rmdir(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
     let mut status = 0;
     for operand in &options.operands {
-        let mut rest = operand.clone();
+        let mut rest = &operand[..];
         loop {
-            let path = shell.path(&rest);
-            let done = match shell.stat(&rest, Follow::No) {
-                Ok(node) if node.is_dir() => shell.files.remove(&path),
-                Ok(_) => Err(Errno::Enotdir),
-                Err(error) => Err(error),
-            };
-            match done {
+            if options.has(b'v') {
+                let name = quoted(shell, rest)?;
+                shell.out(&[b"rmdir: removing directory, ", &name[..], b"\n"].concat())?;
+            }
+            match remove_dir(shell, rest) {
                 Ok(()) => {}
                 Err(Errno::Enotempty) if options.has(b'i') => break,
                 Err(error) => {
-                    let message = [b"failed to remove '", &rest[..], b"': ", error.text().as_bytes()].concat();
+                    let message = [b"failed to remove '", rest, b"': ", error.text().as_bytes()].concat();
                     status = complain(shell, "rmdir", &message)?;
                     break;
                 }
             }
-            let end = rest.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-            rest.truncate(end);
-            if !options.has(b'p') || rest.is_empty() {
+            let whole = bare(rest);
+            let above = &whole[..whole.len() - last_name(whole).len()];
+            if !options.has(b'p') || above.is_empty() {
                 break;
             }
+            rest = bare(above);
         }
     }
     Ok(status)
 }
 
+fn remove_dir(shell: &mut Shell<'_>, path: &[u8]) -> Result<(), Errno> {
+    let name = if path.is_empty() { path } else { bare(path) };
+    if !shell.stat(name, Follow::No)?.is_dir() {
+        return Err(Errno::Enotdir);
+    }
+    let absolute = shell.path(path);
+    shell.files.remove(&absolute)
+}
+
 pub(super) fn unlink(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let [operand] = args else { return complain(shell, "unlink", b"one operand is needed") };
+    let options = parse(shell, args, &Accepted { letters: b"", long: &[], strict: false })?;
+    let [operand] = &options.operands[..] else {
+        return complain(shell, "unlink", b"missing or extra operand");
+    };
     let done = match shell.stat(operand, Follow::No) {
         Ok(node) if node.is_dir() => Err(Errno::Eisdir),
         Ok(_) => {

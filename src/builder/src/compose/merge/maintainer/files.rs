@@ -84,6 +84,14 @@ impl Files for TargetFiles<'_, '_> {
         self.target.borrow_mut().files().set_owner(path, uid, gid, follow)
     }
 
+    fn dangles(&self, path: &[u8]) -> bool {
+        self.target.borrow_mut().files().dangles(path)
+    }
+
+    fn link_count(&self, path: &[u8]) -> Result<u64, Errno> {
+        self.target.borrow_mut().files().link_count(path)
+    }
+
     fn set_mtime(&mut self, path: &[u8], mtime: Option<(i64, u32)>) -> Result<(), Errno> {
         self.target.borrow_mut().files().set_mtime(path, mtime)
     }
