@@ -79,7 +79,7 @@ impl Base {
     fn attempt(&self, text: &str, slot: &str) -> Found {
         let mut tree = self.0.clone();
         let place = format!("/w/{slot}");
-        let (directory, home) = (format!("{place}/d"), format!("{place}/h"));
+        let (directory, home) = (format!("{place}/p/q/d"), format!("{place}/h"));
         let origin = tree.first_origin();
         for path in [&directory, &home] {
             tree.make_dirs(path.as_bytes(), &Metadata::root(0o755, Timestamp::default()), origin).unwrap();

@@ -34,7 +34,7 @@ ulimit -t 2; ulimit -v 2000000; ulimit -f 40000; ulimit -c 0
 umask 022
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 while read -r shell slot; do
-    (cd "/w/$slot/d" && unset OLDPWD PWD && export HOME="/w/$slot/h" && exec "$shell" "/s/$slot" ARGS) \
+    (cd "/w/$slot/p/q/d" && unset OLDPWD PWD && export HOME="/w/$slot/h" && exec "$shell" "/s/$slot" ARGS) \
         </dev/null >"/o/$slot" 2>/dev/null
     echo "$?"
 done
@@ -159,7 +159,7 @@ impl Worker<'_> {
             let slot = self.slot(*index);
             fs::write(self.jail.root.join("s").join(&slot), &programs[*index]).unwrap();
             let place = self.jail.root.join("w").join(&slot);
-            for directory in ["d", "h"] {
+            for directory in ["p/q/d", "h"] {
                 fs::create_dir_all(place.join(directory)).unwrap();
             }
         }

@@ -164,6 +164,13 @@ impl Node {
 }
 
 impl Piece {
+    /// The piece as text, without here-documents.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        write(std::slice::from_ref(self), &mut out, &mut Vec::new());
+        out
+    }
+
     fn node(&self) -> Option<&Node> {
         if let Self::Node(node) = self { Some(node) } else { None }
     }

@@ -29,6 +29,12 @@ impl Random {
         choices[self.below(choices.len())]
     }
 
+    /// A usual choice, or now and then a rare one.
+    pub fn usual<T: Copy>(&mut self, usual: &[T], rare: &[T]) -> T {
+        let choices = if self.chance(8) { rare } else { usual };
+        self.pick(choices)
+    }
+
     /// An index, in proportion to its weight.
     pub fn weighted(&mut self, weights: &[usize]) -> usize {
         let mut rest = self.below(weights.iter().sum());

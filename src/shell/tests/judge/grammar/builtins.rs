@@ -166,7 +166,7 @@ impl Grammar {
             "cd ld; pwd | sed 's,.*/,,'",
             "cd f; echo $?",
             "cd '' ; echo $?",
-            "cd d/s; cd ../..; ls",
+            "cd d/s && cd ../.. && ls",
             "cd ./d; echo \"${PWD##*/}\"",
             "cd d; echo \"${OLDPWD##*/}\"",
             "CDPATH=d; cd s; echo ${PWD##*/}",

@@ -25,10 +25,16 @@ impl Grammar {
     }
 
     /// A program with options before, between or after its operands.
-    fn command(&mut self, label: &'static str, options: &[&'static str], operands: Vec<Node>) -> Node {
+    fn command(
+        &mut self,
+        label: &'static str,
+        usual: &[&'static str],
+        rare: &[&'static str],
+        operands: Vec<Node>,
+    ) -> Node {
         let mut words: Vec<Node> = Vec::new();
         for _ in 0..self.random.weighted(&[35, 45, 20]) {
-            words.push(Node::word("", pieces![self.random.pick(options)]));
+            words.push(Node::word("", pieces![self.random.usual(usual, rare)]));
         }
         let late = if self.random.chance(8) { words.pop() } else { None };
         let empty = self.random.chance(2);
@@ -58,49 +64,26 @@ impl Grammar {
                 pieces![self.random.pick(&["p/q/r", "d/p/q", "e/p", "p/../q", "p//q/", "ld/p/q", "f/p"])],
             ));
         }
-        self.command("mkdir", &["-p", "-p", "-p", mode, "-pm 750", "--parents"], operands)
+        self.command("mkdir", &["-p", "-p", "-p", mode, "-pm 750", "--parents"], &["-v", "-m 0"], operands)
     }
 
     fn touch(&mut self) -> Node {
         let operands = if self.random.chance(60) { vec![self.new_path()] } else { self.some_paths(2) };
-        self.command("touch", &["-c", "-a", "-m", "-h", "--no-create", "-d @1000000000", "-r f"], operands)
+        self.command("touch", &["-c", "--", "-a", "-m"], &["-h", "--no-create", "-d @1000000000", "-r f"], operands)
     }
 
     fn cp(&mut self) -> Node {
         let mut operands = self.some_paths(2);
         operands.push(self.new_path());
-        let options = [
-            "-r",
-            "-a",
-            "-p",
-            "-f",
-            "-R",
-            "-rp",
-            "-d",
-            "-P",
-            "-L",
-            "-n",
-            "-T",
-            "-al",
-            "--",
-            "-rT",
-            "-H",
-            "-s",
-            "-l",
-            "-t d",
-            "-u",
-            "-v",
-            "--parents",
-            "--remove-destination",
-            "-rL",
-        ];
-        self.command("cp", &options, operands)
+        let usual = ["-r", "-a", "-p", "-f", "-R", "-rp", "-d", "-P", "-L", "-n", "-T", "--", "-rT", "-t d"];
+        let rare = ["-al", "-H", "-s", "-l", "-u", "-v", "--parents", "--remove-destination", "-rL"];
+        self.command("cp", &usual, &rare, operands)
     }
 
     fn mv(&mut self) -> Node {
         let mut operands = self.some_paths(2);
         operands.push(self.new_path());
-        self.command("mv", &["-f", "-n", "-T", "-v", "-t d", "--", "-f", "-fT"], operands)
+        self.command("mv", &["-f", "-n", "-T", "-f", "-t d", "--"], &["-v", "-fT", "-u", "-i"], operands)
     }
 
     fn ln(&mut self) -> Node {
@@ -120,7 +103,8 @@ impl Grammar {
         }
         self.command(
             "ln",
-            &["-s", "-s", "-s", "-sf", "-sf", "-sfn", "-f", "-snf", "-sT", "-sr", "-n", "-t d", "-sv", "-sfT"],
+            &["-s", "-s", "-s", "-sf", "-sf", "-sfn", "-f", "-snf", "-sT", "-n"],
+            &["-sr", "-t d", "-sv", "-sfT"],
             operands,
         )
     }
@@ -129,27 +113,28 @@ impl Grammar {
         let operands = self.some_paths(3);
         self.command(
             "rm",
-            &["-f", "-f", "-r", "-rf", "-rf", "-d", "-v", "-R", "-fr", "--", "--recursive", "--force"],
+            &["-f", "-f", "-r", "-rf", "-rf", "-R", "-fr", "--", "--force"],
+            &["-d", "-v", "--recursive", "-i"],
             operands,
         )
     }
 
     fn rmdir(&mut self) -> Node {
         let operands = self.some_paths(2);
-        self.command("rmdir", &["-p", "--ignore-fail-on-non-empty", "-p", "-v", "--parents"], operands)
+        self.command("rmdir", &["-p", "--ignore-fail-on-non-empty", "-p", "--"], &["-v", "--parents"], operands)
     }
 
     fn chmod(&mut self) -> Node {
         let mut operands = vec![Node::word("", pieces![self.mode()])];
         operands.extend(self.some_paths(2));
-        self.command("chmod", &["-R", "-R", "-f", "-v", "-c", "--", "--reference=f"], operands)
+        self.command("chmod", &["-R", "-R", "-f", "--"], &["-v", "-c", "--reference=f"], operands)
     }
 
     fn chown(&mut self) -> Node {
         if self.random.chance(30) {
             let mut operands = vec![Node::word("", pieces![self.random.pick(&["adm", "4", "root", "nogroup9"])])];
             operands.extend(self.some_paths(2));
-            return self.command("chgrp", &["-R", "-h", "-f"], operands);
+            return self.command("chgrp", &["-R", "-h", "-f"], &["-v"], operands);
         }
         let owner = self.random.pick(&[
             "root",
@@ -165,19 +150,20 @@ impl Grammar {
         ]);
         let mut operands = vec![Node::word("", pieces![owner])];
         operands.extend(self.some_paths(2));
-        self.command("chown", &["-R", "-h", "-R", "-f", "-RH", "-RP", "--no-dereference"], operands)
+        self.command("chown", &["-R", "-h", "-R", "-f"], &["-RH", "-RP", "--no-dereference", "-v"], operands)
     }
 
     fn install(&mut self) -> Node {
         if self.random.chance(35) {
             let operands = vec![self.new_path()];
-            return self.command("install", &["-d", "-d -m 700", "-d -m 2755", "-dm 750"], operands);
+            return self.command("install", &["-d", "-d", "-d -m 700", "-dm 750"], &["-d -m 2755", "-D"], operands);
         }
         let mut operands = self.some_paths(1);
         operands.push(self.new_path());
         self.command(
             "install",
-            &["-m 644", "-m 755", "-D", "-m 0600", "-T", "-t d", "-Dm 640", "-p", "-v", "-C"],
+            &["-m 644", "-m 755", "-D", "-m 0600", "-T", "-t d", "-Dm 640", "-p"],
+            &["-v", "-C"],
             operands,
         )
     }
@@ -186,15 +172,15 @@ impl Grammar {
     fn show(&mut self) -> Node {
         let path = self.path();
         match self.random.below(8) {
-            0 => self.command("ls", &["-1", "-a", "-A", "-d", "-1a", "-R", "-p", "-F", "-L", "-r"], vec![path]),
+            0 => self.command("ls", &["-1", "-a", "-A", "-d", "-1a"], &["-R", "-p", "-F", "-L", "-r"], vec![path]),
             1 => {
                 let format = self.random.pick(&["'%a %F'", "'%A %n'", "%U:%G", "'%N'", "%h", "'%a %u %g'", "'%F %n'"]);
-                self.command("stat", &["-L", "--"], vec![Node::word("", pieces![format!("-c {format}")]), path])
+                self.command("stat", &["-L"], &["--"], vec![Node::word("", pieces![format!("-c {format}")]), path])
             }
-            2 => self.command("readlink", &["-f", "-e", "-m", "-n", "-f", "-v"], vec![path]),
-            3 => self.command("realpath", &["-e", "-m", "-s", "-q"], vec![path]),
-            4 => self.command("basename", &["-a", "-s .gz", "--"], vec![path]),
-            5 => self.command("dirname", &["--", "-z"], vec![path]),
+            2 => self.command("readlink", &["-f", "-e", "-m", "-n", "-f"], &["-v"], vec![path]),
+            3 => self.command("realpath", &["-e", "-m"], &["-s", "-q"], vec![path]),
+            4 => self.command("basename", &["-s .gz", "--"], &["-a"], vec![path]),
+            5 => self.command("dirname", &["--"], &["-z"], vec![path]),
             6 => Node::statement("ls", pieces!["ls -ld ", path, " | cut -c1-10"]),
             _ => self.find(),
         }

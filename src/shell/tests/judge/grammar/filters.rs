@@ -40,7 +40,10 @@ impl Grammar {
             }
         }
         self.quiet = was;
-        if !self.quiet && self.random.chance(12) {
+        // A listing would race with the file that the pipeline makes.
+        let text = pieces.iter().map(Piece::text).collect::<String>();
+        let lists = ["ls", "find", "echo", "<%s>", "xargs"].iter().any(|name| text.contains(name));
+        if !self.quiet && !lists && self.random.chance(20) {
             let target =
                 self.random.pick(&[" >o1", " >o2", " >>o1", " | tee o1", " | tee -a o2", " | tee o1 o2 >/dev/null"]);
             pieces.push(Node::optional("output", pieces![target]).into());
@@ -50,64 +53,36 @@ impl Grammar {
 
     /// A program that reads standard input or the operands behind it.
     fn filter(&mut self) -> Node {
-        match self.random.weighted(&[18, 18, 8, 10, 8, 6, 8, 6, 4, 4, 8, 4, 4]) {
+        match self.random.weighted(&[18, 18, 8, 10, 8, 6, 8, 6, 4, 10, 4, 4]) {
             0 => self.sed(),
             1 => self.grep(),
             2 => self.options(
                 "cut",
-                &[
-                    "-d: -f1",
-                    "-d: -f2-",
-                    "-c1-3",
-                    "-f2",
-                    "-d' ' -f1,3",
-                    "-d: -f3 -s",
-                    "-c2",
-                    "-b1,2",
-                    "-d: -f-2",
-                    "-d= -f2",
-                    "--delimiter=: --fields=1",
-                    "-d, -f1 --complement",
-                ],
+                &["-d: -f1", "-d: -f2-", "-c1-3", "-f2", "-d' ' -f1,3", "-d: -f3 -s", "-c2", "-d: -f-2", "-d= -f2"],
+                &["-b1,2", "--delimiter=: --fields=1", "-d, -f1 --complement"],
             ),
             3 => self.options(
                 "sort",
-                &[
-                    "",
-                    "-r",
-                    "-n",
-                    "-u",
-                    "-k2",
-                    "-k2,2n",
-                    "-t: -k2",
-                    "-t: -k2n",
-                    "-f",
-                    "-nr",
-                    "-V",
-                    "-b",
-                    "-k1,1 -k2,2nr",
-                    "-s -k2",
-                    "-c",
-                    "-rn -u",
-                    "-h",
-                    "-d",
-                    "-k2.1",
-                ],
+                &["", "-r", "-n", "-u", "-k2", "-k2,2n", "-t: -k2", "-t: -k2n", "-nr", "-V", "-k1,1 -k2,2nr", "-rn -u"],
+                &["-f", "-b", "-s -k2", "-c", "-h", "-d", "-k2.1"],
             ),
-            4 => self.options("head", &["", "-n 1", "-n 2", "-1", "-n -1", "-c 3", "-2", "-q", "-n 0", "-n1"]),
-            5 => self.options("tail", &["", "-n 1", "-n 2", "-1", "-n +2", "-c 3", "+2", "-n1", "-q -n 2", "-n 0"]),
-            6 => self.options("wc", &["-l", "-w", "-c", "", "-lw", "-m", "-L"]),
-            7 => self.options("uniq", &["", "-c", "-d", "-u", "-i", "-f1", "-w1", "-s1"]),
-            8 => self.options("cat", &["", "-n", "-A", "-s", "-E", "-b", "-T", "-", "-v"]),
-            9 => self.options("tac", &[""]),
-            10 => self.awk(),
-            11 => self.xargs(),
+            4 => self.options(
+                "head",
+                &["", "-n 1", "-n 2", "-1", "-n -1", "-c 3", "-2", "-n 0", "-n1"],
+                &["-q", "-v -n 1"],
+            ),
+            5 => self.options("tail", &["", "-n 1", "-n 2", "-1", "-n +2", "-c 3", "-n1", "-n 0"], &["+2", "-q -n 2"]),
+            6 => self.options("wc", &["-l", "-w", "-c", "", "-lw"], &["-m", "-L"]),
+            7 => self.options("uniq", &["", "-c", "-d", "-u"], &["-i", "-f1", "-w1", "-s1"]),
+            8 => self.options("cat", &["", "", "-"], &["-n", "-A", "-s", "-E", "-b", "-T", "-v"]),
+            9 => self.awk(),
+            10 => self.xargs(),
             _ => self.translate(),
         }
     }
 
-    fn options(&mut self, label: &'static str, choices: &[&'static str]) -> Node {
-        let options = Node::word("", pieces![self.random.pick(choices)]);
+    fn options(&mut self, label: &'static str, usual: &[&'static str], rare: &[&'static str]) -> Node {
+        let options = Node::word("", pieces![self.random.usual(usual, rare)]);
         Node::statement(label, pieces![format!("{label} "), options])
     }
 
@@ -148,10 +123,13 @@ impl Grammar {
     }
 
     fn grep(&mut self) -> Node {
-        let options = self.random.pick(&[
-            "", "", "-v ", "-i ", "-c ", "-n ", "-o ", "-x ", "-w ", "-l ", "-h ", "-s ", "-vc ", "-m1 ", "-H ", "-L ",
-            "-A1 ", "-B1 ", "-nv ", "-io ", "-a ", "-C1 ",
-        ]);
+        let options = self.random.usual(
+            &[
+                "", "", "-v ", "-i ", "-c ", "-n ", "-o ", "-x ", "-w ", "-l ", "-h ", "-s ", "-vc ", "-m1 ", "-H ",
+                "-nv ",
+            ],
+            &["-L ", "-A1 ", "-B1 ", "-io ", "-a ", "-C1 "],
+        );
         let (name, regex) = match self.random.weighted(&[55, 25, 15, 5]) {
             0 => ("grep ", self.basic_regex()),
             1 => ("grep -E ", self.extended_regex()),
@@ -202,22 +180,10 @@ impl Grammar {
     }
 
     fn xargs(&mut self) -> Node {
-        let text = self.random.pick(&[
-            "",
-            "-n1 ",
-            "-r ",
-            "-n2 echo",
-            "echo x",
-            "-I{} echo '<{}>'",
-            "-n1 echo",
-            "-0 ",
-            "-r echo",
-            "-L1 echo",
-            "-d: echo",
-            "printf '[%s]'",
-            "-t echo",
-            "-I% echo %-%",
-        ]);
+        let usual =
+            ["", "-n1 ", "-r ", "-n2 echo", "echo x", "-I{} echo '<{}>'", "-n1 echo", "-r echo", "printf '[%s]'"];
+        let rare = ["-L1 echo", "-d: echo", "-t echo", "-0 ", "-I% echo %-%"];
+        let text = self.random.usual(&usual, &rare);
         Node::statement("xargs", pieces!["xargs ", Node::word("", pieces![text])])
     }
 
@@ -232,44 +198,49 @@ impl Grammar {
             )
         ];
         for _ in 0..self.random.below(4) {
-            let test = self.random.pick(&[
-                "-type f",
-                "-type d",
-                "-type l",
-                "-name 'f'",
-                "-name '*x*'",
-                "-maxdepth 1",
-                "-mindepth 1",
-                "! -name 'd*'",
-                "-empty",
-                "-path '*s*'",
-                "-perm 755",
-                "-perm -100",
-                "-perm /111",
-                "-size 0",
-                "-type f -o -type l",
-                "\\( -name f -o -name g \\)",
-                "-print",
-                "-prune",
-                "-name s -prune -o -print",
-                "-iname 'F*'",
-                "-not -type d",
-                "-regex '.*x'",
-                "-xtype l",
-                "-exec echo {} \\;",
-                "-type f,l",
-                "-links 2",
-                "-print0",
-                "-user root",
-                "-samefile f",
-                "-true",
-                "-printf '%f %m\\n'",
-                "-depth",
-                "-readable -type f",
-                "-wholename ./f",
-                "-lname '*'",
-                "-exec test -s {} \\; -print",
-            ]);
+            let test = self.random.usual(
+                &[
+                    "-type f",
+                    "-type d",
+                    "-type l",
+                    "-name 'f'",
+                    "-name '*x*'",
+                    "-maxdepth 1",
+                    "-mindepth 1",
+                    "! -name 'd*'",
+                    "-empty",
+                    "-path '*s*'",
+                    "-perm 755",
+                    "-type f -o -type l",
+                    "\\( -name f -o -name g \\)",
+                    "-print",
+                    "-prune",
+                    "-name s -prune -o -print",
+                    "-not -type d",
+                    "-regex '.*x'",
+                    "-exec echo {} \\;",
+                    "-perm /111",
+                    "-print0",
+                    "-exec test -s {} \\; -print",
+                    "-name x -o -name f",
+                    "-iname 'F*'",
+                    "-user root",
+                    "-size 0",
+                ],
+                &[
+                    "-perm -100",
+                    "-xtype l",
+                    "-type f,l",
+                    "-links 2",
+                    "-samefile f",
+                    "-true",
+                    "-printf '%f %m\\n'",
+                    "-depth",
+                    "-readable -type f",
+                    "-wholename ./f",
+                    "-lname '*'",
+                ],
+            );
             pieces.extend(pieces![" ", Node::word("", pieces![test])]);
         }
         if !self.quiet && self.random.chance(10) {
