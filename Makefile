@@ -253,7 +253,7 @@ qemu-test-mutations: bake kinds-images ## Make faults in machines and images: ea
 shell-judge: tools ## Compare the shell with dash and bash by PROGRAMS generated programs of each
 	for dialect in dash bash; do target/release/examples/generated --dialect $$dialect --programs $(PROGRAMS) --seed $(SEED) --jobs $$(nproc) --refusals || failed=1; done; test -z "$$failed"
 
-fuzz: setup ## Fuzz every parser of what is not ours, SECONDS for each
+fuzz: tools ## Fuzz every parser of what is not ours, SECONDS for each
 	qemu-tests/fuzz.sh $(SECONDS)
 
 fuzz-compare: tools ## Damage qcow2, ext4 and tar, SECONDS each, and compare what vmbake reads with what qemu-img, debugfs and GNU tar do

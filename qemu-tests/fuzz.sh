@@ -41,6 +41,7 @@ gpt disk 131072
 fat disk 2300000
 ext4 disk 524288
 shell shell 4096
+bash shell 4096
 END
 }
 
@@ -131,9 +132,14 @@ END
     printf 'if dpkg --compare-versions "$2" lt "1.2~" && [ -n "$(a "b")" ]; then # c\n\ta\nelse\n\texit 0\nfi\n' >"$seeds/scripts/branches"
 }
 
-# Snippets that dash judges, and a script of debhelper.
+# Snippets that dash judges, generated programs, and a script of debhelper.
 shells() {
-    local snippet
+    local snippet dialect
+    for dialect in dash bash; do
+        target/release/examples/generated --print --dialect $dialect --programs 300 |
+            csplit -s -z -n 3 -f "$seeds/${dialect/dash/shell}/generated" - '/^=== /' '{*}'
+    done
+    sed -i 1d "$seeds"/{shell,bash}/generated*
     csplit -s -z -n 3 -f "$seeds/shell/snippet" <(cat src/shell/tests/snippets/*.txt) '/^=== /' '{*}'
     for snippet in "$seeds"/shell/snippet*; do sed -i 1d "$snippet"; done
     cp "$seeds/scripts/debhelper" "$seeds/shell/debhelper"

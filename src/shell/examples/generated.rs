@@ -57,6 +57,10 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::FAILURE;
     };
+    if options.print {
+        print_programs(options.plan);
+        return ExitCode::SUCCESS;
+    }
     match run(&options) {
         Ok(report) => {
             print!("{}", report.differences_text());
@@ -73,15 +77,15 @@ fn main() -> ExitCode {
     }
 }
 
+fn print_programs(plan: Plan) {
+    for number in 0..plan.programs {
+        let program = judge::grammar::Grammar::new(plan.seed, number, plan.dialect, true).program();
+        print!("=== {number}\n{}", program.text());
+    }
+}
+
 fn run(options: &Options) -> Result<Report, String> {
     let plan = options.plan;
-    if options.print {
-        for number in 0..plan.programs {
-            let program = judge::grammar::Grammar::new(plan.seed, number, plan.dialect, true).program();
-            println!("=== {number}\n{}", program.text());
-        }
-        return Ok(Report::default());
-    }
     let judge = Judge::new()?;
     let Some(file) = &options.file else { return Ok(judge.generated(plan)) };
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;

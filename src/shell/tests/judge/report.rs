@@ -78,7 +78,7 @@ impl Report {
     pub fn causes(&self) -> Vec<(usize, &Difference)> {
         let mut groups: BTreeMap<(&BTreeSet<&'static str>, Parts, &str), (usize, &Difference)> = BTreeMap::new();
         for difference in &self.differences {
-            let name = if difference.labels.is_empty() { &difference.name[..] } else { "" };
+            let name = if difference.labels.is_empty() { &difference.text[..] } else { "" };
             let group = groups.entry((&difference.labels, difference.parts, name)).or_insert((0, difference));
             group.0 += 1;
             if difference.text.len() < group.1.text.len() {

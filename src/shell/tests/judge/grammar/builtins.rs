@@ -119,7 +119,6 @@ impl Grammar {
             "echo $-",
             "set -e; set +e; false; echo $?",
             "set -a; q=1; env | grep '^q='",
-            "set -n",
             "set -v",
             "set -o nounset",
             "set -f; set +f; echo [a-f]",

@@ -61,7 +61,6 @@ impl Grammar {
                     "-f",
                     "= a",
                     "\"\"",
-                    "( a )",
                     "\\( a = a \\)",
                     "a -ef b",
                     "f -ef hard",

@@ -84,8 +84,10 @@ impl Grammar {
                 pieces.push(self.random.pick(&[";", "; ", "\u{2}"]).into());
             }
             let command = self.sed_command();
-            let line_end = command.starts_with(['a', 'i', 'c']) || command.contains("a\\");
-            pieces.push(Node::optional("", pieces![self.sed_address(), Node::optional("", pieces![command])]).into());
+            let line_end = command.starts_with(['a', 'i', 'c', 'w']) || command.starts_with("$a");
+            let address =
+                if command.starts_with(['$', '/', ':']) { Node::fixed("", Vec::new()) } else { self.sed_address() };
+            pieces.push(Node::optional("", pieces![address, Node::optional("", pieces![command])]).into());
             if line_end {
                 break;
             }
@@ -113,7 +115,7 @@ impl Grammar {
     fn sed_command(&mut self) -> String {
         match self.random.weighted(&[50, 12, 8, 10, 6, 6, 6, 3]) {
             0 => {
-                let with = self.random.pick(&["X", "", "[&]", "\\1", "a\\&b", "\\n", "x y", "\\t", "\\U&", "\\\\"]);
+                let with = self.random.usual(&["X", "", "[&]", "\\1", "a\\&b", "\\n", "x y", "\\t", "\\\\"], &["\\U&", "\\L&"]);
                 let regex = self.basic_regex();
                 let with = if with == "\\1" && !regex.contains("\\(") { "&&" } else { with };
                 let (open, flags) = (
@@ -121,6 +123,7 @@ impl Grammar {
                     self.random.pick(&["", "", "g", "2", "p", "I", "gp", "2g"]),
                 );
                 let regex = if open == "|" { regex.replace("\\|", "") } else { regex };
+                let open = if regex.contains(',') { "/" } else { open };
                 format!("s{open}{regex}{open}{with}{open}{flags}")
             }
             1 => "d".to_owned(),
