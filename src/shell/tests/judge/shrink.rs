@@ -24,7 +24,7 @@ pub fn shrink(program: &Node, mut run: impl FnMut(&[String]) -> Vec<Verdict>, fi
         let texts: Vec<String> = round.iter().map(|(_, program)| program.text()).collect();
         let mut differing: Vec<(usize, Node)> = Vec::new();
         for ((place, candidate), verdict) in round.into_iter().zip(run(&texts)) {
-            if let Some(found) = as_difference(&candidate, &verdict, &difference.name) {
+            if let Some(found) = as_difference(&candidate, &verdict, &difference) {
                 if differing.is_empty() {
                     difference = found;
                 }
@@ -40,7 +40,7 @@ pub fn shrink(program: &Node, mut run: impl FnMut(&[String]) -> Vec<Verdict>, fi
         let together = best.without(&places);
         best = largest;
         if let [verdict] = &run(&[together.text()])[..]
-            && let Some(found) = as_difference(&together, verdict, &difference.name)
+            && let Some(found) = as_difference(&together, verdict, &difference)
         {
             (best, difference) = (together, found);
         }
@@ -49,17 +49,14 @@ pub fn shrink(program: &Node, mut run: impl FnMut(&[String]) -> Vec<Verdict>, fi
     tidy(difference, run)
 }
 
-fn as_difference(program: &Node, verdict: &Verdict, name: &str) -> Option<Difference> {
+/// The difference of a smaller program, unless a refusal takes the place of a result.
+fn as_difference(program: &Node, verdict: &Verdict, of: &Difference) -> Option<Difference> {
     let Verdict::Different { expected, found, parts } = verdict else { return None };
-    let (expected, found) = (expected.clone(), found.clone());
-    Some(Difference {
-        name: name.to_owned(),
-        text: program.text(),
-        labels: BTreeSet::new(),
-        expected,
-        found,
-        parts: *parts,
-    })
+    if found.is_ok() != of.found.is_ok() {
+        return None;
+    }
+    let (expected, found, name) = (expected.clone(), found.clone(), of.name.clone());
+    Some(Difference { name, text: program.text(), labels: BTreeSet::new(), expected, found, parts: *parts })
 }
 
 /// Without empty lines, where these make no difference.

@@ -37,8 +37,7 @@ impl Grammar {
         match self.random.weighted(&[60, 8, 6, 6, 8, 8, if self.bash { 12 } else { 0 }]) {
             0 => {
                 let operator = self.random.pick(&[
-                    "+", "-", "*", "/", "%", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "&", "|", "^", "<<", ">>",
-                    " + ", " - ",
+                    "+", "-", "*", "/", "%", "<", "<=", ">", ">=", "==", "!=", "&&", "||", "&", "|", "^", " + ", " - ",
                 ]);
                 Node::word("", pieces![left, operator, self.arithmetic(depth - 1)])
             }
@@ -50,7 +49,7 @@ impl Grammar {
             ),
             4 => Node::word(
                 "arithmetic-assign",
-                pieces![self.random.pick(&["n=", "m=", "n+=", "n-=", "n*=", "n|=", "n<<="]), left],
+                pieces![self.random.pick(&["n=", "m=", "n+=", "n-=", "n*=", "n|="]), left],
             ),
             5 => {
                 Node::word("", pieces!["(", left, self.random.pick(&["+", "-", "*"]), self.arithmetic(depth - 1), ")"])

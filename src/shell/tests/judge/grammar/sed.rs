@@ -115,7 +115,9 @@ impl Grammar {
     fn sed_command(&mut self) -> String {
         match self.random.weighted(&[50, 12, 8, 10, 6, 6, 6, 3]) {
             0 => {
-                let with = self.random.usual(&["X", "", "[&]", "\\1", "a\\&b", "\\n", "x y", "\\t", "\\\\"], &["\\U&", "\\L&"]);
+                let with = self
+                    .random
+                    .usual(&["X", "", "[&]", "\\1", "a\\&b", "\\n", "x y", "\\t", "\\\\"], &["\\U&", "\\L&"]);
                 let regex = self.basic_regex();
                 let with = if with == "\\1" && !regex.contains("\\(") { "&&" } else { with };
                 let (open, flags) = (
