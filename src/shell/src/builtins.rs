@@ -10,6 +10,7 @@ mod directory;
 mod read;
 mod getopts;
 mod print;
+mod bash;
 mod declare;
 mod unset;
 mod arithmetic;
@@ -20,7 +21,9 @@ use crate::shell::Shell;
 use crate::syntax::Language;
 
 pub(crate) use alias::Alias;
+pub(crate) use bash::{binary as bash_binary, unary as bash_unary};
 pub(crate) use directory::normalize;
+pub(crate) use options::is_on as is_option_on;
 pub(crate) use options::letters as flag_letters;
 pub(crate) use print::{Conversion, Escapes, digits, echo_program, padded, unescape};
 pub(crate) use trap::{EXIT, clear as clear_traps};
@@ -86,6 +89,12 @@ pub(crate) fn of_bash(name: &[u8]) -> Option<Builtin> {
         b"readonly" => declare::readonly,
         b"unset" => unset::unset,
         b"let" => arithmetic::assign,
+        b"echo" => bash::echo,
+        b"printf" => bash::printf,
+        b"read" => bash::read,
+        b"mapfile" | b"readarray" => bash::mapfile,
+        b"test" => bash::test,
+        b"[" => bash::bracket,
         _ => return None,
     })
 }

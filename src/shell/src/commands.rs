@@ -2,7 +2,7 @@
 //! the C locale. An option that is not known is an error; none is ignored.
 
 mod options;
-mod regex;
+pub(crate) mod regex;
 mod paths;
 mod text;
 mod lines;

@@ -17,7 +17,7 @@ pub(crate) use bash::quoting;
 use crate::descriptors::Handle;
 use crate::error::ErrorKind;
 use crate::eval::Run;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, Style};
 use crate::shell::Shell;
 use crate::syntax::{Node, Part, Word};
 
@@ -100,7 +100,12 @@ impl Shell<'_> {
 
     /// The fields of one word.
     pub(crate) fn word_fields(&mut self, word: &Word, fields: &mut Vec<Vec<u8>>) -> Run<()> {
-        let units = self.units(&word.parts, Mode::WORD, Tilde::Start)?;
+        let units = match word.parts.first() {
+            Some(Part::Literal(first)) if self.state.language.is_bash() && first.contains(&b'=') => {
+                self.word_units(first, &word.parts[1..])?
+            }
+            _ => self.units(&word.parts, Mode::WORD, Tilde::Start)?,
+        };
         for field in self.split(&units) {
             self.pathnames(&field, fields)?;
         }
@@ -109,6 +114,22 @@ impl Shell<'_> {
             return Err(self.fatal(ErrorKind::Limit { what: "fields", limit: limit as u64 }));
         }
         self.spend(units.len())
+    }
+
+    /// The units of a word of bash: in one that looks as an assignment, a tilde may follow `=` and `:`.
+    fn word_units(&mut self, first: &[u8], rest: &[Part]) -> Run<Units> {
+        let mut parts = vec![Part::Literal(first.to_vec())];
+        parts.extend_from_slice(rest);
+        let len = assignment_prefix(first);
+        if len == 0 {
+            return self.units(&parts, Mode::WORD, Tilde::Start);
+        }
+        let mut out = Vec::new();
+        push(&mut out, &first[..len], Mode::WORD.literal_mark());
+        parts[0] = Part::Literal(first[len..].to_vec());
+        let value = if first.len() == len { &parts[1..] } else { &parts[..] };
+        self.parts(value, Mode::WORD, Tilde::Assignment, &mut out)?;
+        Ok(out)
     }
 
     /// A word as one field, without splitting: assignments, redirections, `case`.
@@ -124,6 +145,18 @@ impl Shell<'_> {
     /// A word as a pattern.
     pub(crate) fn pattern(&mut self, parts: &[Part]) -> Run<Pattern> {
         let style = self.pattern_style();
+        Ok(Pattern::of(&self.units(parts, Mode::ONE, Tilde::Start)?, style))
+    }
+
+    /// A pattern of `${x#…}` and `${x^…}`, which always regards case.
+    fn exact_pattern(&mut self, parts: &[Part]) -> Run<Pattern> {
+        let style = Style { ignore_case: false, ..self.pattern_style() };
+        Ok(Pattern::of(&self.units(parts, Mode::ONE, Tilde::Start)?, style))
+    }
+
+    /// A pattern of `[[ ]]`, which always may have groups.
+    pub(crate) fn conditional_pattern(&mut self, parts: &[Part]) -> Run<Pattern> {
+        let style = Style { extended: true, ..self.pattern_style() };
         Ok(Pattern::of(&self.units(parts, Mode::ONE, Tilde::Start)?, style))
     }
 
@@ -241,11 +274,23 @@ impl Shell<'_> {
     }
 
     fn home(&self, user: &[u8]) -> Option<Vec<u8>> {
+        match user {
+            b"+" if self.state.language.is_bash() => return self.state.get(b"PWD").map(<[u8]>::to_vec),
+            b"-" if self.state.language.is_bash() => return self.state.get(b"OLDPWD").map(<[u8]>::to_vec),
+            _ => {}
+        }
         if user.is_empty() {
             return self.state.get(b"HOME").map(<[u8]>::to_vec);
         }
         crate::accounts::user_field(&*self.files, user, 5)
     }
+}
+
+/// How many bytes at the start of a word are `name=`, `name+=` or `name[subscript]=`.
+fn assignment_prefix(text: &[u8]) -> usize {
+    let Some(equals) = text.iter().position(|byte| *byte == b'=') else { return 0 };
+    let name = text[..equals].strip_suffix(b"+").unwrap_or(&text[..equals]);
+    if crate::variables::divide_reference(name).is_some() { equals + 1 } else { 0 }
 }
 
 /// Where a tilde stands for a home directory.

@@ -138,6 +138,11 @@ impl Pattern {
         self.0.first() == Some(&Piece::Byte(b'.'))
     }
 
+    /// Whether a group of bash comes first.
+    pub(crate) fn begins_with_group(&self) -> bool {
+        matches!(self.0.first(), Some(Piece::Group(..)))
+    }
+
     pub(crate) fn len(&self) -> usize {
         let inner = |piece: &Piece| match piece {
             Piece::Group(_, patterns) => patterns.iter().map(Self::len).sum::<usize>() + 1,

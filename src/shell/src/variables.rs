@@ -105,9 +105,15 @@ impl Shell<'_> {
         }
     }
 
+    /// Whether an option of `shopt` is on.
+    pub(crate) fn shopt(&self, _name: &str) -> bool {
+        false
+    }
+
     /// How patterns are read.
     pub(crate) fn pattern_style(&self) -> Style {
-        Style { bash: self.state.language.is_bash(), ..Style::default() }
+        let bash = self.state.language.is_bash();
+        Style { bash, extended: bash && self.shopt("extglob"), ignore_case: bash && self.shopt("nocasematch") }
     }
 
     /// An unset parameter below `set -u`: the shell ends.
@@ -227,6 +233,12 @@ impl Shell<'_> {
             self.assign_key(&name, &key, &item.value, item.append)?;
         }
         Ok(true)
+    }
+
+    /// Replaces a variable by an array of these values.
+    pub(crate) fn set_indexed(&mut self, name: &[u8], values: impl IntoIterator<Item = Vec<u8>>) -> Run<bool> {
+        let items = values.into_iter().map(|value| Entry { index: None, append: false, value, whole: true }).collect();
+        self.assign_compound(name, items, false)
     }
 
     /// Assigns to an element of an array, which a scalar becomes.

@@ -55,9 +55,6 @@ pub(crate) fn unescape(text: &[u8], escapes: Escapes) -> (Vec<u8>, bool) {
 
 /// `echo`: escapes are replaced always, and `-n` is the only option.
 pub(super) fn echo(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    if shell.state.language.is_bash() {
-        return echo_program(shell, args);
-    }
     let (newline, words) = match args.split_first() {
         Some((first, rest)) if first == b"-n" => (false, rest),
         _ => (true, args),

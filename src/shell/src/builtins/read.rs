@@ -54,7 +54,7 @@ fn line(shell: &mut Shell<'_>, raw: bool) -> Run<(Vec<(u8, bool)>, bool)> {
 }
 
 /// Divides a line into at most `count` values; the last one takes what is left.
-fn divide(line: &[(u8, bool)], ifs: &[u8], count: usize) -> Vec<Vec<u8>> {
+pub(super) fn divide(line: &[(u8, bool)], ifs: &[u8], count: usize) -> Vec<Vec<u8>> {
     let blank = |(byte, splits): &(u8, bool)| *splits && matches!(byte, b' ' | b'\t' | b'\n') && ifs.contains(byte);
     let separates = |(byte, splits): &(u8, bool)| *splits && ifs.contains(byte);
     let skip = |at: usize| at + line[at..].iter().take_while(|unit| blank(unit)).count();

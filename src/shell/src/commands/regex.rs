@@ -16,7 +16,7 @@ const COMPILING_INTERVAL: usize = 128 << 10;
 
 /// How an expression is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Syntax {
+pub(crate) enum Syntax {
     Basic,
     Extended,
     /// The text itself.
@@ -25,18 +25,18 @@ pub(super) enum Syntax {
 
 /// A compiled expression.
 #[derive(Debug, Clone)]
-pub(super) struct Expression {
+pub(crate) struct Expression {
     regex: Regex,
     /// The same with an anchor at its end, where another way to match may be longer than the first one found.
     longest: Option<Regex>,
 }
 
 /// Places of a match and its groups.
-pub(super) type Places = Vec<Option<(usize, usize)>>;
+pub(crate) type Places = Vec<Option<(usize, usize)>>;
 
 impl Expression {
     /// Compiles an expression; `ignore_case` for letters.
-    pub(super) fn new(shell: &mut Shell<'_>, text: &[u8], syntax: Syntax, ignore_case: bool) -> Run<Self> {
+    pub(crate) fn new(shell: &mut Shell<'_>, text: &[u8], syntax: Syntax, ignore_case: bool) -> Run<Self> {
         // Compiling takes time by the size of the result, which an interval multiplies.
         let cost = if text.contains(&b'{') { COMPILING_INTERVAL } else { COMPILING };
         shell.spend_size(text.len(), text.len().saturating_mul(16).saturating_add(cost))?;
@@ -85,7 +85,7 @@ impl Expression {
     }
 
     /// The leftmost longest match that begins at `start` or later.
-    pub(super) fn find(&self, shell: &mut Shell<'_>, line: &[u8], start: usize) -> Run<Option<Places>> {
+    pub(crate) fn find(&self, shell: &mut Shell<'_>, line: &[u8], start: usize) -> Run<Option<Places>> {
         shell.spend(line.len() - start + 16)?;
         let Some(captures) = self.regex.captures_at(line, start) else { return Ok(None) };
         let places = |captures: &regex::bytes::Captures<'_>| -> Places {

@@ -1,7 +1,7 @@
 //! `[[ … ]]` of bash.
 
 use super::Run;
-use crate::builtins::test::{binary, unary};
+use crate::builtins::{bash_binary as binary, bash_unary as unary};
 use crate::host::Question;
 use crate::shell::Shell;
 use crate::syntax::Condition;
@@ -41,10 +41,12 @@ impl Shell<'_> {
                 self.ask(Question::Value(&subject))?;
                 match &operator[..] {
                     b"=" | b"==" | b"!=" => {
-                        let pattern = self.pattern(&right.parts)?;
+                        let pattern = self.conditional_pattern(&right.parts)?;
+                        self.spend(pattern.work(subject.len()))?;
                         Ok(pattern.matches(&subject) == (operator != b"!="))
                     }
-                    b"=~" | b"" => self.unsupported(&[b"[[ ... ", &operator[..]].concat()),
+                    b"=~" => self.regular_match(&subject, &right.parts),
+                    b"" => self.unsupported(b"this condition"),
                     _ => {
                         let right = self.one(right)?;
                         binary(self, &subject, operator, &right)

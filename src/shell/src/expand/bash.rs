@@ -2,6 +2,7 @@
 
 mod operations;
 pub(crate) mod quoting;
+mod regular;
 mod substring;
 
 use super::{Mode, Tilde, Unit, Units, bytes, push, special};
@@ -74,7 +75,7 @@ impl Shell<'_> {
         match &parameter.operation {
             Operation::Default(colon, word) if is_missing(&value, *colon) => self.operand(word, mode, out),
             Operation::Alternative(colon, _) if is_missing(&value, *colon) => {
-                self.nothing_quoted |= matches!(value, Value::All(_, false));
+                self.nothing_quoted |= matches!(value, Value::All(values, false) if values.is_empty());
                 Ok(())
             }
             Operation::Alternative(_, word) => self.operand(word, mode, out),
@@ -310,11 +311,13 @@ impl Shell<'_> {
             Value::All(values, star) => (values, star),
         };
         self.nothing_quoted |= values.is_empty() && !star;
-        let separator = match self.state.get(b"IFS") {
-            Some(ifs) if star => ifs.first().copied(),
-            _ => Some(b' '),
-        };
-        let as_fields = mode.fields && (!mode.quoted || !star);
+        let ifs = self.state.ifs();
+        let separator = if star || (mode.fields && !mode.quoted) { ifs.first().copied() } else { Some(b' ') };
+        // Without quotes the separator is split again; an empty IFS keeps fields apart.
+        let as_fields = mode.fields && (if mode.quoted { !star } else { ifs.is_empty() });
+        if mode.expansion && !mode.quoted && mode.fields && values.len() > 1 && !star && separator != Some(b' ') {
+            return self.unsupported(b"$@ in the word of an expansion, with this IFS");
+        }
         for (at, value) in values.iter().enumerate() {
             if at > 0 && as_fields {
                 out.push(Unit::BREAK);

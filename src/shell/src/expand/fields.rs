@@ -7,15 +7,16 @@ impl Shell<'_> {
     /// The fields of an expanded word: only what came from expansions without quotes is split.
     pub(super) fn split(&self, units: &[Unit]) -> Vec<Units> {
         let ifs = self.state.ifs();
+        let bash = self.state.language.is_bash();
         let mut fields: Vec<Units> = Vec::new();
         let mut field: Option<Units> = None;
         // A field ended at white space: another separator that follows belongs to it.
         let mut after_blank = false;
         for unit in units {
             match unit.byte() {
-                // Between parameters it is as if there were white space.
+                // Between parameters it is as if there were white space, except in bash.
                 None if *unit == Unit::BREAK => {
-                    after_blank |= field.is_some();
+                    after_blank = (after_blank || field.is_some()) && !bash;
                     fields.extend(field.take());
                 }
                 None => {

@@ -3,30 +3,45 @@
 use super::{Unit, bytes};
 use crate::eval::Run;
 use crate::files::Follow;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, Style};
 use crate::shell::Shell;
 
 impl Shell<'_> {
     /// Adds the paths that a field matches, or the field itself without its quotes.
     pub(super) fn pathnames(&mut self, field: &[Unit], fields: &mut Vec<Vec<u8>>) -> Run<()> {
-        let special = |unit: &Unit| !unit.is_quoted() && matches!(unit.byte(), Some(b'*' | b'?' | b'['));
-        if self.state.flags.noglob || !field.iter().any(special) {
+        let bash = self.state.language.is_bash();
+        if self.state.flags.noglob || !has_pattern(field, bash && self.shopt("extglob")) {
             fields.push(bytes(field));
             return Ok(());
         }
-        let mut components: Vec<Vec<Unit>> = vec![Vec::new()];
-        for unit in field {
-            match unit.byte() {
-                Some(b'/') => components.push(Vec::new()),
-                _ => components.last_mut().into_iter().for_each(|last| last.push(*unit)),
-            }
+        if bash && self.state.get(b"GLOBIGNORE").is_some() {
+            return self.unsupported(b"GLOBIGNORE");
         }
+        let style = Style { ignore_case: bash && self.shopt("nocaseglob"), ..self.pattern_style() };
+        let components: Vec<&[Unit]> = field.split(|unit| unit.byte() == Some(b'/')).collect();
+        let mut is_pattern = false;
         let mut found: Vec<Vec<u8>> = vec![Vec::new()];
         let last = components.len() - 1;
         for (at, component) in components.iter().enumerate() {
-            let pattern = Pattern::new(component);
+            let pattern = Pattern::of(component, style);
+            is_pattern |= pattern.is_special();
             let slash: &[u8] = if at < last { b"/" } else { b"" };
             let mut next = Vec::new();
+            if bash && self.shopt("globstar") && is_globstar(component) {
+                if components.iter().filter(|other| is_globstar(other)).count() > 1 {
+                    return self.unsupported(b"more than one ** in a pattern");
+                }
+                for prefix in found {
+                    self.descend(
+                        &prefix,
+                        at == last,
+                        at + 2 == components.len() && components[last].is_empty(),
+                        &mut next,
+                    )?;
+                }
+                found = next;
+                continue;
+            }
             for prefix in found {
                 self.step()?;
                 if pattern.is_special() {
@@ -41,6 +56,13 @@ impl Shell<'_> {
             found = next;
         }
         found.sort();
+        if bash && !is_pattern {
+            found = Vec::new();
+        } else if bash && found.is_empty() && self.shopt("failglob") {
+            return Err(self.discard(&[b"no match: ", &bytes(field)[..]].concat()));
+        } else if bash && found.is_empty() && self.shopt("nullglob") {
+            return Ok(());
+        }
         if found.is_empty() {
             found.push(bytes(field));
         }
@@ -51,12 +73,19 @@ impl Shell<'_> {
     fn matching(&mut self, prefix: &[u8], pattern: &Pattern, slash: &[u8], next: &mut Vec<Vec<u8>>) -> Run<()> {
         let dir = self.path(if prefix.is_empty() { b"." } else { prefix });
         let Ok(mut names) = self.files.list(&dir) else { return Ok(()) };
-        if pattern.begins_with_dot() {
+        let bash = self.state.language.is_bash();
+        // bash has `globskipdots`.
+        if pattern.begins_with_dot() && !bash {
             names.extend([b".".to_vec(), b"..".to_vec()]);
         }
-        self.spend(names.iter().map(|name| name.len().saturating_mul(pattern.len())).sum())?;
+        let hidden = bash && self.shopt("dotglob");
+        self.spend(names.iter().map(|name| pattern.work(name.len()).saturating_mul(8)).sum())?;
         for name in names {
-            if (name.starts_with(b".") && !pattern.begins_with_dot()) || !pattern.matches(&name) {
+            let dot = name.starts_with(b".") && !pattern.begins_with_dot() && !hidden;
+            if dot && pattern.begins_with_group() {
+                return self.unsupported(b"a group at the start of a pattern, with hidden files");
+            }
+            if dot || !pattern.matches(&name) {
                 continue;
             }
             let path = [prefix, &name, slash].concat();
@@ -66,4 +95,51 @@ impl Shell<'_> {
         }
         Ok(())
     }
+
+    /// Adds what `**` matches below a directory: all of it as the last component, else directories with a slash.
+    fn descend(&mut self, prefix: &[u8], files: bool, only_below: bool, next: &mut Vec<Vec<u8>>) -> Run<()> {
+        let hidden = self.shopt("dotglob");
+        if !(prefix.is_empty() && (files || only_below)) {
+            next.push(prefix.to_vec());
+        }
+        let mut waiting = vec![prefix.to_vec()];
+        while let Some(prefix) = waiting.pop() {
+            self.step()?;
+            let dir = self.path(if prefix.is_empty() { b"." } else { &prefix });
+            let Ok(names) = self.files.list(&dir) else { continue };
+            self.spend(names.iter().map(Vec::len).sum())?;
+            for name in names.into_iter().filter(|name| hidden || !name.starts_with(b".")) {
+                let path = [&prefix[..], &name].concat();
+                let is_dir = self.stat(&path, Follow::No).is_ok_and(|node| node.is_dir());
+                if !is_dir && !files && self.stat(&path, Follow::Yes).is_ok_and(|node| node.is_dir()) {
+                    return self.unsupported(b"** at a link to a directory");
+                }
+                let below = [&path[..], b"/"].concat();
+                if files {
+                    next.push(path);
+                } else if is_dir {
+                    next.push(below.clone());
+                }
+                if is_dir {
+                    waiting.push(below);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a component is `**`.
+fn is_globstar(component: &[Unit]) -> bool {
+    component.len() == 2 && component.iter().all(|unit| !unit.is_quoted() && unit.byte() == Some(b'*'))
+}
+
+/// Whether a field has what makes a pattern.
+fn has_pattern(field: &[Unit], extended: bool) -> bool {
+    let plain = |unit: &Unit| if unit.is_quoted() { None } else { unit.byte() };
+    field.iter().any(|unit| matches!(plain(unit), Some(b'*' | b'?' | b'[')))
+        || (extended
+            && field
+                .windows(2)
+                .any(|pair| matches!(plain(&pair[0]), Some(b'+' | b'@' | b'!')) && plain(&pair[1]) == Some(b'(')))
 }

@@ -11,7 +11,9 @@ impl Shell<'_> {
     /// A value after an operation with a pattern; several values are changed one by one.
     pub(super) fn each(&mut self, value: Value, operation: &Operation) -> Run<Value> {
         let (pattern, replacement) = match operation {
-            Operation::Trim { pattern, .. } | Operation::Case { pattern, .. } => (self.pattern(pattern)?, Units::new()),
+            Operation::Trim { pattern, .. } | Operation::Case { pattern, .. } => {
+                (self.exact_pattern(pattern)?, Units::new())
+            }
             Operation::Replace { pattern, replacement, .. } => {
                 let pattern = self.pattern(pattern)?;
                 (pattern, self.units(replacement, Mode::ONE, Tilde::Start)?)
@@ -123,19 +125,6 @@ fn expanded(replacement: &[Unit], found: &[u8]) -> Vec<u8> {
     let units: Vec<(u8, bool)> = replacement.iter().filter_map(|unit| Some((unit.byte()?, unit.is_quoted()))).collect();
     let mut out = Vec::new();
     let mut at = 0;
-    let has_match = {
-        let mut at = 0;
-        let mut has = false;
-        while let Some((byte, quoted)) = units.get(at) {
-            has |= (*byte, *quoted) == (b'&', false);
-            at += if (*byte, *quoted) == (b'\\', false) { 2 } else { 1 };
-        }
-        has
-    };
-    if !has_match {
-        // `\&` in a value is kept there only by the backslash.
-        return unescaped(&units);
-    }
     while let Some((byte, quoted)) = units.get(at).copied() {
         match (byte, quoted, units.get(at + 1)) {
             (b'&', false, _) => out.extend_from_slice(found),
@@ -148,8 +137,4 @@ fn expanded(replacement: &[Unit], found: &[u8]) -> Vec<u8> {
         at += 1;
     }
     out
-}
-
-fn unescaped(units: &[(u8, bool)]) -> Vec<u8> {
-    units.iter().map(|(byte, _)| *byte).collect()
 }

@@ -39,6 +39,29 @@ pub(crate) fn double(text: &[u8]) -> Vec<u8> {
     out
 }
 
+/// Text with backslashes: `printf %q`.
+pub(crate) fn backslashed(text: &[u8]) -> Vec<u8> {
+    if text.is_empty() {
+        return b"''".to_vec();
+    }
+    if needs_escapes(text) {
+        return escaped(text);
+    }
+    let mut out = Vec::new();
+    for (at, byte) in text.iter().enumerate() {
+        let special = match byte {
+            b'#' => at == 0,
+            b'~' => at == 0 || matches!(text[at - 1], b':' | b'='),
+            byte => b" \t\n'\"\\|&;()<>!{}*[]?^$`,".contains(byte),
+        };
+        if special {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    out
+}
+
 /// Whether a text has bytes that only `$'…'` shows.
 fn needs_escapes(text: &[u8]) -> bool {
     text.iter().any(|byte| !(0x20..0x7f).contains(byte))
