@@ -13,12 +13,17 @@ mod print;
 mod bash;
 mod declare;
 mod unset;
+mod flow;
+mod shopt;
+mod traps;
+mod names;
+mod stack;
+mod refused;
 mod arithmetic;
 pub(crate) mod test;
 
 use crate::eval::Run;
 use crate::shell::Shell;
-use crate::syntax::Language;
 
 pub(crate) use alias::Alias;
 pub(crate) use bash::{binary as bash_binary, unary as bash_unary};
@@ -26,6 +31,8 @@ pub(crate) use directory::normalize;
 pub(crate) use options::is_on as is_option_on;
 pub(crate) use options::letters as flag_letters;
 pub(crate) use print::{Conversion, Escapes, digits, echo_program, padded, unescape};
+pub(crate) use refused::refused_operand;
+pub(crate) use shopt::letters_of_bash;
 pub(crate) use trap::{EXIT, clear as clear_traps};
 
 /// A builtin: its operands, and whether its failure is tested.
@@ -99,10 +106,40 @@ pub(crate) fn of_bash(name: &[u8]) -> Option<Builtin> {
     })
 }
 
-/// The others in a script of that language.
-pub(crate) fn regular_of(language: Language, name: &[u8]) -> Option<Builtin> {
-    let source: Option<Builtin> = (name == b"source" && language.is_bash()).then_some(control::source);
-    source.or_else(|| regular(name))
+/// The builtin of that name in a script of bash.
+pub(crate) fn any_of_bash(name: &[u8]) -> Option<Builtin> {
+    let builtin: Option<Builtin> = Some(match name {
+        b"." | b"source" => flow::source,
+        b"break" => flow::leave,
+        b"continue" => flow::leave_round,
+        b"eval" => flow::eval,
+        b"exec" => flow::exec,
+        b"exit" => flow::exit,
+        b"return" => flow::leave_function,
+        b"set" => shopt::set,
+        b"shopt" => shopt::shopt,
+        b"trap" => traps::trap,
+        b"type" => names::type_of,
+        b"command" => names::command,
+        b"builtin" => |_, _, _| Ok(0),
+        b"alias" => names::alias,
+        b"unalias" => names::unalias,
+        b"hash" => names::hash,
+        b"pushd" => stack::pushd,
+        b"popd" => stack::popd,
+        b"dirs" => stack::dirs,
+        b"caller" => stack::caller,
+        // No command runs in the background.
+        b"wait" | b"jobs" => |shell, args, _| if args.is_empty() { Ok(0) } else { shell.unsupported(b"operands") },
+        b"ulimit" => |shell, args, tested| match args {
+            [option, limit] if option == b"-c" && limit == b"0" => Ok(0),
+            _ => regular(b"ulimit").map_or(Ok(1), |builtin| builtin(shell, args, tested)),
+        },
+        b"bind" | b"compgen" | b"complete" | b"compopt" | b"disown" | b"enable" | b"fc" | b"history" | b"logout"
+        | b"suspend" => |shell, _, _| shell.unsupported(b"this builtin of bash"),
+        _ => return of_bash(name).or_else(|| special(name)).or_else(|| regular(name)),
+    });
+    builtin
 }
 
 /// A decimal number as dash reads it: blanks around it and a sign are allowed.

@@ -2,6 +2,8 @@
 //! stands around it, and only simple commands, subshells and pipelines end the shell.
 
 mod simple;
+mod bash;
+mod loops;
 mod redirect;
 mod conditional;
 mod program;
@@ -9,16 +11,16 @@ mod shebang;
 
 pub use program::foreign;
 
+pub(crate) use redirect::descriptor_of;
 pub(crate) use shebang::Interpreter;
 
 use std::rc::Rc;
 
 use crate::descriptors::Handle;
 use crate::error::{ErrorKind, ShellError};
-use crate::host::Question;
 use crate::shell::Shell;
 use crate::syntax::reader::Reader;
-use crate::syntax::{Arm, Node, Parser, SyntaxError, Word};
+use crate::syntax::{Node, Parser, SyntaxError, script};
 
 /// What a pipe takes before its writer waits, in bytes: pipe(7), "Pipe capacity".
 const PIPE_CAPACITY: usize = 64 << 10;
@@ -85,7 +87,7 @@ impl Shell<'_> {
                 self.state.line = *line;
                 let status = self.redirected(inner, redirects, tested)?;
                 ends = status.is_none();
-                status.unwrap_or(2)
+                status.unwrap_or(if self.state.language.is_bash() { 1 } else { 2 })
             }
             Node::If(branches, otherwise) => self.branches(branches, otherwise.as_deref(), tested)?,
             Node::Loop { until, condition, body } => self.run_loop(*until, condition, body, tested)?,
@@ -102,23 +104,36 @@ impl Shell<'_> {
                     return self.unsupported(b"a function with the name of an alias");
                 }
                 Rc::make_mut(&mut self.state.functions).insert(name.clone(), body.clone());
+                let script = self.state.script.clone();
+                Rc::make_mut(&mut self.state.bash.sources).insert(name.clone(), script);
                 0
             }
             Node::ForArithmetic { line, .. } => {
                 self.state.line = *line;
-                return self.unsupported(b"for (( ))");
+                self.for_arithmetic(node, tested)?
             }
-            Node::Arithmetic(_, line) => {
-                self.state.line = *line;
-                return self.unsupported(b"(( ))");
+            Node::Arithmetic(expression, line) => {
+                ends = true;
+                (self.state.line, self.state.command_line) = (*line, *line);
+                self.step()?;
+                u8::from(self.expression(expression)?.unwrap_or(0) == 0)
             }
             Node::Conditional(condition, line) => {
                 ends = true;
-                self.state.line = *line;
-                u8::from(!self.condition(condition)?)
+                (self.state.line, self.state.command_line) = (*line, *line);
+                let tested = std::mem::replace(&mut self.tested, tested);
+                let result = self.condition(condition);
+                self.tested = tested;
+                u8::from(!result?)
             }
         };
         self.state.status = status;
+        if ends && self.state.language.is_bash() {
+            if !matches!(node, Node::Pipe(_)) {
+                self.state.bash.pipestatus = Rc::new(vec![status]);
+            }
+            return self.ended(status, tested);
+        }
         if ends && status != 0 && self.state.flags.errexit && !tested {
             return Err(Stop::Exit);
         }
@@ -126,7 +141,6 @@ impl Shell<'_> {
     }
 
     fn and_or(&mut self, first: &Node, rest: &[(bool, Node)], tested: bool) -> Run<u8> {
-        // What comes last in effect is looked at by nobody.
         let mut status = self.eval(first, tested || !rest.is_empty())?;
         for (at, (on_success, node)) in rest.iter().enumerate() {
             if *on_success == (status == 0) {
@@ -145,100 +159,18 @@ impl Shell<'_> {
         otherwise.map_or(Ok(0), |body| self.eval(body, tested))
     }
 
-    fn run_loop(&mut self, until: bool, condition: &Node, body: &Node, tested: bool) -> Run<u8> {
-        let mut status = 0;
-        self.state.loops += 1;
-        loop {
-            self.step()?;
-            let found = match self.eval(condition, true) {
-                Ok(found) => found,
-                Err(stop) => match self.loop_stop(stop)? {
-                    true => continue,
-                    false => break,
-                },
-            };
-            if (found == 0) == until {
-                break;
-            }
-            if !self.round(body, &mut status, tested)? {
-                break;
-            }
-        }
-        self.state.loops -= 1;
-        Ok(status)
-    }
-
-    /// Runs the body of a loop once. Sets the status of the loop, and gives whether it goes on.
-    fn round(&mut self, body: &Node, status: &mut u8, tested: bool) -> Run<bool> {
-        match self.eval(body, tested) {
-            Ok(found) => {
-                *status = found;
-                Ok(true)
-            }
-            Err(stop) => {
-                *status = 0;
-                self.loop_stop(stop)
-            }
-        }
-    }
-
-    /// Whether a loop goes on after `break` or `continue`; anything else passes through it.
-    fn loop_stop(&mut self, stop: Stop) -> Run<bool> {
-        match stop {
-            Stop::Break(1) => Ok(false),
-            Stop::Continue(1) => Ok(true),
-            Stop::Break(count) => {
-                self.state.loops -= 1;
-                Err(Stop::Break(count - 1))
-            }
-            Stop::Continue(count) => {
-                self.state.loops -= 1;
-                Err(Stop::Continue(count - 1))
-            }
-            other => Err(other),
-        }
-    }
-
-    fn for_loop(&mut self, name: &[u8], words: Option<&[Word]>, body: &Node, tested: bool) -> Run<u8> {
-        let fields = match words {
-            Some(words) => self.fields(words)?,
-            None => self.state.params.to_vec(),
-        };
-        let mut status = 0;
-        self.state.loops += 1;
-        for field in fields {
-            self.step()?;
-            self.set(name, &field)?;
-            if !self.round(body, &mut status, tested)? {
-                break;
-            }
-        }
-        self.state.loops -= 1;
-        Ok(status)
-    }
-
-    fn case(&mut self, subject: &Word, arms: &[Arm], tested: bool) -> Run<u8> {
-        self.step()?;
-        let subject = self.one(subject)?;
-        self.ask(Question::Value(&subject))?;
-        for arm in arms {
-            for pattern in &arm.patterns {
-                let pattern = self.pattern(&pattern.parts)?;
-                self.spend(subject.len().saturating_mul(pattern.len()) / 8 + 1)?;
-                if pattern.matches(&subject) {
-                    return arm.body.as_ref().map_or(Ok(0), |body| self.eval(body, tested));
-                }
-            }
-        }
-        Ok(0)
-    }
-
     /// Runs in a copy of the shell, which shares the tree. Gives its status.
     pub(crate) fn subshell(&mut self, run: impl FnOnce(&mut Self) -> Run<u8>) -> Run<u8> {
         self.step()?;
         let saved = self.state.clone();
         let (levels, calls) = (self.budget.levels, self.budget.calls);
         crate::builtins::clear_traps(self);
+        self.state.bash.subshells += 1;
+        if self.state.language.is_bash() {
+            self.state.loops = 0;
+        }
+        self.state.bash.error_trap.take_if(|_| !self.state.flags.errtrace);
+        self.state.bash.return_trap.take_if(|_| !self.state.flags.functrace);
         let result = run(self);
         let status = self.finish(result);
         (self.budget.levels, self.budget.calls) = (levels, calls);
@@ -251,6 +183,9 @@ impl Shell<'_> {
     pub(crate) fn finish(&mut self, result: Run<u8>) -> Run<u8> {
         if let Err(Stop::Fatal(error)) = result {
             return Err(Stop::Fatal(error));
+        }
+        if let (Err(Stop::Return), Some(status)) = (&result, self.state.bash.returned) {
+            self.state.status = status;
         }
         let status = self.state.status;
         self.state.leaving = Some(status);
@@ -269,25 +204,55 @@ impl Shell<'_> {
     /// fails if its reader ends early, unless the pipe takes all that it writes.
     fn pipe(&mut self, stages: &[Node], tested: bool) -> Run<u8> {
         let mut input = self.descriptor(0);
-        let (mut status, mut failed) = (0, 0);
+        let mut statuses = Vec::new();
         for (at, stage) in stages.iter().enumerate() {
             let (handle, collected) = Handle::output();
-            let last = at + 1 == stages.len();
-            status = self.subshell(|shell| {
+            if at + 1 == stages.len() {
+                statuses.push(self.last_stage(stage, input.take(), tested)?);
+                break;
+            }
+            statuses.push(self.subshell(|shell| {
                 shell.set_descriptor(0, input.take());
-                if !last {
-                    shell.set_descriptor(1, Some(handle));
-                }
-                shell.eval(stage, tested)
-            })?;
-            failed = if status == 0 { failed } else { status };
+                shell.set_descriptor(1, Some(handle));
+                shell.stage(stage, tested)
+            })?);
             let written = collected.take();
             if self.state.flags.pipefail && written.len() > PIPE_CAPACITY {
                 return self.unsupported(b"more than 64 KiB in a pipe, with pipefail");
             }
             input = Some(Handle::bytes(written));
         }
-        Ok(if self.state.flags.pipefail { failed } else { status })
+        let last = statuses.last().copied().unwrap_or_default();
+        let failed = statuses.iter().rev().copied().find(|status| *status != 0).unwrap_or_default();
+        self.state.bash.pipestatus = Rc::new(statuses);
+        Ok(if self.state.flags.pipefail { failed } else { last })
+    }
+
+    /// The last stage, which `shopt -s lastpipe` runs in the shell itself.
+    fn last_stage(&mut self, stage: &Node, input: Option<Handle>, tested: bool) -> Run<u8> {
+        if !self.state.bash.shopt("lastpipe") {
+            return self.subshell(|shell| {
+                shell.set_descriptor(0, input);
+                shell.stage(stage, tested)
+            });
+        }
+        let outer = self.descriptor(0);
+        self.set_descriptor(0, input);
+        let result = self.stage(stage, tested);
+        self.set_descriptor(0, outer);
+        result
+    }
+
+    /// A stage of a pipeline. bash looks only at the status of the whole pipeline.
+    fn stage(&mut self, stage: &Node, tested: bool) -> Run<u8> {
+        match stage {
+            Node::Simple(simple) if self.state.language.is_bash() => {
+                let status = self.simple(simple, tested)?;
+                self.state.status = status;
+                Ok(status)
+            }
+            stage => self.eval(stage, tested),
+        }
     }
 
     /// `&`: whether it ends before the script goes on is not known, and so neither is what it does.
@@ -299,6 +264,7 @@ impl Shell<'_> {
     pub(crate) fn eval_text(&mut self, text: &[u8], tested: bool) -> Run<u8> {
         self.spend_size(text.len(), text.len())?;
         let mut reader = Reader::new(text, self.state.line, 0, self.state.language);
+        reader.extglob = self.state.bash.shopt("extglob");
         let mut status = 0;
         loop {
             match Parser::new(&mut reader).line() {
@@ -324,6 +290,9 @@ impl Shell<'_> {
     /// Runs the commands of a script or sourced file.
     pub(crate) fn eval_source(&mut self, source: &[u8]) -> Run<u8> {
         self.spend_size(source.len(), source.len())?;
+        if self.state.language.is_bash() {
+            return self.eval_bash(source, false);
+        }
         let mut reader = Reader::new(source, 1, 0, self.state.language);
         let mut status = 0;
         loop {
@@ -333,6 +302,19 @@ impl Shell<'_> {
                 Err(error) => return Err(self.syntax_error(error)),
             }
         }
+    }
+
+    /// Runs a script or sourced file of bash, all of which is parsed first.
+    pub(crate) fn eval_bash(&mut self, source: &[u8], tested: bool) -> Run<u8> {
+        let nodes = match script(source, self.state.bash.shopt("extglob")) {
+            Ok(nodes) => nodes,
+            Err(error) => return Err(self.syntax_error(error)),
+        };
+        let mut status = 0;
+        for node in &nodes {
+            status = self.kept(|shell| shell.eval(node, tested))?;
+        }
+        Ok(status)
     }
 
     /// A script that dash could not parse either would end with status 2. That its author meant that is less likely than another

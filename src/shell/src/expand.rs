@@ -192,7 +192,12 @@ impl Shell<'_> {
                     let text = self.substitute(node)?;
                     push(out, &text, mode.value_mark());
                 }
-                Part::Process { .. } => return self.unsupported(b"<( ) and >( )"),
+                Part::Process { input: true, node } => {
+                    let output = self.output_of(node)?;
+                    let path = self.process_path(output)?;
+                    push(out, &path, Unit::QUOTED);
+                }
+                Part::Process { .. } => return self.unsupported(b">( )"),
                 Part::Assignment(_) => return self.unsupported(b"an assignment here"),
                 Part::Arithmetic(inner) => {
                     let text = bytes(&self.units(inner, Mode::QUOTED, Tilde::None)?);
@@ -229,20 +234,29 @@ impl Shell<'_> {
 
     /// `$(…)`: what a subshell writes, without newlines at its end.
     pub(crate) fn substitute(&mut self, node: &Rc<Node>) -> Run<Vec<u8>> {
-        let (handle, collected) = Handle::output();
-        let line = self.state.line;
-        let status = self.subshell(|shell| {
-            shell.set_descriptor(1, Some(handle));
-            shell.eval(node, false)
-        })?;
-        self.state.substituted = status;
-        self.state.line = line;
-        let mut text = collected.take();
+        let mut text = self.output_of(node)?;
+        self.state.substituted = self.state.output_status;
         text.retain(|byte| *byte != 0);
         while text.last() == Some(&b'\n') {
             text.pop();
         }
         Ok(text)
+    }
+
+    /// What a subshell writes.
+    fn output_of(&mut self, node: &Rc<Node>) -> Run<Vec<u8>> {
+        let (handle, collected) = Handle::output();
+        let (line, command_line) = (self.state.line, self.state.command_line);
+        let bash = self.state.language.is_bash();
+        let tested = bash && self.tested;
+        let status = self.subshell(|shell| {
+            shell.set_descriptor(1, Some(handle));
+            shell.state.flags.errexit &= !bash || shell.state.bash.shopt("inherit_errexit");
+            shell.eval(node, tested)
+        })?;
+        self.state.output_status = status;
+        (self.state.line, self.state.command_line) = (line, command_line);
+        Ok(collected.take())
     }
 
     /// Literal bytes with a tilde in them: at their start, and in assignments behind colons.

@@ -10,7 +10,7 @@ use crate::files::Files;
 use crate::host::Commands;
 use crate::limits::Limits;
 use crate::shell::Shell;
-use crate::state::{Getopts, State, Variable};
+use crate::state::{Bash, Getopts, State, Variable};
 use crate::syntax::reader::Reader;
 use crate::syntax::{Parser, SyntaxError};
 
@@ -169,6 +169,7 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
         flags: interpreter.flags,
         status: 0,
         substituted: 0,
+        output_status: 0,
         leaving: None,
         descriptors: Rc::default(),
         cwd: Rc::new(settings.directory.clone()),
@@ -180,6 +181,8 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
         locals: Vec::new(),
         script: script.name.into(),
         line: 1,
+        command_line: 1,
         language: interpreter.language(),
+        bash: Bash::default(),
     }
 }

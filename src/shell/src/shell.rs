@@ -157,8 +157,8 @@ impl Shell<'_> {
         if path == b"/dev/null" {
             return Ok(Ok(Vec::new()));
         }
-        if path == b"/dev/stdin" {
-            return self.read_all(0).map(Ok);
+        if let Some(fd) = crate::eval::descriptor_of(&path).filter(|fd| *fd == 0 || self.state.language.is_bash()) {
+            return self.read_all(fd).map(Ok);
         }
         if path.starts_with(b"/sys/") && path.contains(&b'*') {
             // A pattern that found nothing: no file of the kernel has such a name.

@@ -1,5 +1,7 @@
 //! What a shell knows of itself: a subshell gets a copy.
 
+mod bash;
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -7,6 +9,8 @@ use crate::builtins::Alias;
 use crate::descriptors::Handle;
 use crate::syntax::{Language, Node};
 use crate::variables::Array;
+
+pub(crate) use bash::{Bash, Frame, may_set_shopt, shopt_name};
 
 /// Most references that follow each other: `NAMEREF_MAX` of bash.
 const MAX_REFERENCES: usize = 8;
@@ -64,6 +68,9 @@ pub(crate) struct Flags {
     pub(crate) verbose: bool,
     /// Of bash: a pipeline fails with the last of its stages that does.
     pub(crate) pipefail: bool,
+    /// Of bash: functions and subshells inherit the trap for ERR, or those for DEBUG and RETURN.
+    pub(crate) errtrace: bool,
+    pub(crate) functrace: bool,
 }
 
 /// Where `getopts` stands in one argument.
@@ -110,6 +117,8 @@ pub(crate) struct State {
     pub(crate) status: u8,
     /// The status of the last command substitution of the running command.
     pub(crate) substituted: u8,
+    /// The status of the last subshell whose output was taken.
+    pub(crate) output_status: u8,
     /// While the trap of the end runs: the status that the shell ends with.
     pub(crate) leaving: Option<u8>,
     pub(crate) descriptors: Rc<BTreeMap<u32, Handle>>,
@@ -127,7 +136,10 @@ pub(crate) struct State {
     /// The script or sourced file, for errors.
     pub(crate) script: Rc<str>,
     pub(crate) line: u32,
+    /// The line where the running simple command begins.
+    pub(crate) command_line: u32,
     pub(crate) language: Language,
+    pub(crate) bash: Bash,
 }
 
 impl State {

@@ -10,12 +10,15 @@ mod conditional;
 mod parameter;
 mod assignment;
 mod braces;
+mod script;
+mod check;
 
 pub(crate) use commands::{Parser, assignment, is_declaring};
 pub(crate) use nodes::{
     Anchor, Arm, ArmEnd, Assigned, Assignment, CaseChange, Condition, Descriptor, Element, Node, Operation, Parameter,
     Part, Redirect, Simple, Subscript, Target, Word,
 };
+pub(crate) use script::script;
 
 /// The language of one script, by its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

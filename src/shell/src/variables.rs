@@ -106,8 +106,8 @@ impl Shell<'_> {
     }
 
     /// Whether an option of `shopt` is on.
-    pub(crate) fn shopt(&self, _name: &str) -> bool {
-        false
+    pub(crate) fn shopt(&self, name: &str) -> bool {
+        self.state.bash.shopt(name)
     }
 
     /// How patterns are read.

@@ -75,12 +75,40 @@ fn a_script_of_the_tree_has_its_own_language() {
     assert_eq!(host::ours(source, "/work").unwrap().stdout, "inner\\n");
 }
 
+/// What is refused, and the line.
+const REFUSED: [(&str, u32); 14] = [
+    ("touch f\ncoproc cat", 2),
+    ("touch f\nselect x in a b; do :; done", 2),
+    ("touch f\ntime true", 2),
+    ("touch f\nif false; then\n  sleep 1 &\nfi", 3),
+    ("touch f\nf() {\n  echo a > >(cat)\n}", 3),
+    ("touch f\n: $(trap : DEBUG)", 2),
+    ("touch f\nshopt -s expand_aliases", 2),
+    ("touch f\nfalse && shopt -s extglob", 2),
+    ("touch f\nset -o posix", 2),
+    ("touch f\nset -m", 2),
+    ("touch f\nenable -n echo", 2),
+    ("touch f\nexec -a x true", 2),
+    ("touch f\ncat <<E\na\n$(complete x)\nE", 4),
+    ("touch f\nx='a\nb'; echo 'c\nd' $(\nfc)", 5),
+];
+
 #[test]
-fn what_bash_would_search_for_is_refused() {
-    for text in ["source env", "source ./env operand", "source"] {
-        let found = kind(&format!("#!/bin/bash\n{text}"));
-        assert!(matches!(found, ErrorKind::Unsupported { .. }), "{text}: {found:?}");
+fn what_is_not_implemented_is_refused_before_the_first_command() {
+    for (text, line) in REFUSED {
+        let mut tree = host::tree("/work");
+        let source = format!("#!/bin/bash\n{text}\n");
+        let found = host::interpret(&source, "/work", &mut tree, &mut host::Nothing, Default::default()).unwrap_err();
+        assert!(matches!(found.kind, ErrorKind::Unsupported { .. }), "{text}: {found:?}");
+        assert_eq!(found.line, line + 1, "{text}: {found}");
+        assert!(tree.resolve(b"/work/f").is_err(), "{text}");
     }
+}
+
+#[test]
+fn what_follows_an_exit_is_not_read() {
+    let left = host::ours("#!/bin/bash\necho a; exit 3\n\u{0}(((`'\"\n", "/work").unwrap();
+    assert_eq!((left.status, left.stdout.as_str()), (Some(3), "a\\n"));
 }
 
 /// The snippets below `bash/`, with names. Each begins with a line `=== name`.

@@ -19,8 +19,8 @@ pub(crate) struct Alias {
 
 /// `alias name=words`, alone in its line and outside of any other command, so that nothing behind it has been parsed before.
 pub(super) fn alias(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    if shell.budget.levels > 1 || shell.state.functions_running > 0 || shell.state.language.is_bash() {
-        return shell.unsupported(b"an alias inside of another command, or of bash");
+    if shell.budget.levels > 1 || shell.state.functions_running > 0 {
+        return shell.unsupported(b"an alias inside of another command");
     }
     for arg in args {
         let Some(at) = arg.iter().position(|byte| *byte == b'=') else {

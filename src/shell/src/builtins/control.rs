@@ -4,7 +4,6 @@ use std::rc::Rc;
 
 use crate::error::show;
 use crate::eval::{Run, Stop};
-use crate::files::{Errno, Follow};
 use crate::shell::{PATH, Shell};
 
 /// A status or count among the operands.
@@ -82,25 +81,6 @@ pub(super) fn exec(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
     shell.state.status = shell.program(args)?;
     Rc::make_mut(&mut shell.state.traps).clear();
     Err(Stop::Exit)
-}
-
-/// `source`, of bash: a file that is not there is a failure that the script may look at. bash would search for a name without a slash, and
-/// would give the file operands of its own: both are refused.
-pub(super) fn source(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> Run<u8> {
-    let [file] = args else { return shell.unsupported(b"source with operands for the file, or without a file") };
-    if !file.contains(&b'/') {
-        return shell.unsupported(b"source with a name that is looked for");
-    }
-    let error = match shell.stat(file, Follow::Yes) {
-        Ok(node) if node.is_dir() => Some(Errno::Eisdir),
-        Ok(_) => None,
-        Err(error) => Some(error),
-    };
-    if let Some(error) = error {
-        shell.complain(&[&file[..], b": ", error.text().as_bytes()].concat())?;
-        return Ok(1);
-    }
-    dot(shell, args, tested)
 }
 
 /// `.`: the caller may know the file; else it is read from the tree.

@@ -14,7 +14,7 @@ fn shown(shell: &Shell<'_>, name: &[u8]) -> Option<Vec<u8>> {
     let internal = RESERVED.contains(&name)
         || shell.state.functions.contains_key(name)
         || super::special(name).is_some()
-        || super::regular_of(shell.state.language, name).is_some();
+        || super::regular(name).is_some();
     if internal { Some(name.to_vec()) } else { shell.find_program(name) }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn type_of(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
             b" is a shell function".to_vec()
         } else if super::special(name).is_some() {
             b" is a special shell builtin".to_vec()
-        } else if super::regular_of(shell.state.language, name).is_some() {
+        } else if super::regular(name).is_some() {
             b" is a shell builtin".to_vec()
         } else if let Some(path) = shell.find_program(name) {
             [b" is ", &path[..]].concat()

@@ -76,10 +76,6 @@ pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
                 b'o' => {
                     let Some(name) = args.get(at) else { return shell.unsupported(b"a list of options") };
                     at += 1;
-                    if name == b"pipefail" && shell.state.language.is_bash() {
-                        shell.state.flags.pipefail = on;
-                        continue;
-                    }
                     match NAMES.iter().find(|(_, found)| found == name) {
                         Some((letter, _)) => *letter,
                         None => return shell.unsupported(&[b"-o ", &name[..]].concat()),

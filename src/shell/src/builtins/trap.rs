@@ -6,7 +6,7 @@ use crate::eval::Run;
 use crate::shell::Shell;
 
 /// Conditions by their numbers, as Linux has them.
-const NAMES: [&str; 32] = [
+pub(super) const NAMES: [&str; 32] = [
     "EXIT", "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
     "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH",
     "IO", "PWR", "SYS",
@@ -50,7 +50,7 @@ fn list(shell: &mut Shell<'_>) -> Run<u8> {
 }
 
 /// The number of a signal, or of the end.
-fn condition(shell: &Shell<'_>, text: &[u8]) -> Run<Option<u8>> {
+pub(super) fn condition(shell: &Shell<'_>, text: &[u8]) -> Run<Option<u8>> {
     if let Some(number) = super::number(text) {
         return match u8::try_from(number) {
             Ok(number) if usize::from(number) < NAMES.len() => Ok(Some(number)),

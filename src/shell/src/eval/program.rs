@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, show};
 use crate::files::{Errno, Follow};
 use crate::host::{Call, Outcome, Question};
 use crate::shell::{PATH, Seen, Shell};
-use crate::state::Variable;
+use crate::state::{Bash, Variable};
 
 /// Where the programs stand that the interpreter knows.
 const KNOWN_DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
@@ -204,6 +204,7 @@ impl Shell<'_> {
             (shell.state.loops, shell.state.functions_running) = (0, 0);
             shell.state.script = show(name).into();
             shell.state.language = by.language();
+            shell.state.bash = Bash::default();
             shell.state.status = 0;
             shell.eval_source(source)
         })?;

@@ -3,19 +3,43 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::Run;
+use super::{Run, Stop};
 use crate::descriptors::Handle;
 use crate::error::ErrorKind;
 use crate::files::{Errno, Follow};
 use crate::host::Question;
 use crate::shell::Shell;
-use crate::syntax::{Descriptor, Node, Redirect, Target};
+use crate::syntax::{Descriptor, Node, Redirect, Target, Word};
 
-/// Largest descriptor that dash takes.
+/// Largest descriptors that dash takes, and that scripts of bash may use.
 const MAX_DESCRIPTOR: u32 = 9;
+const MAX_OF_BASH: u32 = 39;
+
+/// Descriptors of process substitutions: bash takes them from the last one down.
+const PROCESSES: std::ops::RangeInclusive<u32> = 40..=63;
 
 /// Descriptors to come back to.
 pub(crate) type Saved = Rc<BTreeMap<u32, Handle>>;
+
+/// The descriptor that a path of the kernel names.
+pub(crate) fn descriptor_of(path: &[u8]) -> Option<u32> {
+    match path {
+        b"/dev/stdin" => Some(0),
+        b"/dev/stdout" => Some(1),
+        b"/dev/stderr" => Some(2),
+        path => std::str::from_utf8(path.strip_prefix(b"/dev/fd/")?).ok()?.parse().ok(),
+    }
+}
+
+/// The number on the left of a redirection.
+enum Number {
+    One(u32),
+    /// Standard output and standard error.
+    Both,
+}
+
+/// What a redirection gives: a handle, or none to close the descriptor.
+type Opened = (Number, Option<Handle>);
 
 impl Shell<'_> {
     /// A compound command with redirections; `None` if one fails, and the command does not run.
@@ -25,83 +49,167 @@ impl Shell<'_> {
             true => self.eval(inner, tested).map(Some),
             false => Ok(None),
         };
-        self.restore(&saved, redirects);
+        // The trap of the end sees the redirections of the commands that it ends.
+        if !(self.state.language.is_bash() && matches!(result, Err(Stop::Exit))) {
+            self.restore(&saved, redirects);
+        }
+        self.close_processes(&saved);
         result
     }
 
     /// Gives the redirected descriptors what they had before; others stay as `exec` left them.
     pub(super) fn restore(&mut self, saved: &Saved, redirects: &[Redirect]) {
         for redirect in redirects {
-            if let Descriptor::Number(fd) = redirect.fd {
-                self.set_descriptor(fd, saved.get(&fd).cloned());
+            let fds: &[u32] = match (&redirect.fd, &redirect.target) {
+                (_, Target::Both { .. } | Target::DuplicateOrBoth(_)) => &[1, 2],
+                (Descriptor::Number(fd), _) => &[*fd],
+                (Descriptor::Variable(_), _) => &[],
+            };
+            for fd in fds {
+                self.set_descriptor(*fd, saved.get(fd).cloned());
             }
         }
     }
 
-    /// Opens what redirections name. Says whether that went well; a failure was told.
+    /// Closes the process substitutions of a command.
+    pub(super) fn close_processes(&mut self, saved: &Saved) {
+        let new = self.state.descriptors.range(PROCESSES).map(|(fd, _)| *fd);
+        for fd in new.filter(|fd| !saved.contains_key(fd)).collect::<Vec<_>>() {
+            self.set_descriptor(fd, None);
+        }
+    }
+
+    /// `<(…)`: the path of a descriptor to read from.
+    pub(crate) fn process_path(&mut self, output: Vec<u8>) -> Run<Vec<u8>> {
+        let Some(fd) = PROCESSES.rev().find(|fd| !self.state.descriptors.contains_key(fd)) else {
+            return self.unsupported(b"so many process substitutions");
+        };
+        self.set_descriptor(fd, Some(Handle::bytes(output)));
+        Ok(format!("/dev/fd/{fd}").into_bytes())
+    }
+
+    /// Opens what redirections name. Says whether that went well; a failure was reported.
     pub(crate) fn redirect(&mut self, redirects: &[Redirect]) -> Run<bool> {
         for redirect in redirects {
-            let Descriptor::Number(fd) = redirect.fd else {
-                return self.unsupported(b"a descriptor in a variable");
-            };
-            if fd > MAX_DESCRIPTOR {
-                let what = format!("descriptor {fd}");
-                return Err(self.fatal(ErrorKind::Unsupported { what }));
+            let Some((number, handle)) = self.opened(redirect)? else { return Ok(false) };
+            match (&redirect.fd, number) {
+                (_, Number::Both) => {
+                    self.set_descriptor(1, handle.clone());
+                    self.set_descriptor(2, handle);
+                }
+                (Descriptor::Variable(name), Number::One(_)) => {
+                    if !self.redirect_variable(name, handle)? {
+                        return Ok(false);
+                    }
+                }
+                (Descriptor::Number(_), Number::One(fd)) => self.set_descriptor(fd, handle),
             }
-            let opened = match &redirect.target {
-                Target::HereDocument(text) => {
-                    let text = self.document(text.get().map_or(&[][..], Vec::as_slice))?;
-                    Some(Some(Handle::bytes(text)))
-                }
-                Target::HereString(word) => {
-                    let mut text = self.one(word)?;
-                    text.push(b'\n');
-                    Some(Some(Handle::bytes(text)))
-                }
-                Target::Duplicate(word) => {
-                    let word = self.one(word)?;
-                    self.duplicate(&word)?
-                }
-                Target::Both { .. } | Target::DuplicateOrBoth(_) => {
-                    return self.unsupported(b"a redirection of two descriptors");
-                }
-                Target::Read(word) | Target::Append(word) | Target::ReadWrite(word) | Target::Write(word, _) => {
-                    let operand = self.one(word)?;
-                    self.open(&redirect.target, &operand)?.map(Some)
-                }
-            };
-            let Some(handle) = opened else { return Ok(false) };
-            self.set_descriptor(fd, handle);
         }
         Ok(true)
     }
 
+    /// `{name}>file`: chooses a descriptor and assigns it; `{name}>&-` closes it.
+    fn redirect_variable(&mut self, name: &[u8], handle: Option<Handle>) -> Run<bool> {
+        if handle.is_none() {
+            let fd = self.state.get(name).and_then(crate::builtins::number);
+            if let Some(fd) = fd {
+                self.set_descriptor(fd, None);
+            }
+            return Ok(fd.is_some());
+        }
+        let free = (MAX_DESCRIPTOR + 1..=MAX_OF_BASH).find(|fd| !self.state.descriptors.contains_key(fd));
+        let Some(fd) = free else { return self.unsupported(b"so many descriptors") };
+        self.set(name, fd.to_string().as_bytes())?;
+        self.set_descriptor(fd, handle);
+        Ok(true)
+    }
+
+    fn opened(&mut self, redirect: &Redirect) -> Run<Option<Opened>> {
+        let fd = match &redirect.fd {
+            Descriptor::Number(fd) => *fd,
+            Descriptor::Variable(_) => 0,
+        };
+        if fd > if self.state.language.is_bash() { MAX_OF_BASH } else { MAX_DESCRIPTOR } {
+            let what = format!("descriptor {fd}");
+            return Err(self.fatal(ErrorKind::Unsupported { what }));
+        }
+        let one = |handle| Some((Number::One(fd), handle));
+        Ok(match &redirect.target {
+            Target::HereDocument(text) => {
+                let text = self.document(text.get().map_or(&[][..], Vec::as_slice))?;
+                one(Some(Handle::bytes(text)))
+            }
+            Target::HereString(word) => {
+                let mut text = self.one(word)?;
+                text.push(b'\n');
+                one(Some(Handle::bytes(text)))
+            }
+            Target::Duplicate(word) => {
+                let Some(word) = self.redirect_word(word)? else { return Ok(None) };
+                self.duplicate(&word)?.and_then(one)
+            }
+            Target::DuplicateOrBoth(word) => {
+                let Some(text) = self.redirect_word(word)? else { return Ok(None) };
+                if text == b"-" || (!text.is_empty() && text.iter().all(u8::is_ascii_digit)) {
+                    return Ok(self.duplicate(&text)?.and_then(one));
+                }
+                let target = Target::Write(word.clone(), false);
+                self.open(&target, &text)?.map(|handle| (Number::Both, Some(handle)))
+            }
+            Target::Both { word, append } => {
+                let Some(text) = self.redirect_word(word)? else { return Ok(None) };
+                let target = if *append { Target::Append(word.clone()) } else { Target::Write(word.clone(), false) };
+                self.open(&target, &text)?.map(|handle| (Number::Both, Some(handle)))
+            }
+            Target::Read(word) | Target::Append(word) | Target::ReadWrite(word) | Target::Write(word, _) => {
+                let Some(operand) = self.redirect_word(word)? else { return Ok(None) };
+                self.open(&redirect.target, &operand)?.and_then(|handle| one(Some(handle)))
+            }
+        })
+    }
+
+    /// The operand of a redirection: in scripts of bash it is split, and must be one field.
+    fn redirect_word(&mut self, word: &Word) -> Run<Option<Vec<u8>>> {
+        if !self.state.language.is_bash() {
+            return self.one(word).map(Some);
+        }
+        let mut fields = self.fields(std::slice::from_ref(word))?;
+        if fields.len() == 1 {
+            return Ok(fields.pop());
+        }
+        self.complain(b"ambiguous redirect")?;
+        Ok(None)
+    }
+
     /// What `>&` names: a descriptor to copy, or none to close.
     fn duplicate(&mut self, word: &[u8]) -> Run<Option<Option<Handle>>> {
+        let bash = self.state.language.is_bash();
         match word {
             b"-" => Ok(Some(None)),
-            [digit @ b'0'..=b'9'] => match self.descriptor(u32::from(digit - b'0')) {
-                Some(handle) => Ok(Some(Some(handle))),
-                None => {
-                    self.complain(&[word, b": Bad file descriptor"].concat())?;
-                    Ok(None)
+            [b'0'..=b'9', rest @ ..] if rest.is_empty() || (bash && rest.iter().all(u8::is_ascii_digit)) => {
+                match crate::builtins::number(word).and_then(|fd| self.descriptor(fd)) {
+                    Some(handle) => Ok(Some(Some(handle))),
+                    None => {
+                        self.complain(&[word, b": Bad file descriptor"].concat())?;
+                        Ok(None)
+                    }
                 }
-            },
+            }
+            [b'0'..=b'9', .., b'-'] if bash => self.unsupported(b"moving a descriptor"),
+            _ if bash => {
+                self.complain(&[word, b": ambiguous redirect"].concat())?;
+                Ok(None)
+            }
             _ => Err(self.shell_error(b"Bad fd number")),
         }
     }
 
     fn open(&mut self, target: &Target, operand: &[u8]) -> Run<Option<Handle>> {
         let path = self.path(operand);
-        let standard = match &path[..] {
-            b"/dev/null" => return Ok(Some(Handle::Null)),
-            b"/dev/stdin" | b"/dev/fd/0" => Some(0),
-            b"/dev/stdout" | b"/dev/fd/1" => Some(1),
-            b"/dev/stderr" | b"/dev/fd/2" => Some(2),
-            [b'/', b'd', b'e', b'v', b'/', b'f', b'd', b'/', digit @ b'3'..=b'9'] => Some(u32::from(digit - b'0')),
-            _ => None,
-        };
-        if let Some(fd) = standard {
+        if path == b"/dev/null" {
+            return Ok(Some(Handle::Null));
+        }
+        if let Some(fd) = descriptor_of(&path).filter(|fd| *fd <= *PROCESSES.end()) {
             return Ok(self.descriptor(fd).or(Some(Handle::Null)));
         }
         self.ask_machine(&path)?;

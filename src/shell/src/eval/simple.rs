@@ -19,6 +19,9 @@ enum Found {
 
 impl Shell<'_> {
     pub(super) fn simple(&mut self, simple: &Simple, tested: bool) -> Run<u8> {
+        if self.state.language.is_bash() {
+            return self.simple_of_bash(simple, tested);
+        }
         self.step()?;
         self.state.line = simple.line;
         self.state.substituted = 0;
@@ -96,7 +99,7 @@ impl Shell<'_> {
     }
 
     /// The fields of a command's words. Operands of `export` and its like that are assignments are not split.
-    fn command_words(&mut self, words: &[Word]) -> Run<Vec<Vec<u8>>> {
+    pub(super) fn command_words(&mut self, words: &[Word]) -> Run<Vec<Vec<u8>>> {
         self.arrays.clear();
         let Some(first) = words.first() else { return Ok(Vec::new()) };
         let bash = self.state.language.is_bash();
@@ -140,20 +143,12 @@ impl Shell<'_> {
 
     fn find(&self, argv: &[Vec<u8>], by_command: bool) -> Found {
         let Some(name) = argv.first() else { return Found::Nothing };
-        if self.state.language.is_bash() {
-            if let Some(body) = self.state.functions.get(name).filter(|_| !by_command) {
-                return Found::Function(body.clone());
-            }
-            if let Some(builtin) = builtins::of_bash(name) {
-                return Found::Regular(builtin);
-            }
-        }
         if let Some(builtin) = builtins::special(name) {
             return if by_command { Found::Regular(builtin) } else { Found::Special(builtin) };
         }
         match self.state.functions.get(name).filter(|_| !by_command) {
             Some(body) => Found::Function(body.clone()),
-            None => builtins::regular_of(self.state.language, name).map_or(Found::Program, Found::Regular),
+            None => builtins::regular(name).map_or(Found::Program, Found::Regular),
         }
     }
 
@@ -179,7 +174,7 @@ impl Shell<'_> {
     }
 
     /// What `set -x` tells.
-    fn trace_words(&mut self, words: &[Vec<u8>], simple: &Simple) -> Run<()> {
+    pub(super) fn trace_words(&mut self, words: &[Vec<u8>], simple: &Simple) -> Run<()> {
         if !self.state.flags.xtrace {
             return Ok(());
         }

@@ -174,6 +174,8 @@ impl Shell<'_> {
                 Index::None => Ok(one(elements.into_iter().next())),
                 Index::One(index) => {
                     let at = self.evaluate(index)?;
+                    let len = i64::try_from(elements.len()).unwrap_or(i64::MAX);
+                    let at = if at < 0 { at.saturating_add(len) } else { at };
                     Ok(one(usize::try_from(at).ok().and_then(|at| elements.get(at).cloned())))
                 }
             };

@@ -91,6 +91,7 @@ impl Shell<'_> {
             b"?" => one(state.status.to_string()),
             b"$" => Ok(Value::One(PID.to_vec())),
             b"!" => Ok(Value::Unset),
+            b"-" if state.language.is_bash() => one(crate::builtins::letters_of_bash(&state.flags)),
             b"-" => one(crate::builtins::flag_letters(&state.flags)),
             b"0" => Ok(Value::One(state.zero.to_vec())),
             digits if digits.first().is_some_and(u8::is_ascii_digit) => {

@@ -66,7 +66,7 @@ impl Shell<'_> {
         let text = String::from_utf8_lossy(name).into_owned();
         let one = |text: &str| Ok(Some(text.as_bytes().to_vec()));
         match name {
-            b"LINENO" => one(&self.state.line.to_string()),
+            b"LINENO" => one(&self.state.command_line.to_string()),
             b"UID" | b"EUID" => one("0"),
             b"RANDOM" | b"SRANDOM" | b"BASHPID" | b"PPID" => {
                 Err(self.fatal(ErrorKind::Random { what: format!("${text}") }))
@@ -89,11 +89,26 @@ impl Shell<'_> {
 
     /// The elements of an array that bash sets at its start.
     pub(super) fn special_array(&mut self, name: &[u8]) -> Run<Option<Vec<Vec<u8>>>> {
-        if name != b"BASH_VERSINFO" {
-            return Ok(None);
-        }
-        let machine = self.bash_machine("BASH_VERSINFO")?.1;
-        Ok(Some(VERSION.iter().chain([&machine]).map(|text| text.as_bytes().to_vec()).collect()))
+        let bash = &self.state.bash;
+        let frames = bash.frames.iter().rev();
+        Ok(match name {
+            b"BASH_VERSINFO" => {
+                let machine = self.bash_machine("BASH_VERSINFO")?.1;
+                Some(VERSION.iter().chain([&machine]).map(|text| text.as_bytes().to_vec()).collect())
+            }
+            b"PIPESTATUS" => Some(bash.pipestatus.iter().map(|status| status.to_string().into_bytes()).collect()),
+            b"FUNCNAME" if bash.frames.is_empty() => None,
+            b"FUNCNAME" => Some(frames.map(|frame| frame.function.clone()).chain([b"main".to_vec()]).collect()),
+            b"BASH_LINENO" => {
+                let lines = frames.map(|frame| frame.line).chain([0]);
+                Some(lines.map(|line| line.to_string().into_bytes()).collect())
+            }
+            b"BASH_SOURCE" => {
+                let sources = frames.map(|frame| frame.source.as_bytes().to_vec());
+                Some(sources.chain([self.state.zero.to_vec()]).collect())
+            }
+            _ => None,
+        })
     }
 
     /// `HOSTTYPE` and `MACHTYPE`.

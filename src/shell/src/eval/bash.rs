@@ -1,0 +1,258 @@
+//! Commands of bash: none of its builtins ends the shell by an error, functions come first, and traps follow failures.
+
+use std::rc::Rc;
+
+use super::{Run, Stop};
+use crate::builtins::{self, Builtin};
+use crate::run::Event;
+use crate::shell::Shell;
+use crate::state::Frame;
+use crate::syntax::{Node, Simple};
+
+/// What a name stands for.
+enum Found {
+    Nothing,
+    Function(Rc<Node>),
+    Builtin(Builtin),
+    Program,
+    /// An operand of `builtin` that is not one.
+    Missing,
+}
+
+/// What `command` and `builtin` before a name take away.
+#[derive(Debug, Clone, Copy, Default)]
+struct Prefix {
+    words: usize,
+    no_functions: bool,
+    only_builtins: bool,
+}
+
+impl Shell<'_> {
+    /// Runs a simple command of a script of bash.
+    pub(super) fn simple_of_bash(&mut self, simple: &Simple, tested: bool) -> Run<u8> {
+        self.step()?;
+        self.state.line = simple.line;
+        self.state.command_line = simple.line;
+        self.state.substituted = 0;
+        let outer_tested = std::mem::replace(&mut self.tested, tested);
+        let outer = self.command.clone();
+        let saved = self.state.descriptors.clone();
+        let result = self.expanded(simple, tested);
+        let keeps = match &result {
+            Ok((_, keeps)) => *keeps,
+            // The trap of the end sees the redirections of the commands that it ends.
+            Err(stop) => matches!(stop, Stop::Exit),
+        };
+        if !keeps {
+            self.restore(&saved, &simple.redirects);
+        }
+        self.close_processes(&saved);
+        self.command = outer;
+        self.tested = outer_tested;
+        result.map(|(status, _)| status)
+    }
+
+    /// Gives the status, and whether the redirections stay.
+    fn expanded(&mut self, simple: &Simple, tested: bool) -> Run<(u8, bool)> {
+        let words = self.command_words(&simple.words)?;
+        self.state.line = simple.line;
+        let prefix = self.prefix(&words)?;
+        let argv = Rc::new(words[prefix.words..].to_vec());
+        let found = self.find_of_bash(&argv, prefix);
+        self.command = argv.clone();
+        if prefix.words > 0 {
+            self.arrays = std::mem::take(&mut self.arrays)
+                .into_iter()
+                .filter_map(|(at, entries)| Some((at.checked_sub(prefix.words)?, entries)))
+                .collect();
+        }
+        let result = self.assigned_of_bash(simple, &found, &argv, tested);
+        let status = self.settled(result)?;
+        if !argv.is_empty() {
+            let (script, words) = (self.state.script.clone(), argv.to_vec());
+            self.commands.ran(&Event { script, line: simple.line, words, status });
+        }
+        Ok((status, argv.first().is_some_and(|name| name == b"exec")))
+    }
+
+    /// How many words `command` and `builtin` with their options are, if they run a command.
+    fn prefix(&self, words: &[Vec<u8>]) -> Run<Prefix> {
+        let mut prefix = Prefix::default();
+        while let Some(name) = words.get(prefix.words)
+            && matches!(&name[..], b"command" | b"builtin")
+            && (prefix.no_functions || !self.state.functions.contains_key(name))
+        {
+            let is_command = name == b"command";
+            let mut at = prefix.words + 1;
+            while let Some(option) = words.get(at).filter(|word| word.len() > 1 && word.starts_with(b"-")) {
+                match &option[..] {
+                    b"--" => {
+                        at += 1;
+                        break;
+                    }
+                    b"-p" if is_command => at += 1,
+                    // The builtins themselves take other options.
+                    _ => return Ok(prefix),
+                }
+            }
+            if at >= words.len() {
+                return Ok(prefix);
+            }
+            prefix = Prefix { words: at, no_functions: true, only_builtins: prefix.only_builtins || !is_command };
+        }
+        Ok(prefix)
+    }
+
+    fn find_of_bash(&self, argv: &[Vec<u8>], prefix: Prefix) -> Found {
+        let Some(name) = argv.first() else { return Found::Nothing };
+        if let Some(body) = self.state.functions.get(name).filter(|_| !prefix.no_functions) {
+            return Found::Function(body.clone());
+        }
+        match builtins::any_of_bash(name) {
+            Some(builtin) => Found::Builtin(builtin),
+            None if prefix.only_builtins => Found::Missing,
+            None => Found::Program,
+        }
+    }
+
+    /// Performs the assignments of a command, its redirections, and runs it.
+    fn assigned_of_bash(&mut self, simple: &Simple, found: &Found, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
+        if let Found::Nothing = found {
+            for assignment in &simple.assignments {
+                self.assign(assignment, false)?;
+                self.trace_assignment(&assignment.name, simple)?;
+            }
+            let redirected = self.redirect(&simple.redirects)?;
+            return Ok(if redirected { self.state.substituted } else { 1 });
+        }
+        if simple.assignments.is_empty() {
+            return self.redirected_of_bash(simple, found, argv, tested);
+        }
+        let declares = matches!(&argv[0][..], b"export" | b"declare" | b"local" | b"readonly" | b"typeset" | b"unset");
+        if declares && simple.assignments.iter().any(|own| argv.iter().any(|arg| arg.starts_with(&own.name))) {
+            return self.unsupported(b"an assignment before a builtin that declares the same variable");
+        }
+        self.enter_scope(true);
+        let mut result = Ok(0);
+        for assignment in &simple.assignments {
+            self.save_before_command(&assignment.name);
+            result = self
+                .assign(assignment, true)
+                .and_then(|()| self.trace_assignment(&assignment.name, simple))
+                .map(|()| 0);
+            if result.is_err() {
+                break;
+            }
+        }
+        if result.is_ok() {
+            result = self.redirected_of_bash(simple, found, argv, tested);
+        }
+        if !matches!(result, Err(Stop::Exit)) {
+            self.leave_scope();
+        }
+        result
+    }
+
+    fn trace_assignment(&mut self, name: &[u8], simple: &Simple) -> Run<()> {
+        self.trace_words(&[[name, &b"="[..], self.state.get(name).unwrap_or_default()].concat()], simple)
+    }
+
+    fn redirected_of_bash(&mut self, simple: &Simple, found: &Found, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
+        if !self.redirect(&simple.redirects)? {
+            return Ok(1);
+        }
+        self.trace_words(argv, simple)?;
+        match found {
+            Found::Nothing => Ok(0),
+            Found::Function(body) => self.call_of_bash(body, argv, simple.line, tested),
+            Found::Builtin(builtin) => match builtin(self, &argv[1..], tested) {
+                Err(Stop::Error) => Ok(if matches!(&argv[0][..], b"test" | b"[" | b"getopts") { 2 } else { 1 }),
+                // Those of dash that are shared fail with 2 where bash's fail with 1.
+                Ok(2) if matches!(&argv[0][..], b"cd" | b"umask" | b"shift") => Ok(1),
+                other => other,
+            },
+            Found::Program => self.program(argv),
+            Found::Missing => {
+                self.complain(&[b"builtin: ", &argv[0][..], b": not a shell builtin"].concat())?;
+                Ok(1)
+            }
+        }
+    }
+
+    /// Calls a function of the script.
+    fn call_of_bash(&mut self, body: &Rc<Node>, argv: &[Vec<u8>], line: u32, tested: bool) -> Run<u8> {
+        self.budget.enter_call().map_err(|kind| self.fatal(kind))?;
+        let params = std::mem::replace(&mut self.state.params, Rc::new(argv[1..].to_vec()));
+        let loops = std::mem::take(&mut self.state.loops);
+        let source = self.state.bash.sources.get(&argv[0]).cloned().unwrap_or_else(|| self.state.script.clone());
+        let script = std::mem::replace(&mut self.state.script, source.clone());
+        let params_set = self.state.bash.params_set;
+        let frame = Frame { function: argv[0].clone(), source, line };
+        Rc::make_mut(&mut self.state.bash.frames).push(frame);
+        let error_trap = self.state.bash.error_trap.take_if(|_| !self.state.flags.errtrace);
+        let return_trap = self.state.bash.return_trap.take_if(|_| !self.state.flags.functrace);
+        self.enter_scope(false);
+        self.state.functions_running += 1;
+        let levels = self.budget.levels;
+        let result = self.eval(body, tested);
+        let result = self.returned(result);
+        self.budget.levels = levels;
+        // What `exit` ends is still seen by the trap of the end.
+        if matches!(result, Err(Stop::Exit)) && self.state.bash.exiting {
+            return result;
+        }
+        self.state.functions_running -= 1;
+        self.leave_scope();
+        Rc::make_mut(&mut self.state.bash.frames).pop();
+        (self.state.params, self.state.loops, self.state.script) = (params, loops, script);
+        self.state.bash.error_trap = self.state.bash.error_trap.take().or(error_trap);
+        self.state.bash.return_trap = self.state.bash.return_trap.take().or(return_trap);
+        self.state.bash.params_set = params_set;
+        (self.state.line, self.state.command_line) = (line, line);
+        self.budget.calls -= 1;
+        result
+    }
+
+    /// The end of a function or sourced file: the trap for RETURN runs, and then its status is that of `return`.
+    pub(crate) fn returned(&mut self, result: Run<u8>) -> Run<u8> {
+        let status = match result {
+            Ok(status) => status,
+            Err(Stop::Return) => self.state.bash.returned.take().unwrap_or(self.state.status),
+            other => return other,
+        };
+        if let Some(action) = self.state.bash.return_trap.clone() {
+            self.run_trap(&action)?;
+        }
+        self.state.status = status;
+        Ok(status)
+    }
+
+    /// Runs the action of a trap for ERR or RETURN, after which the status is what it was.
+    fn run_trap(&mut self, action: &[u8]) -> Run<()> {
+        if self.state.bash.traps_running {
+            return Ok(());
+        }
+        let (status, statuses) = (self.state.status, self.state.bash.pipestatus.clone());
+        let line = self.state.line;
+        self.state.bash.traps_running = true;
+        let result = self.eval_text(action, false);
+        self.state.bash.traps_running = false;
+        self.state.line = line;
+        // `exit` in the action has its own status.
+        if result.is_ok() {
+            (self.state.status, self.state.bash.pipestatus) = (status, statuses);
+        }
+        result.map(|_| ())
+    }
+
+    /// The end of a command that may end the shell: what fails runs the trap for ERR before that.
+    pub(super) fn ended(&mut self, status: u8, tested: bool) -> Run<u8> {
+        if status == 0 || tested {
+            return Ok(status);
+        }
+        if let Some(action) = self.state.bash.error_trap.clone() {
+            self.run_trap(&action)?;
+        }
+        if self.state.flags.errexit { Err(Stop::Exit) } else { Ok(status) }
+    }
+}

@@ -1,0 +1,179 @@
+//! The state that only scripts of bash have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+/// Options of `shopt` that a script may change. Those without an effect on scripts are included.
+const CHANGEABLE: [&str; 29] = [
+    "autocd",
+    "cdspell",
+    "checkjobs",
+    "checkwinsize",
+    "cmdhist",
+    "complete_fullquote",
+    "direxpand",
+    "dirspell",
+    "dotglob",
+    "extglob",
+    "failglob",
+    "force_fignore",
+    "globstar",
+    "gnu_errfmt",
+    "histappend",
+    "histreedit",
+    "histverify",
+    "hostcomplete",
+    "huponexit",
+    "inherit_errexit",
+    "lastpipe",
+    "lithist",
+    "mailwarn",
+    "no_empty_cmd_completion",
+    "nocaseglob",
+    "nocasematch",
+    "nullglob",
+    "progcomp",
+    "promptvars",
+];
+
+/// Options whose other value changes how scripts run in ways that are not implemented.
+const FIXED: [&str; 28] = [
+    "assoc_expand_once",
+    "cdable_vars",
+    "checkhash",
+    "compat31",
+    "compat32",
+    "compat40",
+    "compat41",
+    "compat42",
+    "compat43",
+    "compat44",
+    "execfail",
+    "expand_aliases",
+    "extdebug",
+    "extquote",
+    "globasciiranges",
+    "globskipdots",
+    "interactive_comments",
+    "localvar_inherit",
+    "localvar_unset",
+    "login_shell",
+    "noexpand_translation",
+    "patsub_replacement",
+    "progcomp_alias",
+    "restricted_shell",
+    "shift_verbose",
+    "sourcepath",
+    "varredir_close",
+    "xpg_echo",
+];
+
+/// Options that are on in a new shell.
+const INITIAL: [&str; 13] = [
+    "checkwinsize",
+    "cmdhist",
+    "complete_fullquote",
+    "extquote",
+    "force_fignore",
+    "globasciiranges",
+    "globskipdots",
+    "hostcomplete",
+    "interactive_comments",
+    "patsub_replacement",
+    "progcomp",
+    "promptvars",
+    "sourcepath",
+];
+
+/// A function or sourced file that runs, for `FUNCNAME`, `BASH_LINENO`, `BASH_SOURCE` and `caller`.
+#[derive(Debug, Clone)]
+pub(crate) struct Frame {
+    pub(crate) function: Vec<u8>,
+    /// Where it is defined.
+    pub(crate) source: Rc<str>,
+    /// Where it was called.
+    pub(crate) line: u32,
+}
+
+/// The state that only scripts of bash have.
+#[derive(Debug, Clone)]
+pub(crate) struct Bash {
+    shopts: Rc<BTreeSet<&'static str>>,
+    /// The statuses of the last pipeline.
+    pub(crate) pipestatus: Rc<Vec<u8>>,
+    /// Actions of `trap` for ERR and RETURN.
+    pub(crate) error_trap: Option<Rc<Vec<u8>>>,
+    pub(crate) return_trap: Option<Rc<Vec<u8>>>,
+    /// Whether one of them runs.
+    pub(crate) traps_running: bool,
+    /// Whether `exit` ends the shell.
+    pub(crate) exiting: bool,
+    /// Subshells around the running command.
+    pub(crate) subshells: u32,
+    /// Sourced files that run.
+    pub(crate) sourcing: u32,
+    /// Whether `set` changed the parameters since the running file was sourced.
+    pub(crate) params_set: bool,
+    /// Where functions are defined.
+    pub(crate) sources: Rc<BTreeMap<Vec<u8>, Rc<str>>>,
+    /// The status that `return` gives a function or sourced file.
+    pub(crate) returned: Option<u8>,
+    /// Callers, the innermost last.
+    pub(crate) frames: Rc<Vec<Frame>>,
+    /// Directories of `pushd` below the working directory, the top last.
+    pub(crate) directories: Rc<Vec<Vec<u8>>>,
+    /// Names of aliases: scripts of bash do not expand them.
+    pub(crate) aliases: Rc<BTreeSet<Vec<u8>>>,
+}
+
+impl Default for Bash {
+    fn default() -> Self {
+        Self {
+            shopts: Rc::new(INITIAL.into_iter().collect()),
+            pipestatus: Rc::new(vec![0]),
+            error_trap: None,
+            return_trap: None,
+            traps_running: false,
+            exiting: false,
+            subshells: 0,
+            sourcing: 0,
+            params_set: false,
+            sources: Rc::default(),
+            returned: None,
+            frames: Rc::default(),
+            directories: Rc::default(),
+            aliases: Rc::default(),
+        }
+    }
+}
+
+impl Bash {
+    /// Whether an option of `shopt` is on.
+    pub(crate) fn shopt(&self, name: &str) -> bool {
+        self.shopts.contains(name)
+    }
+
+    /// Sets an option of `shopt`. The flag is false if its value is not implemented.
+    pub(crate) fn set_shopt(&mut self, name: &'static str, on: bool) -> bool {
+        if !CHANGEABLE.contains(&name) {
+            return self.shopt(name) == on;
+        }
+        let shopts = Rc::make_mut(&mut self.shopts);
+        if on {
+            shopts.insert(name);
+        } else {
+            shopts.remove(name);
+        }
+        true
+    }
+}
+
+/// The name of an option of `shopt`.
+pub(crate) fn shopt_name(text: &[u8]) -> Option<&'static str> {
+    CHANGEABLE.into_iter().chain(FIXED).find(|name| name.as_bytes() == text)
+}
+
+/// Whether a script may give an option this value.
+pub(crate) fn may_set_shopt(name: &'static str, on: bool) -> bool {
+    Bash::default().set_shopt(name, on)
+}

@@ -1,0 +1,59 @@
+//! Whole scripts of bash: all is parsed before the first command runs, and what the interpreter does not have is refused then.
+
+use super::reader::Reader;
+use super::{Language, Node, Parser, SyntaxError, check};
+
+/// The commands of a script, by the lines in which bash reads them. What follows an unconditional `exit` or `exec` is not read: it may be
+/// anything, such as an archive.
+pub(crate) fn script(source: &[u8], extglob: bool) -> Result<Vec<Node>, SyntaxError> {
+    let mut reader = Reader::new(source, 1, 0, Language::Bash);
+    reader.extglob = extglob;
+    let mut nodes = Vec::new();
+    while let Some(node) = Parser::new(&mut reader).line()? {
+        let ends = leaves(&node);
+        if let Some(on) = sets_extglob(&node) {
+            reader.extglob = on;
+        }
+        nodes.push(node);
+        if ends {
+            break;
+        }
+    }
+    check::check(&nodes)?;
+    Ok(nodes)
+}
+
+/// The literal words of a simple command.
+fn literals(node: &Node) -> Option<Vec<&[u8]>> {
+    let Node::Simple(simple) = node else { return None };
+    simple.words.iter().map(|word| word.literal()).collect()
+}
+
+/// Whether nothing after this line runs.
+fn leaves(node: &Node) -> bool {
+    match node {
+        Node::Sequence(nodes) => nodes.iter().any(leaves),
+        Node::Simple(simple) => match simple.words.first().and_then(|word| word.literal()) {
+            Some(b"exit") => true,
+            Some(b"exec") => simple.words.len() > 1,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// The value that a line gives `extglob`, which changes how the next lines are read.
+pub(super) fn sets_extglob(node: &Node) -> Option<bool> {
+    if let Node::Sequence(nodes) = node {
+        return nodes.iter().rev().find_map(sets_extglob);
+    }
+    let words = literals(node)?;
+    let (name, rest) = words.split_first()?;
+    let (option, names) = rest.split_first()?;
+    let on = match *option {
+        b"-s" => true,
+        b"-u" => false,
+        _ => return None,
+    };
+    (*name == b"shopt" && names.contains(&&b"extglob"[..])).then_some(on)
+}
