@@ -58,8 +58,8 @@ pub enum Verdict {
         found: Result<Left, String>,
         parts: Parts,
     },
-    /// The real shell did not end.
-    Endless,
+    /// The real shell did not end, or its results differ from run to run.
+    Undecided,
 }
 
 /// The chroot and the interpreter's tree.
@@ -148,11 +148,22 @@ impl Judge {
                 chunk.iter().enumerate().map(|(index, text)| self.base.run(text, &worker.slot(index))).collect();
             let compared: Vec<usize> = (0..chunk.len()).filter(|index| !found[*index].is_refusal(dialect)).collect();
             let mut expected = worker.run(dialect, chunk, &compared);
+            let first = verdicts.len();
             for (index, found) in found.into_iter().enumerate() {
                 verdicts.push(match found {
                     Found::Refused { error, .. } if !compared.contains(&index) => Verdict::Refused(error),
                     found => verdict(expected.remove(&index), found),
                 });
+            }
+            let is_different = |index: &usize| matches!(verdicts[first + index], Verdict::Different { .. });
+            let different: Vec<usize> = (0..chunk.len()).filter(is_different).collect();
+            let again = worker.run(dialect, chunk, &different);
+            for index in different {
+                if let Verdict::Different { expected, .. } = &verdicts[first + index]
+                    && again.get(&index) != Some(expected)
+                {
+                    verdicts[first + index] = Verdict::Undecided;
+                }
             }
         }
         verdicts
@@ -169,7 +180,7 @@ fn with_first_line(dialect: Dialect, text: &str) -> String {
 }
 
 fn verdict(expected: Option<Left>, found: Found) -> Verdict {
-    let Some(expected) = expected else { return Verdict::Endless };
+    let Some(expected) = expected else { return Verdict::Undecided };
     let every = Parts { status: true, stdout: true, tree: true };
     match found {
         Found::Left(found) if found == expected => Verdict::Equal,

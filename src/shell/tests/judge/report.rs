@@ -26,7 +26,7 @@ pub struct Report {
     pub programs: usize,
     pub equal: usize,
     pub refused: usize,
-    pub endless: usize,
+    pub undecided: usize,
     /// By what is refused: how often, and an example.
     pub refusals: BTreeMap<String, (usize, String)>,
     pub differences: Vec<Difference>,
@@ -38,7 +38,7 @@ impl Report {
         self.programs += 1;
         match verdict {
             Verdict::Equal => self.equal += 1,
-            Verdict::Endless => self.endless += 1,
+            Verdict::Undecided => self.undecided += 1,
             Verdict::Refused(error) => {
                 self.refused += 1;
                 let line = usize::try_from(error.line).unwrap_or(0).saturating_sub(2);
@@ -60,7 +60,7 @@ impl Report {
         self.programs += other.programs;
         self.equal += other.equal;
         self.refused += other.refused;
-        self.endless += other.endless;
+        self.undecided += other.undecided;
         for (reason, (count, example)) in other.refusals {
             self.refusals.entry(reason).or_insert((0, example)).0 += count;
         }
@@ -121,9 +121,9 @@ impl Report {
 
     pub fn summary(&self) -> String {
         let (programs, equal, different) = (self.programs, self.equal, self.differences.len());
-        let (refused, percent, endless) = (self.refused, self.refused_percent(), self.endless);
+        let (refused, percent, undecided) = (self.refused, self.refused_percent(), self.undecided);
         format!(
-            "{programs} programs: {equal} equal, {refused} refused ({percent:.2} %), {different} different, {endless} endless"
+            "{programs} programs: {equal} equal, {refused} refused ({percent:.2} %), {different} different, {undecided} undecided"
         )
     }
 }

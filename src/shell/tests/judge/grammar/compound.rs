@@ -181,22 +181,7 @@ impl Grammar {
 
     fn group(&mut self) -> Node {
         if !self.quiet && self.random.chance(40) {
-            let text = self.random.pick(&[
-                "{ echo out; echo err >&2; } 2>o1",
-                "{ echo out; echo err >&2; } 2>&1",
-                "{ echo out; echo err >&2; } >o1 2>&1",
-                "{ echo out; echo err >&2; } 2>&1 >o1",
-                "{ echo err >&2; echo out; } 2>&1 | sed 's/^/p:/'",
-                "{ echo a; exec 3>&1; echo b >&3; } >o2",
-                "exec 3>o1; echo a >&3; exec 3>&-; echo b >&3",
-                "exec 3<f; read a <&3; read b <&3; echo \"$a,$b\"; exec 3<&-",
-                "exec >o1",
-                "exec 4>&1 >o1; echo x; exec >&4 4>&-",
-                "exec 5<>o1; echo q >&5; exec 5>&-",
-                "{ read a; cat; } <f",
-                "{ read a; read b; echo \"$a|$b\"; } <f",
-                "exec <f; read a; echo \"$a\"",
-            ]);
+            let text = self.phrase("group");
             return Node::statement("descriptors", pieces![text]);
         }
         let list = self.list();

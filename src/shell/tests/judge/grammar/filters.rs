@@ -145,37 +145,7 @@ impl Grammar {
     }
 
     fn awk(&mut self) -> Node {
-        let text = self.random.pick(&[
-            "'{print $1}'",
-            "'{print $NF}'",
-            "-F: '{print $2}'",
-            "'NR==2'",
-            "'/a/'",
-            "'{print NR, $0}'",
-            "'{s+=$2} END {print s}'",
-            "'{print NF}'",
-            "-F: '$2>1{print $1}'",
-            "'!seen[$0]++'",
-            "'{$2=\"X\"; print}'",
-            "'END {print NR}'",
-            "-v v=a '$1==v {print \"y\"}'",
-            "'{print length($0)}'",
-            "'{print toupper($1)}'",
-            "'{printf \"%s-%s\\n\", $1, $2}'",
-            "'{gsub(/a/,\"b\"); print}'",
-            "'NR>1 && /1/'",
-            "'BEGIN {OFS=\",\"} {print $1,$2}'",
-            "'{print substr($0,2,2)}'",
-            "'{ if ($1 > 5) print; else print \"small\" }'",
-            "-F'[:=]' '{print $1}'",
-            "'/a/{n++} END{print n+0}'",
-            "'{for(i=NF;i>0;i--) printf \"%s \", $i; print \"\"}'",
-            "'BEGIN{FS=\":\"}{print $1}'",
-            "'{sub(/^ +/,\"\")}1'",
-            "'NF'",
-            "'{split($0,a,\":\"); print a[1]}'",
-            "'/one/,/two/'",
-        ]);
+        let text = self.phrase("awk");
         Node::statement("awk", pieces!["awk ", Node::word("", pieces![text])])
     }
 

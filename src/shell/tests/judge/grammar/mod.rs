@@ -15,6 +15,9 @@ mod builtins;
 mod scripts;
 mod variables;
 mod bash;
+mod arrays;
+mod declarations;
+mod phrases;
 
 use super::Dialect;
 use super::program::{Node, Piece, pieces};

@@ -10,52 +10,13 @@ impl Grammar {
             let signal = self.random.pick(&["EXIT", "EXIT", "0", "TERM", "HUP; trap"]);
             return Node::statement("trap", pieces!["trap '", action, "' ", signal]);
         }
-        let text = self.random.pick(&[
-            "trap 'echo bye' EXIT",
-            "trap 'echo \"status $?\"' EXIT",
-            "trap 'exit 3' EXIT",
-            "trap - EXIT",
-            "trap '' EXIT",
-            "trap 'echo sub' EXIT; (exit 2)",
-            "(trap 'echo in' EXIT; false)",
-            "trap 'echo a' EXIT; trap",
-            "trap 'rm -f f' 0",
-            "trap 'false; echo t' EXIT",
-            "trap 'exit' EXIT; false",
-            "trap 'cd d; pwd >/dev/null' EXIT",
-            "trap 'echo hup' HUP; trap",
-            "trap 'return 2' EXIT",
-            "(trap 'exit 5' EXIT; exit 1); echo $?",
-            "x=$(trap 'echo in' EXIT; echo a); echo \"$x\"",
-            "trap 'echo one' EXIT; trap 'echo two' EXIT",
-            "trap 'set +e; false; echo end' EXIT",
-            "trap 'echo int' INT; trap - INT; trap",
-            "trap 'echo x' NOPE; echo $?",
-            "trap 'trap - EXIT; echo q' EXIT",
-        ]);
+        let text = self.phrase("trap");
         Node::statement("trap", pieces![text])
     }
 
     pub(super) fn eval(&mut self) -> Node {
         if self.random.chance(40) {
-            let text = self.random.pick(&[
-                "eval 'x=1; echo $x'",
-                "eval; echo $?",
-                "eval false; echo $?",
-                "eval 'false' || echo caught",
-                "eval \"$x\"",
-                "eval 'echo a' 'b'",
-                "eval 'return 3'",
-                "eval \"y='a b'\"; echo \"$y\"",
-                "eval 'exit 4'",
-                "eval 'for i in 1 2; do echo $i; done'",
-                "eval echo \\$x",
-                "x='$y'; eval \"echo $x\"",
-                "eval 'f() { echo ev; }'; f",
-                "eval 'echo a\u{2}echo b'",
-                "eval ' '; echo $?",
-                "eval 'set -- p q'; echo $#",
-            ]);
+            let text = self.phrase("eval");
             return Node::statement("eval", pieces![text]);
         }
         let inner = self.quotable();
@@ -64,7 +25,7 @@ impl Grammar {
     }
 
     /// A statement that fits between single quotes.
-    fn quotable(&mut self) -> Node {
+    pub(super) fn quotable(&mut self) -> Node {
         if self.depth > 0 {
             self.depth -= 1;
             let inner = self.statement();
@@ -103,21 +64,7 @@ impl Grammar {
             ]);
             return Node::statement("dot", pieces![file, call]);
         }
-        let text = self.random.pick(&[
-            "echo 'x=5; echo in' >lib; . ./lib; echo $x",
-            "echo 'return 3' >lib; . ./lib; echo $?",
-            "echo 'exit 4' >lib; . ./lib",
-            "echo 'echo \"$1\"' >lib; . ./lib q",
-            "(. ./nope; echo no); echo $?",
-            ". ./nope",
-            "echo false >lib; . ./lib || echo caught",
-            "echo 'set -- r s' >lib; . ./lib; echo $#",
-            "printf 'local x=1\\n' >lib; . ./lib; echo $?",
-            ". /dev/null; echo $?",
-            "echo 'f2() { echo sourced; }' >lib; . ./lib; f2",
-            "mkdir -p bin; echo 'echo path' >bin/lib; PATH=$PWD/bin:$PATH; . lib",
-            "echo 'if' >lib; (. ./lib); echo $?",
-        ]);
+        let text = self.phrase("dot");
         Node::statement("dot", pieces![text])
     }
 
