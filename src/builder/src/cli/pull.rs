@@ -10,7 +10,7 @@ use super::catalog::{CatalogArgs, TrustArgs};
 use super::network::RegistryArgs;
 use super::verify::signers::{RootArgs, SignerArgs};
 use super::{Failure, Outcome, examples, files};
-use crate::distribute::pull::{PullReport, PullRequest, pull};
+use crate::distribute::pull::{PullReport, PullRequest, SeenReleases, pull};
 use crate::distribute::release::config::DiskFormat;
 use crate::escape;
 use crate::oci::RemoteName;
@@ -35,6 +35,15 @@ pub(super) struct PullArgs {
     /// Believe the registry, and take what nobody need have signed
     #[arg(long, conflicts_with_all = ["key", "certificate_identity"])]
     allow_unsigned: bool,
+    /// Name that the signed index must state [default: that of the repository, without the host]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Allow a version older than the newest that was pulled by this reference
+    #[arg(long)]
+    allow_downgrade: bool,
+    /// Folder that keeps the newest version of each reference [default: $XDG_STATE_HOME/vmbake/releases]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
     /// Take over what is the same in an older raw image
     #[arg(long, value_name = "OLD")]
     from: Option<PathBuf>,
@@ -74,6 +83,9 @@ pub(super) fn run(args: &PullArgs) -> Result<Outcome, Failure> {
         format: args.format,
         signers: &args.signers.named()?,
         allow_unsigned: args.allow_unsigned,
+        name: args.name.as_deref(),
+        seen: &SeenReleases::open(args.state.clone())?,
+        allow_downgrade: args.allow_downgrade,
         root: &root,
         now: Timestamp::now(),
         from: args.from.as_deref(),
@@ -87,6 +99,9 @@ pub(super) fn run(args: &PullArgs) -> Result<Outcome, Failure> {
     bar.finish_and_clear();
     if args.json {
         return files::print_json(&report);
+    }
+    if report.version.is_none() && args.reference.digest.is_none() {
+        remark("the release states no version, so that an older one cannot be told from it");
     }
     remark(&summary(&report));
     let lines = report.files.iter().chain([&report.image]).map(|path| escape::line(path.display().to_string()) + "\n");

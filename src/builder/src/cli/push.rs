@@ -8,8 +8,10 @@ use clap::Args;
 use super::key::KeySource;
 use super::network::RegistryArgs;
 use super::{Failure, Outcome, examples, files};
+use crate::distribute::bundle::version::Version;
 use crate::distribute::push::{PushReport, PushRequest, plan, push};
 use crate::distribute::release::ReleaseFolder;
+use crate::distribute::release::binding::ReleaseBinding;
 use crate::escape;
 use crate::oci::{RemoteName, is_tag};
 use crate::progress::{Progress, human_bytes, remark};
@@ -27,6 +29,9 @@ pub(super) struct PushArgs {
     /// Another tag; may be repeated
     #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
     tags: Vec<String>,
+    /// Version that the signed index states, such as 1.4.2 [default: the tag of REF, if it is a version]
+    #[arg(long, value_name = "VERSION")]
+    release_version: Option<Version>,
     /// Another file to attach to the release; may be repeated
     #[arg(long, value_name = "FILE")]
     attach: Vec<PathBuf>,
@@ -70,8 +75,10 @@ pub(super) fn run(args: &PushArgs) -> Result<Outcome, Failure> {
     tags.sort();
     tags.dedup();
     let bar = Progress::new(args.json).counter("pushing");
+    let binding = ReleaseBinding::of(&args.reference, args.release_version.as_ref());
     let request = PushRequest {
         folder: &folder,
+        binding: &binding,
         attach: &args.attach,
         tags: &tags,
         force: args.force,
@@ -86,6 +93,11 @@ pub(super) fn run(args: &PushArgs) -> Result<Outcome, Failure> {
     bar.finish_and_clear();
     if args.json {
         return files::print_json(&report);
+    }
+    if binding.version.is_none() {
+        remark(
+            "the release has no version, so that `vmbake pull` cannot refuse an older one: --release-version names it",
+        );
     }
     remark(&summary(&report, args.dry_run));
     let name = &args.reference.repository;

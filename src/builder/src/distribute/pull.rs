@@ -1,12 +1,14 @@
 //! `vmbake pull`: a release comes from a repository of a registry, and an image of it is written with all that lies beside it.
 //!
-//! The order is: what the name stands for, who has signed it (`signed`), which image is wanted and whether its documents agree with each
+//! The order is: what the name stands for, who has signed it (`signed`), whether it is what was asked for and no older than before (`bound`), which image is wanted and whether its documents agree with each
 //! other (`wanted`), the files beside it and its provenance (`sidecars`), and only then the bytes of the disk, which are placed in a
 //! file without its final name (`part`). Each chunk is checked before it is placed, the whole image before it gets its name. So what has
 //! that name is what was signed.
 
 mod error;
 mod signed;
+mod bound;
+mod seen;
 mod wanted;
 mod sidecars;
 mod known;
@@ -31,6 +33,7 @@ use super::release::config::DiskFormat;
 use super::release::document::{INDEX, RELEASE, ReleaseIndex};
 
 pub use error::PullError;
+pub use seen::SeenReleases;
 pub(in crate::distribute) use signed::bundles as bundles_of;
 
 use part::Part;
@@ -51,6 +54,12 @@ pub struct PullRequest<'a> {
     pub signers: &'a [NamedSigner],
     /// Whether it may be unsigned.
     pub allow_unsigned: bool,
+    /// The name that the signed index must have; `None` is that of the repository, without the host.
+    pub name: Option<&'a str>,
+    /// The newest versions that were pulled.
+    pub seen: &'a SeenReleases,
+    /// Whether a version older than the newest that was pulled is taken.
+    pub allow_downgrade: bool,
     /// Authorities and logs of sigstore.
     pub root: &'a SigstoreRoot,
     /// Time of the check.
@@ -76,6 +85,9 @@ pub struct PullReport {
     pub digest: String,
     /// Who has signed it.
     pub signed_by: Vec<String>,
+    /// Its version, if its index has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The image.
     pub image: PathBuf,
     /// What was written beside it.
@@ -90,11 +102,13 @@ pub struct PullReport {
 pub fn pull(request: &PullRequest<'_>) -> Result<PullReport, PullError> {
     let (digest, index) = release(request)?;
     let signed_by = signed::check(request, &digest)?;
+    let version = bound::check(request, &digest, &index)?;
     let wanted = WantedImage::find(request, &index)?;
     let sidecars = Sidecars::fetch(request, &digest, &wanted)?;
     let image = request.out.join(wanted.file_name());
     sidecars.check_room(request, &image)?;
-    let report = PullReport { digest: digest.to_string(), signed_by, image: image.clone(), ..PullReport::default() };
+    let digest = digest.to_string();
+    let report = PullReport { digest, signed_by, version, image: image.clone(), ..PullReport::default() };
     match (wanted.config.format, wanted.layers.first()) {
         (DiskFormat::Qcow2, Some(layer)) => {
             let (pending, report) = transfer::whole(request, layer, &image, report)?;

@@ -18,6 +18,7 @@ use crate::supply::http::Payload;
 use crate::supply::registry::{Arrival, RegistryError, Repository};
 
 use super::release::attachments::Attachment;
+use super::release::binding::ReleaseBinding;
 use super::release::document::{INDEX, MANIFEST, Written, empty_config};
 use super::release::signature::sign_index;
 use super::release::{DocumentError, EachBlob, ReleaseBlob, ReleaseDocuments, ReleaseFolder, assemble};
@@ -64,6 +65,8 @@ impl Hint for PushError {
 pub struct PushRequest<'a> {
     /// The images, and what lies beside them.
     pub folder: &'a ReleaseFolder,
+    /// What the index says of it.
+    pub binding: &'a ReleaseBinding,
     /// Other files that are attached.
     pub attach: &'a [PathBuf],
     /// Names that it gets.
@@ -110,7 +113,8 @@ impl PushReport {
 
 /// Describes what would be pushed, without asking anybody.
 pub fn plan(request: &PushRequest<'_>) -> Result<(ReleaseDocuments, PushReport), DocumentError> {
-    let documents = assemble::<DocumentError>(request.folder, request.attach, request.threads, &|_, _| Ok(()))?;
+    let PushRequest { folder, binding, attach, threads, .. } = request;
+    let documents = assemble::<DocumentError>(folder, binding, attach, *threads, &|_, _| Ok(()))?;
     let blobs = documents.blobs.iter().map(|blob| blob.descriptor.size);
     let attached = documents.attachments.iter().map(|attachment| attachment.name.clone());
     let report = PushReport {
@@ -137,7 +141,7 @@ pub fn push(request: &PushRequest<'_>, repository: &Repository) -> Result<PushRe
         }
         false => {
             let each: &EachBlob<'_, PushError> = &|blob, payload| push.blob(blob, payload);
-            assemble(request.folder, request.attach, request.threads, each)?
+            assemble(request.folder, request.binding, request.attach, request.threads, each)?
         }
     };
     for manifest in &documents.manifests {

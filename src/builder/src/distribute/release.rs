@@ -7,6 +7,7 @@
 //! of the files beside it. So whoever signs the index signs all of it. What lies beside the images refers to the index ([`attachments`]).
 
 pub mod document;
+pub mod binding;
 pub mod config;
 pub mod chunks;
 pub mod attachments;

@@ -4,3 +4,4 @@ mod yard;
 mod ways;
 mod forged;
 mod signers;
+mod rollback;

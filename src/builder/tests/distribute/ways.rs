@@ -5,6 +5,7 @@ use std::fs;
 use vmbake::distribute::pull::PullError;
 use vmbake::distribute::push::PushError;
 use vmbake::distribute::release::DocumentError;
+use vmbake::distribute::release::binding::ReleaseBinding;
 use vmbake::distribute::release::config::DiskFormat;
 use vmbake::supply::registry::RegistryError;
 
@@ -167,7 +168,9 @@ fn what_is_no_release_is_not_pushed() {
 fn a_plan_asks_nobody() {
     let Some(yard) = Yard::new() else { return };
     let image = yard.image("signed", "raw");
-    let pushed = yard.push("signed", &["raw"], &["1"], None, false).unwrap();
+    // The tag is the version.
+    let binding = ReleaseBinding { name: "images".to_owned(), version: Some("1".parse().unwrap()) };
+    let pushed = yard.push_bound(&binding, ("images", &["1"]), ("signed", &["raw"]), None, false).unwrap();
     let args = ["push", text(&image), "registry.invalid/images:1", "--dry-run", "--json"];
     let output = vmbake(&args, &[]);
     assert!(output.status.success(), "{}", stderr(&output));

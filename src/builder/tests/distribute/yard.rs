@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde_json::Value;
 use vmbake::bake::BakeRequest;
-use vmbake::distribute::pull::{PullError, PullReport, PullRequest, pull};
+use vmbake::distribute::pull::{PullError, PullReport, PullRequest, SeenReleases, pull};
 use vmbake::distribute::push::{PushError, PushReport, PushRequest, push};
 use vmbake::distribute::release::ReleaseFolder;
+use vmbake::distribute::release::binding::ReleaseBinding;
 use vmbake::distribute::release::config::DiskFormat;
 use vmbake::oci::RemoteName;
 use vmbake::pin::proof::sigstore::{PublicKey, Signer, SigstoreRoot};
@@ -39,6 +40,10 @@ pub struct How<'a> {
     pub key: Option<&'a str>,
     pub from: Option<PathBuf>,
     pub force: bool,
+    /// Another repository than `images`.
+    pub repository: Option<&'a str>,
+    pub name: Option<&'a str>,
+    pub allow_downgrade: bool,
 }
 
 impl Yard {
@@ -61,7 +66,11 @@ impl Yard {
     }
 
     pub fn repository(&self) -> Repository {
-        let name = format!("{}/images", self.registry.address).parse().unwrap();
+        self.repository_of("images")
+    }
+
+    pub fn repository_of(&self, name: &str) -> Repository {
+        let name = format!("{}/{name}", self.registry.address).parse().unwrap();
         Repository::new(&Client::new(Mirrors::default()), &Credentials::none(), name, Access::Push)
     }
 
@@ -77,6 +86,19 @@ impl Yard {
         key: Option<&str>,
         force: bool,
     ) -> Result<PushReport, PushError> {
+        let binding = ReleaseBinding { name: "images".to_owned(), version: None };
+        self.push_bound(&binding, ("images", tags), (release, formats), key, force)
+    }
+
+    /// A release that says that of itself, to a repository with tags.
+    pub fn push_bound(
+        &self,
+        binding: &ReleaseBinding,
+        (repository, tags): (&str, &[&str]),
+        (release, formats): (&str, &[&str]),
+        key: Option<&str>,
+        force: bool,
+    ) -> Result<PushReport, PushError> {
         let images: Vec<PathBuf> = formats.iter().map(|format| self.image(release, format)).collect();
         let folder = ReleaseFolder::read(&images)?;
         let key = key.map(|key| {
@@ -86,6 +108,7 @@ impl Yard {
         let tags: Vec<String> = tags.iter().map(|tag| (*tag).to_owned()).collect();
         let request = PushRequest {
             folder: &folder,
+            binding,
             attach: &[],
             tags: &tags,
             force,
@@ -93,18 +116,22 @@ impl Yard {
             threads: NonZeroUsize::new(4).unwrap(),
             progress: &|_| {},
         };
-        push(&request, &self.repository())
+        push(&request, &self.repository_of(repository))
     }
 
     pub fn pull(&self, rest: &str, out: &str, how: &How<'_>) -> Result<PullReport, PullError> {
         let signers: Vec<NamedSigner> = how.key.iter().map(|key| self.signer(key)).collect();
+        let repository = how.repository.unwrap_or("images");
         let request = PullRequest {
-            repository: &self.repository(),
-            reference: &self.name(rest),
+            repository: &self.repository_of(repository),
+            reference: &format!("{}/{repository}{rest}", self.registry.address).parse().unwrap(),
             arch: how.arch,
             format: how.format,
             signers: &signers,
             allow_unsigned: how.key.is_none(),
+            name: how.name,
+            seen: &SeenReleases::open(Some(self.lab.path("state"))).unwrap(),
+            allow_downgrade: how.allow_downgrade,
             root: &SigstoreRoot::parse(&fs::read(ROOT).unwrap()).unwrap(),
             now: Timestamp::now(),
             from: how.from.as_deref(),

@@ -77,6 +77,57 @@ pub enum PullError {
         /// What speaks against the signatures that there are.
         reason: String,
     },
+    /// It was signed as a release of another name.
+    #[error("{name}: signed as a release of {found}, not of {asked}")]
+    Name {
+        /// The name of the release.
+        name: String,
+        /// Name that it must have.
+        asked: String,
+        /// Name in the signed index.
+        found: String,
+    },
+    /// A newer version was pulled before.
+    #[error("{name}: has version {version}, which is older than {newest} that was pulled before")]
+    Older {
+        /// The name of the release.
+        name: String,
+        /// Version in the signed index.
+        version: String,
+        /// Version that was pulled before.
+        newest: String,
+    },
+    /// Another release of the same version was pulled before, and nothing says which of them is newer.
+    #[error("{name}: is another release of version {version} than was pulled before: {found}, not {seen}")]
+    SameVersion {
+        /// The name of the release.
+        name: String,
+        /// The version.
+        version: String,
+        /// Digest of the index that was pulled before.
+        seen: Box<Digest>,
+        /// Digest of this one.
+        found: Box<Digest>,
+    },
+    /// A version was pulled before, and this release states none.
+    #[error("{name}: states no version, and version {newest} was pulled before")]
+    Unversioned {
+        /// The name of the release.
+        name: String,
+        /// Version that was pulled before.
+        newest: String,
+    },
+    /// No folder for what was pulled is known.
+    #[error("neither HOME nor XDG_STATE_HOME is set, so that no version can be remembered")]
+    NoState,
+    /// What was pulled before cannot be read or remembered.
+    #[error("{path}: cannot remember the newest version")]
+    State {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// It has not exactly one image of that sort.
     #[error("{name}: {found} of {wanted}; it has {there}")]
     Image {
@@ -150,6 +201,16 @@ impl Hint for PullError {
                  --allow-unsigned believes the registry"
             }
             Self::Unsigned { .. } => "`vmbake push --key KEY` signs a release that it pushes",
+            Self::Name { .. } => {
+                "the registry may show another release; for a copy in a repository of another name, --name states the original name"
+            }
+            Self::Older { .. } | Self::Unversioned { .. } => {
+                "the registry may hold back newer releases; --allow-downgrade takes this one"
+            }
+            Self::SameVersion { .. } => {
+                "the publisher should give each release another version; --allow-downgrade takes this one"
+            }
+            Self::NoState | Self::State { .. } => "--state names a folder of your own",
             Self::Image { .. } => "--arch and --format choose",
             _ => return None,
         };

@@ -18,6 +18,7 @@ use crate::parallel;
 use crate::supply::http::Payload;
 
 use super::attachments::Attachment;
+use super::binding::ReleaseBinding;
 use super::chunks::{Frame, chunk_len, frame, is_hole, zeros};
 use super::config::{DiskConfig, DiskFormat};
 use super::document::{
@@ -107,6 +108,7 @@ pub type EachBlob<'a, E> = dyn Fn(&Descriptor, Payload<'_>) -> Result<(), E> + S
 /// Describes a release, and whatever else is to be attached to it.
 pub fn assemble<E: From<DocumentError> + Send>(
     folder: &ReleaseFolder,
+    binding: &ReleaseBinding,
     more: &[PathBuf],
     threads: NonZeroUsize,
     each: &EachBlob<'_, E>,
@@ -125,7 +127,7 @@ pub fn assemble<E: From<DocumentError> + Send>(
             blobs.entry(blob.descriptor.digest).or_insert(blob);
         }
     }
-    let index = index(folder, entries).map_err(DocumentError::from)?;
+    let index = index(folder, binding, entries).map_err(DocumentError::from)?;
     let attachments = attachments(folder, more, &index.descriptor)?;
     Ok(ReleaseDocuments { index, manifests, blobs: blobs.into_values().collect(), attachments })
 }
@@ -245,8 +247,12 @@ fn entry(image: &NamedImage, manifest: &Written) -> Descriptor {
     entry
 }
 
-fn index(folder: &ReleaseFolder, manifests: Vec<Descriptor>) -> Result<Written, serde_json::Error> {
-    let mut annotations = BTreeMap::new();
+fn index(
+    folder: &ReleaseFolder,
+    binding: &ReleaseBinding,
+    manifests: Vec<Descriptor>,
+) -> Result<Written, serde_json::Error> {
+    let mut annotations: BTreeMap<String, String> = binding.annotations().collect();
     if let Some(image) = folder.images.first() {
         annotations.insert(VERSION.to_owned(), image.version.clone());
         let epoch = image.inputs.source_date_epoch.and_then(|epoch| Timestamp::from_second(epoch.into()).ok());

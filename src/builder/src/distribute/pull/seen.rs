@@ -1,0 +1,89 @@
+//! The newest version of each release that was pulled, by the reference that was asked for: an older one is refused.
+//!
+//! A reference is a file, which appears whole. A lock orders runs at the same time: what any of them has seen counts for all later ones.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::atomic_file::write_file;
+use crate::digest::Digest;
+use crate::distribute::bundle::version::Version;
+use crate::escape;
+use crate::ownership;
+
+use super::error::PullError;
+
+/// Longest file that is read.
+const MAX_LEN: u64 = 64 << 10;
+
+/// Where it is remembered.
+#[derive(Clone, Debug)]
+pub struct SeenReleases {
+    folder: PathBuf,
+}
+
+/// What was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SeenRelease {
+    /// `HOST/NAME:TAG`.
+    reference: String,
+    pub(super) version: Version,
+    /// Digest of the index.
+    pub(super) digest: Digest,
+}
+
+impl SeenReleases {
+    /// In a folder, or in the user's own: `$XDG_STATE_HOME/vmbake/releases`, by default below `~/.local/state`.
+    pub fn open(folder: Option<PathBuf>) -> Result<Self, PullError> {
+        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let default = || {
+            let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
+            Some(state.join("vmbake/releases"))
+        };
+        Ok(Self { folder: folder.or_else(default).ok_or(PullError::NoState)? })
+    }
+
+    /// Passes what was seen of a reference to `judge`, and remembers what that returns. Others wait until it is done.
+    pub(super) fn update(
+        &self,
+        reference: &str,
+        judge: impl FnOnce(Option<&SeenRelease>) -> Result<Option<(Version, Digest)>, PullError>,
+    ) -> Result<(), PullError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| PullError::State { path, source }
+        };
+        ownership::make_folder(&self.folder).map_err(failed(&self.folder))?;
+        let lock = self.folder.join("lock");
+        let file = ownership::open_or_make(&lock).map_err(failed(&lock))?;
+        file.lock().map_err(failed(&lock))?;
+        let path = self.folder.join(format!("{}.json", Digest::of(reference.as_bytes()).hex()));
+        let seen = read(&path)?;
+        if seen.as_ref().is_some_and(|seen| seen.reference != reference) {
+            return Err(PullError::State { path, source: std::io::Error::other("it is of another reference") });
+        }
+        if let Some((version, digest)) = judge(seen.as_ref())? {
+            let reference = reference.to_owned();
+            let text = escape::json(&SeenRelease { reference, version, digest });
+            let text = text.map_err(|source| PullError::State { path: path.clone(), source: source.into() })?;
+            write_file(&path, text.as_bytes(), true)?;
+        }
+        Ok(())
+    }
+}
+
+/// What is there. A file that cannot be read is an error: without it any version would do.
+fn read(path: &Path) -> Result<Option<SeenRelease>, PullError> {
+    let failed = |source| PullError::State { path: path.to_owned(), source };
+    let file = match ownership::open(path) {
+        Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(failed)?,
+    };
+    ownership::own(&file, path).map_err(|exposed| failed(exposed.into()))?;
+    let mut text = Vec::new();
+    file.take(MAX_LEN).read_to_end(&mut text).map_err(failed)?;
+    serde_json::from_slice(&text).map(Some).map_err(|source| failed(source.into()))
+}

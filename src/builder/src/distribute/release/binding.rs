@@ -1,0 +1,52 @@
+//! What a release says of itself: its name and version, as annotations of the index, so that its signature covers both.
+//!
+//! The name is that of the repository without the host, so that a mirror has the same. Versions are ordered as those of bundles.
+
+use std::collections::BTreeMap;
+
+use crate::digest::Digest;
+use crate::distribute::bundle::version::Version;
+use crate::oci::RemoteName;
+
+/// Annotation with the name.
+const NAME: &str = "vmbake.release.name";
+/// Annotation with the version.
+const VERSION: &str = "vmbake.release.version";
+
+/// Name and version of a release.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReleaseBinding {
+    /// The name of its repository, without the host.
+    pub name: String,
+    /// Its version; `None` where the publisher gave none.
+    pub version: Option<Version>,
+}
+
+impl ReleaseBinding {
+    /// That of what is pushed to a repository: with the version that was chosen, or else the tag if it is one.
+    pub fn of(reference: &RemoteName, version: Option<&Version>) -> Self {
+        // A tag cannot have the + of a build.
+        let tagged = || reference.tag.as_ref()?.replace('_', "+").parse().ok();
+        Self { name: reference.repository.name().to_owned(), version: version.cloned().or_else(tagged) }
+    }
+
+    /// Reads it from the annotations of an index; `None` where there is none, as in releases of earlier programs.
+    pub(in crate::distribute) fn read(
+        index: &Digest,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<Option<Self>, (Digest, String)> {
+        let version = annotations.get(VERSION).map(|text| text.parse::<Version>());
+        let version = version.transpose().map_err(|error| (*index, format!("{VERSION}: {error}")))?;
+        match (annotations.get(NAME), version) {
+            (Some(name), version) => Ok(Some(Self { name: name.clone(), version })),
+            (None, None) => Ok(None),
+            (None, Some(_)) => Err((*index, format!("has {VERSION}, but no {NAME}"))),
+        }
+    }
+
+    /// The annotations that say it.
+    pub(super) fn annotations(&self) -> impl Iterator<Item = (String, String)> {
+        let version = self.version.as_ref().map(|version| (VERSION.to_owned(), version.to_string()));
+        std::iter::once((NAME.to_owned(), self.name.clone())).chain(version)
+    }
+}
