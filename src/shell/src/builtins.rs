@@ -72,12 +72,12 @@ pub(crate) fn regular(name: &[u8]) -> Option<Builtin> {
         b"[" => test::bracket,
         b"read" => read::read,
         b"getopts" => getopts::getopts,
-        b"cd" => directory::cd,
+        b"cd" | b"chdir" => directory::cd,
         b"pwd" => directory::pwd,
         b"umask" => directory::umask,
         b"command" => lookup::command,
         b"type" => lookup::type_of,
-        b"hash" => |_, _, _| Ok(0),
+        b"hash" => lookup::hash,
         b"kill" | b"ulimit" | b"wait" | b"jobs" | b"fg" | b"bg" => {
             |shell, _, _| Err(shell.fatal(crate::ErrorKind::Machine { what: "processes and their limits".to_owned() }))
         }

@@ -7,6 +7,7 @@ mod loops;
 mod redirect;
 mod conditional;
 mod program;
+mod search;
 mod shebang;
 
 pub use program::foreign;

@@ -5,6 +5,14 @@ use std::collections::BTreeMap;
 use crate::files::Files;
 use crate::run::Event;
 
+/// Where the programs of a system are.
+pub(crate) const SYSTEM: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
+
+/// Whether a path names a program of the system.
+pub(crate) fn in_system(path: &[u8]) -> bool {
+    path.iter().rposition(|byte| *byte == b'/').is_some_and(|at| SYSTEM.contains(&&path[..at]))
+}
+
 /// How a command of the caller ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
@@ -22,6 +30,8 @@ pub enum Outcome {
 pub struct Call<'a> {
     /// The command as the script names it, perhaps with its path.
     pub name: &'a [u8],
+    /// The file of the tree that the name means, if it is not a program of the system.
+    pub file: Option<&'a [u8]>,
     /// Its arguments, expanded.
     pub args: &'a [Vec<u8>],
     /// The variables of the shell. A command that dash would run as a program sees the exported ones only, and changes none; those that are
@@ -49,6 +59,11 @@ impl Call<'_> {
     /// The last component of the name.
     pub fn base_name(&self) -> &[u8] {
         self.name.rsplit(|byte| *byte == b'/').next().unwrap_or(self.name)
+    }
+
+    /// Whether the name means a program of the system: by the search path, or by its path in one of the system's directories.
+    pub fn is_system(&self) -> bool {
+        self.file.is_none() && (!self.name.contains(&b'/') || in_system(self.name))
     }
 
     /// An absolute path for an operand.
@@ -85,6 +100,12 @@ pub trait Commands {
     /// Runs a command, or says with `None` that it does not know it. Asked before the interpreter's own commands and before scripts of the
     /// tree, but after functions of the script and the shell's builtins.
     fn run(&mut self, call: &mut Call<'_>) -> Option<Outcome>;
+
+    /// Whether a command is a function of a file that was sourced: it runs wherever the search path leads.
+    fn is_function(&self, name: &[u8]) -> bool {
+        let _ = name;
+        false
+    }
 
     /// Runs what `. FILE` would, `call.name` being the file's absolute path, or says with `None` that the file is to be read from the tree.
     fn source(&mut self, call: &mut Call<'_>) -> Option<Outcome> {

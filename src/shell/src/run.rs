@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::shell::Shell;
 use crate::state::{Bash, Getopts, State, Variable};
 use crate::syntax::reader::Reader;
-use crate::syntax::{Parser, SyntaxError};
+use crate::syntax::{Language, Parser, SyntaxError};
 
 /// A script and its arguments.
 #[derive(Debug, Clone, Copy)]
@@ -145,17 +145,27 @@ fn unexpected(script: &Script<'_>) -> Box<ShellError> {
     Box::new(error(script, 0, ErrorKind::Unsupported { what: "this end of a script".to_owned() }))
 }
 
+/// The variables that a new shell has besides those of its environment. It takes its separators from nobody.
+pub(crate) fn defaults(variables: &mut BTreeMap<Vec<u8>, Variable>, directory: &[u8], language: Language) {
+    for (name, value) in [(&b"IFS"[..], &b" \t\n"[..]), (b"OPTIND", b"1")] {
+        variables.entry(name.to_vec()).or_default().value = Some(Rc::new(value.to_vec()));
+    }
+    // bash has prompts only where it is interactive.
+    let prompts = if language.is_bash() { &[][..] } else { &[(&b"PS1"[..], &b"# "[..]), (b"PS2", b"> ")] };
+    for (name, value) in prompts.iter().chain(&[(&b"PS4"[..], &b"+ "[..])]) {
+        let own = Variable { value: Some(Rc::new(value.to_vec())), ..Variable::default() };
+        variables.entry(name.to_vec()).or_insert(own);
+    }
+    let directory = Variable { value: Some(Rc::new(directory.to_vec())), exported: true, ..Variable::default() };
+    variables.entry(b"PWD".to_vec()).or_insert(directory);
+}
+
 fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> State {
     let variable =
         |value: &Vec<u8>| Variable { value: Some(Rc::new(value.clone())), exported: true, ..Variable::default() };
     let environment = settings.environment.iter().map(|(name, value)| (name.clone(), variable(value)));
     let mut variables: BTreeMap<Vec<u8>, Variable> = environment.collect();
-    for (name, value) in
-        [(&b"IFS"[..], &b" \t\n"[..]), (b"OPTIND", b"1"), (b"PS4", b"+ "), (b"PWD", &settings.directory)]
-    {
-        let own = Variable { value: Some(Rc::new(value.to_vec())), ..Variable::default() };
-        variables.entry(name.to_vec()).or_insert(own);
-    }
+    defaults(&mut variables, &settings.directory, interpreter.language());
     State {
         variables_bytes: variables
             .iter()
@@ -164,6 +174,7 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
         variables: Rc::new(variables),
         functions: Rc::default(),
         aliases: Rc::default(),
+        hashed: Rc::default(),
         zero: Rc::new(script.name.as_bytes().to_vec()),
         params: Rc::new(script.args.to_vec()),
         flags: interpreter.flags,

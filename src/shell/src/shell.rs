@@ -284,8 +284,10 @@ impl Shell<'_> {
         let variable: &mut Variable = Rc::make_mut(&mut self.state.variables).entry(name.to_vec()).or_default();
         variable.value = value.map(Rc::new);
         variable.exported |= allexport;
-        if name == b"OPTIND" {
-            self.state.getopts = Default::default();
+        match name {
+            b"OPTIND" => self.state.getopts = Default::default(),
+            b"PATH" => self.state.hashed = Rc::default(),
+            _ => {}
         }
         Ok(())
     }

@@ -102,6 +102,14 @@ impl Scope {
     }
 }
 
+/// Where in the search path a command was found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hashed {
+    pub(crate) index: usize,
+    /// The working directory changed since.
+    pub(crate) moved: bool,
+}
+
 /// The state of a shell.
 #[derive(Clone)]
 pub(crate) struct State {
@@ -109,6 +117,7 @@ pub(crate) struct State {
     pub(crate) variables_bytes: usize,
     pub(crate) functions: Rc<BTreeMap<Vec<u8>, Rc<Node>>>,
     pub(crate) aliases: Rc<BTreeMap<Vec<u8>, Rc<Alias>>>,
+    pub(crate) hashed: Rc<BTreeMap<Vec<u8>, Hashed>>,
     /// `$0` and what follows.
     pub(crate) zero: Rc<Vec<u8>>,
     pub(crate) params: Rc<Vec<Vec<u8>>>,

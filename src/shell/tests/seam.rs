@@ -73,7 +73,7 @@ fn run(source: &str, caller: &mut Caller) -> Result<String, ErrorKind> {
 fn commands_of_the_caller_run_with_files_and_streams() {
     let mut caller = Caller::default();
     let source = "set -e\n/usr/sbin/adduser --system a || echo \"s$?\"\n[ -d home ] && echo dir\nprintf 'a\\nb\\n' | { read x; upper; }\nenvironment";
-    assert_eq!(run(source, &mut caller).unwrap(), "added\ns3\ndir\nB\nHOME PATH0");
+    assert_eq!(run(source, &mut caller).unwrap(), "added\ns3\ndir\nB\nHOME PATH PWD0");
     assert_eq!(caller.log, ["/work.script:2 adduser --system a"]);
 }
 
@@ -82,7 +82,7 @@ fn sourced_files_are_asked_for_first() {
     let source = "if true; then\n. /usr/share/debconf/confmodule\nfi\ndb_get x/y\necho \"$RET\"";
     assert_eq!(run(source, &mut Caller::default()).unwrap(), "value of x/y\n0");
     let source = "environment; echo; . /usr/share/debconf/confmodule; environment";
-    assert_eq!(run(source, &mut Caller::default()).unwrap(), "HOME PATH\nDEBIAN_HAS_FRONTEND HOME PATH0");
+    assert_eq!(run(source, &mut Caller::default()).unwrap(), "HOME PATH PWD\nDEBIAN_HAS_FRONTEND HOME PATH PWD0");
     assert_eq!(run(". /nope/confmodule || :", &mut Caller::default()).unwrap(), "2", "dash ends there");
 }
 

@@ -95,7 +95,7 @@ pub(super) fn dot(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
         places.find(|path| shell.exists(path))
     };
     if let Some(path) = &found
-        && let Some(status) = shell.ask_caller(path, &args[1..], true)?
+        && let Some(status) = shell.ask_caller(path, &args[1..], None, true)?
     {
         return Ok(status);
     }

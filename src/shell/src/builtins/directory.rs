@@ -96,6 +96,7 @@ pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<
     }
     let old = shell.state.cwd.to_vec();
     shell.state.cwd = Rc::new(path.clone());
+    shell.moved();
     shell.change(b"OLDPWD", Some(old), true)?;
     shell.change(b"PWD", Some(path.clone()), true)?;
     if prints {

@@ -109,7 +109,7 @@ pub(super) fn source(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> R
         return shell.unsupported(file);
     }
     let path = found(shell, file);
-    if let Some(status) = shell.ask_caller(&path, operands, true)? {
+    if let Some(status) = shell.ask_caller(&path, operands, None, true)? {
         return Ok(status);
     }
     let content = match shell.stat(&path, Follow::Yes) {

@@ -3,54 +3,70 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::search::Place;
 use super::shebang::{Interpreter, named};
 use super::{Run, Stop};
 use crate::commands;
 use crate::descriptors::Handle;
 use crate::error::{ErrorKind, show};
 use crate::files::{Errno, Follow};
-use crate::host::{Call, Outcome, Question};
-use crate::shell::{PATH, Seen, Shell};
+use crate::host::{Call, Outcome, Question, in_system};
+use crate::shell::{Seen, Shell};
 use crate::state::{Bash, Variable};
-
-/// Where the programs stand that the interpreter knows.
-const KNOWN_DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
 
 /// Programs that pass on what they are given, or use it as names of files, and take no part of it.
 const KEEPS_VALUES: [&[u8]; 10] =
     [b"cat", b"tee", b"cp", b"mv", b"install", b"chmod", b"chown", b"env", b"sh", b"touch"];
 
 impl Shell<'_> {
-    /// Runs what is no function and no builtin.
+    /// Runs what is no function and no builtin, as programs that start programs do.
     pub(crate) fn program(&mut self, argv: &[Vec<u8>]) -> Run<u8> {
+        let Some(name) = argv.first() else { return Ok(0) };
+        let place = self.search(name, None)?;
+        self.program_at(&place, argv)
+    }
+
+    /// Runs a program where it was found.
+    pub(super) fn program_at(&mut self, place: &Place, argv: &[Vec<u8>]) -> Run<u8> {
         let Some((name, args)) = argv.split_first() else { return Ok(0) };
-        if let Some(status) = self.ask_caller(name, args, false)? {
-            return Ok(status);
+        let reached = place.system.is_some() || place.file.is_some() || name.contains(&b'/');
+        if reached || self.commands.is_function(name) {
+            let own = place.file.as_deref().filter(|_| place.system.is_none());
+            let status = self.ask_caller(place.system.as_ref().unwrap_or(name), args, own, false)?;
+            if let Some(status) = status {
+                return Ok(status);
+            }
         }
-        if let Some(known) = base_name(name) {
+        if let Some(known) = place.system_name() {
             self.ask_for_operands(known, args)?;
-        }
-        if base_name(name).is_some_and(|known| !KEEPS_VALUES.contains(&known) && commands::find(known).is_some()) {
-            args.iter().try_for_each(|arg| self.ask(Question::Value(arg)))?;
-        }
-        let known = known(name).map(|known| known(self, args)).or_else(|| self.builtin_program(name, args));
-        match known {
-            Some(Err(Stop::Error)) => return Ok(2),
-            Some(done) => return done,
-            None => {}
-        }
-        let Some(path) = self.find_program(name) else {
-            if name.contains(&b'/') && self.exists(name) {
-                self.complain(&[name, &b": Permission denied"[..]].concat())?;
-                return Ok(126);
+            let takes_apart = !KEEPS_VALUES.contains(&known) && commands::find(known).is_some();
+            if takes_apart {
+                args.iter().try_for_each(|arg| self.ask(Question::Value(arg)))?;
             }
-            if !name.contains(&b'/') && self.commands.unknown(Question::Program(name)) {
-                return Err(self.fatal(ErrorKind::UnknownCommand));
+            let known = commands::find(known).map(|run| run(self, args));
+            match known.or_else(|| self.builtin_program(place.system_name()?, args)) {
+                Some(Err(Stop::Error)) => return Ok(2),
+                Some(done) => return done,
+                None => {}
             }
-            self.complain(&[name, &b": not found"[..]].concat())?;
-            return Ok(127);
-        };
-        self.tree_script(&path, args)
+        }
+        match &place.file {
+            Some(path) => self.tree_script(path, args),
+            None => self.not_found(name, place),
+        }
+    }
+
+    fn not_found(&mut self, name: &[u8], place: &Place) -> Run<u8> {
+        if name.contains(&b'/') && self.is_denied(name) {
+            self.complain(&[name, &b": Permission denied"[..]].concat())?;
+            return Ok(126);
+        }
+        if !name.contains(&b'/') && self.commands.unknown(Question::Program(name)) {
+            return Err(self.fatal(ErrorKind::UnknownCommand));
+        }
+        let why: &[u8] = if place.error == Some(Errno::Eperm) { b": Permission denied" } else { b": not found" };
+        self.complain(&[name, why].concat())?;
+        Ok(127)
     }
 
     /// Asks the caller about operands that are not in the tree, of programs that change or read what is there already.
@@ -85,7 +101,7 @@ impl Shell<'_> {
 
     /// Builtins that are programs too; `echo` is another one there.
     fn builtin_program(&mut self, name: &[u8], args: &[Vec<u8>]) -> Option<Run<u8>> {
-        match base_name(name)? {
+        match name {
             b"echo" => Some(crate::builtins::echo_program(self, args)),
             name @ (b"printf" | b"test" | b"[" | b"true" | b"false" | b"pwd") => {
                 crate::builtins::regular(name).map(|builtin| builtin(self, args, true))
@@ -94,20 +110,14 @@ impl Shell<'_> {
         }
     }
 
-    /// The path of a program of the tree: an executable file. Where the tree does not know, the caller decides by
-    /// [`Question::Program`].
-    pub(crate) fn find_program(&self, name: &[u8]) -> Option<Vec<u8>> {
-        let executable =
-            |path: &[u8]| self.destination(path).is_ok_and(|node| node.is_file() && node.mode & 0o111 != 0);
-        if name.contains(&b'/') {
-            return executable(name).then(|| name.to_vec());
-        }
-        let path = self.state.get(b"PATH").unwrap_or(PATH);
-        path.split(|byte| *byte == b':').map(|dir| [dir, b"/", name].concat()).find(|path| executable(path))
-    }
-
     /// Asks the caller to run a command, or with `source` to be a file that a script sources.
-    pub(crate) fn ask_caller(&mut self, name: &[u8], args: &[Vec<u8>], source: bool) -> Run<Option<u8>> {
+    pub(crate) fn ask_caller(
+        &mut self,
+        name: &[u8],
+        args: &[Vec<u8>],
+        file: Option<&[u8]>,
+        source: bool,
+    ) -> Run<Option<u8>> {
         let input = match self.descriptor(0) {
             Some(Handle::Input(_)) => self.peek_input()?,
             _ => Vec::new(),
@@ -125,6 +135,7 @@ impl Shell<'_> {
             };
             let mut call = Call {
                 name,
+                file,
                 args,
                 variables: &mut seen,
                 files: &mut *self.files,
@@ -168,9 +179,20 @@ impl Shell<'_> {
         };
         match (Interpreter::of(&content), foreign(&content)) {
             (Some(interpreter), _) => self.run_script(path, &content, args, interpreter),
+            (None, Some(_)) if self.lacks_interpreter(&content) => {
+                self.complain(&[path, &b": not found"[..]].concat())?;
+                Ok(127)
+            }
             (None, Some(what)) => Err(self.foreign(path, what)),
             (None, None) => Err(self.fatal(ErrorKind::UnknownCommand)),
         }
+    }
+
+    /// Whether a script names an interpreter that is nowhere: outside of the system's directories, or behind the CR of another system.
+    fn lacks_interpreter(&self, content: &[u8]) -> bool {
+        named(content).is_some_and(|(program, _)| {
+            program.starts_with(b"/") && (program.ends_with(b"\r") || !in_system(program)) && !self.exists(program)
+        })
     }
 
     fn foreign(&self, path: &[u8], what: String) -> Stop {
@@ -187,16 +209,19 @@ impl Shell<'_> {
         self.budget.enter_call().map_err(|kind| self.fatal(kind))?;
         let outer = self.command.clone();
         let status = self.subshell(|shell| {
-            let exported: BTreeMap<Vec<u8>, Variable> = shell
+            let mut exported: BTreeMap<Vec<u8>, Variable> = shell
                 .state
                 .variables
                 .iter()
                 .filter(|(_, found)| found.exported)
                 .map(|(name, found)| (name.clone(), Variable { readonly: false, ..found.clone() }))
                 .collect();
+            crate::run::defaults(&mut exported, &shell.state.cwd, by.language());
             shell.state.variables = Rc::new(exported);
+            shell.state.getopts = Default::default();
             shell.state.functions = Rc::default();
             shell.state.aliases = Rc::default();
+            shell.state.hashed = Rc::default();
             shell.state.zero = Rc::new(name.to_vec());
             shell.state.params = Rc::new(args.to_vec());
             shell.state.flags = by.flags;
@@ -211,20 +236,6 @@ impl Shell<'_> {
         self.command = outer;
         self.budget.calls -= 1;
         Ok(status)
-    }
-}
-
-/// The function for a program that the interpreter knows.
-fn known(name: &[u8]) -> Option<commands::Utility> {
-    commands::find(base_name(name)?)
-}
-
-/// The name of a program that stands where programs of a system do.
-fn base_name(name: &[u8]) -> Option<&[u8]> {
-    match name.iter().rposition(|byte| *byte == b'/') {
-        Some(at) if KNOWN_DIRECTORIES.contains(&&name[..at]) => Some(&name[at + 1..]),
-        Some(_) => None,
-        None => Some(name),
     }
 }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::{Run, Stop};
 use crate::builtins::{self, Builtin};
 use crate::run::Event;
-use crate::shell::Shell;
+use crate::shell::{PATH, Shell};
 use crate::syntax::{Assigned, Assignment, Node, Simple, Word, is_declaring};
 
 /// What a name stands for.
@@ -14,7 +14,10 @@ enum Found {
     Function(Rc<Node>),
     Special(Builtin),
     Regular(Builtin),
-    Program,
+    /// With whether it is looked for where programs are by default: `command -p`.
+    Program {
+        by_default: bool,
+    },
 }
 
 impl Shell<'_> {
@@ -31,7 +34,7 @@ impl Shell<'_> {
         // `command` takes functions away, and from special builtins that they end the shell.
         let prefix = builtins::command_prefix(&words);
         let argv = Rc::new(words[prefix..].to_vec());
-        let found = self.find(&argv, prefix > 0);
+        let found = self.find(&argv, &words[..prefix]);
         let outer = std::mem::replace(&mut self.command, argv.clone());
         let outer_tested = std::mem::replace(&mut self.tested, tested);
         let saved = self.state.descriptors.clone();
@@ -94,8 +97,21 @@ impl Shell<'_> {
                 Err(Stop::Error) => Ok(2),
                 other => other,
             },
-            Found::Program => self.program(argv),
+            Found::Program { by_default } => self.command_program(simple, argv, *by_default),
         }
+    }
+
+    /// Runs a program that a search finds.
+    fn command_program(&mut self, simple: &Simple, argv: &[Vec<u8>], by_default: bool) -> Run<u8> {
+        let Some(name) = argv.first() else { return Ok(0) };
+        let own_path = simple.assignments.iter().any(|assignment| assignment.name == b"PATH");
+        let place = match by_default {
+            true => self.search(name, Some(PATH))?,
+            // The shell remembers nothing of a search path that only the command has.
+            false if own_path => self.search(name, None)?,
+            false => self.place(name)?,
+        };
+        self.program_at(&place, argv)
     }
 
     /// The fields of a command's words. Operands of `export` and its like that are assignments are not split.
@@ -141,14 +157,16 @@ impl Shell<'_> {
         Ok(operand)
     }
 
-    fn find(&self, argv: &[Vec<u8>], by_command: bool) -> Found {
+    fn find(&self, argv: &[Vec<u8>], prefix: &[Vec<u8>]) -> Found {
         let Some(name) = argv.first() else { return Found::Nothing };
+        let by_command = !prefix.is_empty();
+        let program = Found::Program { by_default: prefix.iter().any(|word| word == b"-p") };
         if let Some(builtin) = builtins::special(name) {
             return if by_command { Found::Regular(builtin) } else { Found::Special(builtin) };
         }
         match self.state.functions.get(name).filter(|_| !by_command) {
             Some(body) => Found::Function(body.clone()),
-            None => builtins::regular(name).map_or(Found::Program, Found::Regular),
+            None => builtins::regular(name).map_or(program, Found::Regular),
         }
     }
 

@@ -94,6 +94,9 @@ impl Shell<'_> {
             b"-" if state.language.is_bash() => one(crate::builtins::letters_of_bash(&state.flags)),
             b"-" => one(crate::builtins::flag_letters(&state.flags)),
             b"0" => Ok(Value::One(state.zero.to_vec())),
+            b"PPID" if state.get(name).is_none() => {
+                Err(self.fatal(crate::ErrorKind::Random { what: "$PPID".to_owned() }))
+            }
             digits if digits.first().is_some_and(u8::is_ascii_digit) => {
                 let index = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse::<usize>().ok());
                 let param = index.and_then(|index| state.params.get(index.checked_sub(1)?));

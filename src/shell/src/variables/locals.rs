@@ -28,6 +28,9 @@ impl Shell<'_> {
         let size = |found: Option<&Variable>| found.map_or(0, |found| found.size() + name.len());
         let bytes = self.state.variables_bytes.saturating_sub(size(self.state.variables.get(&name)));
         self.state.variables_bytes = bytes.saturating_add(size(old.as_ref()));
+        if name == b"PATH" {
+            self.state.hashed = Rc::default();
+        }
         let variables = Rc::make_mut(&mut self.state.variables);
         match old {
             Some(old) => variables.insert(name, old),

@@ -278,7 +278,7 @@ impl Commands for Machine<'_> {
         if let Some(outcome) = self.deferred_script(call) {
             return Some(outcome);
         }
-        self.known(call)
+        if call.is_system() { self.known(call) } else { None }
     }
 
     fn ran(&mut self, event: &Event) {

@@ -28,7 +28,7 @@ use super::system::{Command, Done, System};
 /// Ends of the directories below `/usr/lib` in which other programs stand that are known here.
 const OTHER_DIRECTORIES: [&[u8]; 2] = [b"/gdk-pixbuf-2.0", b"/glib-2.0"];
 
-/// Where the programs stand that are known here.
+/// Where the programs of a system are.
 const DIRECTORIES: [&[u8]; 4] = [b"/bin", b"/usr/bin", b"/sbin", b"/usr/sbin"];
 
 impl Commands for System<'_, '_> {
@@ -36,6 +36,10 @@ impl Commands for System<'_, '_> {
         let command = find(call)?;
         let done = command(self, call);
         Some(self.end(done))
+    }
+
+    fn is_function(&self, name: &[u8]) -> bool {
+        self.conversation.is_some() && debconf::is_function(name)
     }
 
     fn source(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
@@ -57,7 +61,7 @@ impl Commands for System<'_, '_> {
 fn find(call: &Call<'_>) -> Option<Command> {
     let name = call.base_name();
     let dir = call.name.strip_suffix(name)?.strip_suffix(b"/");
-    if dir.is_some_and(|dir| !DIRECTORIES.contains(&dir) && !OTHER_DIRECTORIES.iter().any(|end| dir.ends_with(end))) {
+    if !call.is_system() && !dir.is_some_and(|dir| OTHER_DIRECTORIES.iter().any(|end| dir.ends_with(end))) {
         return None;
     }
     let name = std::str::from_utf8(name).ok()?;

@@ -46,8 +46,7 @@ const FUNCTIONS: [&str; 24] = [
 ];
 
 pub(super) fn find(name: &str) -> Option<Command> {
-    let function = name.strip_prefix("db_");
-    if function.is_some_and(|name| FUNCTIONS.contains(&name) || name == "x_loadtemplatefile") || name == "_db_cmd" {
+    if is_function(name.as_bytes()) {
         return Some(talk);
     }
     Some(match name {
@@ -58,6 +57,12 @@ pub(super) fn find(name: &str) -> Option<Command> {
         "debconf-show" => show,
         _ => return None,
     })
+}
+
+/// Whether confmodule defines a function of that name.
+pub(super) fn is_function(name: &[u8]) -> bool {
+    let talks = |name: &[u8]| FUNCTIONS.iter().any(|known| known.as_bytes() == name) || name == b"x_loadtemplatefile";
+    name == b"_db_cmd" || name.strip_prefix(b"db_").is_some_and(talks)
 }
 
 pub(super) fn find_sourced(path: &[u8]) -> Option<Command> {
