@@ -116,7 +116,7 @@ impl Judge {
                     let reduced = if reduce {
                         shrink::shrink(&program, |texts| self.batch(&mut worker, plan.dialect, texts), different)
                     } else {
-                        Difference { labels: program.labels(), ..different }
+                        different
                     };
                     report.differences.push(reduced);
                 }
@@ -133,7 +133,7 @@ impl Judge {
             let texts: Vec<String> = chunk.iter().map(|(_, text)| text.clone()).collect();
             for ((name, text), verdict) in chunk.iter().zip(self.batch(&mut worker, dialect, &texts)) {
                 if let Some(different) = report.count(name.clone(), text, verdict) {
-                    report.differences.push(different);
+                    report.differences.push(Difference { is_reduced: true, ..different });
                 }
             }
         }

@@ -15,6 +15,7 @@ pub struct Difference {
     pub text: String,
     /// The productions that it uses.
     pub labels: BTreeSet<&'static str>,
+    pub is_reduced: bool,
     pub expected: Left,
     /// What the interpreter left, or what went wrong in it.
     pub found: Result<Left, String>,
@@ -49,7 +50,7 @@ impl Report {
             }
             Verdict::Different { expected, found, parts } => {
                 let (text, labels) = (text.to_owned(), BTreeSet::new());
-                return Some(Difference { name, text, labels, expected, found, parts });
+                return Some(Difference { name, text, labels, is_reduced: false, expected, found, parts });
             }
         }
         None
@@ -77,7 +78,7 @@ impl Report {
     /// One difference of each cause, as far as productions and differing parts are one: the most frequent first.
     pub fn causes(&self) -> Vec<(usize, &Difference)> {
         let mut groups: BTreeMap<(&BTreeSet<&'static str>, Parts, &str), (usize, &Difference)> = BTreeMap::new();
-        for difference in &self.differences {
+        for difference in self.differences.iter().filter(|difference| difference.is_reduced) {
             let name = if difference.labels.is_empty() { &difference.text[..] } else { "" };
             let group = groups.entry((&difference.labels, difference.parts, name)).or_insert((0, difference));
             group.0 += 1;
@@ -106,6 +107,9 @@ impl Report {
                     let _ = writeln!(text, "  expected: status {}\n  found:    {message}", difference.expected.status);
                 }
             }
+        }
+        for difference in self.differences.iter().filter(|difference| !difference.is_reduced) {
+            let _ = writeln!(text, "also different, not reduced: {}", difference.name);
         }
         text
     }

@@ -46,6 +46,7 @@ pub fn shrink(program: &Node, mut run: impl FnMut(&[String]) -> Vec<Verdict>, fi
         }
     }
     difference.labels = best.labels();
+    difference.is_reduced = true;
     tidy(difference, run)
 }
 
@@ -56,7 +57,15 @@ fn as_difference(program: &Node, verdict: &Verdict, of: &Difference) -> Option<D
         return None;
     }
     let (expected, found, name) = (expected.clone(), found.clone(), of.name.clone());
-    Some(Difference { name, text: program.text(), labels: BTreeSet::new(), expected, found, parts: *parts })
+    Some(Difference {
+        name,
+        text: program.text(),
+        labels: BTreeSet::new(),
+        is_reduced: false,
+        expected,
+        found,
+        parts: *parts,
+    })
 }
 
 /// Without empty lines, where these make no difference.

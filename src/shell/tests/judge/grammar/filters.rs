@@ -190,7 +190,6 @@ impl Grammar {
                     "-regex '.*x'",
                     "-exec echo {} \\;",
                     "-perm /111",
-                    "-print0",
                     "-exec test -s {} \\; -print",
                     "-name x -o -name f",
                     "-iname 'F*'",
