@@ -79,7 +79,7 @@ fn main() -> ExitCode {
 
 fn print_programs(plan: Plan) {
     for number in 0..plan.programs {
-        let program = judge::grammar::Grammar::new(plan.seed, number, plan.dialect, true).program();
+        let program = judge::grammar::Grammar::new(plan.seed, number, plan.dialect, true, true).program();
         print!("=== {number}\n{}", program.text());
     }
 }

@@ -45,6 +45,8 @@ pub struct Jail {
     root: PathBuf,
     /// Whether programs run as the real root, and so may change owners.
     pub as_root: bool,
+    /// Whether there is a /proc, which process substitutions of bash need.
+    pub has_proc: bool,
     /// The programs that it has.
     pub programs: BTreeSet<String>,
 }
@@ -53,27 +55,33 @@ impl Jail {
     /// Makes the chroot in an empty directory; the error is the reason why that does not work here.
     pub fn new(root: &Path) -> Result<Self, String> {
         let as_root = output("id", &["-u"]).is_some_and(|id| id.trim() == "0");
-        let mut jail = Self { root: root.to_owned(), as_root, programs: BTreeSet::new() };
+        let mut jail = Self { root: root.to_owned(), as_root, has_proc: true, programs: BTreeSet::new() };
         jail.fill().map_err(|error| format!("the chroot of the shells: {error}"))?;
         for shell in ["dash", "bash"] {
             if !jail.programs.contains(shell) {
                 return Err(format!("{shell} is missing"));
             }
         }
-        let ended = jail.enter("exec /bin/bash -c 'true >/dev/null && echo well'").stderr(Stdio::null()).output();
-        match ended {
-            Ok(ended) if ended.stdout == b"well\n" => Ok(jail),
-            _ => Err("neither root nor a user namespace can enter a chroot".to_owned()),
+        if jail.works() {
+            return Ok(jail);
         }
+        jail.has_proc = false;
+        if jail.works() { Ok(jail) } else { Err("neither root nor a user namespace can enter a chroot".to_owned()) }
+    }
+
+    fn works(&self) -> bool {
+        let mut command = self.enter("exec /bin/bash -c 'true >/dev/null && echo well'");
+        command.stderr(Stdio::null()).output().is_ok_and(|ended| ended.stdout == b"well\n")
     }
 
     fn fill(&mut self) -> io::Result<()> {
-        for directory in ["usr/bin", "usr/lib", "usr/lib64", "etc", "dev", "tmp", "w", "s", "o"] {
+        for directory in ["usr/bin", "usr/lib", "usr/lib64", "etc", "dev", "proc", "tmp", "w", "s", "o"] {
             fs::create_dir_all(self.root.join(directory))?;
         }
         for link in ["bin", "lib", "lib64"] {
             symlink(format!("usr/{link}"), self.root.join(link))?;
         }
+        symlink("/proc/self/fd", self.root.join("dev/fd"))?;
         fs::set_permissions(self.root.join("tmp"), Permissions::from_mode(0o1777))?;
         fs::write(self.root.join("etc/passwd"), PASSWD)?;
         fs::write(self.root.join("etc/group"), GROUP)?;
@@ -107,18 +115,17 @@ impl Jail {
 
     /// A command that runs a text by dash inside.
     fn enter(&self, text: &str) -> Command {
-        if self.as_root {
-            let mut command = Command::new("env");
-            command.args(["-i", "PATH=/usr/sbin:/sbin:/usr/bin:/bin", "chroot"]).arg(&self.root).args([
-                "/bin/dash",
-                "-c",
-                text,
-            ]);
-            return command;
+        const CHROOT: &str = "exec env -i PATH=/usr/sbin:/sbin:/usr/bin:/bin chroot \"$0\" /bin/dash -c \"$1\"";
+        let null = if self.as_root { "" } else { "mount --bind /dev/null \"$0/dev/null\" && " };
+        let proc = if self.has_proc { "mount --rbind /proc \"$0/proc\" && " } else { "" };
+        let mut command = Command::new(if self.has_proc || !self.as_root { "unshare" } else { "env" });
+        if !self.as_root {
+            command.args(["--user", "--map-root-user"]);
         }
-        let mut command = Command::new("unshare");
-        const ENTER: &str = "mount --bind /dev/null \"$0/dev/null\" && exec env -i PATH=/usr/sbin:/sbin:/usr/bin:/bin chroot \"$0\" /bin/dash -c \"$1\"";
-        command.args(["--user", "--map-root-user", "--mount", "dash", "-c", ENTER]).arg(&self.root).arg(text);
+        if self.has_proc || !self.as_root {
+            command.arg("--mount");
+        }
+        command.args(["dash", "-c", &format!("{null}{proc}{CHROOT}")]).arg(&self.root).arg(text);
         command
     }
 

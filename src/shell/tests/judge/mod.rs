@@ -105,7 +105,9 @@ impl Judge {
             let first = batch * BATCH;
             let last = plan.programs.min(first + BATCH);
             let programs: Vec<Node> = (first..last)
-                .map(|number| Grammar::new(plan.seed, number, plan.dialect, self.jail.as_root).program())
+                .map(|number| {
+                    Grammar::new(plan.seed, number, plan.dialect, self.jail.as_root, self.jail.has_proc).program()
+                })
                 .collect();
             let texts: Vec<String> = programs.iter().map(Node::text).collect();
             let verdicts = self.batch(&mut worker, plan.dialect, &texts);

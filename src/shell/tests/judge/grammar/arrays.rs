@@ -62,8 +62,7 @@ impl Grammar {
 
     fn mapfile(&mut self) -> Node {
         let flags = self.random.pick(&["-t", "-t", "", "-t -n 1", "-t -s 1", "-d : -t", "-t -O 2", "-tn 2"]);
-        let input =
-            self.random.pick(&["<f", "<g", "<<<\"$x\"", "<<<$'a\\nb\\nc'", "< <(seq 3)", "</dev/null", "<nope"]);
+        let input = self.random.pick(&["<f", "<g", "<<<\"$x\"", "<<<$'a\\nb\\nc'", "</dev/null", "<nope"]);
         let name = self.random.pick(&["mapfile", "readarray"]);
         Node::fixed("", pieces![format!("{name} {flags} arr {input}")])
     }

@@ -122,7 +122,6 @@ impl Grammar {
             "grep a",
             "while read -r q; do echo \"[$q]\"; done",
             "IFS=: read -r x y",
-            "cat -A",
         ]);
         Node::statement("here-string", pieces![command, " <<<", self.word(), "; echo \"$x\""])
     }
@@ -138,6 +137,9 @@ impl Grammar {
     }
 
     fn process_substitution(&mut self) -> Node {
+        if !self.has_proc {
+            return self.here_string();
+        }
         let text = self.random.pick(&[
             "cat <(echo a)",
             "diff <(echo a) <(echo a); echo $?",
@@ -147,7 +149,6 @@ impl Grammar {
             "grep -c . <(cat f)",
             "read -r x < <(echo r); echo $x",
             "cat < <(false); echo $?",
-            "comm <(echo a) <(echo b)",
         ]);
         Node::statement("process-substitution", pieces![text])
     }

@@ -89,10 +89,9 @@ impl Grammar {
     fn ln(&mut self) -> Node {
         let target = match self.random.weighted(&[50, 50]) {
             0 => self.path(),
-            _ => Node::word(
-                "",
-                pieces![self.random.pick(&["../f", "x", "/etc/passwd", "d/x", "nowhere", "a", "..", "."])],
-            ),
+            _ => {
+                Node::word("", pieces![self.random.pick(&["../f", "x", "/etc/nope", "d/x", "nowhere", "a", "..", "."])])
+            }
         };
         let mut operands = vec![target];
         if self.random.chance(88) {

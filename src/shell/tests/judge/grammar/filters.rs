@@ -15,7 +15,7 @@ impl Grammar {
             2 => self.echo(),
             3 => {
                 let operands =
-                    self.random.pick(&["3", "1 5", "0 2 9", "5 1", "5 -1 1", "-w 8 11", "-s , 4", "2 2", "-1 1"]);
+                    self.random.usual(&["3", "1 5", "0 2 9", "5 1", "5 -1 1", "2 2", "-1 1"], &["-w 8 11", "-s , 4"]);
                 Node::statement("seq", pieces![format!("seq {operands}")])
             }
             4 => self.find(),

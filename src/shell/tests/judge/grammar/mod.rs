@@ -30,6 +30,7 @@ pub struct Grammar {
     bash: bool,
     /// Whether owners can be changed.
     root: bool,
+    has_proc: bool,
     /// How many compounds may still be nested.
     depth: usize,
     /// Functions that are defined before this place.
@@ -43,13 +44,14 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    pub fn new(seed: u64, number: usize, dialect: Dialect, root: bool) -> Self {
+    pub fn new(seed: u64, number: usize, dialect: Dialect, root: bool, has_proc: bool) -> Self {
         let mut random = Random::new(seed ^ (number as u64).wrapping_mul(0xd134_2543_de82_ef95));
         random.below(2);
         Self {
             random,
             bash: dialect == Dialect::Bash,
             root,
+            has_proc,
             depth: 3,
             functions: Vec::new(),
             in_function: false,

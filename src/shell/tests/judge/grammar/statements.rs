@@ -88,7 +88,7 @@ impl Grammar {
     /// A redirection that leaves no text of error messages.
     pub(super) fn redirection(&mut self) -> Node {
         let quiet = self.quiet;
-        let text = match self.random.weighted(&[70, 10, 5, 2, 2, 2, if self.bash { 2 } else { 0 }]) {
+        let text = match self.random.weighted(&[70, 10, 5, 2, 2, 2]) {
             1 if !quiet => self.random.pick(&[
                 " >o1",
                 " >o2",
@@ -116,7 +116,6 @@ impl Grammar {
             ]),
             4 => self.random.pick(&[" >&-", " 3>&1 >&3", " 3>/dev/null", " 2>&-", " 4<f", " <&-", " >&9"]),
             5 if !quiet => self.random.pick(&[" <>o1", " >o1 >o2", " 3>o1 >&3", " >o1 2>/dev/null", " >>o1 >>o2"]),
-            6 if !quiet => self.random.pick(&[" &>o1", " &>>o1", " >&o1"]),
             _ => "",
         };
         Node::optional(if text.is_empty() { "" } else { "redirection" }, pieces![text])
