@@ -153,15 +153,24 @@ impl Shell<'_> {
         }
     }
 
-    /// Whether a variable may be changed; if not, that is said.
+    /// Whether a variable may be changed. If not, that is reported, and with `set -e` ends the shell, whatever tests it.
     pub(crate) fn may_change(&mut self, name: &[u8]) -> Run<bool> {
+        let fixed = self.is_fixed(name)?;
+        if fixed && self.state.flags.errexit && self.state.language.is_bash() {
+            return Err(self.assignment_failed());
+        }
+        Ok(!fixed)
+    }
+
+    /// Whether a variable is read-only, which is reported.
+    pub(crate) fn is_fixed(&mut self, name: &[u8]) -> Run<bool> {
         const READONLY: [&[u8]; 6] = [b"BASHOPTS", b"SHELLOPTS", b"EUID", b"UID", b"PPID", b"BASH_VERSINFO"];
         let fixed = READONLY.contains(&name) && self.state.language.is_bash();
         if fixed || self.state.variables.get(name).is_some_and(|found| found.readonly) {
             self.complain(&[name, b": readonly variable"].concat())?;
-            return Ok(false);
+            return Ok(true);
         }
-        Ok(true)
+        Ok(false)
     }
 
     /// `name=value`, `name+=value`. The flag is false if the variable is read-only, which has been said then.
@@ -192,7 +201,7 @@ impl Shell<'_> {
         if !self.may_change(&name)? {
             return Ok(false);
         }
-        let key = self.key(&name, subscript)?;
+        let Some(key) = self.key(&name, subscript)? else { return Ok(false) };
         self.assign_key(&name, &key, value, append)?;
         Ok(true)
     }
@@ -216,7 +225,9 @@ impl Shell<'_> {
                 return self.unsupported(b"an associative array of an expansion");
             }
             for pair in items.chunks(2) {
-                let key = self.key(&name, &pair[0].value)?;
+                let Some(key) = self.key(&name, &pair[0].value)? else {
+                    return self.unsupported(b"a wrong subscript in a list");
+                };
                 self.assign_key(&name, &key, pair.get(1).map_or(&b""[..], |item| &item.value), false)?;
             }
             return Ok(true);
@@ -224,7 +235,10 @@ impl Shell<'_> {
         let mut next = self.end(&name);
         for item in items {
             let key = match &item.index {
-                Some(subscript) => self.key(&name, subscript)?,
+                Some(subscript) => match self.key(&name, subscript)? {
+                    Some(key) => key,
+                    None => return self.unsupported(b"a wrong subscript in a list"),
+                },
                 None => Key::Index(next),
             };
             if let Key::Index(index) = key {
@@ -406,7 +420,7 @@ impl Shell<'_> {
 
     /// `unset name`: the flag is false if it is read-only.
     pub(crate) fn unset_variable(&mut self, name: &[u8]) -> Run<bool> {
-        if !self.may_change(name)? {
+        if self.is_fixed(name)? {
             return Ok(false);
         }
         self.forget(name)?;
@@ -416,7 +430,7 @@ impl Shell<'_> {
     /// `unset 'name[subscript]'`
     pub(crate) fn unset_element(&mut self, name: &[u8], subscript: &[u8]) -> Run<bool> {
         let Some(name) = self.state.referred(name).map(<[u8]>::to_vec) else { return Ok(true) };
-        if !self.may_change(&name)? {
+        if self.is_fixed(&name)? {
             return Ok(false);
         }
         match self.state.variables.get(&name) {

@@ -92,7 +92,7 @@ fn run(shell: &mut Shell<'_>, kind: Kind, args: &[Vec<u8>]) -> Run<u8> {
     let known: &[u8] = match kind {
         Kind::Declare | Kind::Local => b"aAilurxntgpfFI",
         Kind::Export => b"npf",
-        Kind::Readonly => b"aAfp",
+        Kind::Readonly => b"aAfnp",
     };
     let mut at = 0;
     while let Some(arg) = args.get(at).filter(|arg| arg.len() > 1 && matches!(arg[0], b'-' | b'+')) {
@@ -116,6 +116,9 @@ fn run(shell: &mut Shell<'_>, kind: Kind, args: &[Vec<u8>]) -> Run<u8> {
         at += 1;
     }
     let operands = &args[at..];
+    if kind == Kind::Readonly && options.has(b'n') {
+        return shell.unsupported(b"readonly -n");
+    }
     if options.has(b'f') || options.has(b'F') {
         return functions(shell, kind, &options, operands);
     }
@@ -202,7 +205,8 @@ fn apply(
     }
     let name = shell.target(operand.name)?;
     let assigns = entries.is_some() || operand.value.is_some();
-    if assigns && !shell.may_change(&name)? {
+    let declares = matches!(kind, Kind::Declare | Kind::Local);
+    if assigns && if declares { shell.is_fixed(&name)? } else { !shell.may_change(&name)? } {
         return Ok(false);
     }
     let compound = |value: &[u8]| value.starts_with(b"(") && value.ends_with(b")");

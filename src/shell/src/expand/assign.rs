@@ -41,7 +41,7 @@ impl Shell<'_> {
             }
             (Assigned::Word(word), Some(index)) => {
                 let value = self.value(word)?;
-                let index = self.subscript_text(index)?;
+                let index = self.subscript_text(name, index)?;
                 self.assign_element(name, &index, &value, *append)?
             }
         };
@@ -52,8 +52,11 @@ impl Shell<'_> {
         if assigned || export { Ok(()) } else { Err(self.assignment_failed()) }
     }
 
-    /// A subscript, expanded.
-    pub(crate) fn subscript_text(&mut self, parts: &[Part]) -> Run<Vec<u8>> {
+    /// A subscript, expanded. In an expression quotes are not removed, other than double ones.
+    pub(crate) fn subscript_text(&mut self, name: &[u8], parts: &[Part]) -> Run<Vec<u8>> {
+        if parts.iter().any(|part| matches!(part, Part::Quoted(_))) && !self.is_associative(name) {
+            return self.unsupported(b"quotes in a subscript");
+        }
         Ok(bytes(&self.units(parts, Mode::ONE, Tilde::None)?))
     }
 
@@ -64,7 +67,7 @@ impl Shell<'_> {
             let append = element.append;
             match &element.index {
                 Some(index) => {
-                    let index = Some(self.subscript_text(index)?);
+                    let index = Some(bytes(&self.units(index, Mode::ONE, Tilde::None)?));
                     let value = self.value(&element.value)?;
                     entries.push(Entry { index, append, value, whole: true });
                 }

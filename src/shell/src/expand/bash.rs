@@ -118,7 +118,7 @@ impl Shell<'_> {
             None => Index::None,
             Some(Subscript::At) => Index::All { star: false },
             Some(Subscript::Star) => Index::All { star: true },
-            Some(Subscript::Expression(parts)) => Index::One(self.subscript_text(parts)?),
+            Some(Subscript::Expression(parts)) => Index::One(self.subscript_text(&name, parts)?),
         };
         let shown = match &index {
             Index::One(index) => [&name[..], b"[", index, b"]"].concat(),
@@ -282,7 +282,7 @@ impl Shell<'_> {
             Index::All { .. } => return self.unsupported(b"an assignment to all elements"),
         };
         if !assigned {
-            self.state.status = 1;
+            self.state.status = 2;
             return Err(Stop::Discard);
         }
         let value = self.subject_value(subject)?;

@@ -156,6 +156,9 @@ impl Expression<'_, '_> {
         });
         let Some(close) = close else { return self.wrong("bad array subscript") };
         let subscript = inner[1..close].to_vec();
+        if subscript.is_empty() {
+            return self.shell.unsupported(b"an empty subscript");
+        }
         self.at += close + 1;
         Ok(Some(Place { subscript: Some(self.subscript(&name, subscript)?), name }))
     }
@@ -198,7 +201,14 @@ impl Expression<'_, '_> {
         }
         let text = value.to_string().into_bytes();
         let stored = match &place.subscript {
-            Some(subscript) => self.shell.assign_element(&place.name, subscript, &text, false)?,
+            Some(subscript) => {
+                let stored = self.shell.assign_element(&place.name, subscript, &text, false)?;
+                let readonly = self.shell.state.variable(&place.name).is_some_and(|found| found.readonly);
+                if !stored && !readonly {
+                    return self.shell.unsupported(b"an assignment to a wrong subscript");
+                }
+                stored
+            }
             None => self.shell.assign_text(&place.name, &text, false)?,
         };
         if !stored {

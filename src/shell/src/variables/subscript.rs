@@ -32,34 +32,34 @@ pub(crate) fn divide_reference(text: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 }
 
 impl Shell<'_> {
-    /// The key of an element that is assigned to; a wrong one ends the line.
-    pub(crate) fn key(&mut self, name: &[u8], subscript: &[u8]) -> Run<Key> {
-        let bad = |shell: &mut Self| {
-            shell.complain(&[name, b"[", subscript, b"]: bad array subscript"].concat())?;
-            Err(shell.assignment_failed())
+    /// The key of an element that is assigned to; `None` for a wrong one, which is reported.
+    pub(crate) fn key(&mut self, name: &[u8], subscript: &[u8]) -> Run<Option<Key>> {
+        let key = if self.is_associative(name) {
+            (!subscript.is_empty()).then(|| Key::Text(subscript.to_vec()))
+        } else if matches!(subscript, b"@" | b"*") {
+            None
+        } else {
+            self.index(name, subscript)?.map(Key::Index)
         };
-        if self.is_associative(name) {
-            return if subscript.is_empty() { bad(self) } else { Ok(Key::Text(subscript.to_vec())) };
+        if key.is_none() {
+            self.complain(&[name, b"[", subscript, b"]: bad array subscript"].concat())?;
+            if self.state.flags.errexit {
+                return Err(self.assignment_failed());
+            }
         }
-        if subscript.is_empty() || matches!(subscript, b"@" | b"*") {
-            return bad(self);
-        }
-        match self.index(name, subscript)? {
-            Some(index) => Ok(Key::Index(index)),
-            None => bad(self),
-        }
+        Ok(key)
     }
 
     /// The key of an element that is read; a wrong one is reported and names nothing.
     pub(super) fn reading_key(&mut self, name: &[u8], subscript: &[u8]) -> Run<Option<Key>> {
-        if self.is_associative(name) && !subscript.is_empty() {
-            return Ok(Some(Key::Text(subscript.to_vec())));
-        }
-        let index = if subscript.is_empty() { None } else { self.index(name, subscript)? };
-        if index.is_none() {
+        let key = match self.is_associative(name) {
+            true => (!subscript.is_empty()).then(|| Key::Text(subscript.to_vec())),
+            false => self.index(name, subscript)?.map(Key::Index),
+        };
+        if key.is_none() {
             self.complain(&[name, b": bad array subscript"].concat())?;
         }
-        Ok(index.map(Key::Index))
+        Ok(key)
     }
 
     /// An index; a negative one counts from the end.

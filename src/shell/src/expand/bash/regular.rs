@@ -15,8 +15,9 @@ impl Shell<'_> {
         let units = self.units(parts, Mode::ONE, Tilde::Start)?;
         self.ascii_only(subject)?;
         let Some(text) = expression(&units) else { return self.unsupported(b"quotes in a set of =~") };
-        if !text.is_ascii() {
-            self.ascii_only(&text)?;
+        self.ascii_only(&text)?;
+        if repeats_nothing(&text) {
+            return self.unsupported(b"a regular expression that repeats nothing");
         }
         let ignore_case = self.shopt("nocasematch");
         let expression = Expression::new(self, &text, Syntax::Extended, ignore_case)?;
@@ -63,6 +64,16 @@ fn expression(units: &[Unit]) -> Option<Vec<u8>> {
 fn is_class_end(text: &[u8]) -> bool {
     let open = text.windows(2).rposition(|window| window == b"[:");
     text.ends_with(b":") && open.is_some_and(|open| !text[open + 2..text.len() - 1].contains(&b']'))
+}
+
+/// Whether a repetition has nothing before it, which is an error.
+fn repeats_nothing(text: &[u8]) -> bool {
+    let begins = |at: usize| match at.checked_sub(1).map(|before| text[before]) {
+        None => true,
+        Some(b'(' | b'|' | b'^') => !is_escaped(&text[..at - 1]),
+        Some(_) => false,
+    };
+    (0..text.len()).any(|at| matches!(text[at], b'*' | b'+' | b'?' | b'{') && begins(at))
 }
 
 fn is_escaped(text: &[u8]) -> bool {
