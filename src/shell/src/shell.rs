@@ -34,6 +34,8 @@ pub(crate) struct Shell<'h> {
     pub(crate) command: Rc<Vec<Vec<u8>>>,
     /// Values of arrays among the operands of the running `declare` and its like, by the position of the operand: `name=` or `name+=`.
     pub(crate) arrays: BTreeMap<usize, Vec<Entry>>,
+    /// How many builtins such as `eval` run whose failure is tested: errors in them do not end a shell of bash with `set -e`.
+    pub(crate) errors_ignored: u32,
     /// Whether the running double quotes of bash had an expansion such as `$@` that gave no field.
     pub(crate) nothing_quoted: bool,
     /// Names that mktemp gave: none may be left.
@@ -58,6 +60,7 @@ impl<'h> Shell<'h> {
             tested: false,
             command: Rc::default(),
             arrays: BTreeMap::new(),
+            errors_ignored: 0,
             nothing_quoted: false,
             temporaries: BTreeSet::new(),
             numbered: BTreeSet::new(),

@@ -94,6 +94,27 @@ impl Array {
 }
 
 impl Shell<'_> {
+    /// Reports an error of bash that ends the shell with `set -e`, whatever tests it: `report_error` of bash.
+    pub(crate) fn report(&mut self, message: &[u8]) -> Run<()> {
+        self.complain(message)?;
+        if self.state.flags.errexit && self.errors_ignored == 0 && self.state.language.is_bash() {
+            self.state.status = 1;
+            return Err(Stop::Exit);
+        }
+        Ok(())
+    }
+
+    /// Reports such an error, and ends the running line without `set -e`.
+    pub(crate) fn discard_reported(&mut self, message: &[u8]) -> Stop {
+        match self.report(message) {
+            Ok(()) => {
+                self.state.status = 1;
+                Stop::Discard
+            }
+            Err(stop) => stop,
+        }
+    }
+
     /// Ends the running line of a script of bash with status 1.
     pub(crate) fn discard(&mut self, message: &[u8]) -> Stop {
         match self.complain(message) {
@@ -127,17 +148,21 @@ impl Shell<'_> {
         }
     }
 
-    /// An assignment failed where it is a command: with `set -e` the shell ends, whatever tests it.
+    /// An assignment failed where it is a command, which has been reported.
     pub(crate) fn assignment_failed(&mut self) -> Stop {
         self.state.status = 1;
-        if self.state.flags.errexit { Stop::Exit } else { Stop::Discard }
+        Stop::Discard
     }
 
     /// The value of `$name` as arithmetic sees it.
     pub(crate) fn scalar_value(&mut self, name: &[u8]) -> Run<Option<Vec<u8>>> {
-        match self.special_variable(name)? {
-            Some(value) => Ok(Some(value)),
-            None => Ok(self.state.get(name).map(<[u8]>::to_vec)),
+        if let Some(value) = self.special_variable(name)? {
+            return Ok(Some(value));
+        }
+        match self.state.get(name) {
+            Some(value) => Ok(Some(value.to_vec())),
+            None if self.state.variables.contains_key(name) => Ok(None),
+            None => Ok(self.special_array(name)?.and_then(|elements| elements.into_iter().next())),
         }
     }
 
@@ -153,24 +178,28 @@ impl Shell<'_> {
         }
     }
 
-    /// Whether a variable may be changed. If not, that is reported, and with `set -e` ends the shell, whatever tests it.
+    /// Whether a variable may be changed; if not, that is reported.
     pub(crate) fn may_change(&mut self, name: &[u8]) -> Run<bool> {
-        let fixed = self.is_fixed(name)?;
-        if fixed && self.state.flags.errexit && self.state.language.is_bash() {
-            return Err(self.assignment_failed());
+        if self.is_fixed(name) {
+            self.report(&[name, b": readonly variable"].concat())?;
+            return Ok(false);
         }
-        Ok(!fixed)
+        Ok(true)
     }
 
-    /// Whether a variable is read-only, which is reported.
-    pub(crate) fn is_fixed(&mut self, name: &[u8]) -> Run<bool> {
+    /// Whether a builtin that declares may change a variable: its errors do not end the shell.
+    pub(crate) fn may_declare(&mut self, name: &[u8]) -> Run<bool> {
+        if self.is_fixed(name) {
+            self.complain(&[name, b": readonly variable"].concat())?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    fn is_fixed(&self, name: &[u8]) -> bool {
         const READONLY: [&[u8]; 6] = [b"BASHOPTS", b"SHELLOPTS", b"EUID", b"UID", b"PPID", b"BASH_VERSINFO"];
         let fixed = READONLY.contains(&name) && self.state.language.is_bash();
-        if fixed || self.state.variables.get(name).is_some_and(|found| found.readonly) {
-            self.complain(&[name, b": readonly variable"].concat())?;
-            return Ok(true);
-        }
-        Ok(false)
+        fixed || self.state.variables.get(name).is_some_and(|found| found.readonly)
     }
 
     /// `name=value`, `name+=value`. The flag is false if the variable is read-only, which has been said then.
@@ -410,7 +439,11 @@ impl Shell<'_> {
     pub(crate) fn element(&mut self, name: &[u8], subscript: &[u8]) -> Run<Option<Rc<Vec<u8>>>> {
         let Some(name) = self.state.referred(name).map(<[u8]>::to_vec) else { return Ok(None) };
         let Some(key) = self.reading_key(&name, subscript)? else { return Ok(None) };
-        let Some(variable) = self.state.variables.get(&name) else { return Ok(None) };
+        let Some(variable) = self.state.variables.get(&name) else {
+            let elements = self.special_array(&name)?.unwrap_or_default();
+            let Key::Index(index) = key else { return Ok(None) };
+            return Ok(usize::try_from(index).ok().and_then(|index| elements.get(index).cloned()).map(Rc::new));
+        };
         Ok(match (&variable.array, &key) {
             (Some(array), key) => array.get(key).cloned(),
             (None, Key::Index(0)) => variable.value.clone(),
@@ -420,7 +453,7 @@ impl Shell<'_> {
 
     /// `unset name`: the flag is false if it is read-only.
     pub(crate) fn unset_variable(&mut self, name: &[u8]) -> Run<bool> {
-        if self.is_fixed(name)? {
+        if !self.may_declare(name)? {
             return Ok(false);
         }
         self.forget(name)?;
@@ -430,13 +463,13 @@ impl Shell<'_> {
     /// `unset 'name[subscript]'`
     pub(crate) fn unset_element(&mut self, name: &[u8], subscript: &[u8]) -> Run<bool> {
         let Some(name) = self.state.referred(name).map(<[u8]>::to_vec) else { return Ok(true) };
-        if self.is_fixed(&name)? {
+        if !self.may_declare(&name)? {
             return Ok(false);
         }
         match self.state.variables.get(&name) {
             None => return Ok(true),
             Some(found) if found.array.is_none() => {
-                if self.reading_key(&name, subscript)? == Some(Key::Index(0)) {
+                if self.unset_key(&name, subscript)? == Some(Key::Index(0)) {
                     return self.unset_variable(&name);
                 }
                 self.complain(&[&name[..], b": not an array variable"].concat())?;
@@ -447,11 +480,18 @@ impl Shell<'_> {
         if matches!(subscript, b"@" | b"*") && !self.is_associative(&name) {
             return self.clear_array(&name).map(|()| true);
         }
-        let Some(key) = self.reading_key(&name, subscript)? else { return Ok(false) };
+        let Some(key) = self.unset_key(&name, subscript)? else { return Ok(false) };
         self.step_elements(&name)?;
         if let Some(Some(old)) = self.with_array(&name, |array| array.remove(&key))? {
             self.account(ELEMENT + key.len() + old.len(), 0)?;
         }
         Ok(true)
+    }
+    /// The key of an element to unset: a wrong one is an error of the builtin only.
+    fn unset_key(&mut self, name: &[u8], subscript: &[u8]) -> Run<Option<Key>> {
+        self.errors_ignored += 1;
+        let key = self.reading_key(name, subscript);
+        self.errors_ignored -= 1;
+        key
     }
 }

@@ -206,7 +206,7 @@ fn apply(
     let name = shell.target(operand.name)?;
     let assigns = entries.is_some() || operand.value.is_some();
     let declares = matches!(kind, Kind::Declare | Kind::Local);
-    if assigns && if declares { shell.is_fixed(&name)? } else { !shell.may_change(&name)? } {
+    if assigns && !(if declares { shell.may_declare(&name)? } else { shell.may_change(&name)? }) {
         return Ok(false);
     }
     let compound = |value: &[u8]| value.starts_with(b"(") && value.ends_with(b")");

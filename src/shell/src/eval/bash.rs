@@ -66,7 +66,10 @@ impl Shell<'_> {
                 .filter_map(|(at, entries)| Some((at.checked_sub(prefix.words)?, entries)))
                 .collect();
         }
+        let ignores = tested && (prefix.words > 0 || matches!(argv.first(), Some(name) if is_reader(name)));
+        self.errors_ignored += u32::from(ignores);
         let result = self.assigned_of_bash(simple, &found, &argv, tested);
+        self.errors_ignored -= u32::from(ignores);
         let status = self.settled(result)?;
         if !argv.is_empty() {
             let (script, words) = (self.state.script.clone(), argv.to_vec());
@@ -255,4 +258,9 @@ impl Shell<'_> {
         }
         if self.state.flags.errexit { Err(Stop::Exit) } else { Ok(status) }
     }
+}
+
+/// Whether a builtin reads commands.
+fn is_reader(name: &[u8]) -> bool {
+    matches!(name, b"eval" | b"source" | b".")
 }

@@ -29,7 +29,7 @@ impl Shell<'_> {
         }
         let assigned = match (value, index) {
             (Assigned::Array(_), Some(_)) => {
-                return Err(self.discard(&[name, &b": cannot assign list to array member"[..]].concat()));
+                return Err(self.discard_reported(&[name, &b": cannot assign list to array member"[..]].concat()));
             }
             (Assigned::Array(elements), None) => {
                 let entries = self.entries(elements)?;

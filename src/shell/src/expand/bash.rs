@@ -44,7 +44,7 @@ impl Shell<'_> {
     /// Expands a parameter in a script of bash.
     pub(super) fn bash_parameter(&mut self, parameter: &Parameter, mode: Mode, out: &mut Units) -> Run<()> {
         match &parameter.operation {
-            Operation::Bad => return Err(self.discard(&[&parameter.name[..], b": bad substitution"].concat())),
+            Operation::Bad => return Err(self.discard_reported(&[&parameter.name[..], b": bad substitution"].concat())),
             Operation::Names { star } => {
                 let names = self.names(&parameter.name)?;
                 return self.emit_value(Value::All(names, *star), mode, out);
@@ -136,7 +136,9 @@ impl Shell<'_> {
         }
         let text = match self.subject_value(&direct)? {
             Value::One(text) => text,
-            Value::Unset => return Err(self.discard(&[&direct.shown[..], b": invalid indirect expansion"].concat())),
+            Value::Unset => {
+                return Err(self.discard_reported(&[&direct.shown[..], b": invalid indirect expansion"].concat()));
+            }
             Value::All(..) => return self.unsupported(b"${! } of more than one value"),
         };
         let is_special = matches!(&text[..], b"@" | b"*" | b"#" | b"?" | b"-" | b"$" | b"!");
@@ -146,7 +148,7 @@ impl Shell<'_> {
             return Ok(Subject { name: text, index: Index::None, shown });
         }
         let Some((name, index)) = divide_reference(&text) else {
-            return Err(self.discard(&[&text[..], b": invalid variable name"].concat()));
+            return Err(self.discard_reported(&[&text[..], b": invalid variable name"].concat()));
         };
         let index = match index {
             None => Index::None,
@@ -272,7 +274,7 @@ impl Shell<'_> {
     fn assign_missing(&mut self, subject: &Subject, word: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
         let Subject { name, index, .. } = subject;
         if !is_name(name) {
-            return Err(self.discard(&[b"$", &name[..], b": cannot assign in this way"].concat()));
+            return Err(self.discard_reported(&[b"$", &name[..], b": cannot assign in this way"].concat()));
         }
         let inner = Mode { fields: false, expansion: true, quoted: mode.quoted };
         let value = bytes(&self.units(word, inner, Tilde::Start)?);

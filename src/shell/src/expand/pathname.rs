@@ -59,7 +59,7 @@ impl Shell<'_> {
         if bash && !is_pattern {
             found = Vec::new();
         } else if bash && found.is_empty() && self.shopt("failglob") {
-            return Err(self.discard(&[b"no match: ", &bytes(field)[..]].concat()));
+            return Err(self.discard_reported(&[b"no match: ", &bytes(field)[..]].concat()));
         } else if bash && found.is_empty() && self.shopt("nullglob") {
             return Ok(());
         }

@@ -88,7 +88,10 @@ impl Shell<'_> {
     }
 
     /// The elements of an array that bash sets at its start.
-    pub(super) fn special_array(&mut self, name: &[u8]) -> Run<Option<Vec<Vec<u8>>>> {
+    pub(crate) fn special_array(&mut self, name: &[u8]) -> Run<Option<Vec<Vec<u8>>>> {
+        if !self.state.language.is_bash() {
+            return Ok(None);
+        }
         let bash = &self.state.bash;
         let frames = bash.frames.iter().rev();
         Ok(match name {

@@ -70,7 +70,7 @@ impl Shell<'_> {
 
     /// Makes a variable local to the running function of bash, with `inherit` with its value. The flag is false if it is read-only.
     pub(crate) fn make_local(&mut self, name: &[u8], inherit: bool) -> Run<bool> {
-        if self.is_fixed(name)? {
+        if !self.may_declare(name)? {
             return Ok(false);
         }
         let before = self.function_scope().and_then(|at| self.state.locals.get(at.checked_sub(1)?));

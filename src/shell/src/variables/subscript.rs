@@ -42,10 +42,7 @@ impl Shell<'_> {
             self.index(name, subscript)?.map(Key::Index)
         };
         if key.is_none() {
-            self.complain(&[name, b"[", subscript, b"]: bad array subscript"].concat())?;
-            if self.state.flags.errexit {
-                return Err(self.assignment_failed());
-            }
+            self.report(&[name, b"[", subscript, b"]: bad array subscript"].concat())?;
         }
         Ok(key)
     }
@@ -57,7 +54,7 @@ impl Shell<'_> {
             false => self.index(name, subscript)?.map(Key::Index),
         };
         if key.is_none() {
-            self.complain(&[name, b": bad array subscript"].concat())?;
+            self.report(&[name, b": bad array subscript"].concat())?;
         }
         Ok(key)
     }
