@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
+use super::clashes::probe;
 use super::composing::{TRUST, changed, shop};
 use super::shop::Shop;
 use super::upgrading::{locked, refused, upgrade};
@@ -89,4 +90,14 @@ fn a_name_without_a_tag_is_what_is_locked() {
     // By digest it is still what was locked.
     let (ok, said) = online(&[&format!("--with={place}")]);
     assert!(ok && said.contains("unchanged"), "{said}");
+
+    // Another bundle, which is signed and granted as well, by the next tag.
+    shop.key("beta");
+    probe(&shop, "", "", r#", "files": {"/etc/probe/conf": {"content": "x"}}"#);
+    let (ok, said) = shop.said(&["push", "probe.oci", &format!("{place}:9.0.0")]);
+    assert!(ok, "{said}");
+    let other = "bundle acme.agent was taken from it, and this is beta.probe";
+    refused(&shop, &["acme.agent"], other);
+    let (ok, said) = online(&[&format!("--with={place}:9.0.0"), "--upgrade-bundles"]);
+    assert!(!ok && said.contains(other), "{said}");
 }

@@ -58,6 +58,7 @@ pub struct Composition {
 impl Composition {
     /// Reads the bundles at these places, of which each must be signed, granted and admitted by the lock.
     pub fn read(places: Vec<BundlePlace>, request: ComposeRequest<'_>) -> Result<Self, BundleError> {
+        let before = request.lock.clone();
         let (mut bundles, mut signers, mut lock) = (Vec::new(), Vec::new(), request.lock);
         // Layers of one bundle may require those of another, so all of them are looked for everywhere.
         let mut catalog = request.layers.clone();
@@ -77,6 +78,7 @@ impl Composition {
             bundles.push(packed);
             signers.push(publisher.signed_by(&path)?);
         }
+        require_known(&bundles, &before)?;
         Ok(Self { bundles, signers, lock, manifests: request.manifests.to_owned() })
     }
 
@@ -192,6 +194,21 @@ impl Composition {
     pub fn save_lock(&self) -> Result<bool, BundleError> {
         self.lock.save(&self.manifests)
     }
+}
+
+/// Refuses a new bundle from a repository that had one other bundle, unless that is there as well: the registry may show it in its place.
+fn require_known(bundles: &[PackedContents], before: &BundleLock) -> Result<(), BundleError> {
+    let titles: Vec<String> = bundles.iter().map(|bundle| bundle.contents.document.title()).collect();
+    for (bundle, title) in bundles.iter().zip(&titles).filter(|(_, title)| before.get(title).is_none()) {
+        let Some(repository) = bundle.place.repository() else { continue };
+        if let Some((expected, _)) = before.from_repository(&repository)
+            && !titles.iter().any(|title| title == expected)
+        {
+            let (expected, found) = (expected.to_owned(), title.clone());
+            return Err(BundleError::OtherBundle { name: repository, expected, found });
+        }
+    }
+    Ok(())
 }
 
 /// What a manifest would say of a bundle.

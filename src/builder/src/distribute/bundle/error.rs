@@ -243,6 +243,16 @@ pub enum BundleError {
         /// The lock.
         path: PathBuf,
     },
+    /// A repository had one bundle, and shows another one.
+    #[error("{name}: bundle {expected} was taken from it, and this is {found}")]
+    OtherBundle {
+        /// The repository.
+        name: String,
+        /// The bundle that is locked.
+        expected: String,
+        /// The bundle that is there.
+        found: String,
+    },
     /// A repository has no bundle that could be chosen.
     #[error("{name}: has no tag that is a version")]
     NoVersion {

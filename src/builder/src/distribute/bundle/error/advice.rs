@@ -25,6 +25,9 @@ impl Hint for BundleError {
                 "`vmbake bundle inspect` shows all that it asks for; grant it in trust/publishers if it should"
                     .to_owned(),
             ),
+            Self::OtherBundle { expected, .. } => {
+                Some(format!("name {expected} as well, or remove it from bundles.lock.json if the image no longer has it"))
+            }
             Self::NotLocked { .. } => Some(
                 "`vmbake bundle upgrade KIND` takes the newest version; --manifests names the folder of the lock"
                     .to_owned(),
