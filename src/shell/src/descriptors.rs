@@ -78,8 +78,12 @@ impl Shell<'_> {
 
     pub(crate) fn write_to(&mut self, fd: u32, bytes: &[u8]) -> Run<()> {
         match self.descriptor(fd) {
-            // A closed descriptor: what is written is lost, with an error of the program that is only its own.
-            None | Some(Handle::Null | Handle::Input(_)) => Ok(()),
+            Some(Handle::Null) => Ok(()),
+            // A closed descriptor: what is written is lost, with an error of the command that writes.
+            None | Some(Handle::Input(_)) => {
+                self.lost |= fd == 1 && !bytes.is_empty() && !self.state.language.is_bash();
+                Ok(())
+            }
             Some(Handle::Output(collected)) => {
                 let len = collected.borrow().len().saturating_add(bytes.len());
                 self.spend_size(len, bytes.len())?;
@@ -124,7 +128,11 @@ impl Shell<'_> {
 
     /// All that is left on standard input.
     pub(crate) fn read_all(&mut self, fd: u32) -> Run<Vec<u8>> {
-        let Some(Handle::Input(input)) = self.descriptor(fd) else { return Ok(Vec::new()) };
+        let input = match self.descriptor(fd) {
+            Some(Handle::Input(input)) => input,
+            Some(_) => return Ok(Vec::new()),
+            None => return self.unsupported(b"reading from a closed descriptor"),
+        };
         let (data, at) = self.loaded(&input)?;
         input.borrow_mut().at = data.len();
         self.spend(data.len() - at)?;

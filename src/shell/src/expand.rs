@@ -223,7 +223,7 @@ impl Shell<'_> {
             }
             return Ok(());
         }
-        let only_at = |part: &Part| matches!(part, Part::Parameter(found) if found.name == b"@");
+        let only_at = |part: &Part| matches!(part, Part::Parameter(found) if found.name == b"@" && found.operation == crate::syntax::Operation::Value);
         if out.len() == before
             && !(mode.fields && matches!(inner, [only] if only_at(only)) && self.state.params.is_empty())
         {

@@ -28,6 +28,8 @@ pub(crate) struct Shell<'h> {
     pub(crate) budget: Budget,
     /// Where the run writes what nobody in it reads.
     pub(crate) own_output: Option<Rc<RefCell<Vec<u8>>>>,
+    /// Whether the running command wrote to a standard output that is closed.
+    pub(crate) lost: bool,
     /// Whether the running command is tested.
     pub(crate) tested: bool,
     /// The running command, for errors.
@@ -57,6 +59,7 @@ impl<'h> Shell<'h> {
             state,
             budget: Budget::new(settings.limits),
             own_output: None,
+            lost: false,
             tested: false,
             command: Rc::default(),
             arrays: BTreeMap::new(),
@@ -288,7 +291,7 @@ impl Shell<'_> {
         variable.value = value.map(Rc::new);
         variable.exported |= allexport;
         match name {
-            b"OPTIND" => self.state.getopts = Default::default(),
+            b"OPTIND" => self.option_index()?,
             b"PATH" => self.state.hashed = Rc::default(),
             _ => {}
         }
@@ -299,6 +302,17 @@ impl Shell<'_> {
         if let Some(variable) = Rc::make_mut(&mut self.state.variables).get_mut(name) {
             variable.exported = true;
         }
+    }
+
+    /// `getopts` goes on where `OPTIND` says.
+    pub(crate) fn option_index(&mut self) -> Run<()> {
+        let text = self.state.get(b"OPTIND").unwrap_or_default().to_vec();
+        let Some(index) = crate::builtins::number(&text) else {
+            return Err(self.shell_error(&[b"Illegal number: ", &text[..]].concat()));
+        };
+        let index = usize::try_from(index).unwrap_or(usize::MAX).saturating_sub(1);
+        self.state.getopts = crate::state::Getopts { index, offset: 0 };
+        Ok(())
     }
 
     /// Counts the copy that a subshell makes of its variables when it changes one.

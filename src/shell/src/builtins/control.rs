@@ -34,9 +34,13 @@ pub(super) fn exit(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
 }
 
 /// `return`
-pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
+pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> Run<u8> {
     if let Some(text) = args.first() {
         shell.state.status = status(shell, text)?;
+    }
+    // To `set -e` of dash, the builtin itself has failed.
+    if shell.state.flags.errexit && shell.state.status != 0 && !tested && !shell.state.language.is_bash() {
+        return Err(Stop::Exit);
     }
     Err(Stop::Return)
 }
@@ -78,8 +82,12 @@ pub(super) fn exec(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
     if args.is_empty() {
         return Ok(0);
     }
-    shell.state.status = shell.program(args)?;
-    Rc::make_mut(&mut shell.state.traps).clear();
+    let place = shell.search(&args[0], None)?;
+    shell.state.status = shell.program_at(&place, args)?;
+    let found = place.file.is_some() || place.system_name().is_some_and(crate::commands::is_known);
+    if found || !matches!(shell.state.status, 126 | 127) {
+        Rc::make_mut(&mut shell.state.traps).clear();
+    }
     Err(Stop::Exit)
 }
 

@@ -3,6 +3,7 @@
 use crate::eval::Run;
 use crate::shell::Shell;
 use crate::state::Getopts;
+use crate::syntax::words::is_name;
 
 /// `getopts`
 pub(super) fn getopts(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
@@ -10,68 +11,74 @@ pub(super) fn getopts(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
         return Err(shell.shell_error(b"getopts: Usage: getopts optstring var [arg...]"));
     };
     let params = if rest.is_empty() { shell.state.params.to_vec() } else { rest.to_vec() };
+    if shell.state.getopts.index > params.len() {
+        shell.state.getopts = Getopts::default();
+    }
     let mut place = shell.state.getopts;
-    let given = shell.state.get(b"OPTIND").and_then(crate::accounts::number).unwrap_or(1);
-    place.index = place.index.max(usize::try_from(given).unwrap_or(1).saturating_sub(1));
+    let letter = next(shell, letters, &params, &mut place)?;
+    shell.set(b"OPTIND", (place.index + 1).to_string().as_bytes())?;
+    // The assignment would begin anew with the argument.
+    shell.state.getopts = place;
+    if !is_name(name) {
+        return Err(shell.shell_error(&[b"getopts: ", &name[..], b": bad variable name"].concat()));
+    }
+    shell.set(name, &[letter.unwrap_or(b'?')])?;
+    Ok(u8::from(letter.is_none()))
+}
+
+/// The next option, `?` and `:` where something is wrong with it; `None` at the end. `place` is behind it afterwards.
+fn next(shell: &mut Shell<'_>, letters: &[u8], params: &[Vec<u8>], place: &mut Getopts) -> Run<Option<u8>> {
     let silent = letters.starts_with(b":");
     let letters = letters.strip_prefix(b":").unwrap_or(letters);
-    if place.offset == 0 {
-        match params.get(place.index) {
-            Some(arg) if arg == b"--" => {
-                place.index += 1;
-                return end(shell, name, place);
-            }
-            Some(arg) if arg.len() > 1 && arg.starts_with(b"-") => place.offset = 1,
-            _ => return end(shell, name, place),
-        }
-    }
-    let arg = params.get(place.index).cloned().unwrap_or_default();
-    let letter = arg.get(place.offset).copied().unwrap_or(b'?');
-    place.offset += 1;
-    let rest = arg.get(place.offset..).unwrap_or_default().to_vec();
-    if rest.is_empty() {
-        place = Getopts { index: place.index + 1, offset: 0 };
-    }
-    let known = letters.iter().position(|found| *found == letter).filter(|_| letter != b':');
-    let (mut value, mut optarg) = (vec![letter], None);
-    match known {
+    let begun = place.index.checked_sub(1).and_then(|at| params.get(at)).filter(|_| place.offset > 0);
+    let (arg, offset) = match begun.filter(|arg| arg.len() > place.offset) {
+        Some(arg) => (arg.clone(), place.offset),
         None => {
-            value = b"?".to_vec();
-            if silent {
-                optarg = Some(vec![letter]);
-            } else {
-                shell.err(&[b"Illegal option -", &[letter][..], b"\n"].concat())?;
+            place.offset = 0;
+            match params.get(place.index).filter(|arg| arg.len() > 1 && arg.starts_with(b"-")) {
+                None => return Ok(None),
+                Some(arg) => {
+                    place.index += 1;
+                    if arg == b"--" {
+                        return Ok(None);
+                    }
+                    (arg.clone(), 1)
+                }
             }
         }
-        Some(at) if letters.get(at + 1) == Some(&b':') => {
-            if !rest.is_empty() {
-                optarg = Some(rest);
-                place = Getopts { index: place.index + 1, offset: 0 };
-            } else if let Some(next) = params.get(place.index) {
-                optarg = Some(next.clone());
-                place.index += 1;
-            } else if silent {
-                (value, optarg) = (b":".to_vec(), Some(vec![letter]));
-            } else {
-                shell.err(&[b"No arg for -", &[letter][..], b" option\n"].concat())?;
-                value = b"?".to_vec();
-            }
-        }
-        Some(_) => {}
+    };
+    let letter = arg[offset];
+    place.offset = offset + 1;
+    let Some(at) = letters.iter().position(|found| *found == letter && letter != b':') else {
+        return wrong(shell, letter, b'?', silent, b"Illegal option -");
+    };
+    if letters.get(at + 1) != Some(&b':') {
+        shell.change(b"OPTARG", Some(Vec::new()), false)?;
+        return Ok(Some(letter));
     }
-    shell.change(b"OPTARG", optarg, false)?;
-    finish(shell, name, &value, place)?;
-    Ok(0)
+    place.offset = 0;
+    let value = match arg.get(offset + 1..).filter(|rest| !rest.is_empty()) {
+        Some(rest) => rest.to_vec(),
+        None => match params.get(place.index) {
+            Some(next) => {
+                place.index += 1;
+                next.clone()
+            }
+            None => return wrong(shell, letter, b':', silent, b"No arg for -"),
+        },
+    };
+    shell.change(b"OPTARG", Some(value), false)?;
+    Ok(Some(letter))
 }
 
-fn end(shell: &mut Shell<'_>, name: &[u8], place: Getopts) -> Run<u8> {
-    finish(shell, name, b"?", place)?;
-    Ok(1)
-}
-
-fn finish(shell: &mut Shell<'_>, name: &[u8], value: &[u8], place: Getopts) -> Run<()> {
-    shell.set(b"OPTIND", (place.index + 1).to_string().as_bytes())?;
-    shell.set(name, value)?;
-    shell.state.getopts = place;
-    Ok(())
+/// Tells what is wrong with an option: in the variables if that is wanted, else on standard error.
+fn wrong(shell: &mut Shell<'_>, letter: u8, found: u8, silent: bool, message: &[u8]) -> Run<Option<u8>> {
+    if silent {
+        shell.change(b"OPTARG", Some(vec![letter]), false)?;
+        return Ok(Some(found));
+    }
+    let end: &[u8] = if found == b':' { b" option\n" } else { b"\n" };
+    shell.err(&[message, &[letter], end].concat())?;
+    shell.change(b"OPTARG", None, false)?;
+    Ok(Some(b'?'))
 }

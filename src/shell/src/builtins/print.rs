@@ -160,7 +160,7 @@ fn conversion(
     let mut size_of = |shell: &mut Shell<'_>, at: &mut usize| -> Run<i64> {
         if text.get(*at) == Some(&b'*') {
             *at += 1;
-            return integer(shell, operands.next().map_or(&b"0"[..], Vec::as_slice), status);
+            return integer(shell, operands.next().map_or(&b""[..], Vec::as_slice), true, status);
         }
         let digits = text[*at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         let value = number(&text[*at..*at + digits]);
@@ -177,7 +177,9 @@ fn conversion(
     for length in [width, precision.unwrap_or_default()] {
         shell.spend_size(size(length), size(length))?;
     }
-    let Some(letter) = text.get(at).copied() else { return shell.unsupported(b"a format that ends with %") };
+    let Some(letter) = text.get(at).copied() else {
+        return Err(shell.shell_error(b"printf: missing format character"));
+    };
     let conversion = Conversion {
         minus: has(b'-') || width < 0,
         zero: has(b'0'),
@@ -204,16 +206,18 @@ fn convert(
     };
     match conversion.letter {
         b's' => Ok((cut(text.to_vec()), false)),
-        b'c' => Ok((text.first().map_or(Vec::new(), |byte| vec![*byte]), false)),
+        b'c' => Ok((vec![text.first().copied().unwrap_or_default()], false)),
         b'b' => {
             let (text, ended) = unescape(text, Escapes::Echo);
             Ok((cut(text), ended))
         }
         b'd' | b'i' | b'u' | b'o' | b'x' | b'X' => {
-            let value = integer(shell, if operand.is_some() { text } else { b"0" }, status)?;
+            let signed = matches!(conversion.letter, b'd' | b'i');
+            let value = integer(shell, text, signed, status)?;
             Ok((digits(conversion, value), false))
         }
-        letter => shell.unsupported(&[b'%', letter]),
+        letter @ (b'a' | b'A' | b'e' | b'E' | b'f' | b'F' | b'g' | b'G') => shell.unsupported(&[b'%', letter]),
+        letter => Err(shell.shell_error(&[b"printf: %", &[letter][..], b": invalid directive"].concat())),
     }
 }
 
@@ -250,31 +254,44 @@ pub(crate) fn padded(conversion: &Conversion, text: Vec<u8>) -> Vec<u8> {
     if conversion.minus { [text, fill].concat() } else { [fill, text].concat() }
 }
 
-/// The number that an operand begins with; what follows it is an error that does not end the command.
-fn integer(shell: &mut Shell<'_>, text: &[u8], status: &mut u8) -> Run<i64> {
+/// The number that an operand begins with, as the bits of one without a sign where it is not `signed`. What follows the number is an
+/// error that does not end the command, and so is one that is too large.
+fn integer(shell: &mut Shell<'_>, text: &[u8], signed: bool, status: &mut u8) -> Run<i64> {
     if let [b'"' | b'\'', rest @ ..] = text {
         return Ok(rest.first().map_or(0, |byte| i64::from(*byte)));
     }
-    let trimmed = text.trim_ascii_start();
-    let (negative, digits) = match trimmed {
+    let blanks = text.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0x0b).count();
+    let (negative, digits) = match &text[blanks..] {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
         rest => (false, rest),
     };
-    let radix = match digits {
-        [b'0', b'x' | b'X', ..] => 16,
-        [b'0', ..] => 8,
-        _ => 10,
+    let (radix, prefix) = match digits {
+        [b'0', b'x' | b'X', digit, ..] if digit.is_ascii_hexdigit() => (16, 2),
+        [b'0', ..] => (8, 0),
+        _ => (10, 0),
     };
-    let prefix = if radix == 16 { 2 } else { 0 };
     let valid = digits[prefix..].iter().take_while(|digit| char::from(**digit).is_digit(radix)).count();
-    let value = digits[prefix..prefix + valid].iter().fold(0_i64, |value, digit| {
-        value.saturating_mul(radix.into()).saturating_add(char::from(*digit).to_digit(radix).unwrap_or_default().into())
+    let magnitude = digits[prefix..prefix + valid].iter().fold(0_i128, |value, digit| {
+        let digit = char::from(*digit).to_digit(radix).unwrap_or_default();
+        value.saturating_mul(radix.into()).saturating_add(digit.into())
     });
-    if prefix + valid < digits.len() || digits.is_empty() {
-        let why: &[u8] = if valid == 0 { b": expected numeric value" } else { b": not completely converted" };
+    let number = if negative { magnitude.saturating_neg() } else { magnitude };
+    let fits = if signed { i64::try_from(number).is_ok() } else { u64::try_from(magnitude).is_ok() };
+    let why: Option<&[u8]> = match prefix + valid {
+        0 if !text.is_empty() => Some(b": expected numeric value"),
+        end if end < digits.len() => Some(b": not completely converted"),
+        _ if !fits => Some(b": Numerical result out of range"),
+        _ => None,
+    };
+    if let Some(why) = why {
         shell.complain(&[b"printf: ", text, why].concat())?;
         *status = 1;
     }
-    Ok(if negative { value.wrapping_neg() } else { value })
+    if signed {
+        let least = if negative { i64::MIN } else { i64::MAX };
+        return Ok(i64::try_from(number).unwrap_or(least));
+    }
+    let bits = u64::try_from(magnitude).map_or(u64::MAX, |bits| if negative { bits.wrapping_neg() } else { bits });
+    Ok(bits.cast_signed())
 }

@@ -55,7 +55,11 @@ pub(super) fn local(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
         return Err(shell.shell_error(b"local: not in a function"));
     }
     for arg in args {
-        if arg == b"-" || (arg.starts_with(b"-") && shell.state.language.is_bash()) {
+        if arg == b"-" && !shell.state.language.is_bash() {
+            shell.save_flags();
+            continue;
+        }
+        if arg.starts_with(b"-") && shell.state.language.is_bash() {
             return shell.unsupported(arg);
         }
         let (name, value) = divide(shell, arg)?;
@@ -100,6 +104,9 @@ pub(super) fn unset(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
             option if option.starts_with(b"-") => return shell.unsupported(option),
             name => {
                 let (name, _) = divide(shell, name)?;
+                if name == b"OPTIND" && !shell.state.language.is_bash() {
+                    return shell.unsupported(b"unset OPTIND");
+                }
                 if shell.state.variables.get(&name).is_some_and(|found| found.readonly) {
                     return Err(shell.shell_error(&[&name[..], b": is read only"].concat()));
                 }

@@ -27,12 +27,13 @@ impl Shell<'_> {
     }
 
     /// Runs a program where it was found.
-    pub(super) fn program_at(&mut self, place: &Place, argv: &[Vec<u8>]) -> Run<u8> {
+    pub(crate) fn program_at(&mut self, place: &Place, argv: &[Vec<u8>]) -> Run<u8> {
         let Some((name, args)) = argv.split_first() else { return Ok(0) };
         let reached = place.system.is_some() || place.file.is_some() || name.contains(&b'/');
         if reached || self.commands.is_function(name) {
             let own = place.file.as_deref().filter(|_| place.system.is_none());
             let status = self.ask_caller(place.system.as_ref().unwrap_or(name), args, own, false)?;
+            self.lost = false;
             if let Some(status) = status {
                 return Ok(status);
             }
@@ -45,6 +46,10 @@ impl Shell<'_> {
             }
             let known = commands::find(known).map(|run| run(self, args));
             match known.or_else(|| self.builtin_program(place.system_name()?, args)) {
+                Some(done) if std::mem::take(&mut self.lost) => {
+                    done?;
+                    return self.unsupported(b"writing to a closed descriptor");
+                }
                 Some(Err(Stop::Error)) => return Ok(2),
                 Some(done) => return done,
                 None => {}

@@ -136,7 +136,11 @@ impl Shell<'_> {
         let one = |handle| Some((Number::One(fd), handle));
         Ok(match &redirect.target {
             Target::HereDocument(text) => {
-                let text = self.document(text.get().map_or(&[][..], Vec::as_slice))?;
+                let text = match self.document(text.get().map_or(&[][..], Vec::as_slice)) {
+                    // Expanding the text is a part of opening it: the command fails, and not the shell.
+                    Err(Stop::Error) if !self.state.language.is_bash() => return Ok(None),
+                    text => text?,
+                };
                 one(Some(Handle::bytes(text)))
             }
             Target::HereString(word) => {
@@ -206,6 +210,9 @@ impl Shell<'_> {
 
     fn open(&mut self, target: &Target, operand: &[u8]) -> Run<Option<Handle>> {
         let path = self.path(operand);
+        if path == b"/dev/null" && matches!(target, Target::Read(_)) {
+            return Ok(Some(Handle::bytes(Vec::new())));
+        }
         if path == b"/dev/null" {
             return Ok(Some(Handle::Null));
         }

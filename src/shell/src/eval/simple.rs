@@ -64,7 +64,7 @@ impl Shell<'_> {
             self.enter_scope(true);
         }
         let result = self.assigned_simple(simple, found, argv, tested, lasting);
-        if !lasting {
+        if !lasting && !self.stays(&result) {
             self.leave_scope();
         }
         result
@@ -92,13 +92,25 @@ impl Shell<'_> {
         match found {
             Found::Nothing => Ok(self.state.substituted),
             Found::Function(body) => self.call(body, &argv[1..], tested),
-            Found::Special(builtin) => builtin(self, &argv[1..], tested),
-            Found::Regular(builtin) => match builtin(self, &argv[1..], tested) {
-                Err(Stop::Error) => Ok(2),
-                other => other,
-            },
+            Found::Special(builtin) => self.builtin(*builtin, &argv[1..], tested),
+            Found::Regular(builtin) => {
+                let scopes = self.state.locals.len();
+                match self.builtin(*builtin, &argv[1..], tested) {
+                    Err(Stop::Error) => {
+                        self.leave_scopes(scopes);
+                        Ok(2)
+                    }
+                    other => other,
+                }
+            }
             Found::Program { by_default } => self.command_program(simple, argv, *by_default),
         }
+    }
+
+    /// Runs a builtin, which fails if its output is lost.
+    fn builtin(&mut self, builtin: Builtin, args: &[Vec<u8>], tested: bool) -> Run<u8> {
+        let status = builtin(self, args, tested)?;
+        Ok(status | u8::from(std::mem::take(&mut self.lost)))
     }
 
     /// Runs a program that a search finds.
@@ -182,13 +194,20 @@ impl Shell<'_> {
         let result = self.eval(body, tested);
         self.budget.levels = levels;
         self.state.functions_running -= 1;
-        self.leave_scope();
         (self.state.params, self.state.loops, self.state.getopts) = (params, loops, getopts);
+        if !self.stays(&result) {
+            self.leave_scope();
+        }
         self.budget.calls -= 1;
         match result {
             Err(Stop::Return) => Ok(self.state.status),
             other => other,
         }
+    }
+
+    /// Whether the shell of dash ends in a scope: its trap sees the variables of the scope.
+    fn stays(&self, result: &Run<u8>) -> bool {
+        matches!(result, Err(Stop::Exit | Stop::Error)) && !self.state.language.is_bash()
     }
 
     /// What `set -x` tells.

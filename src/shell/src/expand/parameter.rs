@@ -31,7 +31,11 @@ impl Shell<'_> {
         let missing = |colon: bool| match &value {
             Value::Unset => true,
             Value::One(text) => colon && text.is_empty(),
-            Value::All(params) => params.is_empty() || (colon && params.iter().all(Vec::is_empty)),
+            // dash looks at the length of all parameters and of what separates them.
+            Value::All(params) => {
+                let joins = name != b"*" || self.state.get(b"IFS") != Some(b"");
+                colon && params.iter().all(Vec::is_empty) && !(joins && params.len() > 1)
+            }
         };
         match &parameter.operation {
             Operation::Default(colon, word) if missing(*colon) => self.operand(word, mode, out),

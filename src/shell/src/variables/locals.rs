@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::eval::Run;
 use crate::shell::Shell;
-use crate::state::{Flags, Scope, Variable};
+use crate::state::{Flags, Getopts, Scope, Variable};
 
 impl Shell<'_> {
     /// Begins a scope: of a function, or with `temporary` of the assignments before its name.
@@ -23,13 +23,27 @@ impl Shell<'_> {
         }
     }
 
+    /// Ends all scopes but the outermost `count`.
+    pub(crate) fn leave_scopes(&mut self, count: usize) {
+        while self.state.locals.len() > count {
+            self.leave_scope();
+        }
+    }
+
     /// Gives a variable back what it was.
     pub(crate) fn put_back(&mut self, name: Vec<u8>, old: Option<Variable>) {
         let size = |found: Option<&Variable>| found.map_or(0, |found| found.size() + name.len());
         let bytes = self.state.variables_bytes.saturating_sub(size(self.state.variables.get(&name)));
         self.state.variables_bytes = bytes.saturating_add(size(old.as_ref()));
-        if name == b"PATH" {
-            self.state.hashed = Rc::default();
+        match &name[..] {
+            b"PATH" => self.state.hashed = Rc::default(),
+            b"OPTIND" => {
+                let text = old.as_ref().and_then(|old| old.value.as_ref());
+                let index = text.and_then(|text| crate::builtins::number(text)).unwrap_or(1);
+                self.state.getopts =
+                    Getopts { index: usize::try_from(index).unwrap_or(1).saturating_sub(1), offset: 0 };
+            }
+            _ => {}
         }
         let variables = Rc::make_mut(&mut self.state.variables);
         match old {
