@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use judge::report::Report;
 use judge::{Dialect, Judge, Plan};
 
-const USAGE: &str = "usage: generated [--dialect dash|bash] [--programs N] [--seed N] [--jobs N] [--reduce N] [--refusals] [--print] [--file FILE]
+const USAGE: &str = "usage: generated [--dialect dash|bash] [--programs N] [--seed N] [--jobs N] [--reduce N] [--refusals] [--print] [--without NAME,...] [--file FILE]
   --dialect   shell to compare with (default: dash)
   --programs  number of programs to generate (default: 1000)
   --seed      seed of the programs (default: 1)
@@ -17,6 +17,7 @@ const USAGE: &str = "usage: generated [--dialect dash|bash] [--programs N] [--se
   --reduce    number of differing programs to reduce (default: 40)
   --refusals  list what is refused
   --print     print the programs, and do not run them
+  --without   leave out programs that use one of these productions
   --file      run the snippets of FILE, each after a line `=== NAME`, in place of generated programs";
 
 struct Options {
@@ -27,7 +28,7 @@ struct Options {
 }
 
 fn options() -> Option<Options> {
-    let plan = Plan { dialect: Dialect::Dash, seed: 1, programs: 1000, jobs: 2, reduce: 40 };
+    let plan = Plan { dialect: Dialect::Dash, seed: 1, programs: 1000, jobs: 2, reduce: 40, without: &[] };
     let mut options = Options { plan, file: None, refusals: false, print: false };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
@@ -45,6 +46,10 @@ fn options() -> Option<Options> {
             "--seed" => options.plan.seed = args.next()?.parse().ok()?,
             "--jobs" => options.plan.jobs = args.next()?.parse().ok().filter(|jobs| *jobs > 0)?,
             "--reduce" => options.plan.reduce = args.next()?.parse().ok()?,
+            "--without" => {
+                options.plan.without =
+                    args.next()?.split(',').map(|name| &*name.to_owned().leak()).collect::<Vec<_>>().leak()
+            }
             "--file" => options.file = Some(args.next()?),
             _ => return None,
         }

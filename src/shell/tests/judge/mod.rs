@@ -47,6 +47,8 @@ pub struct Plan {
     pub jobs: usize,
     /// Differing programs to reduce; each takes some seconds.
     pub reduce: usize,
+    /// Programs that use one of these productions are left out.
+    pub without: &'static [&'static str],
 }
 
 /// How one program went.
@@ -104,14 +106,15 @@ impl Judge {
         for batch in (job..batches).step_by(plan.jobs) {
             let first = batch * BATCH;
             let last = plan.programs.min(first + BATCH);
-            let programs: Vec<Node> = (first..last)
-                .map(|number| {
-                    Grammar::new(plan.seed, number, plan.dialect, self.jail.as_root, self.jail.has_proc).program()
-                })
-                .collect();
+            let derive =
+                |number| Grammar::new(plan.seed, number, plan.dialect, self.jail.as_root, self.jail.has_proc).program();
+            let (numbers, programs): (Vec<usize>, Vec<Node>) = (first..last)
+                .map(|number| (number, derive(number)))
+                .filter(|(_, program)| plan.without.iter().all(|label| !program.labels().contains(label)))
+                .unzip();
             let texts: Vec<String> = programs.iter().map(Node::text).collect();
             let verdicts = self.batch(&mut worker, plan.dialect, &texts);
-            for ((number, program), verdict) in (first..).zip(programs).zip(verdicts) {
+            for ((number, program), verdict) in numbers.into_iter().zip(programs).zip(verdicts) {
                 let name = format!("seed {}, program {number}", plan.seed);
                 if let Some(different) = report.count(name, &program.text(), verdict) {
                     let reduce = report.differences.len() < plan.reduce.div_ceil(plan.jobs);
