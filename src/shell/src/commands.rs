@@ -6,6 +6,7 @@ pub(crate) mod regex;
 mod paths;
 mod text;
 mod lines;
+mod sort;
 mod translate;
 mod awk;
 mod grep;
@@ -101,8 +102,9 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"sh" | b"dash" => start::sh,
         b"sha256sum" => digests::sha256sum,
         b"sleep" | b"sync" => |_, _| Ok(0),
-        b"sort" => lines::sort,
+        b"sort" => sort::sort,
         b"stat" => status::stat,
+        b"tac" => lines::tac,
         b"tail" => text::tail,
         b"tee" => text::tee,
         b"tempfile" => temporary::tempfile,

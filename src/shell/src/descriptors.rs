@@ -22,6 +22,7 @@ pub(crate) enum Handle {
 /// What is left to read. A file is read when the first byte is asked for.
 pub(crate) struct Input {
     path: Option<Vec<u8>>,
+    loaded: bool,
     data: Rc<Vec<u8>>,
     at: usize,
 }
@@ -36,11 +37,11 @@ pub(crate) struct OpenFile {
 
 impl Handle {
     pub(crate) fn bytes(data: Vec<u8>) -> Self {
-        Self::Input(Rc::new(RefCell::new(Input { path: None, data: Rc::new(data), at: 0 })))
+        Self::Input(Rc::new(RefCell::new(Input { path: None, loaded: true, data: Rc::new(data), at: 0 })))
     }
 
     pub(crate) fn input_file(path: Vec<u8>) -> Self {
-        Self::Input(Rc::new(RefCell::new(Input { path: Some(path), data: Rc::default(), at: 0 })))
+        Self::Input(Rc::new(RefCell::new(Input { path: Some(path), loaded: false, data: Rc::default(), at: 0 })))
     }
 
     pub(crate) fn output_file(path: Vec<u8>, id: u64, append: bool) -> Self {
@@ -126,6 +127,14 @@ impl Shell<'_> {
         self.fatal(crate::ErrorKind::Unsupported { what })
     }
 
+    /// The file that a descriptor reads.
+    pub(crate) fn input_path(&self, fd: u32) -> Option<Vec<u8>> {
+        match self.descriptor(fd) {
+            Some(Handle::Input(input)) => input.borrow().path.clone(),
+            _ => None,
+        }
+    }
+
     /// All that is left on standard input.
     pub(crate) fn read_all(&mut self, fd: u32) -> Run<Vec<u8>> {
         let input = match self.descriptor(fd) {
@@ -158,12 +167,13 @@ impl Shell<'_> {
     }
 
     fn loaded(&mut self, input: &Rc<RefCell<Input>>) -> Run<(Rc<Vec<u8>>, usize)> {
-        let path = input.borrow_mut().path.take();
+        let path = input.borrow().path.clone().filter(|_| !input.borrow().loaded);
         if let Some(path) = path {
             let limit = self.budget.limits.size_bytes;
             let data = self.files.read(&path, limit).map_err(|error| self.too_large(&path, error))?;
             self.spend(data.len())?;
-            input.borrow_mut().data = Rc::new(data);
+            let mut input = input.borrow_mut();
+            (input.data, input.loaded) = (Rc::new(data), true);
         }
         let input = input.borrow();
         Ok((input.data.clone(), input.at.min(input.data.len())))

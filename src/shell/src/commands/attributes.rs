@@ -76,6 +76,9 @@ pub(super) fn chmod(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, &args, &OPTIONS)?;
     let mut operands = options.operands.iter();
     let strict = option.is_some();
+    if strict && options.has(b'r') {
+        return complain(shell, "chmod", b"cannot combine mode and --reference options");
+    }
     let text = match (options.value(b'r'), option) {
         (Some(path), _) => match shell.stat(path, Follow::Yes) {
             Ok(node) => Some(format!("{:05o}", node.mode).into_bytes()),
@@ -98,11 +101,16 @@ pub(super) fn chmod(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         for path in paths {
             match change.one(shell, &path, &path == operand)? {
                 Ok(fits) => status |= u8::from(!fits),
-                Err(error) if options.has(b'f') => {
-                    let _ = error;
+                Err(error) => {
                     status = 1;
+                    if !options.has(b'f') {
+                        super::cannot(shell, "chmod", "access", &path, error)?;
+                    }
+                    if options.has(b'v') {
+                        let name = quoted(shell, &path)?;
+                        shell.out(&[&name[..], b" could not be accessed\n"].concat())?;
+                    }
                 }
-                Err(error) => status = super::cannot(shell, "chmod", "access", &path, error)?,
             }
         }
     }

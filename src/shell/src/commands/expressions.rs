@@ -167,28 +167,48 @@ impl Parser<'_, '_> {
 }
 
 pub(super) fn seq(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let (mut separator, mut pads) = (b"\n".to_vec(), false);
+    let mut args = args.iter();
     let mut numbers = Vec::new();
-    for arg in args {
-        match integer(arg) {
-            Some(number) => numbers.push(number),
-            None => return shell.unsupported(arg),
+    while let Some(arg) = args.next() {
+        match (integer(arg), &arg[..]) {
+            (Some(number), _) => numbers.push(number),
+            (None, b"-w" | b"--equal-width") => pads = true,
+            (None, b"-s") => match args.next() {
+                Some(text) => separator = text.clone(),
+                None => return complain(shell, "seq", b"option requires an argument"),
+            },
+            (None, _) => match arg.strip_prefix(b"-s").or_else(|| arg.strip_prefix(b"--separator=")) {
+                Some(text) => separator = text.to_vec(),
+                None => return shell.unsupported(arg),
+            },
         }
     }
     let (first, step, last) = match numbers[..] {
         [last] => (1, 1, last),
         [first, last] => (first, 1, last),
         [first, step, last] if step != 0 => (first, step, last),
-        [first, 0, last] => return shell.unsupported(format!("seq {first} 0 {last}").as_bytes()),
+        [_, 0, _] => return complain(shell, "seq", b"invalid Zero increment value"),
         _ => return complain(shell, "seq", b"missing or extra operand"),
     };
+    let width = if pads { first.to_string().len().max(last.to_string().len()) } else { 0 };
     let mut number = first;
+    let mut out = Vec::new();
     while if step > 0 { number <= last } else { number >= last } {
         shell.step()?;
-        shell.out(format!("{number}\n").as_bytes())?;
+        if !out.is_empty() {
+            out.extend_from_slice(&separator);
+        }
+        out.extend(format!("{number:0width$}").into_bytes());
+        shell.spend_size(out.len(), 8)?;
         match number.checked_add(step) {
             Some(next) => number = next,
             None => break,
         }
     }
+    if !out.is_empty() {
+        out.push(b'\n');
+    }
+    shell.out(&out)?;
     Ok(0)
 }

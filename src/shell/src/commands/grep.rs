@@ -1,5 +1,6 @@
 //! `grep`.
 
+use super::attributes::{Through, below};
 use super::options::{Accepted, Options, parse};
 use super::regex::{Expression, Syntax};
 use super::{complain, count, inputs, split_lines};
@@ -8,7 +9,7 @@ use crate::files::Follow;
 use crate::shell::Shell;
 
 const OPTIONS: Accepted = Accepted {
-    letters: b"EFGchiHlLnoqrsvwxe:f:m:az",
+    letters: b"EFGPbchiHlLnoqrRsvwxye:f:m:azA:B:C:",
     long: &[
         ("extended-regexp", b'E'),
         ("fixed-strings", b'F'),
@@ -28,16 +29,28 @@ const OPTIONS: Accepted = Accepted {
         ("file=", b'f'),
         ("max-count=", b'm'),
         ("text", b'a'),
+        ("basic-regexp", b'G'),
+        ("byte-offset", b'b'),
+        ("with-filename", b'H'),
+        ("files-without-match", b'L'),
+        ("after-context=", b'A'),
+        ("before-context=", b'B'),
+        ("context=", b'C'),
+        ("no-group-separator", b'N'),
+        ("label=", b'0'),
+        ("recursive", b'r'),
+        ("color?", b'k'),
+        ("colour?", b'k'),
     ],
     strict: false,
 };
 
 pub(super) fn grep(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    run(shell, args, Syntax::Basic)
+    run(shell, args, Syntax::Grep)
 }
 
 pub(super) fn egrep(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    run(shell, args, Syntax::Extended)
+    run(shell, args, Syntax::Egrep)
 }
 
 pub(super) fn fgrep(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -45,37 +58,107 @@ pub(super) fn fgrep(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 }
 
 fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
-    let mut options = parse(shell, args, &OPTIONS)?;
-    if let Some(unknown) = [b'r', b'z', b'L'].into_iter().find(|letter| options.has(*letter)) {
+    let args: Vec<Vec<u8>> = args.iter().map(|arg| contextual(arg)).collect();
+    let mut options = parse(shell, &args, &OPTIONS)?;
+    if let Some(unknown) = [b'z', b'P'].into_iter().find(|letter| options.has(*letter)) {
         return shell.unsupported(&[b'-', unknown]);
+    }
+    if options.value(b'k') == Some(b"always") {
+        return shell.unsupported(b"--color=always");
     }
     let Some(patterns) = patterns(shell, &mut options)? else { return Ok(2) };
     let syntax = options.iter().rev().find_map(|(letter, _)| match letter {
-        b'E' => Some(Syntax::Extended),
+        b'E' => Some(Syntax::Egrep),
         b'F' => Some(Syntax::Fixed),
-        b'G' => Some(Syntax::Basic),
+        b'G' => Some(Syntax::Grep),
         _ => None,
     });
     let mut expressions = Vec::new();
+    let ignore_case = options.has(b'i') || options.has(b'y');
     for pattern in patterns {
-        expressions.push(Expression::new(shell, &pattern, syntax.unwrap_or(default), options.has(b'i'))?);
+        expressions.push(Expression::new(shell, &pattern, syntax.unwrap_or(default), ignore_case)?);
     }
-    let named = (options.operands.len() > 1 || options.has(b'H')) && !options.has(b'h');
-    let (contents, failed) = if options.has(b's') {
-        let readable: Vec<Vec<u8>> = options.operands.iter().filter(|path| readable(shell, path)).cloned().collect();
-        let failed = readable.len() < options.operands.len();
-        if readable.is_empty() && failed { (Vec::new(), true) } else { (inputs(shell, "grep", &readable)?.0, failed) }
-    } else {
-        inputs(shell, "grep", &options.operands)?
-    };
+    let recursive = options.has(b'r') || options.has(b'R');
+    let (files, mut failed) = if recursive { recurse(shell, &options)? } else { (options.operands.clone(), false) };
+    let shown = options.iter().rev().find_map(|(letter, _)| match letter {
+        b'H' => Some(true),
+        b'h' => Some(false),
+        _ => None,
+    });
+    let named = shown.unwrap_or(options.operands.len() > 1 || recursive);
+    let (before, after) = contexts(shell, &options)?;
+    let search = Search { options: &options, expressions: &expressions, named, before, after };
     let mut found = false;
-    for (name, content) in contents {
-        found |= search(shell, &options, &expressions, &name, &content, named)?;
+    let mut divided = false;
+    let standard = [b"-".to_vec()];
+    for file in if files.is_empty() && !recursive { &standard[..] } else { &files } {
+        if file != b"-" && shell.stat(file, Follow::Yes).is_ok_and(|node| node.is_dir()) {
+            // A directory reads as empty, and fails.
+            if options.has(b'c') && !options.has(b'q') {
+                search.counted(shell, file, 0)?;
+            }
+            failed = true;
+            continue;
+        }
+        if options.has(b's') && file != b"-" && !readable(shell, file) {
+            failed = true;
+            continue;
+        }
+        let (contents, wrong) = inputs(shell, "grep", std::slice::from_ref(file))?;
+        failed |= wrong;
+        for (name, content) in contents {
+            found |= search.file(shell, &name, &content, &mut divided)?;
+        }
         if found && options.has(b'q') {
             return Ok(0);
         }
     }
     Ok(if failed { 2 } else { u8::from(!found) })
+}
+
+/// `-5` as `-C5`.
+fn contextual(arg: &[u8]) -> Vec<u8> {
+    match arg.strip_prefix(b"-") {
+        Some(digits) if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => [b"-C", digits].concat(),
+        _ => arg.to_vec(),
+    }
+}
+
+/// The lines of context before and behind a selected one.
+fn contexts(shell: &Shell<'_>, options: &Options) -> Run<(usize, usize)> {
+    let number = |letter: u8| options.value(letter).map(|text| count(shell, text)).transpose();
+    let both = number(b'C')?.unwrap_or(0);
+    Ok((number(b'B')?.unwrap_or(both), number(b'A')?.unwrap_or(both)))
+}
+
+/// The files below the operands, links not followed; the order of a real file system is another one.
+fn recurse(shell: &mut Shell<'_>, options: &Options) -> Run<(Vec<Vec<u8>>, bool)> {
+    if options.has(b'R') {
+        return shell.unsupported(b"-R");
+    }
+    let here = options.operands.is_empty();
+    let operands = if here { vec![b".".to_vec()] } else { options.operands.clone() };
+    let (mut files, mut failed) = (Vec::new(), false);
+    for operand in operands {
+        let Ok(node) = shell.stat(&operand, Follow::Yes) else {
+            files.push(operand);
+            continue;
+        };
+        if !node.is_dir() {
+            files.push(operand);
+            continue;
+        }
+        for path in below(shell, &operand, Through::Operands)? {
+            match shell.stat(&path, Follow::No) {
+                Ok(node) if node.is_file() => {
+                    files.push(if here { path.strip_prefix(b"./").unwrap_or(&path).to_vec() } else { path });
+                }
+                Ok(_) => {}
+                Err(_) => failed = true,
+            }
+        }
+    }
+    Ok((files, failed))
 }
 
 fn readable(shell: &Shell<'_>, path: &[u8]) -> bool {
@@ -109,56 +192,113 @@ fn patterns(shell: &mut Shell<'_>, options: &mut Options) -> Run<Option<Vec<Vec<
     Ok(Some(patterns))
 }
 
-/// Searches one content. Says whether a line was selected.
-fn search(
-    shell: &mut Shell<'_>,
-    options: &Options,
-    expressions: &[Expression],
-    name: &[u8],
-    content: &[u8],
+/// What is searched for, and what is printed of it.
+struct Search<'s> {
+    options: &'s Options,
+    expressions: &'s [Expression],
     named: bool,
-) -> Run<bool> {
-    let most = options.value(b'm').map(|text| count(shell, text)).transpose()?.unwrap_or(usize::MAX);
-    let binary = content.contains(&0) && !options.has(b'a');
-    let prefix = if named { [name, b":"].concat() } else { Vec::new() };
-    let mut selected = 0;
-    for (at, line) in split_lines(content).enumerate() {
-        if selected >= most {
-            break;
+    before: usize,
+    after: usize,
+}
+
+impl Search<'_> {
+    /// Searches one content. Says whether a line was selected.
+    fn file(&self, shell: &mut Shell<'_>, name: &[u8], content: &[u8], divided: &mut bool) -> Run<bool> {
+        let options = self.options;
+        let most = options.value(b'm').map(|text| count(shell, text)).transpose()?.unwrap_or(usize::MAX);
+        let lists = options.has(b'l') || options.has(b'L');
+        let prints = !(options.has(b'q') || lists || options.has(b'c'));
+        let binary = prints && content.contains(&0) && !options.has(b'a');
+        let lines: Vec<&[u8]> = split_lines(content).map(|line| line.strip_suffix(b"\n").unwrap_or(line)).collect();
+        let (mut selected, mut printed, mut open) = (0, 0, 0);
+        let mut offset = 0;
+        for (at, line) in lines.iter().enumerate() {
+            if selected >= most && (open == 0 || !prints) {
+                break;
+            }
+            let places = if selected < most { matches(shell, options, self.expressions, line)? } else { Vec::new() };
+            if selected >= most || places.is_empty() != options.has(b'v') {
+                if open > 0 && prints {
+                    open -= 1;
+                    printed = at + 1;
+                    self.line(shell, name, (at, offset), line, b'-', None)?;
+                }
+                offset += line.len() + 1;
+                continue;
+            }
+            selected += 1;
+            if options.has(b'q') || lists {
+                break;
+            }
+            if prints {
+                if binary {
+                    return shell.unsupported(b"a binary file");
+                }
+                let start = printed.max(at.saturating_sub(self.before));
+                let contexts = b"ABC".iter().any(|letter| options.has(*letter));
+                if contexts && *divided && (start > printed || printed == 0) && !options.has(b'N') {
+                    shell.out(b"--\n")?;
+                }
+                let mut earlier: usize = offset - lines[start..at].iter().map(|line| line.len() + 1).sum::<usize>();
+                for (at, line) in lines.iter().enumerate().take(at).skip(start) {
+                    self.line(shell, name, (at, earlier), line, b'-', None)?;
+                    earlier += line.len() + 1;
+                }
+                self.line(shell, name, (at, offset), line, b':', Some(&places))?;
+                (printed, open, *divided) = (at + 1, self.after, true);
+            }
+            offset += line.len() + 1;
         }
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let places = matches(shell, options, expressions, line)?;
-        if places.is_empty() != options.has(b'v') {
-            continue;
+        if options.has(b'L') && selected == 0 || (options.has(b'l') && !options.has(b'L') && selected > 0) {
+            if !options.has(b'q') {
+                shell.out(&[self.shown(name), b"\n"].concat())?;
+            }
+        } else if options.has(b'c') && !options.has(b'q') && !lists {
+            self.counted(shell, name, selected)?;
         }
-        selected += 1;
-        if options.has(b'q') {
-            return Ok(true);
-        }
-        if options.has(b'l') {
-            shell.out(&[name, b"\n"].concat())?;
-            return Ok(true);
-        }
-        if options.has(b'c') {
-            continue;
-        }
-        if binary {
-            return shell.unsupported(b"a binary file");
-        }
-        let number = if options.has(b'n') { format!("{}:", at + 1) } else { String::new() };
-        let line_prefix = [&prefix[..], number.as_bytes()].concat();
+        Ok(selected > 0)
+    }
+
+    fn shown<'n>(&'n self, name: &'n [u8]) -> &'n [u8] {
+        if name == b"-" { self.options.value(b'0').unwrap_or(b"(standard input)") } else { name }
+    }
+
+    fn counted(&self, shell: &mut Shell<'_>, name: &[u8], selected: usize) -> Run<()> {
+        let prefix = if self.named { [self.shown(name), b":"].concat() } else { Vec::new() };
+        shell.out(&[&prefix[..], selected.to_string().as_bytes(), b"\n"].concat())
+    }
+
+    /// Writes a line, with `-o` the places of it that match; lines of the context have none.
+    fn line(
+        &self,
+        shell: &mut Shell<'_>,
+        name: &[u8],
+        (at, offset): (usize, usize),
+        line: &[u8],
+        mark: u8,
+        places: Option<&[(usize, usize)]>,
+    ) -> Run<()> {
+        let options = self.options;
+        let prefix = |offset: usize| {
+            let mut prefix = if self.named { [self.shown(name), &[mark]].concat() } else { Vec::new() };
+            if options.has(b'n') {
+                prefix.extend([(at + 1).to_string().as_bytes(), &[mark]].concat());
+            }
+            if options.has(b'b') {
+                prefix.extend([offset.to_string().as_bytes(), &[mark]].concat());
+            }
+            prefix
+        };
         if !options.has(b'o') {
-            shell.out(&[&line_prefix[..], line, b"\n"].concat())?;
-        } else if !options.has(b'v') {
-            for (start, end) in places.iter().filter(|(start, end)| start < end) {
-                shell.out(&[&line_prefix[..], &line[*start..*end], b"\n"].concat())?;
+            return shell.out(&[&prefix(offset)[..], line, b"\n"].concat());
+        }
+        for (start, end) in places.filter(|_| !options.has(b'v')).unwrap_or_default() {
+            if start < end {
+                shell.out(&[&prefix(offset + start)[..], &line[*start..*end], b"\n"].concat())?;
             }
         }
+        Ok(())
     }
-    if options.has(b'c') {
-        shell.out(&[&prefix[..], selected.to_string().as_bytes(), b"\n"].concat())?;
-    }
-    Ok(selected > 0)
 }
 
 /// Places of the line that match: all with `-o`, else one is enough.

@@ -1,14 +1,12 @@
-//! `cut`, `sort` and `uniq`.
+//! `cut`, `uniq` and `tac`.
 
-use std::cmp::Ordering;
-
-use super::options::{Accepted, Options, parse};
-use super::{count, inputs, split_lines, versions};
+use super::options::{Accepted, parse};
+use super::{complain, count, inputs, split_lines};
 use crate::eval::Run;
 use crate::shell::Shell;
 
 /// Lines without their newlines.
-fn bare_lines(text: &[u8]) -> Vec<&[u8]> {
+pub(super) fn bare_lines(text: &[u8]) -> Vec<&[u8]> {
     split_lines(text).map(|line| line.strip_suffix(b"\n").unwrap_or(line)).collect()
 }
 
@@ -48,7 +46,7 @@ pub(super) fn cut(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, args, &Accepted { letters: b"d:f:b:c:s", long, strict: false })?;
     let list = [b'f', b'b', b'c'].into_iter().find_map(|letter| Some((letter, options.value(letter)?)));
     let Some((letter, list)) = list else {
-        return super::complain(shell, "cut", b"you must specify a list of bytes, characters, or fields");
+        return complain(shell, "cut", b"you must specify a list of bytes, characters, or fields");
     };
     let ranges = ranges(shell, list)?;
     let delimiter = match options.value(b'd') {
@@ -83,179 +81,76 @@ pub(super) fn cut(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     Ok(u8::from(failed))
 }
 
-/// One key of `sort`.
-struct Key {
-    start: usize,
-    end: usize,
-    numeric: bool,
-    reverse: bool,
-    /// Options of its own replace those of all keys.
-    own: bool,
-}
-
-fn key(shell: &Shell<'_>, text: &[u8]) -> Run<Key> {
-    let letters = text.iter().rposition(|byte| byte.is_ascii_digit()).map_or(0, |at| at + 1);
-    let (place, flags) = text.split_at(letters);
-    if !flags.iter().all(|flag| matches!(flag, b'n' | b'r')) {
-        return shell.unsupported(&[b"-k ", text].concat());
-    }
-    let (start, end) = match place.iter().position(|byte| *byte == b',') {
-        Some(at) => (count(shell, &place[..at])?, count(shell, &place[at + 1..])?),
-        None => (count(shell, place)?, usize::MAX),
-    };
-    if start == 0 || end < start {
-        return shell.unsupported(&[b"-k ", text].concat());
-    }
-    let (numeric, reverse) = (flags.contains(&b'n'), flags.contains(&b'r'));
-    Ok(Key { start, end, numeric, reverse, own: !flags.is_empty() })
-}
-
-/// The part of a line that a key means: fields from one to another, with the blanks before them.
-fn key_of<'l>(line: &'l [u8], key: &Key, separator: Option<u8>) -> &'l [u8] {
-    let mut starts = vec![0];
-    let mut ends = Vec::new();
-    for (at, byte) in line.iter().enumerate() {
-        match separator {
-            Some(separator) if *byte == separator => {
-                ends.push(at);
-                starts.push(at + 1);
-            }
-            None if matches!(byte, b' ' | b'\t') && at > 0 && !matches!(line[at - 1], b' ' | b'\t') => {
-                ends.push(at);
-                starts.push(at);
-            }
-            _ => {}
-        }
-    }
-    ends.push(line.len());
-    let Some(start) = starts.get(key.start - 1) else { return b"" };
-    let end = ends.get(key.end.saturating_sub(1)).copied().unwrap_or(line.len());
-    &line[*start..end]
-}
-
-/// A number at the start of a text, as `sort -n` compares it: sign, digits before and behind the point.
-fn numeric(left: &[u8], right: &[u8]) -> Ordering {
-    let parts = |text: &[u8]| -> (bool, Vec<u8>, Vec<u8>) {
-        let text = text.trim_ascii_start();
-        let (negative, text) = text.strip_prefix(b"-").map_or((false, text), |rest| (true, rest));
-        let whole = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let fraction: Vec<u8> = match text.get(whole) {
-            Some(b'.') => text[whole + 1..].iter().copied().take_while(u8::is_ascii_digit).collect(),
-            _ => Vec::new(),
-        };
-        let digits: Vec<u8> = text[..whole].iter().copied().skip_while(|byte| *byte == b'0').collect();
-        let kept = fraction.iter().rposition(|byte| *byte != b'0').map_or(0, |at| at + 1);
-        let fraction = fraction[..kept].to_vec();
-        (negative && !(digits.is_empty() && fraction.is_empty()), digits, fraction)
-    };
-    let (left, right) = (parts(left), parts(right));
-    let size = (left.1.len(), &left.1, &left.2).cmp(&(right.1.len(), &right.1, &right.2));
-    match (left.0, right.0) {
-        (false, false) => size,
-        (true, true) => size.reverse(),
-        (true, false) => Ordering::Less,
-        (false, true) => Ordering::Greater,
-    }
-}
-
-fn compare(options: &Options, keys: &[Key], left: &[u8], right: &[u8]) -> Ordering {
-    let separator = options.value(b't').and_then(|text| text.first().copied());
-    let (all_numeric, all_reverse) = (options.has(b'n'), options.has(b'r'));
-    let by = |numbers: bool, reverse: bool, left: &[u8], right: &[u8]| {
-        let order = match numbers {
-            true => numeric(left, right),
-            false if options.has(b'V') => versions::compare(left, right),
-            false => left.cmp(right),
-        };
-        if reverse { order.reverse() } else { order }
-    };
-    for key in keys {
-        let (numbers, reverse) = if key.own { (key.numeric, key.reverse) } else { (all_numeric, all_reverse) };
-        let order = by(numbers, reverse, key_of(left, key, separator), key_of(right, key, separator));
-        if order.is_ne() {
-            return order;
-        }
-    }
-    if keys.is_empty() { by(all_numeric, all_reverse, left, right) } else { Ordering::Equal }
-}
-
-pub(super) fn sort(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+pub(super) fn uniq(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let long: &[(&str, u8)] = &[
+        ("count", b'c'),
+        ("repeated", b'd'),
         ("unique", b'u'),
-        ("numeric-sort", b'n'),
-        ("version-sort", b'V'),
-        ("reverse", b'r'),
-        ("stable", b's'),
-        ("key=", b'k'),
-        ("output=", b'o'),
+        ("ignore-case", b'i'),
+        ("skip-fields=", b'f'),
+        ("skip-chars=", b's'),
+        ("check-chars=", b'w'),
     ];
-    let options = parse(shell, args, &Accepted { letters: b"unrsVk:t:o:", long, strict: false })?;
-    if options.value(b't').is_some_and(|text| text.len() != 1) {
-        return shell.unsupported(b"a separator of more than one byte");
+    let options = parse(shell, args, &Accepted { letters: b"cduif:s:w:", long, strict: false })?;
+    let number = |letter: u8| options.value(letter).map(|text| count(shell, text)).transpose();
+    let (fields, chars) = (number(b'f')?.unwrap_or(0), number(b's')?.unwrap_or(0));
+    let width = number(b'w')?.unwrap_or(usize::MAX);
+    if options.operands.len() > 2 {
+        return complain(shell, "uniq", b"extra operand");
     }
-    if options.has(b'V') && (options.has(b'n') || options.has(b'k')) {
-        return shell.unsupported(b"-V with another order, or with keys");
-    }
-    let mut keys = Vec::new();
-    for (_, value) in options.iter().filter(|(letter, _)| *letter == b'k') {
-        keys.push(key(shell, value)?);
-    }
-    let (contents, failed) = inputs(shell, "sort", &options.operands)?;
+    let (contents, failed) = inputs(shell, "uniq", &options.operands[..options.operands.len().min(1)])?;
     if failed {
-        return Ok(2);
+        return Ok(1);
     }
-    let mut lines: Vec<&[u8]> = contents.iter().flat_map(|(_, content)| bare_lines(content)).collect();
-    let bytes: usize = lines.iter().map(|line| line.len() + 1).sum();
-    shell.spend(bytes.saturating_mul(usize::BITS as usize / 4))?;
-    let fallback = !options.has(b'u') && !options.has(b's');
-    let reverse = options.has(b'r');
-    lines.sort_by(|left, right| {
-        let order = compare(&options, &keys, left, right);
-        let whole = if reverse { right.cmp(left) } else { left.cmp(right) };
-        if order.is_eq() && fallback { whole } else { order }
-    });
-    if options.has(b'u') {
-        lines.dedup_by(|right, left| compare(&options, &keys, left, right).is_eq());
+    let key = |line: &[u8]| {
+        let mut rest = line;
+        for _ in 0..fields.min(line.len()) {
+            let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+            let word = rest[blanks..].iter().take_while(|byte| !matches!(byte, b' ' | b'\t')).count();
+            rest = &rest[blanks + word..];
+        }
+        let rest = &rest[chars.min(rest.len())..];
+        let key = &rest[..width.min(rest.len())];
+        if options.has(b'i') { key.to_ascii_uppercase() } else { key.to_vec() }
+    };
+    let mut out = Vec::new();
+    for (_, content) in &contents {
+        shell.spend(content.len())?;
+        let mut groups: Vec<(&[u8], Vec<u8>, usize)> = Vec::new();
+        for line in bare_lines(content) {
+            let own = key(line);
+            match groups.last_mut() {
+                Some((_, last, count)) if *last == own => *count += 1,
+                _ => groups.push((line, own, 1)),
+            }
+        }
+        for (line, _, count) in groups {
+            if (options.has(b'd') && count == 1) || (options.has(b'u') && count > 1) {
+                continue;
+            }
+            let prefix = if options.has(b'c') { format!("{count:>7} ") } else { String::new() };
+            out.extend([prefix.as_bytes(), line, b"\n"].concat());
+        }
     }
-    let text: Vec<u8> = lines.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
-    match options.value(b'o') {
-        None => shell.out(&text)?,
+    match options.operands.get(1).filter(|path| *path != b"-") {
+        None => shell.out(&out)?,
         Some(path) => {
-            let path = path.to_vec();
-            if let Err(error) = shell.write_path(&path, text)? {
-                super::complain(
-                    shell,
-                    "sort",
-                    &[b"open failed: ", &path[..], b": ", error.text().as_bytes()].concat(),
-                )?;
-                return Ok(2);
+            if let Err(error) = shell.write_path(path, out)? {
+                return complain(shell, "uniq", &[&path[..], b": ", error.text().as_bytes()].concat());
             }
         }
     }
     Ok(0)
 }
 
-pub(super) fn uniq(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let options = parse(shell, args, &Accepted { letters: b"cdu", long: &[("count", b'c')], strict: false })?;
-    if options.operands.len() > 1 {
-        return shell.unsupported(b"an output file");
-    }
-    let (contents, failed) = inputs(shell, "uniq", &options.operands)?;
+/// `tac`: a last line without newline stays without one.
+pub(super) fn tac(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    let options = parse(shell, args, &Accepted { letters: b"", long: &[], strict: false })?;
+    let (contents, failed) = inputs(shell, "tac", &options.operands)?;
     for (_, content) in contents {
-        let mut groups: Vec<(&[u8], usize)> = Vec::new();
-        for line in bare_lines(&content) {
-            match groups.last_mut() {
-                Some((last, count)) if *last == line => *count += 1,
-                _ => groups.push((line, 1)),
-            }
-        }
-        for (line, count) in groups {
-            if (options.has(b'd') && count == 1) || (options.has(b'u') && count > 1) {
-                continue;
-            }
-            let prefix = if options.has(b'c') { format!("{count:>7} ") } else { String::new() };
-            shell.out(&[prefix.as_bytes(), line, b"\n"].concat())?;
-        }
+        let lines: Vec<&[u8]> = split_lines(&content).collect();
+        let text: Vec<u8> = lines.into_iter().rev().flatten().copied().collect();
+        shell.out(&text)?;
     }
     Ok(u8::from(failed))
 }

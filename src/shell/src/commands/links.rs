@@ -91,6 +91,9 @@ impl Linking {
         let path = shell.path(place);
         let text = if self.relative { relative(shell, source, place) } else { source.to_vec() };
         shell.note(&path, &text);
+        if text.is_empty() {
+            return fail(shell, &[b"failed to create symbolic link '", place, b"': No such file or directory"]);
+        }
         let mut backup = None;
         if self.force || self.backups.are_made() {
             match occupant(shell, place) {
@@ -185,5 +188,5 @@ fn relative(shell: &Shell<'_>, source: &[u8], place: &[u8]) -> Vec<u8> {
     let common = to.iter().zip(&from[..dirs]).take_while(|(to, from)| to == from).count();
     let mut names = vec![&b".."[..]; dirs - common];
     names.extend(&to[common..]);
-    names.join(&b'/')
+    if names.is_empty() { b".".to_vec() } else { names.join(&b'/') }
 }

@@ -109,6 +109,9 @@ fn change_owner(shell: &mut Shell<'_>, program: &'static str, args: &[Vec<u8>]) 
         for path in paths {
             if let Err(error) = change.one(shell, &path)? {
                 status = 1;
+                if options.has(b'v') {
+                    return shell.unsupported(b"a message about a failure");
+                }
                 if !options.has(b'f') {
                     super::cannot(shell, program, "access", &path, error)?;
                 }

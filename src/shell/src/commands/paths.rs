@@ -82,8 +82,8 @@ fn stripped(shell: &Shell<'_>, operand: &[u8], exists: Exists) -> Option<Vec<u8>
     }
     let path = |names: &[Vec<u8>]| [&b"/"[..], &names.join(&b'/')].concat();
     let there = match exists {
-        Exists::Nothing => true,
-        Exists::AllButLast => shell.exists(&path(&left[..left.len().saturating_sub(1)])),
+        // Without links nothing is looked at but with -e.
+        Exists::Nothing | Exists::AllButLast => true,
         Exists::All => shell.exists(&path(&left)),
     };
     (there && !operand.is_empty()).then(|| path(&left))

@@ -3,7 +3,7 @@
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use crate::eval::Run;
+use crate::eval::{Run, Stop};
 use crate::pattern::in_class;
 use crate::shell::Shell;
 
@@ -14,11 +14,22 @@ const MAX_COMPILED: usize = 1 << 20;
 const COMPILING: usize = 4 << 10;
 const COMPILING_INTERVAL: usize = 128 << 10;
 
+/// Deepest nesting of groups.
+const MAX_GROUPS: usize = 90;
+
 /// How an expression is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syntax {
+    /// That of sed and expr, which refuse `a**`.
     Basic,
+    /// That of grep.
+    Grep,
+    /// That of sed -E and find, which refuse what cannot be repeated.
     Extended,
+    /// That of awk: awks do not agree about a repetition of a repetition.
+    Awk,
+    /// That of grep -E.
+    Egrep,
     /// The text itself.
     Fixed,
 }
@@ -35,17 +46,34 @@ pub(crate) struct Expression {
 pub(crate) type Places = Vec<Option<(usize, usize)>>;
 
 impl Expression {
-    /// Compiles an expression; `ignore_case` for letters.
+    /// Compiles an expression; `ignore_case` for letters. An invalid one is written, and ends the program.
     pub(crate) fn new(shell: &mut Shell<'_>, text: &[u8], syntax: Syntax, ignore_case: bool) -> Run<Self> {
+        Self::with_lines(shell, text, syntax, ignore_case, false)
+    }
+
+    /// Compiles an expression; with `lines`, `^` and `$` also match at the lines in a text.
+    pub(crate) fn with_lines(
+        shell: &mut Shell<'_>,
+        text: &[u8],
+        syntax: Syntax,
+        ignore_case: bool,
+        lines: bool,
+    ) -> Run<Self> {
         // Compiling takes time by the size of the result, which an interval multiplies.
         let cost = if text.contains(&b'{') { COMPILING_INTERVAL } else { COMPILING };
         shell.spend_size(text.len(), text.len().saturating_mul(16).saturating_add(cost))?;
         let mut translation = Translation {
             text,
             at: 0,
-            extended: syntax == Syntax::Extended,
+            extended: matches!(syntax, Syntax::Extended | Syntax::Awk | Syntax::Egrep),
+            strict: matches!(syntax, Syntax::Basic | Syntax::Extended | Syntax::Awk),
+            single: syntax == Syntax::Awk,
+            caret: true,
+            lines,
             out: String::new(),
-            open: 0,
+            open: Vec::new(),
+            groups: 0,
+            atom: 0,
             ambiguous: false,
             repeated: false,
         };
@@ -58,8 +86,13 @@ impl Expression {
         };
         let unsupported =
             |why: &str| ["the regular expression “".as_bytes(), text, "”: ".as_bytes(), why.as_bytes()].concat();
-        if let Err(why) = translated {
-            return shell.unsupported(&unsupported(why));
+        match translated {
+            Ok(()) => {}
+            Err(Fault::Unsupported(why)) => return shell.unsupported(&unsupported(why)),
+            Err(Fault::Invalid(why)) => {
+                shell.err(&[&unsupported(why)[..], b"\n"].concat())?;
+                return Err(Stop::Error);
+            }
         }
         let compile = |pattern: &str| {
             let mut builder = RegexBuilder::new(pattern);
@@ -77,6 +110,11 @@ impl Expression {
         };
         let longest = if translation.ambiguous { compile(&format!("(?:{})\\z", translation.out)).ok() } else { None };
         Ok(Self { regex, longest })
+    }
+
+    /// The number of its groups.
+    pub(super) fn groups(&self) -> usize {
+        self.regex.captures_len().saturating_sub(1)
     }
 
     pub(super) fn is_match(&self, shell: &mut Shell<'_>, line: &[u8]) -> Run<bool> {
@@ -105,12 +143,32 @@ impl Expression {
     }
 }
 
+/// Why an expression is not compiled.
+enum Fault {
+    /// It is wrong for the real program, too.
+    Invalid(&'static str),
+    Unsupported(&'static str),
+}
+
+use Fault::{Invalid, Unsupported};
+
 struct Translation<'t> {
     text: &'t [u8],
     at: usize,
     extended: bool,
+    /// An operator with nothing to repeat is an error.
+    strict: bool,
+    /// A repetition of a repetition is refused.
+    single: bool,
+    lines: bool,
+    /// Whether a `^` here is an anchor.
+    caret: bool,
     out: String,
-    open: u32,
+    /// Where the open groups begin in `out`.
+    open: Vec<usize>,
+    groups: u8,
+    /// Where the last piece begins in `out`.
+    atom: usize,
     /// Alternatives, or a repeated group: the first match found need not be the longest.
     ambiguous: bool,
     /// The last piece was a repetition.
@@ -130,27 +188,33 @@ impl Translation<'_> {
         }
     }
 
-    fn translate(&mut self) -> Result<(), &'static str> {
+    fn translate(&mut self) -> Result<(), Fault> {
         // Whether a `*` here stands for itself, and `^` for the start of the line.
         let mut start = true;
         while let Some(byte) = self.peek(0) {
             self.at += 1;
             let operator = match byte {
                 b'\\' => {
-                    let Some(escaped) = self.peek(0) else { return Err("a backslash at its end") };
+                    let Some(escaped) = self.peek(0) else { return Err(Invalid("a backslash at its end")) };
                     self.at += 1;
                     match escaped {
                         b'(' | b')' | b'{' | b'}' | b'|' | b'+' | b'?' if !self.extended => escaped,
                         other => {
+                            self.atom = self.out.len();
                             self.escaped(other)?;
-                            (start, self.repeated) = (false, false);
+                            let anchor = matches!(other, b'b' | b'B' | b'<' | b'>' | b'`' | b'\'');
+                            if anchor && self.extended && !self.strict && self.peek(0).is_some_and(is_repetition) {
+                                return Err(Unsupported("a repetition of an anchor"));
+                            }
+                            (start, self.repeated, self.caret) = (anchor, false, false);
                             continue;
                         }
                     }
                 }
                 b'(' | b')' | b'{' | b'|' | b'+' | b'?' if !self.extended => {
+                    self.atom = self.out.len();
                     self.literal(byte);
-                    (start, self.repeated) = (false, false);
+                    (start, self.repeated, self.caret) = (false, false, false);
                     continue;
                 }
                 other => other,
@@ -159,13 +223,14 @@ impl Translation<'_> {
             self.repeated &= repeats;
             start = self.operator(operator, start)?;
         }
-        if self.open > 0 { Err("a group that is not closed") } else { Ok(()) }
+        if self.open.is_empty() { Ok(()) } else { Err(Invalid("a group that is not closed")) }
     }
 
     /// What stands behind a backslash and is no operator.
-    fn escaped(&mut self, byte: u8) -> Result<(), &'static str> {
+    fn escaped(&mut self, byte: u8) -> Result<(), Fault> {
         match byte {
-            b'1'..=b'9' => return Err("a back-reference"),
+            b'1'..=b'9' if byte - b'0' > self.groups => return Err(Invalid("a reference to a group that is missing")),
+            b'1'..=b'9' => return Err(Unsupported("a back-reference")),
             b'n' => self.out.push_str("\\n"),
             b't' => self.out.push_str("\\t"),
             b'w' => self.out.push_str("[0-9A-Za-z_]"),
@@ -178,29 +243,38 @@ impl Translation<'_> {
             b'>' => self.out.push_str("\\b{end}"),
             b'`' => self.out.push_str("\\A"),
             b'\'' => self.out.push_str("\\z"),
-            byte if byte.is_ascii_alphanumeric() => return Err("an escape"),
+            byte if byte.is_ascii_alphanumeric() => return Err(Unsupported("an escape")),
             byte => self.literal(byte),
         }
         Ok(())
     }
 
     /// Whether what follows begins anew: behind `(`, `|` and `^`.
-    fn operator(&mut self, byte: u8, start: bool) -> Result<bool, &'static str> {
+    fn operator(&mut self, byte: u8, start: bool) -> Result<bool, Fault> {
+        let piece = self.out.len();
+        let caret = std::mem::replace(&mut self.caret, matches!(byte, b'(' | b'|'));
+        if !matches!(byte, b'*' | b'+' | b'?' | b'{') || start {
+            self.atom = piece;
+        }
         match byte {
             b'(' => {
-                self.open += 1;
+                if self.open.len() >= MAX_GROUPS {
+                    return Err(Unsupported("so many groups inside of each other"));
+                }
+                self.open.push(piece);
+                self.groups = self.groups.saturating_add(1);
                 self.out.push('(');
                 return Ok(true);
             }
             b')' => {
-                if self.open == 0 {
-                    if self.extended {
+                let Some(begin) = self.open.pop() else {
+                    if self.extended && !self.strict {
                         self.literal(b')');
                         return Ok(false);
                     }
-                    return Err("a group that is not open");
-                }
-                self.open -= 1;
+                    return Err(Invalid("a group that is not open"));
+                };
+                self.atom = begin;
                 self.out.push(')');
                 let repeated = match (self.extended, self.peek(0), self.peek(1)) {
                     (_, Some(b'*'), _) | (true, Some(b'+' | b'?' | b'{'), _) => true,
@@ -214,15 +288,25 @@ impl Translation<'_> {
                 self.out.push('|');
                 return Ok(true);
             }
-            b'^' if start || self.extended => {
-                self.out.push_str("\\A");
+            b'^' if caret || self.extended => {
+                self.out.push_str(if self.lines { "(?m:^)" } else { "\\A" });
+                if self.extended && !self.strict && self.peek(0).is_some_and(is_repetition) {
+                    return Err(Unsupported("a repetition of an anchor"));
+                }
                 return Ok(true);
             }
-            b'$' if self.extended || self.at_end() => self.out.push_str("\\z"),
+            b'$' if self.extended || self.at_end() => {
+                self.out.push_str(if self.lines { "(?m:$)" } else { "\\z" });
+                // What follows an anchor cannot repeat it.
+                if self.peek(0).is_some_and(is_repetition) && self.extended {
+                    return Err(Unsupported("a repetition of an anchor"));
+                }
+            }
             b'*' | b'+' | b'?' | b'{' if start => match (self.extended, byte) {
-                (false, b'*') | (true, b'{') => self.literal(byte),
-                (true, b'*') => {}
-                _ => return Err("a repetition of nothing"),
+                (true, _) if self.strict => return Err(Invalid("a repetition of nothing")),
+                (false, b'{') => return Err(Unsupported("a repetition of nothing")),
+                (false, _) | (true, b'{') => self.literal(byte),
+                (true, _) => return Ok(true),
             },
             b'*' | b'+' | b'?' => self.repeat(&char::from(byte).to_string())?,
             b'{' => self.interval()?,
@@ -233,10 +317,18 @@ impl Translation<'_> {
         Ok(false)
     }
 
-    /// A repetition of a repetition would mean something else to the crate.
-    fn repeat(&mut self, operator: &str) -> Result<(), &'static str> {
+    /// A repetition of a repetition needs a group: `*?` would mean something else to the crate.
+    fn repeat(&mut self, operator: &str) -> Result<(), Fault> {
         if std::mem::replace(&mut self.repeated, true) {
-            return Err("a repetition of a repetition");
+            if self.single {
+                return Err(Unsupported("a repetition of a repetition"));
+            }
+            if self.strict && !self.extended && operator.starts_with(['*', '{']) {
+                return Err(Invalid("a repetition of a repetition"));
+            }
+            self.out.insert_str(self.atom, "(?:");
+            self.out.push(')');
+            self.ambiguous = true;
         }
         self.out.push_str(operator);
         Ok(())
@@ -248,34 +340,42 @@ impl Translation<'_> {
         rest.is_empty() || rest.starts_with(b"\\)") || rest.starts_with(b"\\|")
     }
 
-    fn interval(&mut self) -> Result<(), &'static str> {
+    fn interval(&mut self) -> Result<(), Fault> {
         let close: &[u8] = if self.extended { b"}" } else { b"\\}" };
         let rest = &self.text[self.at..];
-        let len =
-            rest.windows(close.len()).position(|window| window == close).ok_or("an interval that is not closed")?;
+        let found = rest.windows(close.len()).position(|window| window == close);
+        let is_interval = |text: &[u8]| text.iter().all(|byte| byte.is_ascii_digit() || *byte == b',');
+        let Some(len) = found.filter(|len| is_interval(&rest[..*len]) && *len > 0) else {
+            if self.extended && !self.strict {
+                self.atom = self.out.len();
+                self.literal(b'{');
+                return Ok(());
+            }
+            return Err(Invalid("an interval that is not closed, or not valid"));
+        };
         let inner = &rest[..len];
         let (low, high) = match inner.iter().position(|byte| *byte == b',') {
             Some(at) => (&inner[..at], Some(&inner[at + 1..])),
             None => (inner, None),
         };
         let number = |text: &[u8]| crate::accounts::number(text).filter(|number| *number <= 255);
-        let low = if low.is_empty() { 0 } else { number(low).ok_or("an interval")? };
+        let low = if low.is_empty() { 0 } else { number(low).ok_or(Unsupported("an interval"))? };
         let text = match high {
             None => format!("{{{low}}}"),
             Some([]) => format!("{{{low},}}"),
-            Some(high) => format!("{{{low},{}}}", number(high).ok_or("an interval")?),
+            Some(high) => format!("{{{low},{}}}", number(high).ok_or(Unsupported("an interval"))?),
         };
         self.at += len + close.len();
         self.repeat(&text)
     }
 
-    fn bracket(&mut self) -> Result<(), &'static str> {
+    fn bracket(&mut self) -> Result<(), Fault> {
         let negated = self.peek(0) == Some(b'^');
         self.at += usize::from(negated);
         let mut bytes = [false; 256];
         let mut first = true;
         loop {
-            let byte = self.peek(0).ok_or("a set that is not closed")?;
+            let byte = self.peek(0).ok_or(Invalid("a set that is not closed"))?;
             if byte == b']' && !first {
                 self.at += 1;
                 break;
@@ -283,9 +383,10 @@ impl Translation<'_> {
             first = false;
             if byte == b'[' && matches!(self.peek(1), Some(b':')) {
                 let rest = &self.text[self.at + 2..];
-                let len = rest.windows(2).position(|window| window == b":]").ok_or("a class that is not closed")?;
+                let len =
+                    rest.windows(2).position(|window| window == b":]").ok_or(Invalid("a class that is not closed"))?;
                 let class = &rest[..len];
-                in_class(class, 0).ok_or("a class")?;
+                in_class(class, 0).ok_or(Invalid("a class that does not exist"))?;
                 (0..=u8::MAX)
                     .filter(|byte| in_class(class, *byte) == Some(true))
                     .for_each(|byte| bytes[usize::from(byte)] = true);
@@ -293,7 +394,7 @@ impl Translation<'_> {
                 continue;
             }
             if byte == b'[' && matches!(self.peek(1), Some(b'.' | b'=')) {
-                return Err("a collating element");
+                return Err(Unsupported("a collating element"));
             }
             self.at += 1;
             let mut high = byte;
@@ -301,7 +402,7 @@ impl Translation<'_> {
                 high = self.peek(1).unwrap_or(byte);
                 self.at += 2;
                 if high < byte {
-                    return Err("a range that ends before it begins");
+                    return Err(Invalid("a range that ends before it begins"));
                 }
             }
             (byte..=high).for_each(|byte| bytes[usize::from(byte)] = true);
@@ -319,4 +420,8 @@ impl Translation<'_> {
             _ => self.out.push_str(&format!("[{}]", members.concat())),
         }
     }
+}
+
+fn is_repetition(byte: u8) -> bool {
+    matches!(byte, b'*' | b'+' | b'?' | b'{')
 }

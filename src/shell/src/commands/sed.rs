@@ -1,32 +1,47 @@
-//! `sed`: the commands that maintainer scripts use.
+//! `sed`.
 
 mod script;
 mod patterns;
 mod substitution;
+mod output;
 mod program;
 
 use super::options::{Accepted, parse};
-use super::{Words, complain, inputs};
-use crate::eval::Run;
-use crate::files::Follow;
+use super::{Input, Words, complain, inputs};
+use crate::eval::{Run, Stop};
+use crate::files::{Errno, Follow, Node};
 use crate::host::Question;
 use crate::shell::Shell;
+use program::Machine;
 
 const OPTIONS: Accepted = Accepted {
-    letters: b"nrEse:f:i",
+    letters: b"nrEsuze:f:il:",
     long: &[
         ("quiet", b'n'),
         ("silent", b'n'),
         ("regexp-extended", b'E'),
         ("separate", b's'),
+        ("unbuffered", b'u'),
+        ("null-data", b'z'),
+        ("zero-terminated", b'z'),
         ("expression=", b'e'),
         ("file=", b'f'),
         ("in-place", b'i'),
+        ("line-length=", b'l'),
+        ("follow-symlinks", b'F'),
     ],
     strict: false,
 };
 
 pub(super) fn sed(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
+    match edit(shell, args) {
+        // An invalid script, whose fault was written.
+        Err(Stop::Error) => Ok(1),
+        done => done,
+    }
+}
+
+fn edit(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let (args, suffix) = in_place_suffix(shell, args)?;
     let mut options = parse(shell, &args, &OPTIONS)?;
     let mut source: Vec<Vec<u8>> = Vec::new();
@@ -43,29 +58,82 @@ pub(super) fn sed(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
             _ => {}
         }
     }
+    let mut quiet = options.has(b'n');
     if source.is_empty() {
         if options.operands.is_empty() {
             return complain(shell, "sed", b"no script");
         }
         source.push(options.operands.remove(0));
     }
+    quiet |= source.first().is_some_and(|first| first == b"#n" || first.starts_with(b"#n\n"));
     let extended = options.has(b'E') || options.has(b'r');
-    let commands = script::parse(shell, &source.join(&b'\n'), extended)?;
-    let quiet = options.has(b'n');
-    if !options.has(b'i') {
-        let (contents, failed) = inputs(shell, "sed", &options.operands)?;
-        let texts: Vec<Vec<u8>> = contents.into_iter().map(|(_, text)| text).collect();
-        let groups = if options.has(b's') { texts } else { vec![joined(texts)] };
-        for text in groups {
-            let edited = program::run(shell, &commands, &text, quiet)?;
-            shell.out(&edited.text)?;
-            if let Some(status) = edited.status {
-                return Ok(status);
-            }
-        }
-        return Ok(if failed { 2 } else { 0 });
+    let width = options.value(b'l').map(|text| super::count(shell, text)).transpose()?.unwrap_or(70);
+    let commands = script::parse(shell, &source.join(&b'\n'), extended, width)?;
+    if script::lacks_label(&commands) {
+        return complain(shell, "sed", b"can't find label").map(|_| 4);
     }
-    in_place(shell, &commands, &options.operands, suffix.as_deref(), quiet)
+    let end = if options.has(b'z') { 0 } else { b'\n' };
+    let in_place = options.has(b'i');
+    let mut machine = Machine::new(&commands, quiet, end, in_place);
+    // The files of `w` are there, whatever is written.
+    let files: Words = machine.outputs.files.keys().cloned().collect();
+    for file in &files {
+        if let Err(error) = shell.write_path(file, Vec::new())? {
+            complain(shell, "sed", &[b"couldn't open file ", &file[..], b": ", error.text().as_bytes()].concat())?;
+            return Ok(4);
+        }
+    }
+    if in_place {
+        let follow = if options.has(b'F') { Follow::Yes } else { Follow::No };
+        return self::in_place(shell, &mut machine, &options.operands, suffix.as_deref(), follow);
+    }
+    let separate = options.has(b's');
+    streams(shell, &mut machine, &options.operands, separate)
+}
+
+/// Edits all inputs one behind the other, or each on its own.
+fn streams(shell: &mut Shell<'_>, machine: &mut Machine<'_>, operands: &[Vec<u8>], separate: bool) -> Run<u8> {
+    // A directory ends all where it is read.
+    let is_dir = |path: &Vec<u8>| path != b"-" && shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir());
+    let directory = operands.iter().position(is_dir);
+    let readable = &operands[..directory.unwrap_or(operands.len())];
+    let (contents, failed) = match (directory, readable) {
+        (Some(_), []) => (Vec::new(), false),
+        _ => inputs(shell, "sed", readable)?,
+    };
+    let groups: Vec<Vec<Input>> =
+        if separate { contents.into_iter().map(|input| vec![input]).collect() } else { vec![contents] };
+    for group in groups {
+        let status = machine.run(shell, group)?;
+        let text = machine.outputs.edited.take();
+        shell.out(&text)?;
+        if let Some(status) = status {
+            return files(shell, machine).map(|()| status);
+        }
+    }
+    files(shell, machine)?;
+    if directory.is_some() {
+        complain(shell, "sed", b"read error: Is a directory")?;
+        return Ok(4);
+    }
+    Ok(if failed { 2 } else { 0 })
+}
+
+/// Writes the files of `w`.
+fn files(shell: &mut Shell<'_>, machine: &mut Machine<'_>) -> Run<()> {
+    if let Some(standard) = &mut machine.standard {
+        let text = standard.take();
+        shell.out(&text)?;
+    }
+    for (file, mut output) in std::mem::take(&mut machine.outputs.files) {
+        let text = output.take();
+        if !text.is_empty()
+            && let Err(error) = shell.write_path(&file, text)?
+        {
+            complain(shell, "sed", &[&file[..], b": ", error.text().as_bytes()].concat())?;
+        }
+    }
+    Ok(())
 }
 
 /// `-i.bak` has an argument only when it is part of the word.
@@ -87,37 +155,21 @@ fn in_place_suffix(shell: &Shell<'_>, args: &[Vec<u8>]) -> Run<(Words, Option<Ve
     Ok((out, suffix))
 }
 
-/// Files one behind the other: a last line without newline gets one if another file follows.
-fn joined(texts: Vec<Vec<u8>>) -> Vec<u8> {
-    let mut all: Vec<u8> = Vec::new();
-    for text in texts.into_iter().filter(|text| !text.is_empty()) {
-        if !all.is_empty() && !all.ends_with(b"\n") {
-            all.push(b'\n');
-        }
-        all.extend(text);
-    }
-    all
-}
-
-/// Replaces each file by its edited copy, a new inode with the old one's owner and mode.
+/// Edits files in their places.
 fn in_place(
     shell: &mut Shell<'_>,
-    commands: &[script::Command],
+    machine: &mut Machine<'_>,
     operands: &[Vec<u8>],
     suffix: Option<&[u8]>,
-    quiet: bool,
+    follow: Follow,
 ) -> Run<u8> {
+    if operands.is_empty() {
+        return complain(shell, "sed", b"no input files").map(|_| 4);
+    }
     let mut status = 0;
     for operand in operands {
-        let node = match shell.stat(operand, Follow::No) {
+        let node = match shell.stat(operand, Follow::Yes) {
             Ok(node) if node.is_file() => node,
-            Ok(_) if shell.stat(operand, Follow::Yes).is_ok_and(|node| node.is_file()) => {
-                // A link is replaced by a file.
-                match shell.stat(operand, Follow::Yes) {
-                    Ok(node) => node,
-                    Err(_) => continue,
-                }
-            }
             Ok(_) => {
                 complain(shell, "sed", &[b"couldn't edit ", &operand[..], b": not a regular file"].concat())?;
                 status = 4;
@@ -126,31 +178,51 @@ fn in_place(
             Err(error) => {
                 shell.ask(Question::Path(&shell.path(operand)))?;
                 complain(shell, "sed", &[b"can't read ", &operand[..], b": ", error.text().as_bytes()].concat())?;
-                status = 2;
+                status = status.max(2);
                 continue;
             }
         };
         let Ok(text) = shell.read_file(operand)? else { continue };
         shell.ask(Question::Value(&text))?;
-        let edited = program::run(shell, commands, &text, quiet)?;
-        let path = shell.path(operand);
-        match suffix {
-            Some(suffix) => {
-                let _ = shell.files.rename(&path, &[&path[..], suffix].concat());
-            }
-            None => {
-                let _ = shell.files.make_way(&path);
-            }
-        }
-        if let Err(error) = shell.write_path(operand, edited.text)? {
+        let quit = machine.run(shell, vec![(operand.clone(), text)])?;
+        let path = match follow {
+            Follow::Yes => super::real_path(shell, operand).unwrap_or_else(|| shell.path(operand)),
+            Follow::No => shell.path(operand),
+        };
+        let text = machine.outputs.edited.take();
+        if let Err(error) = replace(shell, &path, text, &node, suffix)? {
             status = complain(shell, "sed", &[&operand[..], b": ", error.text().as_bytes()].concat())?;
             continue;
         }
-        let _ = shell.files.set_owner(&path, node.uid, node.gid, Follow::Yes);
-        let _ = shell.files.set_mode(&path, node.mode);
-        if let Some(found) = edited.status {
+        if let Some(found) = quit {
+            files(shell, machine)?;
             return Ok(found);
         }
     }
+    files(shell, machine)?;
     Ok(status)
+}
+
+/// Replaces a file by its edited copy, a new inode with the old one's owner and mode. A link is replaced by a file.
+fn replace(
+    shell: &mut Shell<'_>,
+    path: &[u8],
+    text: Vec<u8>,
+    node: &Node,
+    suffix: Option<&[u8]>,
+) -> Run<Result<(), Errno>> {
+    match suffix {
+        Some(suffix) => {
+            let _ = shell.files.rename(path, &[path, suffix].concat());
+        }
+        None => {
+            let _ = shell.files.make_way(path);
+        }
+    }
+    if let Err(error) = shell.write_path(path, text)? {
+        return Ok(Err(error));
+    }
+    let _ = shell.files.set_owner(path, node.uid, node.gid, Follow::Yes);
+    let _ = shell.files.set_mode(path, node.mode);
+    Ok(Ok(()))
 }

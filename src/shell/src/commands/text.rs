@@ -7,17 +7,78 @@ use crate::files::Follow;
 use crate::shell::Shell;
 
 pub(super) fn cat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let options = parse(shell, args, &Accepted { letters: b"u", long: &[], strict: false })?;
+    let long: &[(&str, u8)] = &[
+        ("show-all", b'A'),
+        ("number-nonblank", b'b'),
+        ("show-ends", b'E'),
+        ("number", b'n'),
+        ("squeeze-blank", b's'),
+        ("show-tabs", b'T'),
+        ("show-nonprinting", b'v'),
+    ];
+    let options = parse(shell, args, &Accepted { letters: b"AbeEnstTuv", long, strict: false })?;
     let (contents, failed) = inputs(shell, "cat", &options.operands)?;
-    for (_, content) in contents {
-        shell.out(&content)?;
-    }
+    let plain = options.iter().all(|(letter, _)| letter == b'u');
+    let text: Vec<u8> = contents.into_iter().flat_map(|(_, content)| content).collect();
+    let text = if plain { text } else { shown(&options, &text) };
+    shell.out(&text)?;
     Ok(u8::from(failed))
 }
 
-/// `-5` as `-n5`: the old form of `head` and `tail`.
-fn modern(args: &[Vec<u8>]) -> Vec<Vec<u8>> {
+/// A text as the options of `cat` show it.
+fn shown(options: &super::options::Options, text: &[u8]) -> Vec<u8> {
+    let any = |letters: &[u8]| letters.iter().any(|letter| options.has(*letter));
+    let (ends, tabs, codes) = (any(b"AeE"), any(b"AtT"), any(b"Aetv"));
+    let (mut out, mut number, mut blank) = (Vec::new(), 0_usize, false);
+    for line in split_lines(text) {
+        let is_blank = line == b"\n";
+        if options.has(b's') && is_blank && blank {
+            continue;
+        }
+        blank = is_blank;
+        if (options.has(b'b') && !is_blank) || (options.has(b'n') && !options.has(b'b')) {
+            number += 1;
+            out.extend(format!("{number:>6}\t").into_bytes());
+        }
+        let whole = line.strip_suffix(b"\n");
+        let content = whole.unwrap_or(line);
+        for (at, byte) in content.iter().enumerate() {
+            let is_last = whole.is_some() && at + 1 == content.len();
+            match byte {
+                b'\t' if tabs => out.extend(b"^I"),
+                b'\r' if ends && !codes && is_last => out.extend(b"^M"),
+                byte if codes && *byte != b'\t' => out.extend(visible(*byte)),
+                byte => out.push(*byte),
+            }
+        }
+        if whole.is_some() {
+            out.extend(if ends { &b"$\n"[..] } else { b"\n" });
+        }
+    }
+    out
+}
+
+/// A byte as `cat -v` shows it.
+fn visible(byte: u8) -> Vec<u8> {
+    let (prefix, low): (&[u8], u8) = if byte >= 0x80 { (b"M-", byte & 0x7f) } else { (b"", byte) };
+    match low {
+        0x7f => [prefix, b"^?"].concat(),
+        0..0x20 => [prefix, &[b'^', low + 0x40]].concat(),
+        _ => [prefix, &[low]].concat(),
+    }
+}
+
+/// `-5` as `-n5`, and `+5` of `tail` as `-n+5`: the old forms.
+fn modern(args: &[Vec<u8>], from: bool) -> Vec<Vec<u8>> {
     let mut args = args.to_vec();
+    if let Some(digits) = args.first().and_then(|first| first.strip_prefix(b"+"))
+        && from
+        && args.len() <= 2
+        && !digits.is_empty()
+        && digits.iter().all(u8::is_ascii_digit)
+    {
+        args[0] = [b"-n+", digits].concat();
+    }
     if let Some(first) = args.first_mut()
         && first.len() > 1
         && first[0] == b'-'
@@ -60,7 +121,7 @@ fn pieces(text: &[u8], part: &Part) -> usize {
 }
 
 pub(super) fn head(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let options = parse(shell, &modern(args), &PART_OPTIONS)?;
+    let options = parse(shell, &modern(args, false), &PART_OPTIONS)?;
     let part = part(shell, &options, b'-')?;
     parts(shell, "head", &options, &part, |text, part| {
         let number = if part.other { pieces(text, part).saturating_sub(part.number) } else { part.number };
@@ -69,7 +130,7 @@ pub(super) fn head(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 }
 
 pub(super) fn tail(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let options = parse(shell, &modern(args), &PART_OPTIONS)?;
+    let options = parse(shell, &modern(args, true), &PART_OPTIONS)?;
     let part = part(shell, &options, b'+')?;
     parts(shell, "tail", &options, &part, |text, part| {
         let all = pieces(text, part);
@@ -100,32 +161,41 @@ fn parts(
 }
 
 pub(super) fn wc(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let long: &[(&str, u8)] = &[("lines", b'l'), ("words", b'w'), ("bytes", b'c'), ("chars", b'm')];
-    let options = parse(shell, args, &Accepted { letters: b"lwcm", long, strict: false })?;
-    let (contents, failed) = inputs(shell, "wc", &options.operands)?;
+    let long: &[(&str, u8)] =
+        &[("lines", b'l'), ("words", b'w'), ("bytes", b'c'), ("chars", b'm'), ("max-line-length", b'L')];
+    let options = parse(shell, args, &Accepted { letters: b"lwcmL", long, strict: false })?;
     let all = options.iter().next().is_none();
-    let wanted = [(b'l', 0), (b'w', 1), (b'm', 2), (b'c', 2)]
-        .into_iter()
-        .filter(|(letter, _)| options.has(*letter) || (all && *letter != b'm'));
-    let wanted: Vec<usize> = wanted.map(|(_, at)| at).collect();
-    let counts = |text: &[u8]| {
-        let words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).count();
-        [text.iter().filter(|byte| **byte == b'\n').count(), words, text.len()]
-    };
-    let mut rows: Vec<([usize; 3], Vec<u8>)> =
-        contents.iter().map(|(name, text)| (counts(text), name.clone())).collect();
+    let columns = [(b'l', 0), (b'w', 1), (b'm', 2), (b'c', 2), (b'L', 3)].into_iter();
+    let wanted: Vec<usize> = columns
+        .filter(|(letter, _)| options.has(*letter) || (all && !matches!(letter, b'm' | b'L')))
+        .map(|(_, at)| at)
+        .collect();
+    let standard = [b"-".to_vec()];
+    let operands = if options.operands.is_empty() { &standard[..] } else { &options.operands };
+    let width = width(shell, operands, wanted.len());
+    let mut rows: Vec<([usize; 4], Vec<u8>)> = Vec::new();
+    let mut status = 0;
+    for operand in operands {
+        if operand != b"-" && shell.stat(operand, Follow::Yes).is_ok_and(|node| node.is_dir()) {
+            status = complain(shell, "wc", &[&operand[..], b": Is a directory"].concat())?;
+            rows.push(([0; 4], operand.clone()));
+            continue;
+        }
+        let (contents, failed) = inputs(shell, "wc", std::slice::from_ref(operand))?;
+        status |= u8::from(failed);
+        for (name, text) in contents {
+            let plain = |byte: &u8| (b' '..=b'~').contains(byte) || byte.is_ascii_whitespace() || *byte == 0x0b;
+            if (wanted.contains(&1) || wanted.contains(&3)) && !text.iter().all(plain) {
+                return shell.unsupported(b"words or columns of a text with bytes that are not printable");
+            }
+            rows.push((counts(&text), name));
+        }
+    }
     if options.operands.len() > 1 {
         let sum = |at: usize| rows.iter().map(|(row, _)| row[at]).sum();
-        rows.push(([sum(0), sum(1), sum(2)], b"total".to_vec()));
+        let longest = rows.iter().map(|(row, _)| row[3]).max().unwrap_or(0);
+        rows.push(([sum(0), sum(1), sum(2), longest], b"total".to_vec()));
     }
-    // Numbers have the width of the size of all files, and of standard input seven.
-    let total: usize = contents.iter().map(|(_, text)| text.len()).sum();
-    let standard = contents.iter().any(|(name, _)| name == b"-");
-    let width = match (rows.len() == 1 && wanted.len() == 1, standard) {
-        (true, _) => 1,
-        (false, true) => 7,
-        (false, false) => total.to_string().len(),
-    };
     for (row, name) in &rows {
         let numbers: Vec<String> = wanted.iter().map(|at| format!("{:>width$}", row[*at])).collect();
         let mut line = numbers.join(" ").into_bytes();
@@ -134,7 +204,41 @@ pub(super) fn wc(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
         shell.out(&[&line[..], b"\n"].concat())?;
     }
-    Ok(u8::from(failed))
+    Ok(status)
+}
+
+/// Lines, words, bytes, and the width of the longest line.
+fn counts(text: &[u8]) -> [usize; 4] {
+    let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
+    let words = text.split(is_space).filter(|word| !word.is_empty()).count();
+    let (mut column, mut longest) = (0_usize, 0);
+    for byte in text {
+        match byte {
+            b'\n' | b'\r' | 12 => column = 0,
+            b'\t' => column = (column / 8 + 1) * 8,
+            0x0b => {}
+            _ => column += 1,
+        }
+        longest = longest.max(column);
+    }
+    [text.iter().filter(|byte| **byte == b'\n').count(), words, text.len(), longest]
+}
+
+/// The width of numbers: that of the size of all files, at least seven if one is not regular.
+fn width(shell: &Shell<'_>, operands: &[Vec<u8>], columns: usize) -> usize {
+    let found: Vec<_> = operands
+        .iter()
+        .map(|operand| match &operand[..] {
+            b"-" => Ok(shell.input_path(0).and_then(|path| Some(shell.stat(&path, Follow::Yes).ok()?.size))),
+            path => shell.stat(path, Follow::Yes).map(|node| node.is_file().then_some(node.size)),
+        })
+        .collect();
+    if operands.len() == 1 && columns == 1 {
+        return 1;
+    }
+    let total: u64 = found.iter().filter_map(|size| size.ok().flatten()).sum();
+    let least = if found.contains(&Ok(None)) { 7 } else { 1 };
+    total.to_string().len().max(least)
 }
 
 pub(super) fn tee(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {

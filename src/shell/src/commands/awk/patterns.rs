@@ -2,7 +2,7 @@
 
 use super::super::regex::{Expression, Syntax};
 use super::machine::Machine;
-use crate::eval::Run;
+use crate::eval::{Run, Stop};
 
 /// Where this is, it is the awk of a Debian system, and has escapes that are letters to mawk.
 const GAWK: &[u8] = b"/usr/bin/gawk";
@@ -25,7 +25,10 @@ impl Machine<'_, '_> {
                 return self.shell.unsupported(&what);
             }
         };
-        let compiled = Expression::new(self.shell, &posix, Syntax::Extended, false)?;
+        let compiled = match Expression::new(self.shell, &posix, Syntax::Awk, false) {
+            Err(Stop::Error) => return self.shell.unsupported(&[b"the regular expression ", &posix[..]].concat()),
+            compiled => compiled?,
+        };
         if self.expressions.len() >= KEPT {
             self.expressions.clear();
         }

@@ -295,6 +295,10 @@ impl<'c, 'h> Copier<'c, 'h> {
         };
         if let Some(earlier) = earlier {
             if same_entry(self.shell, source, &earlier) {
+                if !top {
+                    // GNU cp stops here, wherever the real file system lists it.
+                    return self.shell.unsupported(b"a copy of a directory into itself");
+                }
                 let message = [b"cannot copy a directory, '", source, b"', into itself, '", place, b"'"].concat();
                 return complain(self.shell, "cp", &message);
             }

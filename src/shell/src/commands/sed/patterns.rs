@@ -5,13 +5,34 @@ use super::script::Parser;
 use crate::eval::Run;
 
 impl Parser<'_, '_> {
-    pub(super) fn expression(&mut self, text: &[u8], ignore_case: bool) -> Run<Option<Expression>> {
+    pub(super) fn expression(&mut self, text: &[u8], ignore_case: bool, lines: bool) -> Run<Option<Expression>> {
         if text.is_empty() {
-            return Ok(None);
+            return if ignore_case || lines { self.invalid("modifiers of the last expression") } else { Ok(None) };
         }
         let syntax = if self.extended { Syntax::Extended } else { Syntax::Basic };
-        let text = self.unescaped_sets(text)?;
-        Expression::new(self.shell, &text, syntax, ignore_case).map(Some)
+        let text = self.without_codes(&self.unescaped_sets(text)?);
+        Expression::with_lines(self.shell, &text, syntax, ignore_case, lines).map(Some)
+    }
+
+    /// An expression with characters in place of codes such as `\x41`. What they mean there does not matter.
+    fn without_codes(&self, text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut at = 0;
+        while let Some(byte) = text.get(at) {
+            let escape = text.get(at + 1).filter(|_| *byte == b'\\');
+            match escape.and_then(|_| code(&text[at + 1..])) {
+                Some((byte, len)) => {
+                    out.push(byte);
+                    at += len + 1;
+                }
+                None => {
+                    out.push(*byte);
+                    out.extend(escape);
+                    at += 1 + usize::from(escape.is_some());
+                }
+            }
+        }
+        out
     }
 
     /// An expression without the escapes in its sets: sed replaces them before it is compiled, unlike grep, to which `[\t]` is two bytes.
@@ -57,21 +78,18 @@ impl Parser<'_, '_> {
             if byte == b'\\' && !set {
                 match self.peek() {
                     Some(next) if next == delimiter => {
-                        // `s|a\|b|` has the plain character, which in a basic expression may be an operator behind its backslash.
-                        if regex && !self.extended && b"(){}|+?".contains(&delimiter) {
-                            text.push(delimiter);
-                        } else if regex && b".*[]^$+?(){}|".contains(&delimiter) {
-                            text.extend([b'\\', delimiter]);
-                        } else {
-                            text.push(delimiter);
+                        // The character takes its plain meaning, which in an expression may be that of an operator.
+                        if !regex && delimiter == b'&' {
+                            text.push(b'\\');
                         }
+                        text.push(delimiter);
                         self.at += 1;
                     }
                     Some(next) => {
                         text.extend([b'\\', next]);
                         self.at += 1;
                     }
-                    None => return self.wrong("a backslash at its end"),
+                    None => return self.invalid("a command that is not closed"),
                 }
                 continue;
             }
@@ -101,6 +119,30 @@ impl Parser<'_, '_> {
             set = set && byte != b']';
             text.push(byte);
         }
-        self.wrong("a command that is not closed")
+        self.invalid("a command that is not closed")
+    }
+}
+
+/// The byte that a code behind a backslash stands for, and the length of the code.
+pub(super) fn code(text: &[u8]) -> Option<(u8, usize)> {
+    let number = |radix: u32, most: usize| {
+        let digits = text[1..].iter().take(most).take_while(|digit| char::from(**digit).is_digit(radix)).count();
+        let digits = std::str::from_utf8(&text[1..=digits]).ok().filter(|digits| !digits.is_empty())?;
+        let value = u32::from_str_radix(digits, radix).ok()?;
+        Some((value.to_le_bytes()[0], 1 + digits.len()))
+    };
+    match text.first()? {
+        b'a' => Some((7, 1)),
+        b'f' => Some((12, 1)),
+        b'r' => Some((b'\r', 1)),
+        b'v' => Some((11, 1)),
+        b'x' => number(16, 2),
+        b'o' => number(8, 3),
+        b'd' => number(10, 3),
+        b'c' => {
+            let letter = text.get(1).filter(|letter| letter.is_ascii() && **letter != b'\\')?;
+            Some((letter.to_ascii_uppercase() ^ 0x40, 2))
+        }
+        _ => None,
     }
 }

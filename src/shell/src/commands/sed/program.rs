@@ -1,36 +1,59 @@
 //! Running a script of `sed` over lines.
 
+use super::super::Input;
 use super::super::regex::Expression;
-use super::super::split_lines;
+use super::output::{Output, Outputs};
 use super::script::{Action, Address, Command};
-use super::substitution::{Piece, Substitution};
+use super::substitution::Substitution;
 use crate::eval::Run;
 use crate::shell::Shell;
 
 /// What a line and a command count for, in bytes of work. They are no steps: a script may have files of ten thousands of lines.
 const ROUND: usize = 32;
 
-/// What a run gives.
-pub(super) struct Edited {
-    pub(super) text: Vec<u8>,
-    /// The status of `q`, which ends all.
-    pub(super) status: Option<u8>,
+/// A space: its text, and whether the line that it came from had an end.
+#[derive(Debug, Clone)]
+struct Space {
+    text: Vec<u8>,
+    ended: bool,
 }
 
-struct Machine<'m> {
-    lines: Vec<&'m [u8]>,
+/// Which lines a range selects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Range {
+    Closed,
+    /// Until that line, if its number is known.
+    Open(Option<usize>),
+}
+
+/// A script with what it keeps from one file to the next.
+pub(super) struct Machine<'m> {
     commands: &'m [Command],
-    /// Which ranges are open, by command: until which line, if that is known.
-    ranges: Vec<Option<usize>>,
+    /// The text that is gone through, and where its lines end.
+    text: Vec<u8>,
+    lines: Vec<usize>,
+    /// The names of the files, by the number of the last line of each.
+    names: Vec<(usize, Vec<u8>)>,
+    ranges: Vec<Range>,
     /// Lines taken so far.
     number: usize,
-    pattern: Vec<u8>,
-    hold: Vec<u8>,
-    out: Vec<u8>,
-    after: Vec<u8>,
+    pattern: Space,
+    hold: Space,
+    pub(super) outputs: Outputs,
+    after: Vec<After<'m>>,
     substituted: bool,
     last: Option<&'m Expression>,
     quiet: bool,
+    /// What ends a line.
+    end: u8,
+    /// `w /dev/stdout`, where that is not what is edited.
+    pub(super) standard: Option<Output>,
+}
+
+/// What is written at the end of a cycle.
+enum After<'m> {
+    Text(&'m [u8]),
+    File(&'m [u8]),
 }
 
 /// How a cycle ends.
@@ -43,77 +66,132 @@ enum Cycle {
     Quit(u8, bool),
 }
 
-/// Runs a script over a text.
-pub(super) fn run(shell: &mut Shell<'_>, commands: &[Command], text: &[u8], quiet: bool) -> Run<Edited> {
-    let mut machine = Machine {
-        lines: split_lines(text).collect(),
-        commands,
-        ranges: vec![None; commands.len()],
-        number: 0,
-        pattern: Vec::new(),
-        hold: Vec::new(),
-        out: Vec::new(),
-        after: Vec::new(),
-        substituted: false,
-        last: None,
-        quiet,
-    };
-    let mut again = false;
-    let mut status = None;
-    while again || machine.number < machine.lines.len() {
-        shell.spend(ROUND)?;
-        if !again {
-            machine.pattern = machine.take();
-            machine.substituted = false;
-        }
-        again = false;
-        match machine.cycle(shell)? {
-            Cycle::Print => machine.end(!quiet),
-            Cycle::Skip => machine.end(false),
-            Cycle::Again => {
-                machine.end(false);
-                again = true;
-            }
-            Cycle::Quit(code, prints) => {
-                machine.end(prints && !quiet);
-                status = Some(code);
-                break;
-            }
-        }
-        shell.spend_size(machine.out.len(), machine.pattern.len() + 1)?;
-    }
-    // A last line without newline stays so.
-    if machine.number == machine.lines.len()
-        && !text.ends_with(b"\n")
-        && machine.out.ends_with(b"\n")
-        && !text.is_empty()
-    {
-        machine.out.pop();
-    }
-    Ok(Edited { text: machine.out, status })
-}
-
 impl<'m> Machine<'m> {
-    fn take(&mut self) -> Vec<u8> {
-        let line = self.lines.get(self.number).copied().unwrap_or_default();
+    pub(super) fn new(commands: &'m [Command], quiet: bool, end: u8, in_place: bool) -> Self {
+        let mut outputs = Outputs::default();
+        for command in commands {
+            let file = match &command.action {
+                Action::Write(file) | Action::WriteFirst(file) => Some(file),
+                Action::Substitute(substitution) => substitution.file.as_ref(),
+                _ => None,
+            };
+            if let Some(file) = file.filter(|file| *file != b"/dev/stdout") {
+                outputs.files.insert(file.clone(), Output::default());
+            }
+        }
+        Self {
+            commands,
+            text: Vec::new(),
+            lines: Vec::new(),
+            names: Vec::new(),
+            ranges: Vec::new(),
+            number: 0,
+            pattern: Space { text: Vec::new(), ended: true },
+            hold: Space { text: Vec::new(), ended: true },
+            outputs,
+            after: Vec::new(),
+            substituted: false,
+            last: None,
+            quiet,
+            end,
+            standard: in_place.then(Output::default),
+        }
+    }
+
+    /// Goes through the lines of some files, and gives the status of `q`, which ends all.
+    pub(super) fn run(&mut self, shell: &mut Shell<'_>, files: Vec<Input>) -> Run<Option<u8>> {
+        let end = self.end;
+        // Nothing is kept from one file to the next that is edited on its own.
+        let starts_open = |command: &Command| matches!(command.from, Some(Address::Line(0)));
+        let range = |command| if starts_open(command) { Range::Open(None) } else { Range::Closed };
+        self.ranges = self.commands.iter().map(range).collect();
+        self.hold = Space { text: Vec::new(), ended: true };
+        (self.text, self.lines, self.names, self.number) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for (name, text) in files {
+            for line in text.split_inclusive(|byte| *byte == end) {
+                self.text.extend_from_slice(line);
+                self.lines.push(self.text.len());
+            }
+            self.names.push((self.lines.len(), name));
+        }
+        let mut again = false;
+        while again || self.number < self.lines.len() {
+            shell.spend(ROUND)?;
+            if !again {
+                self.pattern = self.take();
+                self.substituted = false;
+            }
+            again = false;
+            let cycle = self.cycle(shell)?;
+            match cycle {
+                Cycle::Print => self.finish(shell, !self.quiet)?,
+                Cycle::Skip => self.finish(shell, false)?,
+                Cycle::Again => {
+                    self.finish(shell, false)?;
+                    again = true;
+                }
+                Cycle::Quit(code, prints) => {
+                    self.finish(shell, prints && !self.quiet)?;
+                    return Ok(Some(code));
+                }
+            }
+            shell.spend_size(self.outputs.edited.len(), self.pattern.text.len() + 1)?;
+        }
+        Ok(None)
+    }
+
+    /// The next line. Only the last one of all may have no end.
+    fn take(&mut self) -> Space {
+        let end = |number: usize| self.lines.get(number).copied().unwrap_or(self.text.len());
+        let start = self.number.checked_sub(1).map_or(0, end);
+        let line = &self.text[start..end(self.number)];
         self.number += 1;
-        line.strip_suffix(b"\n").unwrap_or(line).to_vec()
+        let text = line.strip_suffix(&[self.end]);
+        let ended = text.is_some() || self.number < self.lines.len();
+        Space { text: text.unwrap_or(line).to_vec(), ended }
     }
 
     fn is_last(&self) -> bool {
         self.number >= self.lines.len()
     }
 
-    fn end(&mut self, prints: bool) {
+    /// Ends a cycle: prints, and writes what was appended.
+    fn finish(&mut self, shell: &mut Shell<'_>, prints: bool) -> Run<()> {
         if prints {
             self.print();
         }
-        self.out.append(&mut self.after);
+        for after in std::mem::take(&mut self.after) {
+            match after {
+                After::Text(text) => self.outputs.edited.text(text),
+                After::File(path) => {
+                    if shell.stat(path, crate::files::Follow::Yes).is_ok_and(|node| node.is_file())
+                        && let Ok(text) = shell.read_file(path)?
+                    {
+                        self.outputs.edited.text(&text);
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn print(&mut self) {
-        self.out.extend_from_slice(&self.pattern);
-        self.out.push(b'\n');
+        let end = self.pattern.ended.then_some(self.end);
+        self.outputs.edited.line(&self.pattern.text, end);
+    }
+
+    /// The part of the pattern space before its first newline.
+    fn first(&self) -> &[u8] {
+        self.pattern.text.split(|byte| *byte == self.end).next().unwrap_or_default()
+    }
+
+    fn write(&mut self, file: &[u8], text: &[u8], ended: bool) {
+        let end = ended.then_some(self.end);
+        match (file, &mut self.standard) {
+            (b"/dev/stdout", Some(standard)) => standard.line(text, end),
+            (b"/dev/stdout", None) => self.outputs.edited.line(text, end),
+            _ => self.outputs.files.entry(file.to_vec()).or_default().line(text, end),
+        }
     }
 
     fn cycle(&mut self, shell: &mut Shell<'_>) -> Run<Cycle> {
@@ -136,7 +214,8 @@ impl<'m> Machine<'m> {
                 self.substituted &= jumps.is_none();
                 continue;
             }
-            if let Some(cycle) = self.act(shell, command)? {
+            let is_open = command.to.is_some() && self.ranges[at - 1] != Range::Closed;
+            if let Some(cycle) = self.act(shell, command, is_open && !command.negated)? {
                 return Ok(cycle);
             }
         }
@@ -155,14 +234,15 @@ impl<'m> Machine<'m> {
     fn hits(&mut self, shell: &mut Shell<'_>, address: &'m Address) -> Run<bool> {
         Ok(match address {
             Address::Line(line) => self.number == *line,
+            Address::Step(first, step) => self.number >= *first && (self.number - first).is_multiple_of(*step),
             Address::Last => self.is_last(),
-            Address::Plus(_) => false,
+            Address::Plus(_) | Address::Multiple(_) => false,
             Address::Match(expression) => {
                 let Some(expression) = expression.as_deref().or(self.last) else {
                     return shell.unsupported(b"an empty regular expression");
                 };
                 self.last = Some(expression);
-                expression.is_match(shell, &self.pattern)?
+                expression.is_match(shell, &self.pattern.text)?
             }
         })
     }
@@ -170,82 +250,118 @@ impl<'m> Machine<'m> {
     fn selects(&mut self, shell: &mut Shell<'_>, at: usize, command: &'m Command) -> Run<bool> {
         let Some(from) = &command.from else { return Ok(true) };
         let Some(to) = &command.to else { return self.hits(shell, from) };
-        if let Some(end) = self.ranges[at] {
-            let ends = match to {
-                Address::Line(_) | Address::Plus(_) => self.number >= end,
-                to => self.hits(shell, to)?,
+        if let Range::Open(end) = self.ranges[at] {
+            let ends = match end {
+                Some(end) => self.number >= end,
+                None => self.hits(shell, to)?,
             };
             if ends {
-                self.ranges[at] = None;
+                self.ranges[at] = Range::Closed;
             }
             // A range whose last line is past by now has no more lines.
-            return Ok(!matches!(to, Address::Line(_)) || self.number <= end || !ends);
+            return Ok(end.is_none_or(|end| self.number <= end));
         }
         if !self.hits(shell, from)? {
             return Ok(false);
         }
-        self.ranges[at] = match to {
-            Address::Line(line) if *line <= self.number => None,
+        let end = match to {
             Address::Line(line) => Some(*line),
-            Address::Plus(0) => None,
             Address::Plus(count) => Some(self.number.saturating_add(*count)),
-            Address::Last if self.is_last() => None,
-            _ => Some(usize::MAX),
+            Address::Multiple(0) => Some(self.number),
+            Address::Multiple(count) => Some((self.number / count).saturating_add(1).saturating_mul(*count)),
+            _ => None,
         };
+        let is_one = end.is_some_and(|end| end <= self.number) || (matches!(to, Address::Last) && self.is_last());
+        self.ranges[at] = if is_one { Range::Closed } else { Range::Open(end) };
         Ok(true)
     }
 
-    fn act(&mut self, shell: &mut Shell<'_>, command: &'m Command) -> Run<Option<Cycle>> {
+    fn act(&mut self, shell: &mut Shell<'_>, command: &'m Command, is_open: bool) -> Run<Option<Cycle>> {
         match &command.action {
-            Action::Open(_) | Action::Close | Action::Label(_) | Action::Branch(..) => {}
+            Action::Open(_) | Action::Close | Action::Label(_) | Action::Branch(..) | Action::Nothing => {}
             Action::Substitute(substitution) => self.substitute(shell, substitution)?,
             Action::Translate(table) => {
-                self.pattern.iter_mut().for_each(|byte| *byte = table[usize::from(*byte)]);
+                self.pattern.text.iter_mut().for_each(|byte| *byte = table[usize::from(*byte)]);
             }
             Action::Delete => return Ok(Some(Cycle::Skip)),
-            Action::DeleteFirst => match self.pattern.iter().position(|byte| *byte == b'\n') {
+            Action::DeleteFirst => match self.pattern.text.iter().position(|byte| *byte == self.end) {
                 None => return Ok(Some(Cycle::Skip)),
                 Some(at) => {
-                    self.pattern.drain(..=at);
+                    self.pattern.text.drain(..=at);
                     return Ok(Some(Cycle::Again));
                 }
             },
             Action::Print => self.print(),
             Action::PrintFirst => {
-                let first = self.pattern.split(|byte| *byte == b'\n').next().unwrap_or_default().to_vec();
-                self.out.extend([&first[..], b"\n"].concat());
+                let first = self.first().to_vec();
+                self.outputs.edited.line(&first, Some(self.end));
             }
-            Action::Number => self.out.extend(format!("{}\n", self.number).into_bytes()),
+            Action::Number => self.outputs.edited.text(format!("{}\n", self.number).as_bytes()),
+            Action::Name => {
+                let name = self.names.iter().find(|(end, _)| self.number <= *end).map_or(&b"-"[..], |(_, name)| name);
+                self.outputs.edited.text(&[name, b"\n"].concat());
+            }
+            Action::List(width) => {
+                let listed = listed(&self.pattern.text, *width);
+                self.outputs.edited.text(&listed);
+            }
             Action::Next | Action::Append if self.is_last() => return Ok(Some(Cycle::Quit(0, true))),
             Action::Next => {
-                self.end(!self.quiet);
+                self.finish(shell, !self.quiet)?;
                 self.pattern = self.take();
             }
             Action::Append => {
-                self.out.append(&mut self.after);
+                self.finish(shell, false)?;
                 let next = self.take();
-                self.pattern.push(b'\n');
-                self.pattern.extend(next);
-                shell.spend_size(self.pattern.len(), self.pattern.len())?;
+                self.pattern.text.push(self.end);
+                self.pattern.text.extend(next.text);
+                self.pattern.ended = next.ended;
+                shell.spend_size(self.pattern.text.len(), self.pattern.text.len())?;
             }
             Action::Quit(status, prints) => return Ok(Some(Cycle::Quit(*status, *prints))),
-            Action::Insert(text) => self.out.extend_from_slice(text),
-            Action::AppendText(text) => self.after.extend_from_slice(text),
+            Action::Insert(text) => self.outputs.edited.text(text),
+            Action::AppendText(text) => self.after.push(After::Text(text)),
+            Action::Read(path) => self.after.push(After::File(path)),
             Action::Change(text) => {
-                if command.to.is_some() {
-                    return shell.unsupported(b"c for a range");
+                // That of a range comes at its end.
+                if !is_open {
+                    self.outputs.edited.text(text);
                 }
-                self.out.extend_from_slice(text);
                 return Ok(Some(Cycle::Skip));
             }
-            Action::Hold(false) => self.hold = self.pattern.clone(),
-            Action::Hold(true) => self.hold = [&self.hold[..], b"\n", &self.pattern].concat(),
-            Action::Get(false) => self.pattern = self.hold.clone(),
-            Action::Get(true) => self.pattern = [&self.pattern[..], b"\n", &self.hold].concat(),
-            Action::Exchange => std::mem::swap(&mut self.hold, &mut self.pattern),
+            Action::Write(file) => {
+                let Space { text, ended } = self.pattern.clone();
+                self.write(file, &text, ended);
+            }
+            Action::WriteFirst(file) => {
+                let first = self.first().to_vec();
+                self.write(file, &first, true);
+            }
+            other => self.hold(other),
         }
-        shell.spend_size(self.hold.len() + self.pattern.len(), self.hold.len() + self.pattern.len())?;
+        let spaces = self.hold.text.len() + self.pattern.text.len();
+        shell.spend_size(spaces, spaces)?;
         Ok(None)
+    }
+
+    /// What concerns the hold space, and `z`.
+    fn hold(&mut self, action: &Action) {
+        let joined = |one: &Space, other: &Space| [&one.text[..], &[self.end], &other.text].concat();
+        match action {
+            Action::Hold(false) => self.hold = self.pattern.clone(),
+            Action::Hold(true) => {
+                self.hold.text = joined(&self.hold, &self.pattern);
+                self.hold.ended |= self.pattern.ended;
+            }
+            Action::Get(false) => self.pattern = self.hold.clone(),
+            Action::Get(true) => {
+                self.pattern.text = joined(&self.pattern, &self.hold);
+                self.pattern.ended |= self.hold.ended;
+            }
+            Action::Exchange => std::mem::swap(&mut self.hold, &mut self.pattern),
+            Action::Zap => self.pattern.text.clear(),
+            _ => {}
+        }
     }
 
     fn substitute(&mut self, shell: &mut Shell<'_>, substitution: &'m Substitution) -> Run<()> {
@@ -253,7 +369,7 @@ impl<'m> Machine<'m> {
             return shell.unsupported(b"an empty regular expression");
         };
         self.last = Some(expression);
-        let line = std::mem::take(&mut self.pattern);
+        let line = std::mem::take(&mut self.pattern.text);
         let mut out = Vec::new();
         let (mut copied, mut from, mut seen, mut changed) = (0, 0, 0, false);
         let mut last_end = None;
@@ -269,15 +385,11 @@ impl<'m> Machine<'m> {
             last_end = Some(end);
             if seen >= substitution.number {
                 out.extend_from_slice(&line[copied..start]);
-                for piece in &substitution.replacement {
-                    match piece {
-                        Piece::Text(text) => out.extend_from_slice(text),
-                        Piece::Group(group) => {
-                            let place = places.get(*group).copied().flatten();
-                            out.extend_from_slice(place.map_or(&b""[..], |(start, end)| &line[start..end]));
-                        }
-                    }
-                }
+                let group = |group: usize| {
+                    let place = places.get(group).copied().flatten();
+                    place.map_or(&b""[..], |(start, end)| &line[start..end])
+                };
+                out.extend(substitution.replaced(group));
                 copied = end;
                 changed = true;
                 if !substitution.global {
@@ -289,11 +401,43 @@ impl<'m> Machine<'m> {
         }
         out.extend_from_slice(&line[copied..]);
         shell.spend_size(out.len(), out.len())?;
-        self.pattern = out;
+        self.pattern.text = out;
         self.substituted |= changed;
         if changed && substitution.print {
             self.print();
         }
+        if let Some(file) = substitution.file.as_ref().filter(|_| changed) {
+            let Space { text, ended } = self.pattern.clone();
+            self.write(file, &text, ended);
+        }
         Ok(())
     }
+}
+
+/// A text as `l` shows it, in lines of that width; 0 and 1 do not break lines.
+fn listed(text: &[u8], width: usize) -> Vec<u8> {
+    let most = if width > 1 { width - 1 } else { usize::MAX };
+    let (mut out, mut column) = (Vec::new(), 0);
+    for byte in text {
+        let shown = match byte {
+            b'\\' => b"\\\\".to_vec(),
+            7 => b"\\a".to_vec(),
+            8 => b"\\b".to_vec(),
+            12 => b"\\f".to_vec(),
+            b'\n' => b"\\n".to_vec(),
+            b'\r' => b"\\r".to_vec(),
+            b'\t' => b"\\t".to_vec(),
+            11 => b"\\v".to_vec(),
+            b' '..=b'~' => vec![*byte],
+            byte => format!("\\{byte:03o}").into_bytes(),
+        };
+        if column + shown.len() > most {
+            out.extend(b"\\\n");
+            column = 0;
+        }
+        column += shown.len();
+        out.extend(shown);
+    }
+    out.extend(b"$\n");
+    out
 }

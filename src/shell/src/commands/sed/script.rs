@@ -1,8 +1,9 @@
 //! The script of `sed`, parsed.
 
 use super::super::regex::Expression;
+use super::patterns::code;
 use super::substitution::Substitution;
-use crate::eval::Run;
+use crate::eval::{Run, Stop};
 use crate::shell::Shell;
 
 /// Lines of an address, or of what a command does.
@@ -14,6 +15,10 @@ pub(super) enum Address {
     Match(Option<Box<Expression>>),
     /// `addr,+n`
     Plus(usize),
+    /// `first~step`
+    Step(usize, usize),
+    /// `addr,~n`: to the next line whose number is a multiple.
+    Multiple(usize),
 }
 
 /// One command with its addresses.
@@ -47,6 +52,19 @@ pub(super) enum Action {
     Hold(bool),
     Get(bool),
     Exchange,
+    /// `z`
+    Zap,
+    /// `F`
+    Name,
+    /// `l`, with the length of lines.
+    List(usize),
+    /// `w` and `W`
+    Write(Vec<u8>),
+    WriteFirst(Vec<u8>),
+    /// `r`
+    Read(Vec<u8>),
+    /// `v`
+    Nothing,
     Label(Vec<u8>),
     /// `b`, and `t` with what makes it jump.
     Branch(Vec<u8>, Option<bool>),
@@ -57,12 +75,14 @@ pub(super) struct Parser<'p, 'h> {
     pub(super) text: &'p [u8],
     pub(super) at: usize,
     pub(super) extended: bool,
+    /// The length of the lines of `l`.
+    width: usize,
 }
 
 /// Parses a script.
-pub(super) fn parse(shell: &mut Shell<'_>, text: &[u8], extended: bool) -> Run<Vec<Command>> {
+pub(super) fn parse(shell: &mut Shell<'_>, text: &[u8], extended: bool, width: usize) -> Run<Vec<Command>> {
     shell.spend(text.len())?;
-    let mut parser = Parser { shell, text, at: 0, extended };
+    let mut parser = Parser { shell, text, at: 0, extended, width };
     let mut commands: Vec<Command> = Vec::new();
     let mut open = Vec::new();
     loop {
@@ -79,19 +99,31 @@ pub(super) fn parse(shell: &mut Shell<'_>, text: &[u8], extended: bool) -> Run<V
             Action::Open(_) => open.push(commands.len()),
             Action::Close => {
                 let end = commands.len();
-                let Some(start) = open.pop() else { return parser.wrong("a “}” too many") };
+                let Some(start) = open.pop() else { return parser.invalid("a “}” too many") };
                 commands[start].action = Action::Open(end);
             }
             _ => {}
         }
         commands.push(command);
     }
-    if open.is_empty() { Ok(commands) } else { parser.wrong("a “{” that is not closed") }
+    if open.is_empty() { Ok(commands) } else { parser.invalid("a “{” that is not closed") }
+}
+
+/// Whether a command jumps to a label that is missing.
+pub(super) fn lacks_label(commands: &[Command]) -> bool {
+    let has = |label| commands.iter().any(|command| matches!(&command.action, Action::Label(own) if own == label));
+    commands.iter().any(|command| matches!(&command.action, Action::Branch(to, _) if !to.is_empty() && !has(to)))
 }
 
 impl Parser<'_, '_> {
     pub(super) fn wrong<T>(&self, what: &str) -> Run<T> {
         self.shell.unsupported(&["the sed script “".as_bytes(), self.text, "”: ".as_bytes(), what.as_bytes()].concat())
+    }
+
+    /// What sed does not take either: it ends with a message.
+    pub(super) fn invalid<T>(&mut self, what: &str) -> Run<T> {
+        self.shell.err(&["sed: “".as_bytes(), self.text, "”: ".as_bytes(), what.as_bytes(), b"\n"].concat())?;
+        Err(Stop::Error)
     }
 
     pub(super) fn peek(&self) -> Option<u8> {
@@ -115,7 +147,20 @@ impl Parser<'_, '_> {
 
     fn address(&mut self) -> Run<Option<Address>> {
         Ok(Some(match self.peek() {
-            Some(b'0'..=b'9') => Address::Line(self.number()),
+            Some(b'0'..=b'9') => {
+                let first = self.number();
+                self.skip(|byte| matches!(byte, b' ' | b'\t'));
+                match self.peek() {
+                    Some(b'~') => {
+                        self.at += 1;
+                        match self.number() {
+                            0 => Address::Line(first),
+                            step => Address::Step(first, step),
+                        }
+                    }
+                    _ => Address::Line(first),
+                }
+            }
             Some(b'$') => {
                 self.at += 1;
                 Address::Last
@@ -126,7 +171,7 @@ impl Parser<'_, '_> {
             }
             Some(b'\\') => {
                 self.at += 1;
-                let Some(delimiter) = self.peek() else { return self.wrong("an address") };
+                let Some(delimiter) = self.peek() else { return self.invalid("an address that is not closed") };
                 self.at += 1;
                 self.matching(delimiter)?
             }
@@ -134,46 +179,73 @@ impl Parser<'_, '_> {
                 self.at += 1;
                 Address::Plus(self.number())
             }
+            Some(b'~') => {
+                self.at += 1;
+                Address::Multiple(self.number())
+            }
             _ => return Ok(None),
         }))
     }
 
     fn matching(&mut self, delimiter: u8) -> Run<Address> {
         let text = self.delimited(delimiter, true)?;
-        let ignore_case = self.peek() == Some(b'I');
-        self.at += usize::from(ignore_case);
-        Ok(Address::Match(self.expression(&text, ignore_case)?.map(Box::new)))
+        let (mut ignore_case, mut lines) = (false, false);
+        while let Some(letter @ (b'I' | b'M')) = self.peek() {
+            (ignore_case, lines) = (ignore_case || letter == b'I', lines || letter == b'M');
+            self.at += 1;
+        }
+        Ok(Address::Match(self.expression(&text, ignore_case, lines)?.map(Box::new)))
     }
 
     fn command(&mut self) -> Run<Command> {
         let from = self.address()?;
         let mut to = None;
-        self.skip(|byte| byte == b' ');
+        self.skip(|byte| matches!(byte, b' ' | b'\t'));
         if from.is_some() && self.peek() == Some(b',') {
             self.at += 1;
-            self.skip(|byte| byte == b' ');
+            self.skip(|byte| matches!(byte, b' ' | b'\t'));
             to = self.address()?;
             if to.is_none() {
-                return self.wrong("an address");
+                return self.invalid("an address is missing");
             }
         }
-        if matches!((&from, &to), (Some(Address::Plus(_)), _) | (Some(Address::Line(0)), _)) {
+        let to_match = matches!(to, Some(Address::Match(_)));
+        if matches!(from, Some(Address::Plus(_) | Address::Multiple(_)))
+            || (matches!(from, Some(Address::Line(0))) && !to_match)
+        {
+            return self.invalid("an address");
+        }
+        if matches!(to, Some(Address::Step(..))) {
             return self.wrong("an address");
         }
         self.skip(|byte| matches!(byte, b' ' | b'\t'));
         let negated = self.peek() == Some(b'!');
         self.at += usize::from(negated);
         self.skip(|byte| matches!(byte, b' ' | b'\t'));
-        let Some(letter) = self.peek() else { return self.wrong("a command is missing") };
+        let Some(letter) = self.peek().filter(|letter| *letter != b'!') else {
+            return self.invalid("a command is missing");
+        };
         self.at += 1;
+        if letter == b'}' && from.is_some() || (matches!(letter, b'q' | b'Q') && to.is_some()) {
+            return self.invalid("addresses of a command that takes fewer");
+        }
         let action = self.action(letter)?;
-        if !matches!(
-            action,
-            Action::Open(_) | Action::Insert(_) | Action::AppendText(_) | Action::Change(_) | Action::Label(_)
-        ) {
+        let whole_line = match &action {
+            Action::Open(_) | Action::Insert(_) | Action::AppendText(_) | Action::Change(_) | Action::Label(_) => true,
+            Action::Write(_) | Action::WriteFirst(_) | Action::Read(_) => true,
+            Action::Substitute(substitution) => substitution.file.is_some(),
+            _ => false,
+        };
+        if !whole_line {
             self.skip(|byte| matches!(byte, b' ' | b'\t'));
-            if !matches!(self.peek(), None | Some(b';' | b'\n' | b'}' | b'#')) {
-                return self.wrong("what follows a command");
+            match self.peek() {
+                None | Some(b';' | b'\n' | b'}' | b'#') => {}
+                Some(_)
+                    if letter == b's' && self.text.get(self.at.wrapping_sub(1)).is_some_and(|byte| *byte == b' ') =>
+                {
+                    return self.wrong("what follows a command");
+                }
+                Some(_) => return self.invalid("characters behind a command"),
             }
         }
         Ok(Command { from, to, negated, action })
@@ -193,7 +265,7 @@ impl Parser<'_, '_> {
             b'n' => Action::Next,
             b'N' => Action::Append,
             b'q' | b'Q' => {
-                self.skip(|byte| byte == b' ');
+                self.skip(|byte| matches!(byte, b' ' | b'\t'));
                 Action::Quit(self.number().to_le_bytes()[0], letter == b'q')
             }
             b'i' => Action::Insert(self.lines()?),
@@ -202,12 +274,45 @@ impl Parser<'_, '_> {
             b'h' | b'H' => Action::Hold(letter == b'H'),
             b'g' | b'G' => Action::Get(letter == b'G'),
             b'x' => Action::Exchange,
-            b':' => Action::Label(self.label(false)),
+            b':' => {
+                let label = self.label(false);
+                if label.is_empty() {
+                    return self.invalid("a label without a name");
+                }
+                Action::Label(label)
+            }
             b'b' => Action::Branch(self.label(true), None),
             b't' => Action::Branch(self.label(true), Some(true)),
             b'T' => Action::Branch(self.label(true), Some(false)),
-            other => return self.wrong(&format!("the command “{}”", char::from(other))),
+            b'z' => Action::Zap,
+            b'F' => Action::Name,
+            b'l' => {
+                self.skip(|byte| matches!(byte, b' ' | b'\t'));
+                let given = self.peek().is_some_and(|byte| byte.is_ascii_digit());
+                Action::List(if given { self.number() } else { self.width })
+            }
+            b'w' => Action::Write(self.file()?),
+            b'W' => Action::WriteFirst(self.file()?),
+            b'r' => Action::Read(self.file()?),
+            b'v' => {
+                self.skip(|byte| !matches!(byte, b'\n' | b';'));
+                Action::Nothing
+            }
+            b'e' | b'R' => return self.wrong(&format!("the command “{}”", char::from(letter))),
+            _ => return self.invalid("a command that is not known"),
         })
+    }
+
+    /// The name of a file, to the end of the line.
+    pub(super) fn file(&mut self) -> Run<Vec<u8>> {
+        self.skip(|byte| matches!(byte, b' ' | b'\t'));
+        let start = self.at;
+        self.skip(|byte| byte != b'\n');
+        match &self.text[start..self.at] {
+            b"" => self.invalid("the name of a file is missing"),
+            b"/dev/stderr" | b"/dev/stdin" => self.wrong("a descriptor as a file"),
+            name => Ok(name.to_vec()),
+        }
     }
 
     fn label(&mut self, short: bool) -> Vec<u8> {
@@ -220,31 +325,47 @@ impl Parser<'_, '_> {
     /// The text of `a`, `i` and `c`: in one line, or behind a backslash and a newline.
     fn lines(&mut self) -> Run<Vec<u8>> {
         self.skip(|byte| matches!(byte, b' ' | b'\t'));
+        if self.peek().is_none() {
+            return self.invalid("a text is missing");
+        }
+        let mut text = Vec::new();
         if self.peek() == Some(b'\\') {
             self.at += 1;
             let kept = self.at;
             self.skip(|byte| matches!(byte, b' ' | b'\t'));
-            // Blanks behind the backslash belong to a text in the same line.
-            self.at = if self.peek() == Some(b'\n') { self.at + 1 } else { kept };
+            // Blanks behind the backslash belong to a text in the same line, whose first character is not escaped.
+            match self.peek() {
+                Some(b'\n') => self.at += 1,
+                None => return Ok(text),
+                Some(_) => {
+                    self.at = kept;
+                    let first = self.peek().filter(|byte| *byte != b'\\');
+                    text.extend(first);
+                    self.at += usize::from(first.is_some());
+                }
+            }
         }
-        let mut text = Vec::new();
         while let Some(byte) = self.peek() {
             self.at += 1;
             match byte {
                 b'\n' => break,
-                b'\\' => {
-                    let Some(next) = self.peek() else { break };
-                    self.at += 1;
-                    if next.is_ascii_alphabetic() {
-                        return self.wrong("an escape in a text");
+                b'\\' => match (code(&self.text[self.at..]), self.peek()) {
+                    (Some((byte, len)), _) => {
+                        text.push(byte);
+                        self.at += len;
                     }
-                    text.push(next);
-                }
+                    (None, Some(next)) => {
+                        text.push(match next {
+                            b'n' => b'\n',
+                            b't' => b'\t',
+                            next => next,
+                        });
+                        self.at += 1;
+                    }
+                    (None, None) => break,
+                },
                 byte => text.push(byte),
             }
-        }
-        if text.is_empty() {
-            return self.wrong("a text is missing");
         }
         text.push(b'\n');
         Ok(text)

@@ -1,7 +1,7 @@
 //! `[[ text =~ expression ]]` and `BASH_REMATCH`.
 
 use crate::commands::regex::{Expression, Syntax};
-use crate::eval::Run;
+use crate::eval::{Run, Stop};
 use crate::expand::{Mode, Tilde, Unit};
 use crate::shell::Shell;
 use crate::syntax::Part;
@@ -20,7 +20,10 @@ impl Shell<'_> {
             return self.unsupported(b"a regular expression that repeats nothing");
         }
         let ignore_case = self.shopt("nocasematch");
-        let expression = Expression::new(self, &text, Syntax::Extended, ignore_case)?;
+        let expression = match Expression::new(self, &text, Syntax::Extended, ignore_case) {
+            Err(Stop::Error) => return self.unsupported(b"an expression of =~ that is not valid"),
+            compiled => compiled?,
+        };
         let found = expression.find(self, subject, 0)?;
         let groups: Vec<Vec<u8>> = match &found {
             None => Vec::new(),

@@ -1,0 +1,44 @@
+//! What `sed` writes: standard output and the files of `w`.
+
+use std::collections::BTreeMap;
+
+/// A text that is written. A last line without newline gets one only if something follows.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    text: Vec<u8>,
+    missing: bool,
+}
+
+impl Output {
+    /// Writes a line, with its end unless the input has none.
+    pub(super) fn line(&mut self, line: &[u8], end: Option<u8>) {
+        self.text(line);
+        self.text.extend(end);
+        self.missing = end.is_none();
+    }
+
+    /// Writes a text as it is.
+    pub(super) fn text(&mut self, text: &[u8]) {
+        if std::mem::take(&mut self.missing) {
+            self.text.push(b'\n');
+        }
+        self.text.extend_from_slice(text);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// What was written, which begins anew.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        self.missing = false;
+        std::mem::take(&mut self.text)
+    }
+}
+
+/// Where a command writes to: standard output, the file that is edited, or files by their names.
+#[derive(Debug, Default)]
+pub(super) struct Outputs {
+    pub(super) edited: Output,
+    pub(super) files: BTreeMap<Vec<u8>, Output>,
+}
