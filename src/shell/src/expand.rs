@@ -145,19 +145,32 @@ impl Shell<'_> {
     /// A word as a pattern.
     pub(crate) fn pattern(&mut self, parts: &[Part]) -> Run<Pattern> {
         let style = self.pattern_style();
-        Ok(Pattern::of(&self.units(parts, Mode::ONE, Tilde::Start)?, style))
+        let units = self.units(parts, Mode::ONE, Tilde::Start)?;
+        self.styled_pattern(&units, style)
+    }
+
+    /// A pattern of units. Each bracket and group is searched for its end.
+    fn styled_pattern(&mut self, units: &[Unit], style: Style) -> Run<Pattern> {
+        let count = |byte: u8| units.iter().filter(|unit| unit.byte() == Some(byte)).count();
+        self.spend(units.len().saturating_mul(count(b'[')) / 8 + 1)?;
+        if style.extended && count(b'(') > crate::pattern::MAX_GROUPS {
+            return self.unsupported(b"a pattern with so many groups");
+        }
+        Ok(Pattern::of(units, style))
     }
 
     /// A pattern of `${x#…}` and `${x^…}`, which always regards case.
     fn exact_pattern(&mut self, parts: &[Part]) -> Run<Pattern> {
         let style = Style { ignore_case: false, ..self.pattern_style() };
-        Ok(Pattern::of(&self.units(parts, Mode::ONE, Tilde::Start)?, style))
+        let units = self.units(parts, Mode::ONE, Tilde::Start)?;
+        self.styled_pattern(&units, style)
     }
 
     /// A pattern of `[[ ]]`, which always may have groups.
     pub(crate) fn conditional_pattern(&mut self, parts: &[Part]) -> Run<Pattern> {
         let style = Style { extended: true, ..self.pattern_style() };
-        Ok(Pattern::of(&self.units(parts, Mode::ONE, Tilde::Start)?, style))
+        let units = self.units(parts, Mode::ONE, Tilde::Start)?;
+        self.styled_pattern(&units, style)
     }
 
     /// The text of a here-document.

@@ -25,8 +25,8 @@ enum Repeat {
     Not,
 }
 
-/// Deepest nesting of groups: deeper ones stand for themselves, and the parser refuses them before.
-const MAX_DEPTH: u32 = 100;
+/// Most groups of a pattern, and so their deepest nesting.
+pub(crate) const MAX_GROUPS: usize = 100;
 
 /// A piece of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,14 +73,14 @@ impl Pattern {
         Self::parsed(&units, style, 0)
     }
 
-    fn parsed(units: &[Unit], style: Style, depth: u32) -> Self {
+    fn parsed(units: &[Unit], style: Style, depth: usize) -> Self {
         let mut pieces = Vec::new();
         let mut at = 0;
         while let Some(unit) = units.get(at) {
             at += 1;
             let byte = unit.byte().unwrap_or_default();
             if style.extended
-                && depth < MAX_DEPTH
+                && depth <= MAX_GROUPS
                 && let Some((group, len)) = group(&units[at - 1..], style, depth)
             {
                 pieces.push(group);
@@ -153,14 +153,34 @@ impl Pattern {
 
     /// What matching a text of so many bytes costs, in bytes of work.
     pub(crate) fn work(&self, len: usize) -> usize {
-        let groups = self.0.iter().any(|piece| matches!(piece, Piece::Group(..)));
-        len.saturating_mul(self.len()).saturating_mul(if groups { len.saturating_add(1) } else { 1 }) / 8 + 1
+        if self.has_groups() { self.search_work(len) } else { len.saturating_mul(self.len()) / 8 + 1 }
+    }
+
+    /// What [`Pattern::ends`] costs: a set of places takes more than a byte that is compared.
+    pub(crate) fn search_work(&self, len: usize) -> usize {
+        const PLACE: usize = 16;
+        if !self.has_groups() && !self.0.contains(&Piece::Star) {
+            return self.len() + 1;
+        }
+        let negated = if self.has_negation() { len.saturating_add(1) } else { 1 };
+        len.saturating_add(1).saturating_mul(self.len()).saturating_mul(PLACE).saturating_mul(negated)
+    }
+
+    pub(crate) fn has_groups(&self) -> bool {
+        self.0.iter().any(|piece| matches!(piece, Piece::Group(..)))
+    }
+
+    fn has_negation(&self) -> bool {
+        self.0.iter().any(|piece| match piece {
+            Piece::Group(repeat, patterns) => *repeat == Repeat::Not || patterns.iter().any(Self::has_negation),
+            _ => false,
+        })
     }
 
     /// Whether all of `text` fits. Only the last `*` is ever taken back, so the time is bounded by the product of both lengths.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
         let pieces = &self.0;
-        if pieces.iter().any(|piece| matches!(piece, Piece::Group(..))) {
+        if self.has_groups() {
             return self.ends(text, 0).contains(&text.len());
         }
         let (mut at, mut piece) = (0, 0);
@@ -192,7 +212,7 @@ impl Pattern {
 }
 
 /// A group of bash at the start of the units, and its length.
-fn group(units: &[Unit], style: Style, depth: u32) -> Option<(Piece, usize)> {
+fn group(units: &[Unit], style: Style, depth: usize) -> Option<(Piece, usize)> {
     let plain = |at: usize| units.get(at).filter(|unit| !unit.is_quoted()).and_then(|unit| unit.byte());
     let repeat = match (plain(0)?, plain(1)?) {
         (b'?', b'(') => Repeat::Optional,

@@ -271,6 +271,9 @@ impl Shell<'_> {
                 None => Key::Index(next),
             };
             if let Key::Index(index) = key {
+                if i64::try_from(index).is_err() {
+                    return self.unsupported(b"an index beyond 64 bits");
+                }
                 next = index.saturating_add(1);
             }
             self.assign_key(&name, &key, &item.value, item.append)?;

@@ -30,7 +30,16 @@ pub(super) fn echo(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
     if !options.contains(&b'n') && !ended {
         text.push(b'\n');
     }
-    shell.out(&text)?;
+    write(shell, "echo", &text)
+}
+
+/// Writes to standard output, which may be closed.
+fn write(shell: &mut Shell<'_>, name: &str, text: &[u8]) -> Run<u8> {
+    if !text.is_empty() && shell.descriptor(1).is_none() {
+        shell.complain(&[name.as_bytes(), b": write error: Bad file descriptor"].concat())?;
+        return Ok(1);
+    }
+    shell.out(text)?;
     Ok(0)
 }
 

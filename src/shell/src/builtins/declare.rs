@@ -91,7 +91,7 @@ fn run(shell: &mut Shell<'_>, kind: Kind, args: &[Vec<u8>]) -> Run<u8> {
     let mut options = Options::default();
     let known: &[u8] = match kind {
         Kind::Declare | Kind::Local => b"aAilurxntgpfFI",
-        Kind::Export => b"npf",
+        Kind::Export => b"aAnpf",
         Kind::Readonly => b"aAfnp",
     };
     let mut at = 0;

@@ -5,7 +5,7 @@ use crate::eval::{Run, Stop};
 use crate::shell::Shell;
 use crate::syntax::words::is_name_byte;
 
-/// Deepest nesting of parentheses, operators with one operand, and values of variables.
+/// Deepest nesting of parentheses, operators, subscripts, and values of variables that are expressions.
 const MAX_DEPTH: u32 = 100;
 
 /// Operators of two operands with their precedence, longest first. `**` binds more tightly, from right to left.
@@ -43,7 +43,6 @@ struct Expression<'e, 'h> {
     shell: &'e mut Shell<'h>,
     text: &'e [u8],
     at: usize,
-    depth: u32,
     /// Whether the result is needed: what `&&`, `||` and `?:` pass over is not evaluated.
     live: bool,
 }
@@ -51,7 +50,20 @@ struct Expression<'e, 'h> {
 impl Shell<'_> {
     /// The value of an expression of bash; an error ends the running line.
     pub(crate) fn evaluate(&mut self, text: &[u8]) -> Run<i64> {
-        self.evaluate_at(text, 0)
+        self.spend(text.len().saturating_add(1))?;
+        self.enter_expression()?;
+        let result = Expression { shell: self, text, at: 0, live: true }.whole();
+        self.expressions -= 1;
+        result
+    }
+
+    fn enter_expression(&mut self) -> Run<()> {
+        if self.expressions >= MAX_DEPTH {
+            let kind = ErrorKind::Limit { what: "nested expressions", limit: MAX_DEPTH.into() };
+            return Err(self.fatal(kind));
+        }
+        self.expressions += 1;
+        Ok(())
     }
 
     /// The value of an expression, or nothing after an error that has been reported.
@@ -61,12 +73,6 @@ impl Shell<'_> {
             Err(Stop::Discard) => Ok(None),
             Err(stop) => Err(stop),
         }
-    }
-
-    fn evaluate_at(&mut self, text: &[u8], depth: u32) -> Run<i64> {
-        self.spend(text.len().saturating_add(1))?;
-        let mut expression = Expression { shell: self, text, at: 0, depth, live: true };
-        expression.whole()
     }
 }
 
@@ -113,13 +119,9 @@ impl Expression<'_, '_> {
     }
 
     fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Run<T>) -> Run<T> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            let kind = ErrorKind::Limit { what: "nested expressions", limit: MAX_DEPTH.into() };
-            return Err(self.shell.fatal(kind));
-        }
+        self.shell.enter_expression()?;
         let result = inner(self);
-        self.depth -= 1;
+        self.shell.expressions -= 1;
         result
     }
 
@@ -227,17 +229,17 @@ impl Expression<'_, '_> {
             None => self.shell.scalar_value(&place.name)?,
         };
         let Some(text) = text else {
-            if self.shell.state.flags.nounset && place.subscript.is_none() {
+            let known = place.subscript.is_some() && self.shell.state.variable(&place.name).is_some();
+            if self.shell.state.flags.nounset && !known {
                 return Err(self.shell.unbound(&place.name));
             }
             return Ok(0);
         };
-        let depth = self.depth;
         let simple = !text.is_empty() && text.len() < 19 && text.iter().all(u8::is_ascii_digit) && text[0] != b'0';
         if simple {
             return Ok(super::number(&text));
         }
-        self.deeper(|inner| inner.shell.evaluate_at(&text, depth + 1))
+        self.shell.evaluate(&text)
     }
 
     fn conditional(&mut self) -> Run<i64> {

@@ -23,7 +23,7 @@ impl Shell<'_> {
         let mut found: Vec<Vec<u8>> = vec![Vec::new()];
         let last = components.len() - 1;
         for (at, component) in components.iter().enumerate() {
-            let pattern = Pattern::of(component, style);
+            let pattern = self.styled_pattern(component, style)?;
             is_pattern |= pattern.is_special();
             let slash: &[u8] = if at < last { b"/" } else { b"" };
             let mut next = Vec::new();

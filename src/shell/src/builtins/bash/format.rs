@@ -39,7 +39,7 @@ pub(in crate::builtins) fn printf(shell: &mut Shell<'_>, all: &[Vec<u8>], _teste
     }
     let Printer { mut out, status, .. } = printer;
     match variable {
-        None => shell.out(&out)?,
+        None => return Ok(status | super::write(shell, "printf", &out)?),
         Some(name) => {
             out.truncate(out.iter().position(|byte| *byte == 0).unwrap_or(out.len()));
             if !assign_given(shell, name, &out)? {

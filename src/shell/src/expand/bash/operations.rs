@@ -23,6 +23,9 @@ impl Shell<'_> {
         let mut change = |text: &[u8]| -> Run<Vec<u8>> {
             self.ascii_only(text)?;
             match operation {
+                Operation::Trim { suffix, longest, .. } if pattern.has_groups() => {
+                    self.trim_group(text, &pattern, *suffix, *longest)
+                }
                 Operation::Trim { suffix, longest, .. } => self.trim(text, &pattern, *suffix, *longest),
                 Operation::Replace { anchor, all, .. } => self.replace(text, &pattern, &replacement, *anchor, *all),
                 Operation::Case { change, all, .. } => self.change_case(text, &pattern, *change, *all),
@@ -36,6 +39,27 @@ impl Shell<'_> {
                 Value::All(values.iter().map(|text| change(text)).collect::<Run<Vec<_>>>()?, star)
             }
         })
+    }
+
+    /// A value without the prefix or suffix that a pattern with groups matches.
+    fn trim_group(&mut self, text: &[u8], pattern: &Pattern, suffix: bool, longest: bool) -> Run<Vec<u8>> {
+        if !suffix {
+            self.spend(pattern.search_work(text.len()))?;
+            let ends = pattern.ends(text, 0);
+            let end = if longest { ends.last() } else { ends.first() };
+            return Ok(text[end.copied().unwrap_or(0)..].to_vec());
+        }
+        let mut found = None;
+        for start in 0..=text.len() {
+            self.spend(pattern.search_work(text.len() - start))?;
+            if pattern.matches(&text[start..]) {
+                found = Some(start);
+                if longest {
+                    break;
+                }
+            }
+        }
+        Ok(text[..found.unwrap_or(text.len())].to_vec())
     }
 
     fn replace(
@@ -85,13 +109,14 @@ impl Shell<'_> {
         pattern: &Pattern,
         anchor: Anchor,
     ) -> Run<Option<(usize, usize)>> {
+        let quick = !pattern.is_special();
+        let literal = pattern.text();
         let starts = if anchor == Anchor::Prefix { from..=from } else { from..=text.len() };
         for start in starts {
             let rest = &text[start..];
-            let quick = !pattern.is_special();
-            self.spend(if quick { 1 + pattern.len().min(rest.len()) / 8 } else { pattern.work(rest.len()) })?;
+            self.spend(if quick { 1 + pattern.len().min(rest.len()) / 8 } else { pattern.search_work(rest.len()) })?;
             let ends = match quick {
-                true => rest.starts_with(&pattern.text()).then(|| start + pattern.len()).into_iter().collect(),
+                true => rest.starts_with(&literal).then(|| start + pattern.len()).into_iter().collect(),
                 false => pattern.ends(text, start),
             };
             let end = ends.last().copied().filter(|end| anchor != Anchor::Suffix || *end == text.len());
