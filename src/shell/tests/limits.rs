@@ -159,7 +159,7 @@ fn endless_scripts_of_bash_stop() {
         ("x='a[x]'; echo $((x))", "nested expressions"),
         ("x=x; echo $((x))", "nested expressions"),
         ("i=0; while :; do a[i++]=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done", "bytes of variables"),
-        ("a=(x); while :; do a+=(\"${a[@]}\"); done", "bytes of variables"),
+        ("a=(x); while :; do a+=(\"${a[@]}\"); done", "fields"),
         ("declare -A m; i=0; while :; do m[k$((i++))]=v; done", "bytes of variables"),
         ("x=a; while :; do x+=$x; done", "bytes of variables"),
         ("x=a; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; do x+=$x; done; echo ${x//*z/}", "bytes of work"),
@@ -169,7 +169,7 @@ fn endless_scripts_of_bash_stop() {
         ),
         ("x=a; while :; do x=${x//a/aa}; done", "bytes of variables"),
         ("printf -v x '%999999999s' a", "bytes of one value, file or output"),
-        ("mapfile a < <(seq 1 999999)", "bytes of variables"),
+        ("mapfile a < <(seq 1 999999)", "steps"),
     ] {
         assert_eq!(limit(&format!("#!/bin/bash\n{source}\n")), what, "{source}");
     }
