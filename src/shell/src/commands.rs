@@ -29,6 +29,7 @@ mod find;
 mod getopt;
 mod expressions;
 mod machine;
+mod sh;
 mod start;
 mod digests;
 
@@ -99,7 +100,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"unlink" => remove::unlink,
         b"sed" => sed::sed,
         b"seq" => expressions::seq,
-        b"sh" | b"dash" => start::sh,
+        b"sh" | b"dash" => sh::sh,
         b"sha256sum" => digests::sha256sum,
         b"sleep" | b"sync" => |_, _| Ok(0),
         b"sort" => sort::sort,

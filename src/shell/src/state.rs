@@ -66,6 +66,8 @@ pub(crate) struct Flags {
     pub(crate) nounset: bool,
     pub(crate) xtrace: bool,
     pub(crate) verbose: bool,
+    /// The script is standard input.
+    pub(crate) stdin: bool,
     /// Of bash: a pipeline fails with the last of its stages that does.
     pub(crate) pipefail: bool,
     /// Of bash: functions and subshells inherit the trap for ERR, or those for DEBUG and RETURN.

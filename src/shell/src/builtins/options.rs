@@ -37,6 +37,7 @@ pub(crate) fn letters(flags: &Flags) -> String {
         (flags.noclobber, 'C'),
         (flags.verbose, 'v'),
         (flags.xtrace, 'x'),
+        (flags.stdin, 's'),
         (flags.noglob, 'f'),
         (flags.errexit, 'e'),
     ];

@@ -1,9 +1,8 @@
 //! Programs that run others: `env`, `nice`, `ionice`, `sh`, `xargs`; and `which`, which only looks for them.
 
-use super::complain;
 use super::count;
 use super::options::{Accepted, parse};
-use crate::eval::{Interpreter, Run};
+use crate::eval::Run;
 use crate::host::Question;
 use crate::shell::{PID, Shell};
 
@@ -88,39 +87,6 @@ fn run_operands(shell: &mut Shell<'_>, args: &[Vec<u8>], accepted: &Accepted) ->
         shell.state.status = status;
         Ok(status)
     })
-}
-
-/// `sh -c text`, `sh file`
-pub(super) fn sh(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let mut interpreter = Interpreter::default();
-    let (mut at, mut text) = (0, false);
-    while let Some(letters) = args.get(at).and_then(|arg| arg.strip_prefix(b"-")).filter(|letters| !letters.is_empty())
-    {
-        for letter in letters {
-            match letter {
-                b'c' => text = true,
-                other if interpreter.set(*other).is_some() => {}
-                other => return shell.unsupported(&[b'-', *other]),
-            }
-        }
-        at += 1;
-    }
-    let Some(first) = args.get(at) else {
-        let source = shell.read_all(0)?;
-        return shell.run_script(b"sh", &source, &[], interpreter);
-    };
-    let rest = &args[at + 1..];
-    if text {
-        let name = rest.first().map_or(&b"sh"[..], Vec::as_slice);
-        return shell.run_script(name, first, rest.get(1..).unwrap_or_default(), interpreter);
-    }
-    match shell.read_file(first)? {
-        Ok(source) => shell.run_script(first, &source, rest, interpreter),
-        Err(_) => {
-            complain(shell, "sh", &[b"0: cannot open ", &first[..], b": No such file"].concat())?;
-            Ok(2)
-        }
-    }
 }
 
 /// `xargs` without a limit of the length of a command.

@@ -52,13 +52,13 @@ impl Interpreter {
                 b"-" | b"--" if at + 1 == arguments.len() => break,
                 argument => argument.strip_prefix(b"-").filter(|letters| !letters.is_empty())?,
             };
-            letters.iter().try_for_each(|letter| found.set(*letter))?;
+            letters.iter().try_for_each(|letter| found.set(*letter, true))?;
         }
         Some(found)
     }
 
-    /// Sets an option by its letter; `None` if it changes more than how commands run.
-    pub(crate) fn set(&mut self, letter: u8) -> Option<()> {
+    /// Sets or clears an option by its letter; `None` if it changes more than how commands run.
+    pub(crate) fn set(&mut self, letter: u8, on: bool) -> Option<()> {
         let flag = match letter {
             b'a' => &mut self.flags.allexport,
             b'C' => &mut self.flags.noclobber,
@@ -68,7 +68,7 @@ impl Interpreter {
             b'x' => &mut self.flags.xtrace,
             _ => return None,
         };
-        *flag = true;
+        *flag = on;
         Some(())
     }
 }
