@@ -84,7 +84,7 @@ pub(super) fn run(args: &PullArgs) -> Result<Outcome, Failure> {
         signers: &args.signers.named()?,
         allow_unsigned: args.allow_unsigned,
         name: args.name.as_deref(),
-        seen: &SeenReleases::open(args.state.clone())?,
+        seen: &SeenReleases::open(args.state.clone()),
         allow_downgrade: args.allow_downgrade,
         root: &root,
         now: Timestamp::now(),

@@ -141,4 +141,18 @@ fn what_was_seen_stays_seen() {
     fs::remove_file(file.unwrap()).unwrap();
     let (code, said) = pull(&["--format", "qcow2"]);
     assert_eq!(code, Some(0), "{said}");
+
+    // Without a home only a digest can be pulled.
+    let run = |reference: &str| {
+        let mut words = args("homeless").to_vec();
+        words[1] = reference.to_owned();
+        words.push("--force".to_owned());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vmbake"));
+        let output = command.args(words).env_remove("HOME").env_remove("XDG_STATE_HOME").output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (done, said) = run(&name);
+    assert!(!done && said.contains("neither HOME nor XDG_STATE_HOME is set") && said.contains("--state"), "{said}");
+    let (done, said) = run(yard.name(&format!("@{}", first.digest)).to_string().as_str());
+    assert!(done, "{said}");
 }

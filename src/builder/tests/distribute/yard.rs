@@ -130,7 +130,7 @@ impl Yard {
             signers: &signers,
             allow_unsigned: how.key.is_none(),
             name: how.name,
-            seen: &SeenReleases::open(Some(self.lab.path("state"))).unwrap(),
+            seen: &SeenReleases::open(Some(self.lab.path("state"))),
             allow_downgrade: how.allow_downgrade,
             root: &SigstoreRoot::parse(&fs::read(ROOT).unwrap()).unwrap(),
             now: Timestamp::now(),

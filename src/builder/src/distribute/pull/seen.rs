@@ -21,7 +21,8 @@ const MAX_LEN: u64 = 64 << 10;
 /// Where it is remembered.
 #[derive(Clone, Debug)]
 pub struct SeenReleases {
-    folder: PathBuf,
+    /// `None` where neither the caller nor the environment names one: then only pulls that compare no version work.
+    folder: Option<PathBuf>,
 }
 
 /// What was seen.
@@ -37,13 +38,13 @@ pub(super) struct SeenRelease {
 
 impl SeenReleases {
     /// In a folder, or in the user's own: `$XDG_STATE_HOME/vmbake/releases`, by default below `~/.local/state`.
-    pub fn open(folder: Option<PathBuf>) -> Result<Self, PullError> {
+    pub fn open(folder: Option<PathBuf>) -> Self {
         let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let default = || {
             let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
             Some(state.join("vmbake/releases"))
         };
-        Ok(Self { folder: folder.or_else(default).ok_or(PullError::NoState)? })
+        Self { folder: folder.or_else(default) }
     }
 
     /// Passes what was seen of a reference to `judge`, and remembers what that returns. Others wait until it is done.
@@ -56,11 +57,12 @@ impl SeenReleases {
             let path = path.to_owned();
             move |source| PullError::State { path, source }
         };
-        ownership::make_folder(&self.folder).map_err(failed(&self.folder))?;
-        let lock = self.folder.join("lock");
+        let folder = self.folder.as_deref().ok_or(PullError::NoState)?;
+        ownership::make_folder(folder).map_err(failed(folder))?;
+        let lock = folder.join("lock");
         let file = ownership::open_or_make(&lock).map_err(failed(&lock))?;
         file.lock().map_err(failed(&lock))?;
-        let path = self.folder.join(format!("{}.json", Digest::of(reference.as_bytes()).hex()));
+        let path = folder.join(format!("{}.json", Digest::of(reference.as_bytes()).hex()));
         let seen = read(&path)?;
         if seen.as_ref().is_some_and(|seen| seen.reference != reference) {
             return Err(PullError::State { path, source: std::io::Error::other("it is of another reference") });
