@@ -102,13 +102,19 @@ pub(super) fn parents(
 }
 
 pub(super) fn touch(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let long: &[(&str, u8)] = &[("no-create", b'c'), ("reference=", b'r')];
-    let options = parse(shell, args, &Accepted { letters: b"acmfr:h", long, strict: false })?;
+    let long: &[(&str, u8)] = &[("no-create", b'c'), ("reference=", b'r'), ("date=", b'd'), ("no-dereference", b'h')];
+    let options = parse(shell, args, &Accepted { letters: b"acd:mfr:h", long, strict: false })?;
     if options.operands.is_empty() {
         return complain(shell, "touch", b"missing file operand");
     }
+    if options.has(b'r') && options.has(b'd') {
+        return shell.unsupported(b"a date that counts from a file");
+    }
     let time = match options.value(b'r') {
-        None => None,
+        None => match options.value(b'd') {
+            None => None,
+            Some(text) => Some(seconds(shell, text)?),
+        },
         Some(reference) => match shell.stat(reference, Follow::Yes) {
             Ok(node) => Some(node.mtime),
             Err(error) => {
@@ -120,14 +126,25 @@ pub(super) fn touch(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let mut status = 0;
     for operand in &options.operands {
         let path = shell.path(operand);
-        let done = match shell.stat(operand, Follow::Yes) {
+        // The tree keeps no time of access.
+        let keeps = options.has(b'a') && !options.has(b'm');
+        let follow = if options.has(b'h') { Follow::No } else { Follow::Yes };
+        let done = match shell.stat(operand, follow) {
+            Ok(_) if keeps => Ok(()),
             Ok(_) => {
                 let real = super::real_path(shell, &path).filter(|_| !options.has(b'h')).unwrap_or(path);
                 if real == b"/dev/null" { Ok(()) } else { shell.files.set_mtime(&real, time) }
             }
             Err(Errno::Enoent) if options.has(b'c') => Ok(()),
             Err(Errno::Enoent) if operand.is_empty() => Err(Errno::Enoent),
-            Err(Errno::Enoent) => shell.write_path(operand, Vec::new())?,
+            Err(Errno::Enoent) if options.has(b'h') => Err(Errno::Enoent),
+            Err(Errno::Enoent) => match shell.write_path(operand, Vec::new())? {
+                Ok(()) if time.is_some() && !keeps => {
+                    let real = super::real_path(shell, &path).unwrap_or(path);
+                    shell.files.set_mtime(&real, time)
+                }
+                done => done,
+            },
             Err(error) => Err(error),
         };
         if let Err(error) = done {
@@ -135,4 +152,10 @@ pub(super) fn touch(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
     }
     Ok(status)
+}
+
+/// A date as `@SECONDS`, the one form that depends on no clock and no time zone.
+fn seconds(shell: &Shell<'_>, text: &[u8]) -> Run<(i64, u32)> {
+    let number = text.strip_prefix(b"@").and_then(crate::accounts::number);
+    number.map_or_else(|| shell.unsupported(&[b"the date ", text].concat()), |number| Ok((number.into(), 0)))
 }
