@@ -11,3 +11,5 @@ mod limits;
 mod awk;
 mod property;
 mod seam;
+mod judge;
+mod generated;

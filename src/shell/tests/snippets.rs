@@ -15,10 +15,8 @@ fn all() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for file in files {
         let group = file.file_stem().unwrap().to_string_lossy().into_owned();
-        for part in fs::read_to_string(&file).unwrap().split("\n=== ").skip(1) {
-            let (name, text) = part.split_once('\n').unwrap_or((part, ""));
-            found.push((format!("{group}: {name}"), format!("{text}\n")));
-        }
+        let snippets = crate::judge::snippets(&fs::read_to_string(&file).unwrap());
+        found.extend(snippets.into_iter().map(|(name, text)| (format!("{group}: {name}"), text)));
     }
     found
 }

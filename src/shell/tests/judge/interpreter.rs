@@ -40,7 +40,8 @@ impl Found {
     /// Whether the program was refused as it may be: bash is parsed as a whole before its first command, dash line by line.
     pub fn is_refusal(&self, dialect: Dialect) -> bool {
         let Self::Refused { error, changed } = self else { return false };
-        !(*changed && dialect == Dialect::Bash && matches!(error.kind, ErrorKind::Syntax { .. }))
+        let is_program = error.script.starts_with("/s/") && matches!(error.kind, ErrorKind::Syntax { .. });
+        !(*changed && dialect == Dialect::Bash && is_program)
     }
 }
 

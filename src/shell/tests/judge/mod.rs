@@ -131,6 +131,7 @@ impl Judge {
     }
 
     /// Runs given programs, with names.
+    #[allow(dead_code, reason = "for the example")]
     pub fn snippets(&self, dialect: Dialect, snippets: &[(String, String)]) -> Report {
         let mut worker = self.jail.worker(letter(0));
         let mut report = Report::default();

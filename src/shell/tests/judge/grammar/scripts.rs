@@ -101,6 +101,8 @@ impl Grammar {
     /// A command that writes statements to a file.
     fn file(&mut self, name: &str, first: &'static str) -> Node {
         let was = std::mem::replace(&mut self.in_file, true);
+        let bash = self.bash;
+        self.bash &= name == "lib";
         let depth = std::mem::replace(&mut self.depth, 1);
         let functions = std::mem::take(&mut self.functions);
         let mut body = pieces![first];
@@ -112,6 +114,7 @@ impl Grammar {
         }
         body.push("END\u{2}".into());
         self.in_file = was;
+        self.bash = bash;
         self.depth = depth;
         self.functions = functions;
         Node::fixed("", pieces![format!("cat >{name} <<'END'"), Piece::Document(body), "\n"])

@@ -48,7 +48,11 @@ impl Grammar {
     /// An argument.
     pub(super) fn word(&mut self) -> Node {
         let count = 1 + self.random.weighted(&[70, 22, 8]);
-        let parts: Vec<Piece> = (0..count).map(|_| self.part().into()).collect();
+        let mut parts: Vec<Piece> = (0..count).map(|_| self.part().into()).collect();
+        // dash divides what follows `"$@"` in a word in ways of its own.
+        if let Some(at) = parts.iter().position(|part| part.text().starts_with('"') && part.text().contains('@')) {
+            parts.truncate(at + 1);
+        }
         if parts.len() == 1 { Node::word("", parts) } else { Node::word("joined", parts) }
     }
 
