@@ -38,7 +38,7 @@ use crate::manifest::{Additions, Manifest};
 use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
 use crate::progress::{Event, Progress};
-use crate::query::lint::lint;
+use crate::query::lint::unclean;
 use crate::query::sbom;
 use crate::release::provenance::{self, BuilderId};
 use crate::supply::http::Client;
@@ -202,7 +202,7 @@ impl<'a> Begun<'a> {
         let origins = origin::record(&ingredients, &mut merged, epoch)?;
         let tree = merged.tree;
         additions::check(&tree, &request.more)?;
-        if let Some(finding) = lint(&tree).into_iter().find(|finding| !finding.ok) {
+        if let Some(finding) = unclean(&tree, &merged.setuid) {
             return Err(BakeError::Unclean(Box::new(finding)));
         }
         progress.tell(Event::Merged { files: tree.walk().count() });

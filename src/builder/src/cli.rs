@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
+use crate::address;
 use crate::progress;
 use crate::release::provenance::BuilderId;
 
@@ -244,6 +245,15 @@ pub enum Outcome {
 /// As many threads as somebody asked for, or one for each core.
 fn threads(jobs: Option<NonZeroUsize>) -> std::io::Result<NonZeroUsize> {
     jobs.map_or_else(std::thread::available_parallelism, Ok)
+}
+
+/// Fails if an argument has an address with credentials, which others on the machine could read, too. Comes before all messages about arguments.
+pub fn check_arguments(arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<(), Failure> {
+    let texts = arguments.map(|argument| argument.to_string_lossy().into_owned());
+    match texts.enumerate().find(|(_, text)| address::argument_has_userinfo(text)) {
+        Some((number, _)) => Err(format!("argument {number}: {}", address::MESSAGE).into()),
+        None => Ok(()),
+    }
 }
 
 impl Cli {

@@ -10,12 +10,10 @@ mod error;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::num::NonZeroUsize;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
-
 use crate::digest::Digest;
+use crate::input;
 use crate::manifest::{ContainerImage, Content, Dependency, Manifest, Proof};
 use crate::parallel::for_each;
 use crate::pin::anchors::Anchors;
@@ -198,9 +196,7 @@ pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress)
 pub fn open_base_file(manifest: &Manifest, path: &Path) -> Result<FetchedBase, FetchError> {
     let pinned = manifest.content().os.image.clone();
     let path = path.to_owned();
-    // Without O_NONBLOCK the opening of a named pipe would wait for its writer.
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    match File::options().read(true).custom_flags(flags).open(&path) {
+    match input::open_regular(&path) {
         Ok(file) => Ok(FetchedBase { path, file, pinned, hashed: false }),
         Err(source) => Err(FetchError::OpenBase { path, source }),
     }

@@ -23,6 +23,7 @@ pub mod machine;
 pub mod cli;
 
 // The vocabulary of all rooms.
+pub mod address;
 pub mod atomic_file;
 pub mod catalog;
 mod content_id;
@@ -31,6 +32,7 @@ pub mod elf;
 pub mod embedded;
 pub mod escape;
 pub mod hint;
+mod input;
 pub mod manifest;
 mod memo;
 pub mod oci;

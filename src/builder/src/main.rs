@@ -6,7 +6,7 @@ use clap::Parser;
 use vmbake::cli::{self, Cli, Outcome};
 
 fn main() -> ExitCode {
-    match Cli::parse().run() {
+    match cli::check_arguments(std::env::args_os()).and_then(|()| Cli::parse().run()) {
         Ok(Outcome::Clean) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::FAILURE,
         Err(error) => {

@@ -7,10 +7,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::address::{self, Credentials};
 use crate::digest::Digest;
+use crate::input;
 pub use crate::upstream::ArtifactType;
 pub use accounts::PinnedAccounts;
-pub use additions::{Additions, ImageNeed, NeedKind};
+pub use additions::{Additions, ImageNeed, LayerGrants, NeedKind};
 pub use closure::{ClosureRecord, PackageReason};
 pub use content::{Boot, BootFile, ContainerImage, Content, Dependency, Os, PinnedBundle};
 pub use error::ManifestError;
@@ -71,11 +73,14 @@ impl Manifest {
         if len > MAX_LEN {
             return Err(ManifestError::TooLarge { path: path.to_owned(), len });
         }
-        Self::parse(path, std::fs::read(path).map_err(read)?)
+        Self::parse(path, input::read(path, MAX_LEN).map_err(read)?)
     }
 
     /// Reads a manifest from its text; `path` is for messages.
     pub fn parse(path: &Path, text: Vec<u8>) -> Result<Self, ManifestError> {
+        if let Some(place) = address::in_document(&text) {
+            return Err(ManifestError::Address { path: path.to_owned(), place, source: Credentials });
+        }
         let file: File = serde_json::from_slice(&text).map_err(|source| ManifestError::Syntax {
             path: path.to_owned(),
             line: source.line(),

@@ -19,6 +19,8 @@ use std::sync::OnceLock;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use crate::input::kind;
+
 /// Write bits of group and others.
 const OTHERS: u32 = 0o022;
 
@@ -145,7 +147,7 @@ pub(crate) fn folders(folder: &Path) -> Result<(), Exposed> {
 pub(crate) fn folder(path: &Path) -> Result<(), Exposed> {
     let meta = path.metadata().map_err(|error| unknown(path, &error))?;
     if !meta.is_dir() {
-        let (expected, found) = ("a folder", kind(&meta));
+        let (expected, found) = ("a directory", kind(&meta));
         return Err(Exposed::Kind { path: path.to_owned(), expected, found });
     }
     of_node(&meta, path)
@@ -217,18 +219,6 @@ fn of_node(meta: &Metadata, path: &Path) -> Result<(), Exposed> {
 fn regular(meta: &Metadata, path: &Path) -> Result<(), Exposed> {
     let (expected, found) = ("a regular file", kind(meta));
     if meta.is_file() { Ok(()) } else { Err(Exposed::Kind { path: path.to_owned(), expected, found }) }
-}
-
-fn kind(meta: &Metadata) -> &'static str {
-    use std::os::unix::fs::FileTypeExt;
-    match meta.file_type() {
-        found if found.is_symlink() => "a symbolic link",
-        found if found.is_dir() => "a folder",
-        found if found.is_fifo() => "a named pipe",
-        found if found.is_socket() => "a socket",
-        found if found.is_file() => "a file",
-        _ => "a device",
-    }
 }
 
 fn unknown(path: &Path, error: &io::Error) -> Exposed {
@@ -326,7 +316,7 @@ mod tests {
         for (name, found) in [
             ("link", "a symbolic link"),
             ("dangling", "a symbolic link"),
-            ("folder", "a folder"),
+            ("folder", "a directory"),
             ("pipe", "a named pipe"),
         ] {
             for opened in [open(&at(name)), open_or_make(&at(name))] {

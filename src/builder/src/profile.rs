@@ -28,11 +28,12 @@ pub use options::ControllerOptions;
 pub use schema::Profile;
 pub use size::UserDataSize;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use node::{Document, MAX_BYTES};
+
+use crate::input;
 
 impl Profile {
     /// Reads a profile.
@@ -59,7 +60,7 @@ impl ControllerOptions {
 fn text(path: &Path) -> Result<String, ProfileError> {
     let mut bytes = Vec::new();
     let limit = u64::try_from(MAX_BYTES).unwrap_or(u64::MAX);
-    File::open(path)
+    input::open(path)
         .and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes))
         .map_err(|source| ProfileError::Read { path: path.to_owned(), source })?;
     if bytes.len() > MAX_BYTES {

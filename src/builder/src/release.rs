@@ -11,16 +11,12 @@ pub mod sign;
 pub mod policy;
 pub mod verify;
 
-use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io;
 use std::path::Path;
+
+use crate::input;
 
 /// A file of at most `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut content)?;
-    if u64::try_from(content.len()).is_ok_and(|len| len <= limit) {
-        return Ok(content);
-    }
-    Err(io::Error::new(ErrorKind::FileTooLarge, format!("has more than the {limit} bytes that are read")))
+    input::read(path, limit)
 }

@@ -179,7 +179,7 @@ fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
         verify::check(fetched, base_file, &store, threads).unwrap();
     let plan = stage::Plan::new(layers, &manifest).unwrap();
     let (staged, _) = prepare(plan, artifacts, base_file, None, &store, threads).unwrap();
-    merge(base(), staged, &manifest, Timestamp { secs: 1, nanos: 0 })
+    merge(base(), staged, &manifest, &std::collections::BTreeMap::new(), Timestamp { secs: 1, nanos: 0 })
         .map(|merged| merged.tree)
         .map_err(|error| error.to_string())
 }

@@ -73,10 +73,12 @@ pub enum ImageError {
         source: io::Error,
     },
     /// It is a device, a pipe or a socket.
-    #[error("{}: not a regular file", path.display())]
+    #[error("{}: it is {found}, not a regular file", path.display())]
     NotFile {
         /// Which.
         path: PathBuf,
+        /// What it is.
+        found: &'static str,
     },
     /// It is a directory.
     #[error("{}: is a directory, not a disk image", path.display())]

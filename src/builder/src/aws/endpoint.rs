@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::error::AwsError;
 use super::plain_http::is_exposed;
 use super::service::Service;
+use crate::address;
 use crate::supply::http::is_address;
 
 /// Domains of regions that are not in `amazonaws.com`, by how the names of these regions begin. They are partitions with accounts of their own.
@@ -28,7 +29,7 @@ impl Endpoints {
             self.named = Service::ALL.map(|service| (service, url.to_owned())).into();
         }
         if let Some(url) = self.named.values().find(|url| !is_address(url) || url.contains(['?', '#', '@'])) {
-            return Err(AwsError::Endpoint { url: url.clone() });
+            return Err(AwsError::Endpoint { url: address::redacted(url) });
         }
         match self.named.values().find(|url| !allow_http && is_exposed(url)) {
             Some(url) => Err(AwsError::PlainHttp { url: url.clone() }),

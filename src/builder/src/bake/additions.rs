@@ -1,9 +1,8 @@
-//! What came to an image with layers of others, looked at in the finished tree: whether their artifacts brought what was granted and nothing
-//! else, and whether the image has what they need.
+//! What layers of others need, looked up in the finished tree.
 
 use std::collections::BTreeSet;
 
-use vmbake_disk::tree::{Kind, Tree};
+use vmbake_disk::tree::Tree;
 
 use super::BakeError;
 use crate::manifest::{Additions, ImageNeed, NeedKind};
@@ -17,22 +16,15 @@ const BUILTIN: &str = "modules.builtin";
 /// Longest such list that is read, in bytes.
 const MAX_LIST: u64 = 4 << 20;
 
-/// Fails unless the tree is what was granted, and has what is needed.
+/// Fails unless the tree has what is needed.
 pub(super) fn check(tree: &Tree, more: &Additions) -> Result<(), BakeError> {
     if more.layers.is_empty() {
         return Ok(());
     }
     let mut files = BTreeSet::new();
     let mut modules = BTreeSet::new();
-    for (path, _, inode) in tree.walk() {
+    for (path, ..) in tree.walk() {
         let text = String::from_utf8_lossy(&path).into_owned();
-        let origin = tree.origin(inode.origin);
-        let is_granted = |granted: &Vec<String>| granted.iter().any(|parent| is_below(&text, parent));
-        // What layers write by themselves was seen before. Directories on the way to what is granted belong to whoever came first.
-        let is_unpacked = origin.artifact.is_some() && !matches!(inode.kind, Kind::Directory { .. });
-        if is_unpacked && more.granted.get(&origin.layer).is_some_and(|granted| !is_granted(granted)) {
-            return Err(BakeError::NotGranted { layer: origin.layer.clone(), path: text });
-        }
         if text.starts_with(MODULES) {
             match text.rsplit_once('/') {
                 Some((_, BUILTIN)) => modules.extend(builtin(tree, &path)),
@@ -56,10 +48,6 @@ pub(super) fn check(tree: &Tree, more: &Additions) -> Result<(), BakeError> {
         Some(need) => Err(BakeError::Need { need: Box::new(need.clone()) }),
         None => Ok(()),
     }
-}
-
-fn is_below(path: &str, parent: &str) -> bool {
-    parent == "/" || path.strip_prefix(parent).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The modules that the kernel of a list has in it.

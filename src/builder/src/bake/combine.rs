@@ -82,7 +82,7 @@ pub(super) fn combine(
     let epoch = epoch(&base_tree, request.epoch);
     let ingredients = Ingredients::note(manifest, &staged, &base_tree)?;
     let layers = staged.layers().to_vec();
-    let merged = merge(base_tree, staged, manifest, epoch)?;
+    let merged = merge(base_tree, staged, manifest, &request.more.granted, epoch)?;
     tell(&merged, progress);
     Ok(Combined { layers, base, base_digest, base_len, file_system, notes, epoch, ingredients, merged })
 }

@@ -59,14 +59,6 @@ pub enum BakeError {
         /// What its reader says.
         source: ReadError,
     },
-    /// A layer of somebody else wrote what it was not granted.
-    #[error("layer {layer}: brings {path}, which it does not ask for")]
-    NotGranted {
-        /// The layer.
-        layer: String,
-        /// The path.
-        path: String,
-    },
     /// The image lacks what came with layers of somebody else.
     #[error("{need}, which the image does not have")]
     Need {
@@ -133,9 +125,6 @@ pub enum BakeError {
 impl Hint for BakeError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NotGranted { .. } => {
-                Some("ask the publisher of its bundle; leave the bundle out until then".to_owned())
-            }
             Self::Need { .. } => Some("add a layer that brings it, or leave the bundle out".to_owned()),
             _ => None,
         }

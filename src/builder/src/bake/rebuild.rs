@@ -15,6 +15,7 @@ use crate::hint::Hint;
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::published::Sidecar;
+use crate::input;
 use crate::layer::Layers;
 use crate::release::provenance::{StatementDifference, difference};
 
@@ -81,7 +82,8 @@ pub fn rebuild(
     })?;
     let mut checksums = BTreeMap::new();
     for Baked { name, sidecars, outputs, .. } in all {
-        let inputs = std::fs::read(request.out.join(Sidecar::Inputs.file_name(&name))).map_err(RebuildError::Read)?;
+        let inputs = input::read(&request.out.join(Sidecar::Inputs.file_name(&name)), input::MAX_INPUT)
+            .map_err(RebuildError::Read)?;
         let (found, expected): (Value, Value) = (serde_json::from_slice(&inputs)?, serde_json::to_value(expected)?);
         if let Some(other) = difference(&found, &expected) {
             return Err(RebuildError::Inputs(other));

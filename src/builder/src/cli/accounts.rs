@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::Failure;
 use crate::bake::{BakeRequest, plan_accounts};
 use crate::catalog::Catalog;
+use crate::input;
 use crate::manifest::{Additions, Manifest, Target};
 use crate::pin::resolve::Resolver;
 use crate::pin::update::{UpdateRequest, pin_accounts};
@@ -25,7 +26,8 @@ pub(super) struct AccountPlan<'a> {
 impl AccountPlan<'_> {
     /// The texts of the manifests that are there, before they are updated.
     pub(super) fn texts(&self) -> BTreeMap<Target, Vec<u8>> {
-        let text = |target: &Target| Some((target.clone(), std::fs::read(self.manifest(target)).ok()?));
+        let text =
+            |target: &Target| Some((target.clone(), input::read(&self.manifest(target), input::MAX_INPUT).ok()?));
         self.request.targets.iter().filter_map(text).collect()
     }
 

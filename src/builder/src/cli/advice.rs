@@ -12,6 +12,7 @@ use super::key::KeySourceError;
 use super::publish::PublishCommandError;
 use super::target::TargetError;
 use super::verify::EvidenceError;
+use crate::address;
 use crate::atomic_file::PublishError;
 #[cfg(feature = "aws")]
 use crate::aws::AwsError;
@@ -169,6 +170,13 @@ pub fn tell(error: &(dyn Error + 'static)) {
 pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {
+        if error.to_string().contains(address::MESSAGE) {
+            return Some(address::HINT.to_owned());
+        }
+        next = error.source();
+    }
+    next = Some(error);
+    while let Some(error) = next {
         let more = more(error);
         if let Some(hint) = more.and_then(Hint::hint) {
             return Some(hint);
@@ -180,7 +188,7 @@ pub fn hint(error: &(dyn Error + 'static)) -> Option<String> {
 
 /// The message of an error. Those that list faults have a line for each, everything else is one line.
 fn message(error: &(dyn Error + 'static)) -> String {
-    let text = error.to_string();
+    let text = address::redacted(&error.to_string());
     if has_lines(error) { escape::lines(&text) } else { escape::line(text) }
 }
 

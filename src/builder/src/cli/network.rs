@@ -10,7 +10,9 @@ use serde::Deserialize;
 
 use super::Failure;
 use super::catalog::{CatalogArgs, SourcesArgs};
+use crate::address;
 use crate::catalog::Catalog;
+use crate::input;
 use crate::oci::RepositoryName;
 use crate::pin::sources::Sources;
 use crate::progress::{Event, tell};
@@ -173,7 +175,7 @@ fn config() -> Result<Settings, Failure> {
         return Ok(Settings::default());
     };
     let path = folder.join("vmbake/config.json");
-    match std::fs::read(&path) {
+    match input::read(&path, input::MAX_INPUT) {
         Ok(text) => parse_config(&path, &text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Settings::default()),
         Err(error) => Err(format!("{}: {error}", path.display()).into()),
@@ -200,7 +202,11 @@ fn index_targets() -> Option<String> {
 /// Where the host's apt gets the archive of that origin and label from.
 fn host_mirror(targets: &str, origin: &str, label: &str) -> Option<String> {
     targets.lines().find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
-        [of, labelled, uri] if of == origin && labelled == label && uri.starts_with("http") => Some(uri.to_owned()),
+        [of, labelled, uri]
+            if of == origin && labelled == label && uri.starts_with("http") && !address::has_userinfo(uri) =>
+        {
+            Some(uri.to_owned())
+        }
         _ => None,
     })
 }

@@ -13,6 +13,7 @@ use super::{Failure, Outcome, examples, files};
 use crate::atomic_file::write_file;
 use crate::catalog::Catalog;
 use crate::escape;
+use crate::input;
 use crate::pin::anchors::{AnchorError, Anchors};
 use crate::pin::sources::Sources;
 use crate::pin::trust::{Anchor, Proposal, renew_readme, table};
@@ -167,7 +168,8 @@ fn ask(name: &str) -> Result<bool, Failure> {
 /// Brings the tables in the README of the directory up to date, where it has a place for them.
 fn write_readme(dir: &Path, sources: &Sources) -> Result<(), Failure> {
     let path = dir.join("README.md");
-    let Ok(readme) = std::fs::read_to_string(&path) else { return Ok(()) };
+    let readme = input::read(&path, input::MAX_INPUT).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let Some(readme) = readme else { return Ok(()) };
     let tables = tables(sources, &Anchors::load(&Catalog::only(dir))?)?;
     if let Some(renewed) = renew_readme(&readme, &tables).filter(|renewed| *renewed != readme) {
         write_file(&path, renewed.as_bytes(), true)?;

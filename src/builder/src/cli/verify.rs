@@ -1,6 +1,5 @@
 //! `vmbake verify`: a release as a whole, and each link of a chain of trust by hand, for those who look into one that does not hold.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use serde_json::{Map, Value};
 use super::{Failure, Outcome, files};
 use crate::escape;
 use crate::hint::Hint;
+use crate::input;
 
 pub(super) mod signers;
 pub(super) mod image;
@@ -98,7 +98,7 @@ impl EvidenceError {
 /// A file of at most `limit` bytes.
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, EvidenceError> {
     let failed = |source| EvidenceError::Read { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
+    let file = input::open(path).map_err(failed)?;
     let mut content = Vec::new();
     file.take(limit + 1).read_to_end(&mut content).map_err(failed)?;
     if content.len() as u64 > limit {

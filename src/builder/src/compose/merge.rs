@@ -18,6 +18,7 @@ mod expand;
 pub mod extension;
 mod fault;
 mod first_boot;
+mod grants;
 mod ldcache;
 mod locales;
 mod maintainer;
@@ -55,7 +56,8 @@ use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 use crate::compose::stage::{FIRSTBOOT, Member, Staged, StagedArtifact, StagedContent};
 use crate::fetch::images::Layout;
 use crate::layer::{Layer, LayerFile, default_mode};
-use crate::manifest::{Manifest, PinnedAccounts};
+use crate::manifest::{LayerGrants, Manifest, PinnedAccounts};
+use grants::Step;
 pub(crate) use pattern::{FILES_BELOW, matches};
 use place::Target;
 
@@ -77,6 +79,8 @@ pub struct Merged {
     pub accounts: PinnedAccounts,
     /// What packages that were chosen by name bring with set-uid or set-gid bits or file capabilities, by path.
     pub privileged: BTreeMap<String, String>,
+    /// Files that layers list in `setuid`, by path.
+    pub setuid: BTreeSet<String>,
 }
 
 /// A package that is not configured here.
@@ -88,23 +92,34 @@ pub struct DeferredPackage {
     pub reason: String,
 }
 
-/// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`.
-pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) -> Result<Merged, MergeError> {
+/// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`. Layers that are named in `grants` change nothing else.
+pub fn merge(
+    base: Tree,
+    staged: Staged,
+    manifest: &Manifest,
+    grants: &BTreeMap<String, LayerGrants>,
+    epoch: Timestamp,
+) -> Result<Merged, MergeError> {
     let Staged { layers, mut artifacts, images } = staged;
     let arch = &manifest.content().os.arch;
     let mut target = Target::new(base, epoch);
     target.by_name = chosen_by_name(manifest);
+    target.grants.clone_from(grants);
     let mut packages = database::Database::read(&target, arch)?;
     packages.ids.pin(manifest.content().accounts.as_ref());
     let kept = packages.satisfied(&mut artifacts, &layers)?;
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
-    let mut deferred = Vec::new();
+    let (mut deferred, mut setuid) = (Vec::new(), BTreeSet::new());
     for (index, layer) in layers.iter().enumerate() {
         let own = || Origin { layer: layer.schema.name.clone(), ..Origin::default() };
         target.enter(own());
-        target.enter_layer(&layer.schema, expand::multiarch("setuid", arch).unwrap_or_default());
+        setuid.extend(target.enter_layer(&layer.schema, expand::multiarch("setuid", arch).unwrap_or_default()));
+        let name = layer.schema.name.as_str();
+        let before = target.snapshot(name);
         accounts::create(&mut target, &layer.schema)?;
+        target.check_changes(name, before.as_ref(), Step::Accounts)?;
+        let before = target.snapshot(name);
         let mine = artifacts.iter_mut().filter_map(|slot| slot.take_if(|artifact| artifact.layer == index));
         // Packages first, so that archives and files meet the directories and links that packages bring.
         let is_deb = |artifact: &StagedArtifact| matches!(artifact.content, StagedContent::Deb(_));
@@ -138,6 +153,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
             place_images(&mut target, &layer.schema.name, path, images)?;
         }
         target.leave_layer()?;
+        target.check_changes(name, before.as_ref(), Step::Content)?;
     }
     first_boot::write(&mut target, &layers, manifest.content())?;
     ldcache::update(&mut target, arch)?;
@@ -148,6 +164,7 @@ pub fn merge(base: Tree, staged: Staged, manifest: &Manifest, epoch: Timestamp) 
         deferred,
         accounts: packages.ids.given(),
         privileged: target.granted.into_inner(),
+        setuid,
     })
 }
 

@@ -12,6 +12,7 @@ use vmbake_disk::write::FileDigest;
 
 use crate::atomic_file::{PublishError, write_file};
 use crate::digest::Digest;
+use crate::input;
 
 /// A checksum of a published file, of the kind that suits its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +106,9 @@ impl List {
             let (hex, name) = line.strip_prefix(self.before)?.split_once(self.between)?;
             Some((name.to_owned(), hex.to_owned()))
         };
-        match std::fs::read_to_string(path) {
+        let text = input::read(path, input::MAX_INPUT)
+            .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
+        match text {
             Ok(text) => Ok(text.lines().filter_map(line).collect()),
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => Ok(Lines::new()),
             Err(source) => Err(PublishError::Write { path: path.to_owned(), source }),

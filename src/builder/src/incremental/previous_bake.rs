@@ -15,6 +15,7 @@ use crate::digest::Digest;
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::published::{Published, Sidecar};
 use crate::incremental::record::BakeRecord;
+use crate::input;
 use crate::supply::store::Store;
 
 /// The index of each takes a thousandth of its disk in memory.
@@ -106,8 +107,7 @@ fn known(record: &BakeRecord) -> Option<KnownFile> {
 
 /// Digest of a file, with the algorithm of `like`, else SHA-256; `None` where it is no file that can be read.
 pub(crate) fn file_digest(store: &Store, path: &Path, like: Option<Digest>) -> Option<Digest> {
-    path.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let like = like.unwrap_or_else(|| Digest::of(b""));
-    let (digest, _) = store.digest(path, &File::open(path).ok()?, &like).ok()?;
+    let (digest, _) = store.digest(path, &input::open_regular(path).ok()?, &like).ok()?;
     Some(digest)
 }

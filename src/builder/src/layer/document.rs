@@ -4,6 +4,7 @@
 use super::Schema;
 use super::position::{Place, Places, child, position};
 use super::text::without_comments;
+use crate::address;
 
 /// Most faults of form that are looked for: from there on, more of them help nobody.
 const MAX_FAULTS: usize = 100;
@@ -24,10 +25,14 @@ impl Document {
     pub(super) fn read(text: &[u8]) -> Result<Self, Vec<FormFault>> {
         let text = &without_comments(text);
         // Values know more of JSON's rules than the schema, which ignores nothing but could stop at a first unknown key.
-        if let Err(error) = serde_json::from_slice::<serde_json::Value>(text) {
-            return Err(vec![(position(text, offset(text, &error)), message(&error))]);
-        }
+        let value: serde_json::Value = serde_json::from_slice(text)
+            .map_err(|error| vec![(position(text, offset(text, &error)), message(&error))])?;
         let places = Places::of(text);
+        // First of all, since other messages may show values.
+        if let Some(pointer) = address::in_json(&value, &is_content) {
+            let at = places.get(&pointer).map_or(0, |place| place.start);
+            return Err(vec![(position(text, at), address::MESSAGE.to_owned())]);
+        }
         let twice = |(at, key): &(usize, String)| (position(text, *at), format!("key {key:?} comes twice"));
         let mut faults: Vec<FormFault> = places.twice.iter().take(MAX_FAULTS).map(twice).collect();
         match schema(text, &places, &mut faults) {
@@ -46,6 +51,12 @@ impl Document {
         let place = self.places.get(pointer).or_else(|| ends.find_map(|end| self.places.get(pointer.get(..end)?)));
         position(&self.text, place.map_or(0, at))
     }
+}
+
+/// Whether the value that `pointer` names is the content of files, or made of what a machine is told, and not an address for vmbake.
+fn is_content(pointer: &str) -> bool {
+    ["/files", "/units/files", "/motd"].contains(&pointer)
+        || (pointer.starts_with("/first_boot/") && !pointer.starts_with("/first_boot/variables"))
 }
 
 /// The schema; each entry that does not fit is a fault, and is blanked out to find the next one.

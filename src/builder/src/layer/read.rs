@@ -4,11 +4,12 @@
 //! another system would take for another name.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{DirEntry, File};
+use std::fs::DirEntry;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::{Fault, LayerError, LayerFile, rules};
+use crate::input;
 
 /// Largest file of a layer, in bytes: layers are text, artifacts belong into the manifest.
 const MAX_FILE: u64 = 4 << 20;
@@ -80,10 +81,11 @@ pub(super) fn read(dir: &Path) -> Result<LayerFolder, LayerError> {
             } else if meta.is_symlink() {
                 content.fault(&path, "is a symbolic link; `symlinks` of layer.json says links");
             } else if !meta.is_file() {
-                content.fault(&path, "is neither a regular file nor a directory");
+                let found = input::kind(&meta);
+                content.fault(&path, format!("is neither a regular file nor a directory, but {found}"));
             } else if depth > 0 || relative == DESCRIPTION {
                 let mut bytes = Vec::new();
-                let file = File::open(&path).map_err(error)?;
+                let file = crate::ownership::open(&path).map_err(error)?;
                 file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(error)?;
                 if bytes.len() as u64 > MAX_FILE {
                     content.fault(&path, format!("has more than {MAX_FILE} bytes"));

@@ -14,6 +14,7 @@ use crate::atomic_file::write_file;
 use crate::catalog::Root;
 use crate::digest::Digest;
 use crate::embedded;
+use crate::input;
 
 /// Name of the list.
 const FILE: &str = "released.json";
@@ -82,7 +83,7 @@ fn load(path: &Path) -> Result<List, LayerError> {
     if len > MAX_LEN {
         return Err(fault(path, None, format!("has more than {MAX_LEN} bytes")));
     }
-    parse(path, &std::fs::read(path).map_err(read)?)
+    parse(path, &input::read(path, MAX_LEN).map_err(read)?)
 }
 
 fn parse(path: &Path, text: &[u8]) -> Result<List, LayerError> {

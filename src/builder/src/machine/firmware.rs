@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use vmbake_disk::disk::Arch;
 
+use crate::input;
+
 /// What starts the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Firmware {
@@ -105,7 +107,7 @@ fn uefi(root: &Path, arch: Arch) -> Result<Uefi, FirmwareError> {
     for [folder, code, variables] in known {
         let [code, path] = [code, variables].map(|name| root.join(folder).join(name));
         if code.is_file() && path.is_file() {
-            let variables = match std::fs::read(&path) {
+            let variables = match input::read(&path, input::MAX_INPUT) {
                 Ok(variables) => variables,
                 Err(source) => return Err(FirmwareError::Read { path, source }),
             };

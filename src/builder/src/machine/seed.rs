@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::scratch::{Scratch, ScratchError};
 use crate::digest::Digest;
+use crate::input;
 
 /// Largest file. No provider takes a hundredth of it.
 const MAX_FILE: u64 = 16 << 20;
@@ -121,7 +122,7 @@ impl SeedFiles {
 fn read(path: &Path) -> Result<Vec<u8>, SeedError> {
     let mut content = Vec::new();
     let fail = |source| SeedError::Read { path: path.to_owned(), source };
-    let mut file = File::open(path).map_err(fail)?;
+    let mut file = input::open(path).map_err(fail)?;
     // A pipe has no length: what is behind the limit is only counted.
     (&mut file).take(MAX_FILE).read_to_end(&mut content).map_err(fail)?;
     match io::copy(&mut file, &mut io::sink()).map_err(fail)? {

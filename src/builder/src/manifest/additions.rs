@@ -23,10 +23,19 @@ pub struct Additions {
     pub evidence: BTreeMap<Digest, Document>,
     /// What the layers ask of upstreams, by their names.
     pub requests: BTreeMap<String, UpstreamRequest>,
-    /// Absolute paths below which each layer may have files; layers that are not named may have them anywhere.
-    pub granted: BTreeMap<String, Vec<String>>,
+    /// What each layer may change; layers that are not named may change anything.
+    pub granted: BTreeMap<String, LayerGrants>,
     /// What the image must have.
     pub needs: Vec<ImageNeed>,
+}
+
+/// What a layer may change in the tree of an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LayerGrants {
+    /// Absolute paths without symbolic links; everything below each is meant as well.
+    pub paths: Vec<String>,
+    /// Absolute paths of files that may have set-uid, set-gid or sticky bits, or file capabilities.
+    pub setuid: Vec<String>,
 }
 
 /// Something that an image must have.

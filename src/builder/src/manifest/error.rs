@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use super::{MAX_LEN, OS_IMAGE};
+use crate::address::Credentials;
 use crate::hint::Hint;
 use crate::spelling::of_path;
 
@@ -59,6 +60,16 @@ pub enum ManifestError {
     Name {
         /// The manifest.
         path: PathBuf,
+    },
+    /// It would publish credentials.
+    #[error("{path}: {place}: {source}")]
+    Address {
+        /// The manifest.
+        path: PathBuf,
+        /// Where in it, as a JSON pointer.
+        place: String,
+        /// What is wrong there.
+        source: Credentials,
     },
     /// It is for another target.
     #[error("{path}: is for {found}, not for {expected}")]

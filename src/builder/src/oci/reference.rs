@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::address;
 use crate::digest::Digest;
 
 /// A repository of a registry, taken apart.
@@ -40,7 +41,15 @@ pub struct InvalidReference {
 
 impl InvalidReference {
     fn new(text: &str, form: &'static str) -> Self {
-        Self { text: text.to_owned(), form }
+        Self { text: shown(text), form }
+    }
+}
+
+/// A text for messages. What stands before an `@` may be credentials, unless a digest is behind it.
+fn shown(text: &str) -> String {
+    match text.rsplit_once('@') {
+        Some((_, rest)) if !rest.starts_with("sha") => format!("***@{rest}"),
+        _ => address::redacted(text),
     }
 }
 

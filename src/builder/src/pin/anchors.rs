@@ -7,6 +7,7 @@ use crate::catalog::{Catalog, CatalogError, Entries, Entry, Override, Root};
 use crate::digest::Digest;
 use crate::embedded::TRUST;
 use crate::hint::Hint;
+use crate::input;
 use crate::pin::proof::sigstore::ROOT;
 use crate::pin::sources::Sources;
 
@@ -160,7 +161,7 @@ fn read_folder(folder: &Path) -> Result<Vec<(String, Bytes)>, AnchorError> {
         let path = entry.path();
         let Some(name) = entry.file_name().to_str().filter(|name| is_anchor(name)).map(str::to_owned) else { continue };
         let meta = std::fs::metadata(&path).map_err(failed(&path))?;
-        if !meta.is_file() {
+        if meta.is_dir() {
             continue;
         }
         if found.len() == MAX_FILES {
@@ -169,7 +170,7 @@ fn read_folder(folder: &Path) -> Result<Vec<(String, Bytes)>, AnchorError> {
         if meta.len() > MAX_LEN {
             return Err(AnchorError::TooLarge { path, len: meta.len() });
         }
-        let bytes = std::fs::read(&path).map_err(failed(&path))?;
+        let bytes = input::read(&path, MAX_LEN).map_err(failed(&path))?;
         found.push((name, Bytes(bytes)));
     }
     Ok(found)

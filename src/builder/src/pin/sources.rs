@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::address;
 use crate::catalog::{Catalog, Override, Root};
 use crate::digest::Digest;
+use crate::input;
 use crate::manifest::Target;
 
 pub use crate::upstream::{Demand, Program, Template, Undefined, Upstream, VersionSource};
@@ -54,7 +56,7 @@ impl Sources {
                 Root::BuiltIn => (PathBuf::from("manifests/sources.json"), crate::embedded::SOURCES.to_vec()),
                 Root::Path(path) => {
                     let read = |source| SourcesError::Read { path: path.clone(), source };
-                    (path.clone(), std::fs::read(path).map_err(read)?)
+                    (path.clone(), input::read(path, input::MAX_INPUT).map_err(read)?)
                 }
             };
             files.push((root.clone(), path, text));
@@ -73,6 +75,9 @@ impl Sources {
         let (mut paths, mut documents) = (Vec::new(), Vec::new());
         for (root, path, text) in files {
             if !texts.contains(&text) {
+                if let Some(place) = address::in_document(&text) {
+                    return Err(SourcesError::Invalid { path, place, message: address::MESSAGE.to_owned() });
+                }
                 documents.push((root, document(&path, &text)?));
                 paths.push(path);
                 texts.push(text);

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use super::error::ProfileError;
 use super::names::is_object_name;
+use crate::address;
 
 /// Names that can be assigned, with what each takes.
 const OPTIONS: [(&str, &str); 18] = [
@@ -114,6 +115,10 @@ impl ControllerOptions {
                 return Err(ProfileError::Option { option: (*name).to_owned(), expected: "it once".to_owned() });
             }
             let wrong = || ProfileError::Option { option: (*name).to_owned(), expected: (*takes).to_owned() };
+            if address::value_has_userinfo(name, value) {
+                let expected = format!("another value: {}", address::MESSAGE);
+                return Err(ProfileError::Option { option: (*name).to_owned(), expected });
+            }
             match options.assign(name, value) {
                 Some(()) => {}
                 None if is_file(name) => {

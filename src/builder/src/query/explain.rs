@@ -1,7 +1,6 @@
 //! From a path of an image to who answers for it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -18,6 +17,7 @@ use crate::compose::origin::{KeptOrigin, MAX_LEN, PathOrigin, RECORD, Record, in
 use crate::compose::stage::FIRSTBOOT;
 use crate::escape;
 use crate::image::inspect::open_some;
+use crate::input;
 use crate::manifest::{ArtifactType, Dependency, Manifest, ManifestError, PinnedBundle};
 pub use error::ExplainError;
 pub use report::{ArtifactReport, BaseReport, BundleReport, ContentOrigin, Explanation, KeptReport, LayerReport, Link};
@@ -91,7 +91,7 @@ pub(super) fn read_record(path: &Path) -> Result<Record, ExplainError> {
 fn read_file(path: &Path) -> Result<Vec<u8>, ExplainError> {
     let read = |source| ExplainError::ReadRecord { path: path.to_owned(), source };
     let mut text = Vec::new();
-    File::open(path).map_err(read)?.take(MAX_LEN + 1).read_to_end(&mut text).map_err(read)?;
+    input::open(path).map_err(read)?.take(MAX_LEN + 1).read_to_end(&mut text).map_err(read)?;
     match text.len() as u64 {
         0..=MAX_LEN => Ok(text),
         _ => Err(ExplainError::LargeRecord { path: path.to_owned() }),

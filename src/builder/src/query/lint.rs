@@ -2,6 +2,9 @@
 //! build may be in a golden image. Evidence names files and accounts but never shows a secret.
 
 mod check;
+mod modes;
+
+use std::collections::BTreeSet;
 
 use vmbake_disk::tree::Tree;
 
@@ -35,6 +38,9 @@ struct Rule {
     good: &'static str,
     check: Check,
 }
+
+/// The rule that layers make exceptions from.
+const PRIVILEGED: &str = "privileged-files";
 
 /// All rules, in the order in which they are reported. `*` stands for any part of one name.
 const RULES: &[Rule] = &[
@@ -106,11 +112,34 @@ const RULES: &[Rule] = &[
         check: Check::Custom("/etc/os-release", check::image_name),
     },
     Rule { name: "passwords", good: "no account has one", check: Check::Custom("/etc/shadow", check::passwords) },
+    Rule {
+        name: "password-files",
+        good: "only root writes, only group shadow reads",
+        check: Check::Custom("/etc/shadow /etc/gshadow", modes::shadow),
+    },
+    Rule { name: "sudoers", good: "only root writes", check: Check::Custom("/etc/sudoers.d", modes::sudoers) },
+    Rule {
+        name: "world-writable",
+        good: "no file, and no directory without sticky bit",
+        check: Check::Custom("/", modes::world_writable),
+    },
+    Rule {
+        name: PRIVILEGED,
+        good: "only files of packages have set-uid or set-gid bits or capabilities",
+        check: Check::Custom("/", modes::privileged),
+    },
+    Rule { name: "private-keys", good: "none is readable by all", check: Check::Custom("/etc", modes::keys) },
 ];
 
 /// Judges a root file system by every rule: one good finding for a rule that holds, else one for each violation.
 pub fn lint(tree: &Tree) -> Vec<Finding> {
     RULES.iter().flat_map(|rule| findings(tree, rule)).collect()
+}
+
+/// The first violation that keeps a tree from becoming an image. Files with privileges that layers list are meant to be there.
+pub fn unclean(tree: &Tree, listed: &BTreeSet<String>) -> Option<Finding> {
+    let is_meant = |finding: &Finding| finding.rule == PRIVILEGED && listed.contains(&finding.path);
+    lint(tree).into_iter().find(|finding| !finding.ok && !is_meant(finding))
 }
 
 fn findings(tree: &Tree, rule: &Rule) -> Vec<Finding> {

@@ -12,6 +12,7 @@ use ureq::http::{self, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, SendBody};
 
+use crate::address::{self, Credentials};
 use crate::hint::Hint;
 
 pub use answer::Answer;
@@ -76,6 +77,14 @@ pub enum HttpError {
         retry_after: Option<Duration>,
         /// What credentials the server wants, if it says so.
         challenge: Option<String>,
+    },
+    /// An address that would be recorded with credentials.
+    #[error("{url}: {source}")]
+    Credentials {
+        /// The address, without them.
+        url: String,
+        /// What is wrong with it.
+        source: Credentials,
     },
     /// Redirects that may never end.
     #[error("{url}: more than {MAX_REDIRECTS} redirects")]
@@ -168,7 +177,7 @@ impl HttpError {
     /// Whether nobody can have seen the request: there was no connection.
     pub fn is_unsent(&self) -> bool {
         match self {
-            Self::Invalid { .. } => true,
+            Self::Invalid { .. } | Self::Credentials { .. } => true,
             Self::Transport { source, .. } => match &**source {
                 ureq::Error::HostNotFound | ureq::Error::ConnectionFailed | ureq::Error::BadUri(_) => true,
                 ureq::Error::Tls(_) | ureq::Error::Rustls(_) => true,
@@ -295,6 +304,9 @@ impl Client {
 }
 
 fn parse(url: &str) -> Result<Uri, HttpError> {
+    if address::has_userinfo(url) {
+        return Err(HttpError::Credentials { url: address::redacted(url), source: Credentials });
+    }
     let uri: Uri = url.parse().map_err(|_| HttpError::Invalid { url: url.to_owned() })?;
     match uri.scheme_str() {
         Some("http" | "https") => Ok(uri),

@@ -1,7 +1,6 @@
 //! Files that user data brings along: certificates, public keys, a token. Each is checked for being that and nothing else, as a file
 //! that is mistaken for another may be a private key: what is in one is never shown.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -10,6 +9,8 @@ use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
 use super::UserDataError;
+
+use crate::input;
 
 /// Largest of these files, in bytes: no provider takes as much.
 const MAX_INPUT: u64 = 1 << 20;
@@ -21,7 +22,7 @@ const KEY_TYPES: [&str; 4] = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"];
 pub(super) fn read(path: &Path, limit: u64) -> Result<Vec<u8>, UserDataError> {
     let failed = |source| UserDataError::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes)).map_err(failed)?;
+    input::open(path).and_then(|file| file.take(limit.saturating_add(1)).read_to_end(&mut bytes)).map_err(failed)?;
     match bytes.len() as u64 > limit {
         true => Err(wrong(path, "at most 1 MiB", "more")),
         false => Ok(bytes),

@@ -1,5 +1,6 @@
 //! Makes archives and packages, good and bad, and a small base, and bakes them into a tree.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::io::{Seek, Write};
@@ -118,7 +119,8 @@ fn run(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, Box<dyn Err
     let base_file = open_base_file(&manifest, &dir.path().join("base"))?;
     let Verified { artifacts, base: base_file, .. } = check(fetched, base_file, &store, threads)?;
     let (staged, _) = prepare(Plan::new(layers, &manifest)?, artifacts, base_file, None, &store, threads)?;
-    Ok(vmbake::compose::merge::merge(base, staged, &manifest, Timestamp { secs: 1_700_000_000, nanos: 0 })?.tree)
+    let epoch = Timestamp { secs: 1_700_000_000, nanos: 0 };
+    Ok(vmbake::compose::merge::merge(base, staged, &manifest, &BTreeMap::new(), epoch)?.tree)
 }
 
 /// The text of a layer's description; `rest` are more keys, from the comma on.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use vmbake::digest::Digest;
+use vmbake::manifest::LayerGrants;
 
 use super::composing::{bake, shop};
 use super::shop::{Shop, document, layer};
@@ -55,11 +56,14 @@ fn an_archive_brings_nothing_beyond_what_was_asked_for() {
     let dir = tempfile::tempdir().unwrap();
     let mut asked = request(dir.path(), base_of(dir.path()), "out", 2);
     asked.more.layers = vec!["tools".to_owned()];
-    asked.more.granted =
-        [("tools".to_owned(), ["/usr/bin", "/etc", "/opt/podplane"].map(str::to_owned).to_vec())].into();
+    let grants = |paths: &[&str]| {
+        let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+        [("tools".to_owned(), LayerGrants { paths, setuid: Vec::new() })].into()
+    };
+    asked.more.granted = grants(&["/usr/bin", "/etc", "/opt/podplane"]);
     let error = bake_request(&asked).unwrap_err();
-    assert!(error.to_string().starts_with("layer tools: brings /opt/pack/"), "{error}");
-    asked.more.granted = [("tools".to_owned(), ["/usr/bin", "/etc", "/opt"].map(str::to_owned).to_vec())].into();
+    assert!(error.to_string().starts_with("layer tools: creates /opt/pack"), "{error}");
+    asked.more.granted = grants(&["/usr/bin", "/etc", "/opt"]);
     bake_request(&asked).unwrap();
 }
 

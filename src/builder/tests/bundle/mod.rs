@@ -10,6 +10,7 @@ mod forge;
 mod forms;
 mod grants;
 mod hostile;
+mod landings;
 mod newest;
 mod origins;
 mod packing;

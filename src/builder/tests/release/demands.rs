@@ -31,6 +31,33 @@ fn without_a_demand_signatures_are_only_told_of() {
 }
 
 #[test]
+fn what_has_the_name_of_an_image_and_is_not_listed_is_a_warning() {
+    if !can_bake() {
+        return;
+    }
+    let lab = Lab::new();
+    let out = lab.copy("strays");
+    for file in ["vmdk", "raw.sigstore.json", "raw.sha256"] {
+        fs::write(out.join(format!("{NAME}.{file}")), "x").unwrap();
+    }
+    fs::write(out.join(format!("{}.RAW", NAME.to_uppercase())), "x").unwrap();
+    fs::write(out.join(format!("{NAME}2.txt")), "of another image").unwrap();
+    fs::write(out.join("README"), "of no image").unwrap();
+    fs::create_dir(out.join(format!("{NAME}-old"))).unwrap();
+    let (code, said) = lab.verify(&out, &[]);
+    let strays = ["raw.sha256", "raw.sigstore.json", "vmdk"].map(|end| format!("{NAME}.{end}"));
+    let all = [format!("{}.RAW", NAME.to_uppercase()), format!("{NAME}-old")].into_iter().chain(strays);
+    let expected: Vec<String> =
+        all.map(|file| format!("warning list {file}: it has the name of the image, and no list has it")).collect();
+    let warnings: Vec<&String> = said.iter().filter(|line| line.starts_with("warning")).collect();
+    assert_eq!((code, warnings), (0, expected.iter().collect()), "{said:?}");
+    // A signed list, which covers none of them, makes no difference.
+    lab.sign(&out, "one", &[]);
+    let (code, said) = lab.verify(&out, &["--key", lab.path("one.pub").to_str().unwrap()]);
+    assert_eq!((code, said.iter().filter(|line| line.starts_with("warning")).count()), (0, expected.len()), "{said:?}");
+}
+
+#[test]
 fn of_a_single_image_the_other_form_may_be_elsewhere() {
     if !can_bake() {
         return;

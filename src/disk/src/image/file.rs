@@ -1,11 +1,21 @@
 //! An image file: positioned reads that stay inside it, and errors that name it.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::{File, FileType, OpenOptions};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{Foreign, ImageError, Qcow2Part};
 use crate::source::FileSource;
+
+/// The type of a file that is neither regular nor a directory.
+fn kind(found: FileType) -> &'static str {
+    match found {
+        found if found.is_fifo() => "a named pipe",
+        found if found.is_socket() => "a socket",
+        found if found.is_block_device() => "a block device",
+        _ => "a character device",
+    }
+}
 
 /// An open regular file with its path and its length when it was opened.
 pub struct ImageFile {
@@ -31,7 +41,9 @@ impl ImageFile {
         let path_of = || path.to_owned();
         match metadata.len() {
             _ if metadata.is_dir() => return Err(ImageError::Directory { path: path_of() }),
-            _ if !metadata.is_file() => return Err(ImageError::NotFile { path: path_of() }),
+            _ if !metadata.is_file() => {
+                return Err(ImageError::NotFile { path: path_of(), found: kind(metadata.file_type()) });
+            }
             0 => return Err(ImageError::Empty { path: path_of() }),
             _ => {}
         }

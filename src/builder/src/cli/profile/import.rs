@@ -15,6 +15,7 @@ use crate::catalog::Catalog;
 use crate::digest::Digest;
 use crate::distribute::bundle::conflicts::collisions;
 use crate::escape;
+use crate::input;
 use crate::layer::{Layer, Layers};
 use crate::profile::import::{ImportError, ImportRequest, ImportedProfile, Lock, Rules, import};
 use crate::profile::{ControllerOptions, Deployment, Profile};
@@ -177,7 +178,7 @@ fn copy(from: &Path, to: &Path, extensions: &[Layer]) -> Result<(), ImportError>
                 todo.push(path.join(entry.map_err(failed(&source))?.file_name()));
             }
         } else if source.exists() {
-            put(&to.join(&path), &fs::read(&source).map_err(failed(&source))?)?;
+            put(&to.join(&path), &input::read(&source, input::MAX_INPUT).map_err(failed(&source))?)?;
         }
     }
     Ok(())
@@ -191,7 +192,7 @@ fn pin(args: &ImportArgs, staging: &Path, imported: &mut ImportedProfile) -> Res
     fs::create_dir_all(&manifests).map_err(failed(&manifests))?;
     for name in args.arch.iter().map(name).filter(|name| before.join(name).exists()) {
         let path = before.join(&name);
-        put(&manifests.join(name), &fs::read(&path).map_err(failed(&path))?)?;
+        put(&manifests.join(name), &input::read(&path, input::MAX_INPUT).map_err(failed(&path))?)?;
     }
     update::run(UpdateArgs::of_kind(
         (kind.clone(), os.clone(), args.arch.clone()),
@@ -201,7 +202,7 @@ fn pin(args: &ImportArgs, staging: &Path, imported: &mut ImportedProfile) -> Res
     ))?;
     for arch in &args.arch {
         let path = manifests.join(name(arch));
-        let digest = Digest::of(&fs::read(&path).map_err(failed(&path))?);
+        let digest = Digest::of(&input::read(&path, input::MAX_INPUT).map_err(failed(&path))?);
         imported.instance.manifests.insert(format!("{os}.{arch}"), digest);
     }
     Ok(())

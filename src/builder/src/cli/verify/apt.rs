@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::super::{Failure, Outcome, examples};
+use crate::input;
 use crate::pin::proof::apt::{Expect, Package, Packages, PackagesIndex, Release};
 use crate::pin::proof::openpgp::Keyring;
 
@@ -75,7 +76,7 @@ fn open_index(dists: &Path, indexes: Vec<PackagesIndex>) -> Result<(PackagesInde
     for index in indexes {
         let by_hash = index.by_hash.as_ref().map(|path| dists.join(path));
         for path in by_hash.into_iter().chain([dists.join(&index.path)]) {
-            match File::open(&path) {
+            match input::open_regular(&path) {
                 Ok(file) => return Ok((index, file)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(source) => return Err(RepositoryError::Read { path, source }),
@@ -86,7 +87,7 @@ fn open_index(dists: &Path, indexes: Vec<PackagesIndex>) -> Result<(PackagesInde
 }
 
 fn open(path: &Path) -> Result<File, RepositoryError> {
-    File::open(path).map_err(|source| RepositoryError::Read { path: path.to_owned(), source })
+    input::open(path).map_err(|source| RepositoryError::Read { path: path.to_owned(), source })
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, RepositoryError> {

@@ -1,10 +1,10 @@
 //! `vmbake verify checksum`: a file against a checksum file.
 
-use std::fs::File;
 use std::path::PathBuf;
 
 use super::super::{Failure, Outcome, examples};
 use crate::digest::Digest;
+use crate::input;
 use crate::pin::proof::checksum::{self, Algorithm, ChecksumError};
 
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let expected = checksum::find(&sums, &name, args.algorithm)
         .map_err(|source| Refused::Sums { path: args.sums.clone(), source })?;
     let read = |source| Refused::Read { path: args.artifact.clone(), source };
-    let (found, size) = expected.of_stream(File::open(&args.artifact).map_err(read)?).map_err(read)?;
+    let (found, size) = expected.of_stream(input::open(&args.artifact).map_err(read)?).map_err(read)?;
     if found != expected {
         let (path, expected, found) = (args.artifact.clone(), Box::new(expected), Box::new(found));
         return Err(Refused::Digest { path, expected, found }.into());

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::super::{Failure, Outcome, examples};
 use crate::digest::Digest;
+use crate::input;
 use crate::oci::{Descriptor, Image, OciError, Platform, check_layer, read_document};
 
 /// Largest `oci-layout` that is read; it has 30 bytes.
@@ -66,5 +67,5 @@ fn check_marker(layout: &Path) -> Result<(), Failure> {
 
 fn open(layout: &Path, blob: &Descriptor) -> Result<File, OciError> {
     let path = layout.join("blobs").join(blob.digest.algorithm()).join(blob.digest.hex());
-    File::open(path).map_err(|source| OciError::Blob { digest: Box::new(blob.digest), source: source.into() })
+    input::open_regular(&path).map_err(|source| OciError::Blob { digest: Box::new(blob.digest), source: source.into() })
 }

@@ -1,6 +1,5 @@
 //! `vmbake verify sigstore`: a file, and a bundle that speaks of it.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -14,6 +13,7 @@ use super::super::{Failure, Outcome, examples};
 use super::{EvidenceError, read};
 use crate::digest::Digest;
 use crate::digest::Hasher;
+use crate::input;
 use crate::pin::proof::sigstore::{self, BundlePolicy, MAX_BUNDLES, Proven, PublicKey, Signer, SigstoreRoot};
 
 /// Longest file of any other kind that is read: keys and certificates have about 1 KB, log entries and roots under 100.
@@ -109,7 +109,7 @@ impl Common {
     /// Both digests in one pass: a statement may know the file by either.
     pub(super) fn digests(&self) -> Result<[Digest; 2], EvidenceError> {
         let failed = |source| EvidenceError::Read { path: self.artifact.clone(), source };
-        let mut file = File::open(&self.artifact).map_err(failed)?;
+        let mut file = input::open(&self.artifact).map_err(failed)?;
         let (mut sha256, mut sha512) = (Hasher::sha256(), Hasher::Sha512(Sha512::default()));
         let mut buffer = vec![0; 256 << 10];
         loop {

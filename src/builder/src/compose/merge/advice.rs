@@ -27,6 +27,11 @@ fn of_merge(error: &MergeError) -> Option<String> {
                  \"sha256\": \"{sha256}\"{upgrade}{defer}}}, which {does}; layers/README.md says what else an entry can tell"
             ))
         }
+        MergeError::NotGranted { .. } => Some(
+            "links of the image may lead there, and `asks` has to name the place itself; report it to the publisher of the bundle, and leave the \
+             bundle out until then"
+                .to_owned(),
+        ),
         MergeError::TriggerCycle { .. } => Some(
             "answer for one of their triggers in `scripts` of the layer, with the digest of its postinst".to_owned(),
         ),

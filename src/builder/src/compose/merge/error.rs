@@ -30,6 +30,16 @@ pub enum MergeError {
         /// The later artifact.
         second: String,
     },
+    /// A layer changes what it was not granted.
+    #[error("layer {layer}: {verb} {path}, which it does not ask for")]
+    NotGranted {
+        /// Name of the layer.
+        layer: String,
+        /// What it does.
+        verb: &'static str,
+        /// To what, without symbolic links.
+        path: String,
+    },
     /// A directory and something else want one path.
     #[error("{path}: a {found} stands where {artifact} needs a {wanted}")]
     Occupied {

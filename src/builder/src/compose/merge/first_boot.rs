@@ -57,8 +57,12 @@ fn real(
     for (path, owner) in paths {
         let found = target.wrap(target.tree.real_path(path.as_bytes(), last))?;
         let asked = || compiled.source(&child(parent, path)).is_some_and(|source| source.is_of_part());
+        let source = compiled.source(&child(parent, path));
         let place = match found {
-            Some((path, _)) => String::from_utf8_lossy(&path).into_owned(),
+            Some((real, _)) => {
+                source.map_or(Ok(()), |source| target.check_real(&source.layer, &real))?;
+                String::from_utf8_lossy(&real).into_owned()
+            }
             None if asked() => path.clone(),
             None => continue,
         };
@@ -90,7 +94,9 @@ fn baked(target: &mut Target, layers: &[Layer], compiled: &Compiled, kind: &str)
         let asked = source.and_then(|source| layers.iter().find(|layer| layer.schema.name == source.layer));
         let Some(layer) = asked else { continue };
         target.enter(Origin { layer: layer.schema.name.clone(), ..Origin::default() });
+        target.check_landing(&layer.schema.name, path.as_bytes())?;
         if let (Some(directory), Some((parent, _))) = (&rule.directory, path.rsplit_once('/')) {
+            target.check_landing(&layer.schema.name, parent.as_bytes())?;
             let meta = accounts::metadata(target, &layer.schema, directory)?;
             target.directory(parent, meta)?;
         }

@@ -12,9 +12,10 @@ use vmbake_shell::TreeFiles;
 use super::pattern::{FILES_BELOW, matches};
 use super::{ContentFault, MAX_TEXT, MergeError};
 use crate::compose::stage::{Member, MemberKind};
+use crate::manifest::LayerGrants;
 use limits::Limits;
 
-mod limits;
+pub(super) mod limits;
 
 /// The tree that is being made, and who is writing to it.
 pub(super) struct Target {
@@ -29,6 +30,8 @@ pub(super) struct Target {
     pub(super) by_name: BTreeSet<String>,
     /// What they have got so, by path.
     pub(super) granted: RefCell<BTreeMap<String, String>>,
+    /// What the layers that are named here may change.
+    pub(super) grants: BTreeMap<String, LayerGrants>,
     limits: Limits,
 }
 
@@ -37,7 +40,7 @@ impl Target {
         let origin = tree.add_origin(Origin::default());
         let (written, accounts, limits) = (BTreeMap::new(), BTreeSet::new(), Limits::new(origin));
         let (by_name, granted) = (BTreeSet::new(), RefCell::default());
-        Self { tree, epoch, origin, written, accounts, by_name, granted, limits }
+        Self { tree, epoch, origin, written, accounts, by_name, granted, grants: BTreeMap::new(), limits }
     }
 
     /// From now on, nodes come from `origin`.

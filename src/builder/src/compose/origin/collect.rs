@@ -236,6 +236,7 @@ mod tests {
             kept: Vec::new(),
             deferred: Vec::new(),
             accounts: PinnedAccounts::default(),
+            setuid: std::collections::BTreeSet::new(),
             privileged: BTreeMap::new(),
         };
         let text = record(&ingredients, &mut merged, Timestamp::default())?;

@@ -2,15 +2,16 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 
-use rustix::fs::{OFlags, copy_file_range};
+use rustix::fs::copy_file_range;
 use vmbake_disk::source::{FileSource, ReadAt};
 
 use super::CarryError;
 use crate::atomic_file::Pending;
+use crate::input;
 
 /// Most parts.
 const MAX_PARTS: u32 = 1000;
@@ -68,14 +69,8 @@ impl ArchiveParts {
     }
 }
 
-/// Opens a regular file; a named pipe would make it wait.
 fn open(path: &Path) -> io::Result<FileSource> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
-    }
-    FileSource::new(file)
+    FileSource::new(input::open_regular(path)?)
 }
 
 impl ReadAt for ArchiveParts {

@@ -16,6 +16,7 @@ use crate::embedded;
 use crate::fetch::blobs;
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::published::Sidecar;
+use crate::input;
 use crate::layer::Layers;
 use crate::manifest::Manifest;
 use crate::parallel::for_each;
@@ -234,7 +235,7 @@ impl<'a> ArchivePlan<'a> {
     }
 
     fn digest(&self, path: &Path) -> Result<Digest, CarryError> {
-        let digest = File::open(path).and_then(|file| self.store.digest(path, &file, &Digest::of(b"")));
+        let digest = input::open_regular(path).and_then(|file| self.store.digest(path, &file, &Digest::of(b"")));
         digest.map(|(digest, _)| digest).map_err(|source| CarryError::Read { path: path.to_owned(), source })
     }
 
@@ -244,7 +245,7 @@ impl<'a> ArchivePlan<'a> {
         Ok(match &blob.content {
             BlobContent::Bytes(_) => None,
             BlobContent::Stored => self.store.blob(digest)?,
-            BlobContent::Path(path) => Some(File::open(path).map_err(|source| unreadable(path, source))?),
+            BlobContent::Path(path) => Some(input::open_regular(path).map_err(|source| unreadable(path, source))?),
             BlobContent::File(file) => {
                 Some(file.try_clone().map_err(|source| unreadable(&std::env::temp_dir(), source))?)
             }

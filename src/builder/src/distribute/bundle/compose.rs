@@ -21,7 +21,7 @@ use super::upgrade::BundleUpgrade;
 use super::words::real;
 use crate::catalog::Catalog;
 use crate::layer::Layers;
-use crate::manifest::{Additions, Content, ImageNeed, NeedKind, PinnedBundle, Target};
+use crate::manifest::{Additions, Content, ImageNeed, LayerGrants, NeedKind, PinnedBundle, Target};
 use crate::pin::anchors::Anchors;
 use crate::pin::proof::sigstore::SigstoreRoot;
 use crate::pin::prove::Prover;
@@ -146,8 +146,10 @@ impl Composition {
             all.dependencies.extend(content.dependencies);
             all.evidence.extend(content.evidence);
             all.requests.extend(content.requests);
-            let paths: Vec<String> = document.asks.paths.iter().map(|path| real(path)).collect();
-            all.granted.extend(layers.iter().map(|layer| (layer.clone(), paths.clone())));
+            let [paths, setuid] = [&document.asks.paths, &document.asks.setuid]
+                .map(|paths| paths.iter().map(|path| real(path)).collect::<Vec<_>>());
+            let grants = LayerGrants { paths, setuid };
+            all.granted.extend(layers.iter().map(|layer| (layer.clone(), grants.clone())));
             all.layers.extend(layers);
             all.needs.extend(document.requires.iter().filter_map(|need| image_need(document, need)));
         }

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::error::BundleError;
 use super::version::{Version, VersionDemand};
 use super::words;
+use crate::address;
 use crate::digest::Digest;
 use crate::manifest::{Dependency, Document};
 use crate::pin::proof::sigstore::json;
@@ -177,6 +178,9 @@ impl BundleDocument {
         let syntax = |error: serde_json::Error| BundleError::syntax(path, &error);
         if u64::try_from(text.len()).is_ok_and(|len| len > MAX_DOCUMENT) {
             return Err(BundleError::Limit { path: path.to_owned(), what: format!("more than {MAX_DOCUMENT} bytes") });
+        }
+        if let Some(key) = address::in_document(text) {
+            return Err(BundleError::Document { path: path.to_owned(), key, what: address::MESSAGE.to_owned() });
         }
         // By itself first, since its messages have places.
         let document: Self = serde_json::from_slice(text).map_err(syntax)?;

@@ -6,7 +6,7 @@
 use vmbake_firstboot::plan::Plan;
 
 use super::words::{is_below, real};
-use crate::layer::{AuditedScript, Install, Layer, Schema};
+use crate::layer::{AuditedScript, Install, Layer, Schema, ScriptUnits, Units};
 
 /// One effect of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,27 +87,73 @@ fn fits(pattern: &str, name: &str) -> bool {
 pub fn effects(layer: &Layer) -> Vec<Effect> {
     let mut found = Collected { layer: layer.schema.name.clone(), effects: Vec::new() };
     let schema = &layer.schema;
+    // Every key is named, so that a new one cannot be forgotten.
+    let Schema {
+        name: _,
+        version: _,
+        description: _,
+        os: _,
+        requires: _,
+        bundles: _,
+        // Both are read by `installs`.
+        artifacts: _,
+        downloads: _,
+        // What the image gets of these depends on it. No bundle has them.
+        container_images: _,
+        images: _,
+        packages: _,
+        recommends: _,
+        archive: _,
+        hold: _,
+        without: _,
+        upgrade: _,
+        debconf: _,
+        scripts,
+        groups,
+        users,
+        directories,
+        // They are among the files of the layer, as are the settings below.
+        files: _,
+        expand: _,
+        modes,
+        setuid,
+        symlinks,
+        units,
+        remove,
+        empty,
+        sysctl: _,
+        modules_load: _,
+        hostname: _,
+        timezone: _,
+        locale: _,
+        keyboard: _,
+        ssh_authorized_keys: _,
+        motd: _,
+        os_release: _,
+        first_boot: plan,
+    } = schema;
     found.all(EffectKind::Write, "files", layer.files.keys());
-    found.all(EffectKind::Write, "symlinks", schema.symlinks.keys());
-    found.all(EffectKind::Directory, "directories", schema.directories.keys());
-    found.all(EffectKind::Change, "modes", schema.modes.keys());
-    found.all(EffectKind::Change, "empty", &schema.empty);
-    for pattern in &schema.remove {
+    found.all(EffectKind::Write, "symlinks", symlinks.keys());
+    found.all(EffectKind::Directory, "directories", directories.keys());
+    found.all(EffectKind::Change, "modes", modes.keys());
+    found.all(EffectKind::Change, "empty", empty);
+    for pattern in remove {
         found.matching("remove", pattern);
     }
-    if !schema.units.enable.is_empty() || !schema.units.mask.is_empty() {
+    let Units { enable, disable, mask, files: _ } = units;
+    if [enable, disable, mask].iter().any(|units| !units.is_empty()) {
         found.add(EffectKind::Directory, "units", "/etc/systemd/system");
     }
-    found.all(EffectKind::Setuid, "setuid", &schema.setuid);
+    found.all(EffectKind::Setuid, "setuid", setuid);
     installs(&mut found, schema);
-    for (name, user) in &schema.users {
+    for (name, user) in users {
         found.add(EffectKind::User, "users", name);
         let home = user.home.clone().unwrap_or_else(|| format!("/home/{name}"));
         found.add(EffectKind::Directory, "users", &home);
     }
-    found.all(EffectKind::User, "groups", schema.groups.keys());
-    schema.scripts.iter().for_each(|one| script(&mut found, one));
-    schema.first_boot.iter().for_each(|plan| first_boot(&mut found, plan));
+    found.all(EffectKind::User, "groups", groups.keys());
+    scripts.iter().for_each(|one| script(&mut found, one));
+    plan.iter().for_each(|plan| first_boot(&mut found, plan));
     found.effects.sort();
     found.effects.dedup();
     found.effects
@@ -153,41 +199,85 @@ fn installs(found: &mut Collected, schema: &Schema) {
 }
 
 fn script(found: &mut Collected, script: &AuditedScript) {
-    found.add(EffectKind::Script, "scripts", &script.package);
-    found.all(EffectKind::Directory, "scripts", script.directories.keys());
-    found.all(EffectKind::Change, "scripts", script.files.keys());
-    found.all(EffectKind::Write, "scripts", script.symlinks.keys());
-    for alternative in &script.alternatives {
+    let AuditedScript {
+        package,
+        script: _,
+        sha256: _,
+        upgrade: _,
+        defer: _,
+        skip: _,
+        triggers: _,
+        users: _,
+        groups: _,
+        directories,
+        files,
+        symlinks,
+        alternatives,
+        units: ScriptUnits { enable },
+    } = script;
+    found.add(EffectKind::Script, "scripts", package);
+    found.all(EffectKind::Directory, "scripts", directories.keys());
+    found.all(EffectKind::Change, "scripts", files.keys());
+    found.all(EffectKind::Write, "scripts", symlinks.keys());
+    if !enable.is_empty() {
+        found.add(EffectKind::Directory, "scripts", "/etc/systemd/system");
+    }
+    for alternative in alternatives {
         found.add(EffectKind::Write, "scripts", &alternative.link);
         alternative.slaves.values().for_each(|(link, _)| found.add(EffectKind::Write, "scripts", link));
     }
 }
 
 fn first_boot(found: &mut Collected, plan: &Plan) {
-    for file in &plan.files {
+    let Plan {
+        inputs: _,
+        variables: _,
+        detect: _,
+        values: _,
+        checks: _,
+        connect: _,
+        users,
+        accounts,
+        directories,
+        modes,
+        optional_modes,
+        files,
+        blocks,
+        commands,
+        services: _,
+        exec: _,
+        receive: _,
+        received,
+        keys,
+    } = plan;
+    for file in files {
+        // Its directory gets a mode and an owner, whether it is there or not.
+        if file.directory.is_some() {
+            found.add(EffectKind::Directory, "first_boot/files", parent(before_template(&file.path)));
+        }
         match before_template(&file.path) {
             path if path.len() == file.path.len() => found.add(EffectKind::Write, "first_boot/files", path),
             // Anything below where the variable part begins.
             path => found.add(EffectKind::Unpack, "first_boot/files", parent(path)),
         }
     }
-    for block in &plan.blocks {
+    for block in blocks {
         found.add(EffectKind::Change, "first_boot/blocks", parent_of_pattern(before_template(&block.path)));
     }
-    found.all(EffectKind::Directory, "first_boot/directories", plan.directories.keys());
-    found.all(EffectKind::Change, "first_boot/modes", plan.modes.keys());
-    for path in plan.optional_modes.keys() {
+    found.all(EffectKind::Directory, "first_boot/directories", directories.keys());
+    found.all(EffectKind::Change, "first_boot/modes", modes.keys());
+    for path in optional_modes.keys() {
         found.matching("first_boot/optional_modes", path);
     }
-    for (_, place) in plan.received.iter() {
+    for (_, place) in received.iter() {
         found.add(EffectKind::Unpack, "first_boot/received", &place.directory);
     }
-    for (_, place) in plan.keys.iter() {
+    for (_, place) in keys.iter() {
         found.add(EffectKind::Unpack, "first_boot/keys", &place.directory);
     }
-    found.all(EffectKind::User, "first_boot/users", plan.users.keys());
-    found.all(EffectKind::User, "first_boot/accounts", plan.accounts.keys());
-    for command in &plan.commands {
+    found.all(EffectKind::User, "first_boot/users", users.keys());
+    found.all(EffectKind::User, "first_boot/accounts", accounts.keys());
+    for command in commands {
         found.add(EffectKind::Command, "first_boot/commands", &command.join(" "));
     }
 }

@@ -20,6 +20,7 @@ use crate::distribute::archive::parts::ArchiveParts;
 use crate::distribute::archive::tar::{TarMember, members};
 use crate::distribute::pull::bundles_of;
 use crate::distribute::release::document::ArtifactManifest;
+use crate::input;
 use crate::oci::{Descriptor, INDEX as INDEX_FILE, Index, MARKER, MARKER_FILE, MAX_DOCUMENT, RemoteName};
 use crate::supply::registry::Repository;
 use crate::supply::store::Store;
@@ -296,9 +297,12 @@ impl BundlePlace {
 fn open(path: &Path) -> std::io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file")),
+    match file.metadata()? {
+        meta if meta.is_file() => Ok(file),
+        meta => Err(std::io::Error::new(
+            std::io::ErrorKind::InvalidInput,
+            format!("it is {}, not a regular file", input::kind(&meta)),
+        )),
     }
 }
 

@@ -13,6 +13,7 @@ use super::document::{Asks, BundleDocument};
 use super::error::BundleError;
 use super::place::BundlePlace;
 use super::words;
+use crate::address;
 use crate::digest::Digest;
 use crate::pin::proof::sigstore::{PublicKey, Signer, json};
 use crate::release::verify::NamedSigner;
@@ -57,6 +58,9 @@ impl Publisher {
         }
         let syntax = |error| BundleError::syntax(&path, &error);
         let text = read(&path)?;
+        if let Some(key) = address::in_document(&text) {
+            return Err(BundleError::Publisher { path, key, what: address::MESSAGE.to_owned() });
+        }
         let publisher: Self = serde_json::from_slice(&text).map_err(syntax)?;
         json::parse(&text).map_err(syntax)?;
         let fault = |key: &str, what: &str| {

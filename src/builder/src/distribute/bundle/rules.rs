@@ -7,6 +7,7 @@ use super::contents::BundleContents;
 use super::effects::{Effect, EffectKind, effects};
 use super::error::BundleError;
 use super::words::{is_below, real};
+use crate::address;
 use crate::layer::{Layer, Schema};
 
 /// Directories of units.
@@ -38,6 +39,7 @@ pub fn complaints(bundle: &BundleContents) -> Vec<String> {
         };
         names(bundle, layer, &mut say);
         keys(&layer.schema, &mut say);
+        groups(bundle, &layer.schema, &mut say);
         units(&own, layer, &mut say);
     }
     fragment(bundle, &mut found);
@@ -121,32 +123,88 @@ fn names(bundle: &BundleContents, layer: &Layer, say: &mut impl FnMut(String)) {
     }
 }
 
-/// Keys that say what an image is, which is not for a bundle to say.
+/// Keys that are not for a bundle. Every key is named, so that a new one is not allowed before it was considered.
 fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
-    let first_boot = schema.first_boot.as_ref();
+    let Schema {
+        // These are judged by their effects, which have to be granted.
+        artifacts: _,
+        downloads: _,
+        scripts: _,
+        groups: _,
+        users: _,
+        directories: _,
+        files: _,
+        modes: _,
+        setuid: _,
+        symlinks: _,
+        units: _,
+        remove: _,
+        empty: _,
+        sysctl: _,
+        modules_load: _,
+        // These describe the layer, or its own files.
+        name: _,
+        version: _,
+        description: _,
+        os: _,
+        requires: _,
+        expand: _,
+        // These are part of `request`.
+        packages: _,
+        recommends: _,
+        archive: _,
+        hold: _,
+        without: _,
+        upgrade: _,
+        // These are refused, and of `first_boot` some parts.
+        bundles,
+        container_images,
+        debconf,
+        images,
+        hostname,
+        timezone,
+        locale,
+        keyboard,
+        ssh_authorized_keys,
+        motd,
+        os_release,
+        first_boot,
+    } = schema;
     let of_the_image = [
-        ("hostname", schema.hostname.is_some()),
-        ("timezone", schema.timezone.is_some()),
-        ("locale", schema.locale.is_some()),
-        ("keyboard", schema.keyboard.is_some()),
-        ("motd", schema.motd.is_some()),
-        ("ssh_authorized_keys", !schema.ssh_authorized_keys.is_empty()),
-        ("os_release", !schema.os_release.is_empty()),
-        ("images", schema.images.is_some()),
-        ("bundles", !schema.bundles.is_empty()),
-        ("first_boot/inputs", first_boot.is_some_and(|plan| plan.inputs.is_some())),
-        ("first_boot/receive", first_boot.is_some_and(|plan| plan.receive.is_some())),
+        ("hostname", hostname.is_some()),
+        ("timezone", timezone.is_some()),
+        ("locale", locale.is_some()),
+        ("keyboard", keyboard.is_some()),
+        ("motd", motd.is_some()),
+        ("ssh_authorized_keys", !ssh_authorized_keys.is_empty()),
+        ("os_release", !os_release.is_empty()),
+        ("images", images.is_some()),
+        ("bundles", !bundles.is_empty()),
+        ("first_boot/inputs", first_boot.as_ref().is_some_and(|plan| plan.inputs.is_some())),
+        ("first_boot/receive", first_boot.as_ref().is_some_and(|plan| plan.receive.is_some())),
     ];
     for (key, _) in of_the_image.iter().filter(|(_, is_there)| *is_there) {
         say(format!("`{key}` belongs to the image, not to a bundle"));
     }
     let not_carried = [
         ("packages", !schema.request().is_empty()),
-        ("debconf", !schema.debconf.is_empty()),
-        ("container_images", !schema.container_images.is_empty()),
+        ("debconf", !debconf.is_empty()),
+        ("container_images", !container_images.is_empty()),
     ];
     for (key, _) in not_carried.iter().filter(|(_, is_there)| *is_there) {
         say(format!("`{key}` cannot travel in a bundle: what an image gets of them depends on the image"));
+    }
+}
+
+/// Groups that users of the bundle would join: a member of some groups of Debian can do what root can.
+fn groups(bundle: &BundleContents, schema: &Schema, say: &mut impl FnMut(String)) {
+    let users = schema.users.iter().map(|(name, user)| ("users", name, &user.groups, &user.optional_groups));
+    let accounts = schema.first_boot.iter().flat_map(|plan| plan.accounts.iter());
+    let accounts = accounts.map(|(name, user)| ("first_boot/accounts", name, &user.groups, &user.optional_groups));
+    for (key, name, groups, optional) in users.chain(accounts) {
+        for group in groups.iter().chain(optional).filter(|group| !bundle.document.asks.users.contains(*group)) {
+            say(format!("`{key}`: {name} joins group {group:?}, which is not in `asks/users` of bundle.json"));
+        }
     }
 }
 
@@ -178,6 +236,9 @@ fn units(own: &[Effect], layer: &Layer, say: &mut impl FnMut(String)) {
 /// Sources that are not the publisher's own.
 fn fragment(bundle: &BundleContents, found: &mut BTreeSet<String>) {
     let Some(value) = &bundle.fragment else { return };
+    if let Some(place) = address::in_json(value, &|_| false) {
+        found.insert(format!("sources.json: {place}: {}", address::MESSAGE));
+    }
     for (key, entries) in value.as_object().into_iter().flatten() {
         let names: Vec<&str> = match (key.as_str(), entries) {
             ("archives", serde_json::Value::Object(archives)) => archives.keys().map(String::as_str).collect(),

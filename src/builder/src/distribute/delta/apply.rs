@@ -18,6 +18,7 @@ use super::DeltaError;
 use super::statement::{DeltaStatement, StatedFile, StatedImage, statement_path};
 use crate::atomic_file::Pending;
 use crate::digest::Digest;
+use crate::input;
 use crate::pin::proof::sigstore::SigstoreRoot;
 use crate::progress::{Event, Progress};
 use crate::release::verify::{NamedSigner, document_signed};
@@ -85,7 +86,7 @@ fn statement(request: &ApplyRequest<'_>) -> Result<DeltaStatement, DeltaError> {
 /// Opens the delta, if it is the stated file.
 fn open_delta(path: &Path, expected: &StatedFile) -> Result<File, DeltaError> {
     let unreadable = |source| DeltaError::Read { path: path.to_owned(), source };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = input::open_regular(path).map_err(unreadable)?;
     let (found, found_len) = Digest::of(b"").of_stream(&file).map_err(unreadable)?;
     if found == expected.sha256 && found_len == expected.length {
         return Ok(file);

@@ -1,6 +1,5 @@
 //! An image that is compared, and what the bakes that this store remembers say of it.
 
-use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use super::DeltaError;
 use crate::digest::Digest;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::record::BakeRecord;
+use crate::input;
 use crate::supply::store::Store;
 
 /// An image.
@@ -58,7 +58,7 @@ impl KnownImage {
         if self.sha256.is_some() || self.image.format() == Format::Raw {
             return Ok(self.sha256);
         }
-        let digest = File::open(&self.path).and_then(|file| store.digest(&self.path, &file, &Digest::of(b"")));
+        let digest = input::open_regular(&self.path).and_then(|file| store.digest(&self.path, &file, &Digest::of(b"")));
         let (digest, _) = digest.map_err(|source| DeltaError::Read { path: self.path.clone(), source })?;
         Ok(Some(digest))
     }

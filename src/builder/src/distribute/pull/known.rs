@@ -11,6 +11,7 @@ use vmbake_disk::source::{FileSource, ReadAt};
 
 use crate::digest::Digest;
 use crate::distribute::release::chunks::is_hole;
+use crate::input;
 use crate::parallel;
 
 use super::error::PullError;
@@ -43,7 +44,7 @@ impl OldImage {
     /// Hashes its chunks.
     pub(super) fn read(path: &Path, chunk_size: u64, threads: NonZeroUsize) -> Result<Self, PullError> {
         let failed = |source| PullError::Read { path: path.to_owned(), source };
-        let file = File::open(path).map_err(failed)?;
+        let file = input::open_regular(path).map_err(failed)?;
         let disk = FileSource::new(file.try_clone().map_err(failed)?).map_err(failed)?;
         let chunks = digests(&disk, chunk_size, threads).map_err(failed)?;
         let chunks = chunks.into_iter().map(|(offset, digest)| (digest, offset)).collect();

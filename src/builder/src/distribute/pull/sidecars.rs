@@ -10,6 +10,7 @@ use crate::atomic_file::PublishError;
 use crate::digest::Digest;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::published::Sidecar;
+use crate::input;
 use crate::pin::proof::sigstore::json;
 use crate::release::provenance::PREDICATE_TYPE;
 use crate::release::sign::MEDIA_TYPE;
@@ -58,7 +59,7 @@ impl Sidecars {
         if request.force {
             return Ok(());
         }
-        let is_other = |name: &String, content: &Vec<u8>| match std::fs::read(request.out.join(name)) {
+        let is_other = |name: &String, content: &Vec<u8>| match input::read(&request.out.join(name), input::MAX_INPUT) {
             Ok(found) => found != *content,
             Err(error) => error.kind() != std::io::ErrorKind::NotFound,
         };

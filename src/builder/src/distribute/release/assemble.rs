@@ -13,6 +13,7 @@ use vmbake_disk::write::fsverity;
 
 use crate::digest::Digest;
 use crate::incremental::checksums::Checksum;
+use crate::input;
 use crate::oci::Descriptor;
 use crate::parallel;
 use crate::supply::http::Payload;
@@ -279,5 +280,5 @@ fn attachments(folder: &ReleaseFolder, more: &[PathBuf], index: &Descriptor) -> 
 }
 
 fn open(path: &Path) -> Result<File, DocumentError> {
-    File::open(path).map_err(|source| DocumentError::Read { path: path.to_owned(), source })
+    input::open_regular(path).map_err(|source| DocumentError::Read { path: path.to_owned(), source })
 }

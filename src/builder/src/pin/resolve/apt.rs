@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::{ManifestContext, ResolveError, Resolved, Resolver};
 use crate::digest::Digest;
+use crate::input;
 use crate::manifest::{ArtifactType, Dependency, Document, Form, Proof};
 use crate::pin::proof::apt::{self, AptError, Catalogue, Expect, Package, Packages, Release, Stanza};
 use crate::pin::proof::openpgp::Keyring;
@@ -126,7 +127,7 @@ impl Resolver<'_> {
         let catalogue = self.cache.catalogues.get(&key, || {
             let [_, digest] = index.evidence;
             let path = self.store.path(&digest);
-            let bytes = std::fs::File::open(&path).map_err(|source| StoreError::Read { path, source })?;
+            let bytes = input::open_regular(&path).map_err(|source| StoreError::Read { path, source })?;
             let untrusted = |source| ResolveError::Archive { url: index.base.clone(), source: Box::new(source) };
             Catalogue::read(&index.listed, bytes).map_err(untrusted)
         })?;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::{Anchor, AnchorChange, Content, Item, TrustError};
 use crate::atomic_file::{PublishError, write_file};
+use crate::input;
 
 /// Why a newer version cannot be shown or taken.
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +56,7 @@ impl Proposal {
         let documents = documents.map_err(|source| ProposalError::Fetch { name: name.to_owned(), source })?;
         let anchor = Anchor::of_documents(name, documents)?;
         let path = dir.join(name);
-        let old = match std::fs::read(&path) {
+        let old = match input::read(&path, input::MAX_INPUT) {
             Ok(bytes) => Some(Anchor::parse(name, bytes)?),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(source) => return Err(ProposalError::Read { path, source }),

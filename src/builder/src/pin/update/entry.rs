@@ -1,7 +1,6 @@
 //! Resolves one entry and writes its manifest, if it can be proven again from what is kept.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -11,6 +10,7 @@ use super::open::{Entry, Open};
 use super::order::is_downgrade;
 use super::requested::{AskedDownload, AskedImage};
 use crate::digest::Digest;
+use crate::input;
 use crate::manifest::{ArtifactType, ContainerImage, Content, Dependency, Proof};
 use crate::pin::prove::{LOCAL, Prover};
 use crate::pin::resolve::{ManifestContext, ResolveError, Resolved, Resolver};
@@ -148,7 +148,7 @@ impl Job<'_> {
 
 fn local_image(path: &Path) -> Result<Resolved, EntryError> {
     let read = |source| EntryError::Image { path: path.to_owned(), source };
-    let (digest, size) = Digest::of(b"").of_stream(File::open(path).map_err(read)?).map_err(read)?;
+    let (digest, size) = Digest::of(b"").of_stream(input::open(path).map_err(read)?).map_err(read)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let dependency = Dependency {
         version: "local".to_owned(),

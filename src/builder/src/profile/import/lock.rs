@@ -12,6 +12,7 @@ use super::instance::Instance;
 use crate::atomic_file::renew_file;
 use crate::digest::Digest;
 use crate::escape;
+use crate::input;
 
 /// Its name.
 const NAME: &str = "profile.lock.json";
@@ -51,7 +52,7 @@ impl Lock {
                 return Ok(Self { path, form: Form::default() });
             }
             Ok(found) if found.len() > LARGEST => return Err(wrong("expected at most 16 MiB".to_owned())),
-            _ => std::fs::read(&path).map_err(|source| ImportError::File { path: path.clone(), source })?,
+            _ => input::read(&path, LARGEST).map_err(|source| ImportError::File { path: path.clone(), source })?,
         };
         let form: Form = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
         match form.schema {

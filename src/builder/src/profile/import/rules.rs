@@ -7,6 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::ImportError;
+use crate::address;
+use crate::input;
 use crate::layer::without_comments;
 use crate::package_request::is_like;
 
@@ -59,7 +61,8 @@ impl Rules {
     pub fn open(paths: &[std::path::PathBuf]) -> Result<Self, ImportError> {
         let mut all = Self::default();
         for path in paths {
-            let text = std::fs::read(path).map_err(|source| ImportError::File { path: path.clone(), source })?;
+            let text = input::read(path, input::MAX_INPUT)
+                .map_err(|source| ImportError::File { path: path.clone(), source })?;
             all.add(Self::parse(path, &text)?);
         }
         Ok(all)
@@ -67,6 +70,9 @@ impl Rules {
 
     pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Self, ImportError> {
         let wrong = |message: String| ImportError::Document { path: path.to_owned(), message };
+        if let Some(place) = address::in_document(&without_comments(text)) {
+            return Err(wrong(format!("{place}: {}", address::MESSAGE)));
+        }
         let rules: Self = serde_json::from_slice(&without_comments(text)).map_err(|error| wrong(error.to_string()))?;
         for rule in &rules.statements {
             let StatementRule { command, drop, user_data, first_boot } = rule;

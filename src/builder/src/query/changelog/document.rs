@@ -1,13 +1,14 @@
 //! What a bill of materials tells of a release: a document of SPDX that vmbake wrote enters, its parts leave.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use serde::Deserialize;
 
 use super::ChangelogError;
+
+use crate::input;
 
 /// Largest document that is read, in bytes: that of a node has 1 MB.
 const MAX_DOCUMENT: u64 = 64 << 20;
@@ -85,7 +86,7 @@ impl Package {
 pub(super) fn read(path: &Path) -> Result<Parts, ChangelogError> {
     let failed = |source| ChangelogError::Read { path: path.to_owned(), source };
     let mut text = Vec::new();
-    File::open(path).map_err(failed)?.take(MAX_DOCUMENT + 1).read_to_end(&mut text).map_err(failed)?;
+    input::open(path).map_err(failed)?.take(MAX_DOCUMENT + 1).read_to_end(&mut text).map_err(failed)?;
     if text.len() as u64 > MAX_DOCUMENT {
         return Err(ChangelogError::TooLarge { path: path.to_owned(), limit: MAX_DOCUMENT });
     }

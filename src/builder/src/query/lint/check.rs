@@ -6,7 +6,7 @@ use crate::escape;
 use crate::image::inspect::os_release;
 
 /// Largest file that a rule reads; the account files of an image have a few KiB.
-const MAX_TEXT: u64 = 1 << 20;
+pub(super) const MAX_TEXT: u64 = 1 << 20;
 
 /// Where a rule is violated, and by what.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ fn violations(tree: &Tree, paths: Vec<Vec<u8>>) -> Vec<Violation> {
 }
 
 /// All paths that match one of the patterns; the last name is not followed.
-fn matches(tree: &Tree, patterns: &[&str]) -> Vec<Vec<u8>> {
+pub(super) fn matches(tree: &Tree, patterns: &[&str]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for pattern in patterns {
         let mut paths = vec![Vec::new()];
@@ -182,7 +182,7 @@ fn glob(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 /// What is at or below the patterns and is `bad`.
-fn below(tree: &Tree, patterns: &[&str], bad: impl Fn(&Inode) -> bool) -> Vec<Vec<u8>> {
+pub(super) fn below(tree: &Tree, patterns: &[&str], bad: impl Fn(&Inode) -> bool) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for path in matches(tree, patterns) {
         let Ok(Some(id)) = tree.find(&path) else { continue };

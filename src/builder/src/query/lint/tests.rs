@@ -10,21 +10,30 @@ enum Node {
     File(&'static str),
     Link(&'static str),
     Dir,
+    /// A file with this mode.
+    Mode(u16, &'static str),
+    /// A directory with this mode.
+    DirMode(u16),
 }
-use Node::{Dir, File, Link};
+use Node::{Dir, DirMode, File, Link, Mode};
 
 fn put(tree: &mut Tree, path: &str, node: &Node) {
-    let meta = Metadata::root(0o755, Timestamp::default());
+    let mode = match node {
+        Mode(mode, _) | DirMode(mode) => *mode,
+        _ if path.starts_with("/etc/shadow") => 0o640,
+        _ => 0o755,
+    };
     let origin = tree.add_origin(Origin::default());
     let parent = path.rsplit_once('/').unwrap().0;
-    tree.make_dirs(parent.as_bytes(), &meta, origin).unwrap();
+    tree.make_dirs(parent.as_bytes(), &Metadata::root(0o755, Timestamp::default()), origin).unwrap();
+    let meta = Metadata::root(mode, Timestamp::default());
     let kind = match node {
-        File(content) => {
+        File(content) | Mode(_, content) => {
             let source = tree.sources_mut().add(Arc::new(content.as_bytes().to_vec()));
             Kind::File(Map::whole(source, 0, content.len() as u64))
         }
         Link(target) => Kind::Symlink(target.as_bytes().to_vec()),
-        Dir => Kind::directory(),
+        Dir | DirMode(_) => Kind::directory(),
     };
     tree.place(path.as_bytes(), Inode { meta, kind, origin }).unwrap();
 }
@@ -54,6 +63,16 @@ fn clean() -> Tree {
         ("/etc/os-release", Link("../usr/lib/os-release")),
         ("/etc/shadow", File("root:*:19000:0:99999:7:::\ndaemon:!*:::\ndebian:!:\nsshd:!!:\n")),
         ("/etc/passwd", File("root:x:0:0:root:/root:/bin/bash\n")),
+        ("/etc/gshadow", Mode(0o640, "root:*::\n")),
+        ("/etc/sudoers.d/README", Mode(0o440, "#\n")),
+        ("/var/mail", DirMode(0o3777)),
+        ("/bin", Link("usr/bin")),
+        ("/usr/bin/su", Mode(0o4755, "s")),
+        ("/usr/bin/chage", Mode(0o2755, "c")),
+        ("/var/lib/dpkg/info/login.list", File("/.\n/bin/su\n/usr/bin/chage\n")),
+        ("/etc/ssl/certs/a.pem", File("-----BEGIN CERTIFICATE-----\n")),
+        ("/etc/ssl/private/a.key", Mode(0o640, "-----BEGIN PRIVATE KEY-----\n")),
+        ("/usr/share/doc/x/a.key", File("-----BEGIN PRIVATE KEY-----\n")),
     ] {
         put(&mut tree, path, &node);
     }
@@ -108,6 +127,27 @@ fn every_violation_is_found_by_its_rule_alone() {
         ("passwords", "/etc/shadow", File("a:*:1\nb:!$6$x$y:1\n"), "account b has a locked password hash"),
         ("passwords", "/etc/shadow-", File("c::1::::::\n"), "account c needs no password"),
         ("passwords", "/etc/passwd", File("d::0:0::/:/bin/sh\n"), "account d needs no password"),
+        ("password-files", "/etc/shadow", Mode(0o644, "root:*:\n"), "regular file, 0644 0:0"),
+        ("password-files", "/etc/gshadow", Mode(0o660, "root:*:\n"), "regular file, 0660 0:0"),
+        ("password-files", "/etc/shadow-", Mode(0o604, "root:*:\n"), "regular file, 0604 0:0"),
+        ("sudoers", "/etc/sudoers.d/x", Mode(0o464, "x"), "regular file, 0464 0:0"),
+        ("sudoers", "/etc/sudoers.d", DirMode(0o775), "directory, 0775 0:0"),
+        ("world-writable", "/etc/x.conf", Mode(0o666, "x"), "regular file, 0666 0:0"),
+        ("world-writable", "/srv/x", DirMode(0o777), "directory, 0777 0:0"),
+        ("privileged-files", "/usr/bin/bash", Mode(0o4755, "x"), "regular file, 4755 0:0"),
+        ("privileged-files", "/opt/x/chage", Mode(0o2755, "x"), "regular file, 2755 0:0"),
+        (
+            "private-keys",
+            "/etc/agent/tls.key",
+            Mode(0o644, "-----BEGIN RSA PRIVATE KEY-----\n"),
+            "regular file, 0644 0:0",
+        ),
+        (
+            "private-keys",
+            "/home/a/.ssh/id_ed25519",
+            Mode(0o604, "-----BEGIN OPENSSH PRIVATE KEY-----\n"),
+            "regular file, 0604 0:0",
+        ),
     ];
     for (rule, path, node, evidence) in cases {
         let mut tree = clean();

@@ -1,16 +1,16 @@
 //! The digests of all outputs, computed from their bytes.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::path::Path;
 
 use vmbake_disk::source::FileSource;
 use vmbake_disk::write::fsverity;
 
-use super::{Verification, belongs, image_name};
+use super::{CheckState, Verification, belongs, image_name};
 use crate::digest::Digest;
 use crate::incremental::checksums::Checksum;
+use crate::incremental::published::Sidecar;
+use crate::input;
 use crate::release::sign::BUNDLE;
 
 impl Verification<'_> {
@@ -35,10 +35,13 @@ impl Verification<'_> {
         for file in self.unlisted(names) {
             self.report.failed(&file, "list", "it is there, and no list has it");
         }
+        for file in self.strays(names) {
+            self.report.add(CheckState::Warning, &file, "list", "it has the name of the image, and no list has it");
+        }
     }
 
     fn measure(&self, file: &str, like: Checksum) -> io::Result<Checksum> {
-        let file = open(&self.request.folder.join(file))?;
+        let file = input::open_regular(&self.request.folder.join(file))?;
         Ok(match like {
             Checksum::Bytes(like) => Checksum::Bytes(like.of_stream(file)?.0),
             Checksum::Verity(_) => {
@@ -48,10 +51,40 @@ impl Verification<'_> {
         })
     }
 
+    /// The names of everything in the folder.
+    fn entries(&self) -> impl Iterator<Item = String> + use<> {
+        let entries = std::fs::read_dir(self.request.folder).into_iter().flatten();
+        entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+    }
+
+    /// Files, directories and links that look as if they were of an image, in the order of their names. Signatures are not listed.
+    fn strays(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
+        let is_of = |file: &str, name: &str| {
+            let Some((start, rest)) = file.split_at_checked(name.len()) else { return false };
+            start.eq_ignore_ascii_case(name) && !rest.starts_with(|next: char| next.is_ascii_alphanumeric())
+        };
+        let is_signature = |file: &str, name: &str| {
+            let statement = Sidecar::Provenance.file_name(name);
+            let start = statement.strip_suffix("json").unwrap_or(&statement);
+            file.starts_with(start) && file.ends_with(BUNDLE)
+        };
+        let is_stray = |file: &String| {
+            names.iter().any(|name| is_of(file, name)) && !names.iter().any(|name| is_signature(file, name))
+        };
+        let unlisted = self.unlisted(names);
+        let is_known =
+            |file: &String| self.listed.contains_key(file) || self.is_listed(file) || unlisted.contains(file);
+        self.entries().filter(|file| is_stray(file) && !is_known(file)).collect()
+    }
+
+    /// Whether a list has a file, be it of an image that is not looked at.
+    fn is_listed(&self, file: &str) -> bool {
+        self.lists.values().any(|list| list.checksums.contains_key(file))
+    }
+
     /// Files that look like outputs, sorted.
     fn unlisted(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
-        let entries = std::fs::read_dir(self.request.folder).into_iter().flatten();
-        let files = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let files = self.entries();
         let is_wanted = |file: &String| match self.request.image {
             Some(image) => file == image || image_name(file).is_none(),
             None => true,
@@ -62,13 +95,5 @@ impl Verification<'_> {
         };
         let files = files.filter(|file| !file.starts_with('.') && !file.ends_with(BUNDLE));
         files.filter(|file| is_output(file) && is_wanted(file) && !self.listed.contains_key(file)).collect()
-    }
-}
-
-/// Opens a regular file.
-fn open(path: &Path) -> io::Result<File> {
-    match path.metadata()?.is_file() {
-        true => File::open(path),
-        false => Err(io::Error::new(ErrorKind::InvalidInput, "not a regular file")),
     }
 }

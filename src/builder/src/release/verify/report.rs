@@ -19,6 +19,8 @@ pub enum CheckState {
     NotVerified,
     /// Nobody asked for it.
     NotAsked,
+    /// It is not covered by what was checked, and nothing depends on it.
+    Warning,
 }
 
 impl fmt::Display for CheckState {
@@ -28,6 +30,7 @@ impl fmt::Display for CheckState {
             Self::Failed => "FAILED",
             Self::NotVerified => "not verified",
             Self::NotAsked => "not asked",
+            Self::Warning => "warning",
         })
     }
 }
@@ -53,9 +56,11 @@ pub struct ReleaseReport {
 }
 
 impl ReleaseReport {
-    /// Whether nothing is wrong, and nothing was left open that was asked for.
+    /// Whether nothing is wrong, and nothing was left open that was asked for. Warnings do not count.
     pub fn is_ok(&self) -> bool {
-        self.checks.iter().all(|check| matches!(check.state, CheckState::Ok | CheckState::NotAsked))
+        self.checks
+            .iter()
+            .all(|check| matches!(check.state, CheckState::Ok | CheckState::NotAsked | CheckState::Warning))
     }
 
     /// Adds a check.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use crate::address::{self, Credentials};
+
 /// Address prefixes, each with the prefix to ask in its place. The longest one that fits wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mirrors {
@@ -11,8 +13,14 @@ pub struct Mirrors {
 
 /// A text that is no mirror.
 #[derive(Debug, thiserror::Error)]
-#[error("{0:?} is not PREFIX=URL with two http or https addresses that end with '/'")]
-pub struct InvalidMirror(pub String);
+pub enum InvalidMirror {
+    /// It has another form.
+    #[error("{0:?} is not PREFIX=URL with two http or https addresses that end with '/'")]
+    Form(String),
+    /// It has credentials, which messages would show.
+    #[error("{0}")]
+    Credentials(Credentials),
+}
 
 impl Mirrors {
     /// Adds a mirror, in place of an earlier one of the same prefix.
@@ -48,9 +56,12 @@ impl Mirror {
     /// What stands below `prefix` is asked for below `target`. A missing `/` at their ends is added: `https://a.example`
     /// must not fit `https://a.example.org/`.
     pub fn new(prefix: &str, target: &str) -> Result<Self, InvalidMirror> {
+        if [prefix, target].into_iter().any(address::has_userinfo) {
+            return Err(InvalidMirror::Credentials(Credentials));
+        }
         let is_address = |url: &str| url.starts_with("https://") || url.starts_with("http://");
         if !is_address(prefix) || !is_address(target) {
-            return Err(InvalidMirror(format!("{prefix}={target}")));
+            return Err(InvalidMirror::Form(format!("{prefix}={target}")));
         }
         let closed = |url: &str| format!("{}/", url.trim_end_matches('/'));
         Ok(Self { prefix: closed(prefix), target: closed(target) })
@@ -61,7 +72,7 @@ impl FromStr for Mirror {
     type Err = InvalidMirror;
 
     fn from_str(text: &str) -> Result<Self, InvalidMirror> {
-        let (prefix, target) = text.split_once('=').ok_or_else(|| InvalidMirror(text.to_owned()))?;
+        let (prefix, target) = text.split_once('=').ok_or_else(|| InvalidMirror::Form(text.to_owned()))?;
         Self::new(prefix, target)
     }
 }

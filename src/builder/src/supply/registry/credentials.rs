@@ -6,7 +6,6 @@
 
 use std::env;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use docker_credential::{CredentialRetrievalError, DockerCredential, get_credenti
 use zeroize::Zeroizing;
 
 use crate::hint::Hint;
+use crate::input;
 use crate::oci::RepositoryName;
 
 /// Longest file that is read.
@@ -143,7 +143,7 @@ impl Credentials {
 /// A file of at most [`MAX_FILE`] bytes; of a longer one, so many.
 fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     let mut text = Zeroizing::new(Vec::new());
-    File::open(path)?.take(MAX_FILE).read_to_end(&mut text)?;
+    input::open(path)?.take(MAX_FILE).read_to_end(&mut text)?;
     Ok(text)
 }
 

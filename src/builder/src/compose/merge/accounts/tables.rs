@@ -107,6 +107,11 @@ impl Table {
             target.file(&format!("{}-", self.path), meta, self.before.clone().into_bytes())?;
         }
         let text: String = self.lines.iter().map(|line| line.join(":") + "\n").collect();
+        // Debian's mode, for a tree that has none yet.
+        if self.path.ends_with("shadow") && target.tree.resolve(self.path.as_bytes()).is_err() {
+            let meta = target.meta(0o640);
+            return target.file(self.path, meta, text.into_bytes());
+        }
         target.set_text(self.path, &text)
     }
 }

@@ -38,9 +38,10 @@ impl Limits {
 }
 
 impl Target {
-    /// From now on, the files that `schema` lists may be set-uid; `multiarch` is Debian's name of the architecture in paths.
-    pub(in crate::compose::merge) fn enter_layer(&mut self, schema: &Schema, multiarch: &str) {
+    /// From now on, the files that `schema` lists may be set-uid, which are returned; `multiarch` is Debian's name of the architecture in paths.
+    pub(in crate::compose::merge) fn enter_layer(&mut self, schema: &Schema, multiarch: &str) -> BTreeSet<String> {
         self.limits.setuid = schema.setuid.iter().map(|path| path.replace("{multiarch}", multiarch)).collect();
+        self.limits.setuid.clone()
     }
 
     /// Fails when a file that the layer lists in `setuid` is not what the list says.
@@ -55,12 +56,13 @@ impl Target {
     }
 
     /// Fails when `path` leads through a symbolic link that the writer may not use: artifacts use those of the base alone,
-    /// layers also those of layers.
+    /// layers also those of layers, unless what that one may change is limited: its links are for itself.
     pub(in crate::compose::merge) fn check_way(&self, path: &[u8]) -> Result<(), MergeError> {
         for (link, id) in links(&self.tree, path) {
             let (origin, writer) = (self.tree.inode(id).origin, self.origin());
             let owner = self.tree.origin(origin);
-            let of_layers = owner.artifact.is_none() && writer.artifact.is_none();
+            let is_limited = owner.layer != writer.layer && self.grants.contains_key(&owner.layer);
+            let of_layers = owner.artifact.is_none() && writer.artifact.is_none() && !is_limited;
             if origin >= self.limits.own && !of_layers {
                 let (path, writer, owner) = (show(path), describe(writer), describe(owner));
                 return Err(MergeError::Through { path, writer, link: show(&link), owner });
@@ -123,7 +125,7 @@ impl Target {
 }
 
 /// What makes a file run as somebody else, if anything does.
-fn privilege(meta: &Metadata, kind: &Kind) -> Option<String> {
+pub(in crate::compose::merge) fn privilege(meta: &Metadata, kind: &Kind) -> Option<String> {
     match kind {
         Kind::File(_) if meta.xattrs.contains_key(CAPABILITY) => Some("file capabilities".to_owned()),
         Kind::File(_) if meta.mode & 0o7000 != 0 => Some(format!("mode {:04o}", meta.mode)),

@@ -10,6 +10,7 @@ use vmbake_disk::source::ReadAt;
 use crate::digest::Digest;
 use crate::distribute::publish::blocks::open;
 use crate::incremental::published::Sidecar;
+use crate::input;
 use crate::release::verify::image_name;
 
 use super::error::AmiError;
@@ -48,8 +49,7 @@ fn documents(path: &Path) -> Vec<(String, String)> {
     let name = path.file_name().and_then(|file| file.to_str()).and_then(image_name);
     let digest = |document: Sidecar| {
         let beside = path.with_file_name(document.file_name(name?));
-        let is_short = beside.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_DOCUMENT);
-        let content = is_short.then(|| std::fs::read(beside).ok()).flatten()?;
+        let content = input::read(&beside, MAX_DOCUMENT).ok()?;
         Some(Digest::of(&content).to_string())
     };
     DOCUMENTS.into_iter().filter_map(|(tag, document)| Some((tag.to_owned(), digest(document)?))).collect()

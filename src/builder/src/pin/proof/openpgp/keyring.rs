@@ -13,6 +13,8 @@ use sequoia_openpgp::{Fingerprint, KeyHandle};
 
 use super::{policy, seconds, system_time};
 
+use crate::input;
+
 /// Largest keyring that is read, in bytes: Debian's with all its certifications has 100 KB.
 const MAX_LEN: u64 = 16 << 20;
 const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
@@ -102,7 +104,7 @@ impl Keyring {
     pub fn load(path: &Path) -> Result<Self, KeyringError> {
         let read = |source| KeyringError::Read { path: path.to_owned(), source };
         let mut bytes = Vec::new();
-        let file = std::fs::File::open(path).map_err(read)?;
+        let file = input::open(path).map_err(read)?;
         file.take(MAX_LEN + 1).read_to_end(&mut bytes).map_err(read)?;
         Self::parse(&bytes).map_err(|source| KeyringError::Load { path: path.to_owned(), source: Box::new(source) })
     }

@@ -5,6 +5,7 @@ use vmbake_shell::{Call, Follow, Outcome};
 
 use super::arguments::{Extraction, Request};
 use super::{Machine, text};
+use crate::address;
 use crate::profile::import::report::StatementClass;
 use crate::profile::import::runtime::{RuntimeValue, TOKEN, is_marked};
 
@@ -101,6 +102,9 @@ impl Machine<'_> {
                 Some(_) => Ok(What::Kubeconfig),
                 None => Err(format!("the secret {secret}")),
             };
+        }
+        if address::has_userinfo(url) {
+            return Err(address::MESSAGE.to_owned());
         }
         match url.strip_prefix("https://") {
             Some(rest) if !rest.is_empty() && !is_marked(url.as_bytes()) && !has_token(url.as_bytes()) => {

@@ -1,0 +1,177 @@
+//! What a layer with grants may change: the tree before and after it enters, the first change outside of its grants leaves.
+//!
+//! Whole trees are compared, by paths without symbolic links, so that it does not matter by which key of a layer, and through which links, a
+//! node was changed.
+
+use std::collections::BTreeSet;
+
+use vmbake_disk::tree::{Inode, InodeId, Kind, ROOT, Tree, TreeError, components};
+
+use super::MergeError;
+use super::place::Target;
+use super::place::limits::privilege;
+use crate::manifest::LayerGrants;
+
+/// Files that list accounts. `users` and `groups` of a layer, which are granted by name, add to them.
+const ACCOUNTS: [&[u8]; 6] =
+    [b"/etc/passwd", b"/etc/group", b"/etc/shadow", b"/etc/gshadow", b"/etc/subuid", b"/etc/subgid"];
+
+/// Permissions of directories on the way to what a layer writes.
+const DIRECTORY_MODE: u16 = 0o755;
+
+/// The part of a layer whose changes are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Its users and groups.
+    Accounts,
+    /// Everything else.
+    Content,
+}
+
+impl Target {
+    /// The tree as it is, if the changes of `layer` are to be compared with its grants.
+    pub(super) fn snapshot(&self, layer: &str) -> Option<Tree> {
+        self.grants.contains_key(layer).then(|| self.tree.clone())
+    }
+
+    /// Fails if `layer` changed anything since `before` that it was not granted.
+    pub(super) fn check_changes(&self, layer: &str, before: Option<&Tree>, step: Step) -> Result<(), MergeError> {
+        let (Some(grants), Some(before)) = (self.grants.get(layer), before) else { return Ok(()) };
+        let judge = Judge { grants, layer, step };
+        differences(before, &self.tree, |change| judge.check(&change))
+    }
+
+    /// Fails if what `layer` places at `path` would be outside of its grants.
+    pub(super) fn check_landing(&self, layer: &str, path: &[u8]) -> Result<(), MergeError> {
+        let landing = self.wrap(landing(&self.tree, path))?;
+        self.check_real(layer, &landing)
+    }
+
+    /// Fails if `path`, which has no links, is outside of the grants of `layer`.
+    pub(super) fn check_real(&self, layer: &str, path: &[u8]) -> Result<(), MergeError> {
+        match self.grants.get(layer).is_none_or(|grants| is_granted(&grants.paths, path)) {
+            true => Ok(()),
+            false => Err(refused(layer, "writes", path)),
+        }
+    }
+}
+
+/// A node that is not what it was.
+struct Change<'a> {
+    path: Vec<u8>,
+    before: Option<&'a Inode>,
+    after: Option<&'a Inode>,
+}
+
+struct Judge<'a> {
+    grants: &'a LayerGrants,
+    layer: &'a str,
+    step: Step,
+}
+
+impl Judge<'_> {
+    fn check(&self, change: &Change<'_>) -> Result<(), MergeError> {
+        let Change { path, before, after } = change;
+        if !is_granted(&self.grants.paths, path) && !self.is_way(change) && !self.is_account(change) {
+            let verb = match (before, after) {
+                (None, _) => "creates",
+                (Some(_), None) => "removes",
+                (Some(_), Some(_)) => "changes",
+            };
+            return Err(refused(self.layer, verb, path));
+        }
+        let got = after.is_some_and(|inode| privilege(&inode.meta, &inode.kind).is_some());
+        let is_listed = || self.grants.setuid.iter().any(|listed| listed.as_bytes() == path);
+        if got && !is_listed() {
+            return Err(refused(self.layer, "gives privileges to", path));
+        }
+        Ok(())
+    }
+
+    /// A plain directory that was missing above what is granted.
+    fn is_way(&self, change: &Change<'_>) -> bool {
+        let Change { path, before: None, after: Some(inode) } = change else { return false };
+        let meta = &inode.meta;
+        let is_plain = (meta.mode, meta.uid, meta.gid) == (DIRECTORY_MODE, 0, 0) && meta.xattrs.is_empty();
+        let leads = |granted: &String| is_granted(&[String::from_utf8_lossy(path).into_owned()], granted.as_bytes());
+        is_plain && matches!(inode.kind, Kind::Directory(_)) && self.grants.paths.iter().any(leads)
+    }
+
+    /// A list of accounts that got other lines, and stays what it was otherwise.
+    fn is_account(&self, change: &Change<'_>) -> bool {
+        let Some(Inode { meta, kind: Kind::File(_), .. }) = change.after else { return false };
+        let is_kept = match change.before {
+            Some(Inode { meta: old, kind: Kind::File(_), .. }) => {
+                (old.mode, old.uid, old.gid, &old.xattrs) == (meta.mode, meta.uid, meta.gid, &meta.xattrs)
+            }
+            Some(_) => false,
+            None => meta.mode & 0o022 == 0,
+        };
+        self.step == Step::Accounts && is_kept && ACCOUNTS.contains(&change.path.as_slice())
+    }
+}
+
+/// Every node that is new, gone or not what it was, each directory before what is in it. A node that is gone stands for all below it.
+fn differences<'a>(
+    before: &'a Tree,
+    after: &'a Tree,
+    mut each: impl FnMut(Change<'a>) -> Result<(), MergeError>,
+) -> Result<(), MergeError> {
+    let mut todo: Vec<(Vec<u8>, Option<InodeId>, Option<InodeId>)> = vec![(Vec::new(), Some(ROOT), Some(ROOT))];
+    while let Some((path, old, new)) = todo.pop() {
+        let (was, is) = (old.map(|id| before.inode(id)), new.map(|id| after.inode(id)));
+        let mut names: BTreeSet<&[u8]> = names(is).collect();
+        names.extend(self::names(was.filter(|_| is.is_some())));
+        for name in names.into_iter().rev() {
+            let [old, new] = [(before, old), (after, new)].map(|(tree, dir)| tree.entry(dir?, name));
+            todo.push(([path.as_slice(), b"/", name].concat(), old, new));
+        }
+        if old != new || !was.zip(is).is_some_and(|(was, is)| is_same(was, is)) {
+            each(Change { path, before: was, after: is })?;
+        }
+    }
+    Ok(())
+}
+
+fn names(inode: Option<&Inode>) -> impl Iterator<Item = &[u8]> {
+    let entries = match inode.map(|inode| &inode.kind) {
+        Some(Kind::Directory(entries)) => Some(entries),
+        _ => None,
+    };
+    entries.into_iter().flat_map(|entries| entries.keys().map(Vec::as_slice))
+}
+
+/// Whether two nodes are the same but for the entries of directories.
+fn is_same(a: &Inode, b: &Inode) -> bool {
+    a.meta == b.meta
+        && match (&a.kind, &b.kind) {
+            (Kind::Directory(_), Kind::Directory(_)) => true,
+            (a, b) => a == b,
+        }
+}
+
+/// Where something at `path` would be: links on the way are followed, as far as it leads to anything.
+fn landing(tree: &Tree, path: &[u8]) -> Result<Vec<u8>, TreeError> {
+    let names: Vec<&[u8]> = components(path).collect();
+    let Some((last, parents)) = names.split_last() else { return Ok(Vec::new()) };
+    for end in (0..=parents.len()).rev() {
+        if let Some((real, _)) = tree.real_path(&parents[..end].join(&b'/'), true)? {
+            let rest = parents[end..].iter().chain([last]);
+            return Ok(rest.fold(real, |path, name| [&path[..], b"/", *name].concat()));
+        }
+    }
+    Ok(path.to_vec())
+}
+
+/// Whether `path` is one of those, or below it.
+fn is_granted(granted: &[String], path: &[u8]) -> bool {
+    granted.iter().any(|parent| {
+        let rest = path.strip_prefix(parent.trim_end_matches('/').as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    })
+}
+
+fn refused(layer: &str, verb: &'static str, path: &[u8]) -> MergeError {
+    let path = if path.is_empty() { b"/" } else { path };
+    MergeError::NotGranted { layer: layer.to_owned(), verb, path: crate::escape::name(path) }
+}

@@ -1,0 +1,107 @@
+//! Modes that let users of a machine do what only root may: a tree enters, the files and directories leave. The cause does not matter.
+
+use std::collections::BTreeSet;
+
+use vmbake_disk::tree::{Inode, Kind, Tree};
+
+use super::check::{MAX_TEXT, Violation, below, matches};
+use crate::escape;
+
+/// The extended attribute of file capabilities (capabilities(7)).
+const CAPABILITY: &[u8] = b"security.capability";
+/// Largest file that is searched for a private key, in bytes; those of RSA with 16,384 bits have 13 KiB.
+const MAX_KEY: u64 = 64 << 10;
+/// The mark of private keys in all textual forms (RFC 7468, and that of OpenSSH).
+const KEY_MARK: &[u8] = b"PRIVATE KEY-----";
+/// Where machines have keys. Below /usr are examples and test data of packages.
+const KEY_PLACES: &[&str] = &["/etc", "/root", "/home", "/opt", "/srv", "/var/lib"];
+
+/// The password files: only root may write them, and the group `shadow` may read them.
+pub(super) fn shadow(tree: &Tree) -> Vec<Violation> {
+    let paths =
+        matches(tree, &["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd"]);
+    judge(tree, paths, |inode| inode.meta.mode & 0o037 != 0 || inode.meta.uid != 0)
+}
+
+/// Rules of sudo, which refuses to read those that others can write.
+pub(super) fn sudoers(tree: &Tree) -> Vec<Violation> {
+    let paths = matches(tree, &["/etc/sudoers", "/etc/sudoers.d", "/etc/sudoers.d/*"]);
+    judge(tree, paths, |inode| inode.meta.mode & 0o022 != 0 || inode.meta.uid != 0)
+}
+
+/// Files that everybody may write, and directories in which everybody may replace files of others.
+pub(super) fn world_writable(tree: &Tree) -> Vec<Violation> {
+    let is_open = |inode: &Inode| match inode.kind {
+        Kind::File(_) => inode.meta.mode & 0o002 != 0,
+        Kind::Directory(_) => inode.meta.mode & 0o1002 == 0o002,
+        _ => false,
+    };
+    tree.walk().filter(|(.., inode)| is_open(inode)).map(|(path, _, inode)| violation(&path, inode)).collect()
+}
+
+/// Files with set-uid or set-gid bits or file capabilities that belong to no package.
+pub(super) fn privileged(tree: &Tree) -> Vec<Violation> {
+    let has = |inode: &Inode| {
+        matches!(inode.kind, Kind::File(_))
+            && (inode.meta.mode & 0o6000 != 0 || inode.meta.xattrs.contains_key(CAPABILITY))
+    };
+    let mut found: Vec<(Vec<u8>, &Inode)> =
+        tree.walk().filter(|(.., inode)| has(inode)).map(|(path, _, inode)| (path, inode)).collect();
+    if !found.is_empty() {
+        let packaged = packaged(tree, found.iter().map(|(path, _)| path.as_slice()).collect());
+        found.retain(|(path, _)| !packaged.contains(path));
+    }
+    found.into_iter().map(|(path, inode)| violation(&path, inode)).collect()
+}
+
+/// Those of `paths` that a package lists, under the names that links such as /bin give them.
+fn packaged(tree: &Tree, paths: BTreeSet<&[u8]>) -> BTreeSet<Vec<u8>> {
+    let mut found = BTreeSet::new();
+    let names: BTreeSet<&[u8]> = paths.iter().filter_map(|path| path.rsplit(|byte| *byte == b'/').next()).collect();
+    for list in matches(tree, &["/var/lib/dpkg/info/*.list"]) {
+        let text = tree.read(&list, MAX_TEXT).unwrap_or_default();
+        for line in text.split(|byte| *byte == b'\n') {
+            // Few lines have the right last name, and only those are looked up.
+            if line.rsplit(|byte| *byte == b'/').next().is_some_and(|name| names.contains(name))
+                && let Ok(Some((real, _))) = tree.real_path(line, false)
+            {
+                found.insert(real);
+            }
+        }
+    }
+    found
+}
+
+/// Private keys that everybody may read.
+pub(super) fn keys(tree: &Tree) -> Vec<Violation> {
+    let is_readable =
+        |inode: &Inode| matches!(&inode.kind, Kind::File(map) if map.len() <= MAX_KEY) && inode.meta.mode & 0o004 != 0;
+    let mut paths = below(tree, KEY_PLACES, is_readable);
+    paths.retain(|path| is_key_name(path) && is_key(&tree.read(path, MAX_KEY).unwrap_or_default()));
+    judge(tree, paths, |_| true)
+}
+
+/// Whether a file may be a key, by its name.
+fn is_key_name(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    name.ends_with(b".key") || name.ends_with(b".pem") || (name.starts_with(b"id_") && !name.ends_with(b".pub"))
+}
+
+fn is_key(content: &[u8]) -> bool {
+    content.windows(KEY_MARK.len()).any(|window| window == KEY_MARK)
+}
+
+/// Those of `paths` that are no links and `bad`.
+fn judge(tree: &Tree, paths: Vec<Vec<u8>>, bad: impl Fn(&Inode) -> bool) -> Vec<Violation> {
+    let inode = |path: &Vec<u8>| tree.find(path).ok().flatten().map(|id| tree.inode(id));
+    let found = paths.into_iter().filter_map(|path| inode(&path).map(|inode| (path, inode)));
+    let found = found.filter(|(_, inode)| !matches!(inode.kind, Kind::Symlink(_)) && bad(inode));
+    found.map(|(path, inode)| violation(&path, inode)).collect()
+}
+
+fn violation(path: &[u8], inode: &Inode) -> Violation {
+    let meta = &inode.meta;
+    let capabilities = if meta.xattrs.contains_key(CAPABILITY) { ", file capabilities" } else { "" };
+    let evidence = format!("{}, {:04o} {}:{}{capabilities}", inode.kind.name(), meta.mode, meta.uid, meta.gid);
+    Violation { path: escape::name(if path.is_empty() { b"/" } else { path }), evidence }
+}
