@@ -28,11 +28,10 @@ use crate::shell::Shell;
 pub(crate) use alias::Alias;
 pub(crate) use bash::{binary as bash_binary, unary as bash_unary};
 pub(crate) use directory::normalize;
-pub(crate) use options::is_on as is_option_on;
 pub(crate) use options::letters as flag_letters;
 pub(crate) use print::{Conversion, Escapes, digits, echo_program, padded, unescape};
 pub(crate) use refused::refused_operand;
-pub(crate) use shopt::letters_of_bash;
+pub(crate) use shopt::{is_set, letters_of_bash};
 pub(crate) use trap::{EXIT, clear as clear_traps};
 
 /// A builtin: its operands, and whether its failure is tested.
@@ -125,6 +124,11 @@ pub(crate) fn any_of_bash(name: &[u8]) -> Option<Builtin> {
         b"alias" => names::alias,
         b"unalias" => names::unalias,
         b"hash" => names::hash,
+        b"cd" => flow::cd,
+        b"umask" => |shell, args, tested| match args.first() {
+            Some(option) if option == b"-p" => shell.unsupported(option),
+            _ => directory::umask(shell, args, tested),
+        },
         b"pushd" => stack::pushd,
         b"popd" => stack::popd,
         b"dirs" => stack::dirs,

@@ -31,6 +31,7 @@ mod expressions;
 mod machine;
 mod sh;
 mod start;
+mod bash;
 mod digests;
 
 use crate::eval::Run;
@@ -101,6 +102,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"sed" => sed::sed,
         b"seq" => expressions::seq,
         b"sh" | b"dash" => sh::sh,
+        b"bash" => bash::bash,
         b"sha256sum" => digests::sha256sum,
         b"sleep" | b"sync" => |_, _| Ok(0),
         b"sort" => sort::sort,

@@ -226,6 +226,9 @@ impl Shell<'_> {
         let last = statuses.last().copied().unwrap_or_default();
         let failed = statuses.iter().rev().copied().find(|status| *status != 0).unwrap_or_default();
         self.state.bash.pipestatus = Rc::new(statuses);
+        if let Some(Node::Simple(last)) = stages.last() {
+            self.state.line = last.line;
+        }
         Ok(if self.state.flags.pipefail { failed } else { last })
     }
 
@@ -307,13 +310,16 @@ impl Shell<'_> {
 
     /// Runs a script or sourced file of bash, all of which is parsed first.
     pub(crate) fn eval_bash(&mut self, source: &[u8], tested: bool) -> Run<u8> {
-        let nodes = match script(source, self.state.bash.shopt("extglob")) {
-            Ok(nodes) => nodes,
+        let (nodes, whole) = match script(source, self.state.bash.shopt("extglob")) {
+            Ok(parsed) => parsed,
             Err(error) => return Err(self.syntax_error(error)),
         };
         let mut status = 0;
         for node in &nodes {
             status = self.kept(|shell| shell.eval(node, tested))?;
+        }
+        if !whole {
+            return self.unsupported(b"an exit that does not end the script");
         }
         Ok(status)
     }

@@ -206,7 +206,7 @@ impl Shell<'_> {
                     push(out, &text, mode.value_mark());
                 }
                 Part::Process { input: true, node } => {
-                    let output = self.output_of(node)?;
+                    let output = self.output_of(node, true)?;
                     let path = self.process_path(output)?;
                     push(out, &path, Unit::QUOTED);
                 }
@@ -247,7 +247,8 @@ impl Shell<'_> {
 
     /// `$(…)`: what a subshell writes, without newlines at its end.
     pub(crate) fn substitute(&mut self, node: &Rc<Node>) -> Run<Vec<u8>> {
-        let mut text = self.output_of(node)?;
+        let errexit = !self.state.language.is_bash() || self.state.bash.shopt("inherit_errexit");
+        let mut text = self.output_of(node, errexit)?;
         self.state.substituted = self.state.output_status;
         text.retain(|byte| *byte != 0);
         while text.last() == Some(&b'\n') {
@@ -256,15 +257,15 @@ impl Shell<'_> {
         Ok(text)
     }
 
-    /// What a subshell writes.
-    fn output_of(&mut self, node: &Rc<Node>) -> Run<Vec<u8>> {
+    /// What a subshell writes; without `errexit` it does not end by failures.
+    fn output_of(&mut self, node: &Rc<Node>, errexit: bool) -> Run<Vec<u8>> {
         let (handle, collected) = Handle::output();
         let (line, command_line) = (self.state.line, self.state.command_line);
         let bash = self.state.language.is_bash();
         let tested = bash && self.tested;
         let status = self.subshell(|shell| {
             shell.set_descriptor(1, Some(handle));
-            shell.state.flags.errexit &= !bash || shell.state.bash.shopt("inherit_errexit");
+            shell.state.flags.errexit &= errexit;
             shell.eval(node, tested)
         })?;
         self.state.output_status = status;

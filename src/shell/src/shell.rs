@@ -98,11 +98,12 @@ impl Shell<'_> {
         }
     }
 
-    /// Writes a message as dash does: the script, the line, the text.
+    /// Writes a message as the shell does: the script, the line, the text.
     pub(crate) fn complain(&mut self, message: &[u8]) -> Run<()> {
+        let before: &[u8] = if self.state.language.is_bash() { b": line " } else { b": " };
         let line = self.state.line.to_string();
         let zero = self.state.zero.clone();
-        self.err(&[&zero, &b": "[..], line.as_bytes(), b": ", message, b"\n"].concat())
+        self.err(&[&zero, before, line.as_bytes(), b": ", message, b"\n"].concat())
     }
 
     pub(crate) fn step(&mut self) -> Run<()> {

@@ -5,6 +5,7 @@ pub(crate) mod reader;
 pub(crate) mod words;
 mod here_document;
 mod commands;
+mod redirect;
 mod compound;
 mod conditional;
 mod parameter;

@@ -141,7 +141,7 @@ impl Shell<'_> {
     pub(crate) fn unbound(&mut self, name: &[u8]) -> Stop {
         match self.complain(&[name, b": unbound variable"].concat()) {
             Ok(()) => {
-                self.state.status = 1;
+                self.state.status = self.state.bash.fatal_status;
                 Stop::Exit
             }
             Err(stop) => stop,

@@ -43,13 +43,11 @@ fn write(shell: &mut Shell<'_>, name: &str, text: &[u8]) -> Run<u8> {
     Ok(0)
 }
 
+/// Letters with their arguments, and how many operands they take.
+type Options<'a> = (Vec<(u8, &'a [u8])>, usize);
+
 /// Options of one letter, some with an argument: what was given, and the place after them. `None` after an error.
-fn letters<'a>(
-    shell: &mut Shell<'_>,
-    args: &'a [Vec<u8>],
-    flags: &[u8],
-    valued: &[u8],
-) -> Run<Option<(Vec<(u8, &'a [u8])>, usize)>> {
+fn letters<'a>(shell: &mut Shell<'_>, args: &'a [Vec<u8>], flags: &[u8], valued: &[u8]) -> Run<Option<Options<'a>>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(arg) = args.get(at).filter(|arg| arg.len() > 1 && arg.starts_with(b"-")) {

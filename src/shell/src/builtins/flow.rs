@@ -24,7 +24,10 @@ fn status(shell: &mut Shell<'_>, name: &str, args: &[Vec<u8>]) -> Run<Result<Opt
         return Ok(Err(()));
     };
     if args.len() > 1 {
-        return Err(shell.discard(&[name.as_bytes(), b": too many arguments"].concat()));
+        let before = shell.state.status;
+        let stop = shell.discard(&[name.as_bytes(), b": too many arguments"].concat());
+        shell.state.status = before.max(1);
+        return Err(stop);
     }
     Ok(Ok(Some(number.to_le_bytes()[0])))
 }
@@ -48,7 +51,7 @@ pub(super) fn leave_function(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: b
     }
     let status = status(shell, "return", args)?;
     shell.state.bash.returned = Some(match status {
-        Ok(None) => shell.state.status,
+        Ok(None) => shell.state.leaving.unwrap_or(shell.state.status),
         Ok(Some(status)) => status,
         Err(()) => 2,
     });
@@ -170,4 +173,27 @@ fn run_source(shell: &mut Shell<'_>, file: &[u8], content: &[u8], operands: &[Ve
     (shell.state.line, shell.state.command_line) = (line, command_line);
     shell.budget.calls -= 1;
     result
+}
+
+/// `cd`: what is not a directory to change to is a failure.
+pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> Run<u8> {
+    let is_option = |arg: &&Vec<u8>| arg.len() > 1 && arg.starts_with(b"-");
+    let options = args.iter().take_while(is_option).count();
+    let problem = match &args[options..] {
+        [_, _, ..] => Some("too many arguments"),
+        [] if shell.state.get(b"HOME").is_none() => Some("HOME not set"),
+        [back] if back == b"-" => match shell.state.get(b"OLDPWD") {
+            None => Some("OLDPWD not set"),
+            Some(b"") => return shell.unsupported(b"cd - with an empty OLDPWD"),
+            Some(_) => None,
+        },
+        _ => None,
+    };
+    match problem {
+        Some(problem) => {
+            shell.complain(&[b"cd: ", problem.as_bytes()].concat())?;
+            Ok(1)
+        }
+        None => super::directory::cd(shell, args, tested),
+    }
 }

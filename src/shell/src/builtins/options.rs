@@ -44,17 +44,6 @@ pub(crate) fn letters(flags: &Flags) -> String {
     letters.into_iter().filter_map(|(set, letter)| set.then_some(letter)).collect()
 }
 
-/// Whether an option of `set -o` is on, for `test -o`.
-pub(crate) fn is_on(shell: &mut Shell<'_>, name: &[u8]) -> Run<bool> {
-    if name == b"pipefail" {
-        return Ok(shell.state.flags.pipefail);
-    }
-    match NAMES.iter().find(|(_, found)| *found == name) {
-        Some((letter, _)) => Ok(flag(&mut shell.state.flags, *letter).is_some_and(|flag| *flag)),
-        None => shell.unsupported(&[b"-o ", name].concat()),
-    }
-}
-
 /// `set`
 pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     if args.is_empty() {

@@ -69,7 +69,7 @@ fn flag<'f>(flags: &'f mut Flags, name: &str) -> Option<&'f mut bool> {
 }
 
 /// Whether an option of `set` is on.
-pub(super) fn is_set(flags: &Flags, name: &str) -> bool {
+pub(crate) fn is_set(flags: &Flags, name: &str) -> bool {
     let mut flags = *flags;
     flag(&mut flags, name).map_or(ON.contains(&name), |flag| *flag)
 }

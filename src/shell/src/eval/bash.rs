@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::{Run, Stop};
 use crate::builtins::{self, Builtin};
+use crate::descriptors::Handle;
 use crate::run::Event;
 use crate::shell::Shell;
 use crate::state::Frame;
@@ -161,24 +162,60 @@ impl Shell<'_> {
     }
 
     fn redirected_of_bash(&mut self, simple: &Simple, found: &Found, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
+        if let Found::Program = found {
+            return self.program_of_bash(simple, argv);
+        }
         if !self.redirect(&simple.redirects)? {
             return Ok(1);
         }
         self.trace_words(argv, simple)?;
         match found {
-            Found::Nothing => Ok(0),
             Found::Function(body) => self.call_of_bash(body, argv, simple.line, tested),
-            Found::Builtin(builtin) => match builtin(self, &argv[1..], tested) {
-                Err(Stop::Error) => Ok(if matches!(&argv[0][..], b"test" | b"[" | b"getopts") { 2 } else { 1 }),
-                // Those of dash that are shared fail with 2 where bash's fail with 1.
-                Ok(2) if matches!(&argv[0][..], b"cd" | b"umask" | b"shift") => Ok(1),
-                other => other,
-            },
-            Found::Program => self.program(argv),
+            Found::Builtin(builtin) => self.builtin_of_bash(*builtin, argv, tested),
             Found::Missing => {
                 self.complain(&[b"builtin: ", &argv[0][..], b": not a shell builtin"].concat())?;
                 Ok(1)
             }
+            Found::Nothing | Found::Program => Ok(0),
+        }
+    }
+
+    /// Runs a program: its redirections are those of the new process, and so are what they assign and how they fail.
+    fn program_of_bash(&mut self, simple: &Simple, argv: &[Vec<u8>]) -> Run<u8> {
+        let descriptors = self.state.descriptors.clone();
+        let expands = !simple.redirects.is_empty();
+        let before = expands.then(|| (self.state.variables.clone(), self.state.variables_bytes));
+        let redirected = match self.redirect(&simple.redirects) {
+            Err(Stop::Exit | Stop::Discard | Stop::Error) => Ok(false),
+            other => other,
+        };
+        if let Some((variables, bytes)) = before {
+            (self.state.variables, self.state.variables_bytes) = (variables, bytes);
+        }
+        if !redirected? {
+            return Ok(1);
+        }
+        self.trace_words(argv, simple)?;
+        let result = self.program(argv);
+        self.state.descriptors = descriptors;
+        result
+    }
+
+    fn builtin_of_bash(&mut self, builtin: Builtin, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
+        let writes = matches!(&argv[0][..], b"echo" | b"printf" | b"pwd");
+        if writes && self.descriptor(1).is_none() {
+            let (handle, written) = Handle::output();
+            self.set_descriptor(1, Some(handle));
+            let result = builtin(self, &argv[1..], tested);
+            self.set_descriptor(1, None);
+            let lost = !written.take().is_empty();
+            return result.map(|status| if lost { 1 } else { status });
+        }
+        match builtin(self, &argv[1..], tested) {
+            Err(Stop::Error) => Ok(if matches!(&argv[0][..], b"test" | b"[" | b"getopts") { 2 } else { 1 }),
+            // Those of dash that are shared fail with 2 where bash's fail with 1.
+            Ok(2) if matches!(&argv[0][..], b"cd" | b"umask" | b"shift") => Ok(1),
+            other => other,
         }
     }
 

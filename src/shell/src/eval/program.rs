@@ -15,8 +15,8 @@ use crate::shell::{Seen, Shell};
 use crate::state::{Bash, Variable};
 
 /// Programs that pass on what they are given, or use it as names of files, and take no part of it.
-const KEEPS_VALUES: [&[u8]; 10] =
-    [b"cat", b"tee", b"cp", b"mv", b"install", b"chmod", b"chown", b"env", b"sh", b"touch"];
+const KEEPS_VALUES: [&[u8]; 11] =
+    [b"cat", b"tee", b"cp", b"mv", b"install", b"chmod", b"chown", b"env", b"sh", b"bash", b"touch"];
 
 impl Shell<'_> {
     /// Runs what is no function and no builtin, as programs that start programs do.
@@ -235,6 +235,9 @@ impl Shell<'_> {
             shell.state.script = show(name).into();
             shell.state.language = by.language();
             shell.state.bash = Bash::default();
+            if by.is_argument {
+                shell.state.bash.fatal_status = 127;
+            }
             shell.state.status = 0;
             shell.eval_source(source)
         })?;

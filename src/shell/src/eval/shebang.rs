@@ -14,6 +14,8 @@ const DIRECTORIES: [&[u8]; 2] = [b"/bin/", b"/usr/bin/"];
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Interpreter {
     pub(crate) bash: bool,
+    /// Whether the script is an argument of the shell: `-c`.
+    pub(crate) is_argument: bool,
     pub(crate) flags: Flags,
 }
 
@@ -66,9 +68,23 @@ impl Interpreter {
             b'f' => &mut self.flags.noglob,
             b'u' => &mut self.flags.nounset,
             b'x' => &mut self.flags.xtrace,
+            b'E' if self.bash => &mut self.flags.errtrace,
+            b'T' if self.bash => &mut self.flags.functrace,
             _ => return None,
         };
         *flag = on;
+        Some(())
+    }
+
+    /// Sets an option of bash by its name.
+    pub(crate) fn set_named(&mut self, name: &[u8]) -> Option<()> {
+        match name {
+            b"pipefail" => self.flags.pipefail = true,
+            b"errexit" => self.flags.errexit = true,
+            b"nounset" => self.flags.nounset = true,
+            b"xtrace" => self.flags.xtrace = true,
+            _ => return None,
+        }
         Some(())
     }
 }

@@ -227,7 +227,7 @@ impl Shell<'_> {
             Value::All(values, _) => {
                 let unset = values.is_empty() && is_name(&subject.name) && self.state.get(&subject.name).is_none();
                 if self.state.flags.nounset && unset && !self.is_array(&subject.name) {
-                    return Err(self.unbound(&subject.name));
+                    return Err(self.discard(&[&subject.name[..], b": unbound variable"].concat()));
                 }
                 Ok(values.len())
             }
@@ -299,7 +299,7 @@ impl Shell<'_> {
             (true, false) => b"parameter not set".to_vec(),
         };
         self.complain(&[&subject.shown[..], b": ", &text].concat())?;
-        self.state.status = 1;
+        self.state.status = self.state.bash.fatal_status;
         Err(Stop::Exit)
     }
 

@@ -106,6 +106,8 @@ pub(crate) struct Bash {
     pub(crate) return_trap: Option<Rc<Vec<u8>>>,
     /// Whether one of them runs.
     pub(crate) traps_running: bool,
+    /// What a missing parameter ends the shell with: 127 where `-c` gave the script.
+    pub(crate) fatal_status: u8,
     /// Whether `exit` ends the shell.
     pub(crate) exiting: bool,
     /// Subshells around the running command.
@@ -134,6 +136,7 @@ impl Default for Bash {
             error_trap: None,
             return_trap: None,
             traps_running: false,
+            fatal_status: 1,
             exiting: false,
             subshells: 0,
             sourcing: 0,

@@ -88,7 +88,7 @@ impl<'s> Reader<'s> {
                     self.take();
                     return Ok(elements);
                 }
-                Some(b'[') => elements.push(self.element()?),
+                Some(b'[') => elements.extend(self.element()?),
                 Some(byte) if !Stop::Word.is_at(byte) || self.followed_by(b'(') => {
                     self.name_before_brace = false;
                     let word = self.word()?;
@@ -101,7 +101,7 @@ impl<'s> Reader<'s> {
     }
 
     /// `[index]=value`, or a word that begins with a bracket.
-    fn element(&mut self) -> Result<Element, SyntaxError> {
+    fn element(&mut self) -> Result<Vec<Element>, SyntaxError> {
         self.take();
         let index = self.deeper(|reader| reader.plain(Stop::Bracket))?;
         let append = self.peek() == Some(b'+') && self.followed_by(b'=');
@@ -109,13 +109,14 @@ impl<'s> Reader<'s> {
             self.take();
         }
         if self.take_if(b'=') {
-            return Ok(Element { index: Some(index), append, value: self.word()? });
+            return Ok(vec![Element { index: Some(index), append, value: self.word()? }]);
         }
         let mut parts = vec![Part::Literal(b"[".to_vec())];
         parts.extend(index);
         push_literal(&mut parts, b']');
         self.plain_into(Stop::Word, &mut parts)?;
-        Ok(Element { index: None, append: false, value: Word { parts } })
+        let values = self.expand_braces(Word { parts })?;
+        Ok(values.into_iter().map(|value| Element { index: None, append: false, value }).collect())
     }
 
     /// Whether the `(` that comes next, the second one, begins an arithmetic expression: its `)` is followed by another one.

@@ -86,14 +86,14 @@ impl Check {
     fn top(&mut self, node: &Node) -> Checked {
         match node {
             Node::Sequence(nodes) => nodes.iter().try_for_each(|node| self.top(node)),
-            Node::Simple(_) if super::script::sets_extglob(node).is_some() => Ok(()),
+            Node::Simple(simple) => self.simple(simple, true),
             node => self.node(node),
         }
     }
 
     fn node(&mut self, node: &Node) -> Checked {
         match node {
-            Node::Simple(simple) => return self.simple(simple),
+            Node::Simple(simple) => return self.simple(simple, false),
             Node::Background(inner) => {
                 self.node(inner)?;
                 return self.refuse("a command in the background");
@@ -135,7 +135,7 @@ impl Check {
         result
     }
 
-    fn simple(&mut self, simple: &Simple) -> Checked {
+    fn simple(&mut self, simple: &Simple, top: bool) -> Checked {
         self.line = simple.line;
         simple.assignments.iter().try_for_each(|assignment| self.assignment(assignment))?;
         self.redirects(&simple.redirects)?;
@@ -157,7 +157,7 @@ impl Check {
             return self.refuse(shown);
         }
         let operands: Vec<Option<&[u8]>> = words[1..].iter().map(Word::literal).collect();
-        if super::script::sets_extglob(&Node::Simple(Box::new(simple.clone()))).is_some() {
+        if !top && super::script::changes_extglob(simple).is_some() {
             return self.refuse("shopt for extglob inside of another command");
         }
         match refused_operand(name, &operands) {

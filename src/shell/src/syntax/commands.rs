@@ -1,12 +1,10 @@
 //! Lists, pipelines and simple commands.
 
-use std::cell::OnceCell;
-use std::rc::Rc;
-
 use super::here_document::Pending;
 use super::reader::{Op, Reader, Token};
+use super::redirect::with_errors;
 use super::words::is_name;
-use super::{Assigned, Assignment, Descriptor, Node, Part, Redirect, Simple, SyntaxError, Target, Word};
+use super::{Assigned, Assignment, Node, Part, Simple, SyntaxError, Word};
 
 /// Words that end a list.
 const CLOSING: [&[u8]; 8] = [b"then", b"else", b"elif", b"fi", b"do", b"done", b"esac", b"}"];
@@ -21,7 +19,7 @@ const DECLARING: [&[u8]; 6] = [b"declare", b"export", b"local", b"readonly", b"t
 pub(crate) struct Parser<'p, 's> {
     pub(super) reader: &'p mut Reader<'s>,
     peeked: Option<Token>,
-    pending: Vec<Pending>,
+    pub(super) pending: Vec<Pending>,
 }
 
 impl<'p, 's> Parser<'p, 's> {
@@ -304,78 +302,6 @@ impl<'p, 's> Parser<'p, 's> {
         self.next()?;
         self.expect(Op::Close)?;
         self.function_body(name, simple.line)
-    }
-
-    /// A redirection, if one is next.
-    fn redirect(&mut self) -> Result<Option<Redirect>, SyntaxError> {
-        let fd = match self.peek()? {
-            Token::IoNumber(number) => Some(Descriptor::Number(*number)),
-            Token::IoVariable(name) => Some(Descriptor::Variable(name.clone())),
-            Token::Op(
-                Op::Less
-                | Op::Great
-                | Op::DoubleGreat
-                | Op::HereString
-                | Op::HereDocument
-                | Op::HereDocumentTabs
-                | Op::LessAnd
-                | Op::GreatAnd
-                | Op::LessGreat
-                | Op::Clobber
-                | Op::AmpGreat
-                | Op::AmpDoubleGreat,
-            ) => None,
-            _ => return Ok(None),
-        };
-        if fd.is_some() {
-            self.next()?;
-        }
-        let token = self.next()?;
-        let Token::Op(op) = token else { return Err(self.found(&token)) };
-        self.reader.assignable = false;
-        let word = match self.next()? {
-            Token::Word(word) => word,
-            token => return Err(self.found(&token)),
-        };
-        if self.reader.expand_braces(word.clone())?.len() > 1 {
-            return Err(self.reader.unsupported("a brace expansion in a redirection"));
-        }
-        let input = !matches!(op, Op::Great | Op::DoubleGreat | Op::GreatAnd | Op::Clobber);
-        let both = fd.is_none() && self.reader.language.is_bash();
-        let fd = fd.unwrap_or(Descriptor::Number(u32::from(!input)));
-        let target = match op {
-            Op::Less => Target::Read(word),
-            Op::Great | Op::Clobber => Target::Write(word, op == Op::Clobber),
-            Op::DoubleGreat => Target::Append(word),
-            Op::LessGreat => Target::ReadWrite(word),
-            Op::HereString => Target::HereString(word),
-            Op::HereDocument | Op::HereDocumentTabs => {
-                let text = Rc::new(OnceCell::new());
-                self.pending.push(Pending::new(text.clone(), &word, op == Op::HereDocumentTabs));
-                Target::HereDocument(text)
-            }
-            Op::AmpGreat | Op::AmpDoubleGreat => Target::Both { word, append: op == Op::AmpDoubleGreat },
-            Op::GreatAnd if both => Target::DuplicateOrBoth(word),
-            _ => Target::Duplicate(word),
-        };
-        Ok(Some(Redirect { fd, target }))
-    }
-}
-
-/// The command of a stage before `|&`: its standard error goes where its standard output does.
-fn with_errors(stage: Node) -> Node {
-    let word = Word { parts: vec![Part::Literal(b"1".to_vec())] };
-    let redirect = Redirect { fd: Descriptor::Number(2), target: Target::Duplicate(word) };
-    match stage {
-        Node::Simple(mut simple) => {
-            simple.redirects.push(redirect);
-            Node::Simple(simple)
-        }
-        Node::Redirected(inner, mut redirects, line) => {
-            redirects.push(redirect);
-            Node::Redirected(inner, redirects, line)
-        }
-        other => Node::Redirected(Box::new(other), vec![redirect], 0),
     }
 }
 

@@ -62,7 +62,8 @@ impl Parser<'_, '_> {
         self.next()?;
         let body = self.list(false)?;
         self.expect_word(b"}")?;
-        Ok(body)
+        // A group is not the command in it: `|&` makes a difference.
+        Ok(if self.reader.language.is_bash() { Node::Sequence(vec![body]) } else { body })
     }
 
     fn branches(&mut self) -> Result<Node, SyntaxError> {

@@ -47,6 +47,12 @@ impl Parser<'_, '_> {
         self.peek()
     }
 
+    /// The next token inside of a term.
+    fn peek_operator(&mut self) -> Result<&Token, SyntaxError> {
+        self.reader.assignable = false;
+        self.peek()
+    }
+
     fn condition_one(&mut self) -> Result<Condition, SyntaxError> {
         self.peek_condition()?;
         let token = self.next()?;
@@ -67,39 +73,33 @@ impl Parser<'_, '_> {
         if let Some([b'-', letter]) = word.literal()
             && UNARY.contains(letter)
         {
-            let letter = *letter;
-            return self.unary(word, letter);
+            return self.unary(*letter);
         }
         self.binary(word)
     }
 
-    /// An operator with its operand; before another operator it is a word.
-    fn unary(&mut self, word: Word, letter: u8) -> Result<Condition, SyntaxError> {
-        match self.peek_condition()? {
-            Token::Word(operand) if operand.literal() != Some(b"]]") && !is_binary(operand) => {}
-            Token::Word(operand) if is_binary(operand) => return self.binary(word),
-            token => {
-                let token = token.clone();
-                return Err(self.found(&token));
-            }
-        }
+    /// An operator with its operand.
+    fn unary(&mut self, letter: u8) -> Result<Condition, SyntaxError> {
+        self.peek_operator()?;
         match self.next()? {
-            Token::Word(operand) => Ok(Condition::Unary(vec![b'-', letter], operand)),
+            Token::Word(operand) if operand.literal() != Some(b"]]") => {
+                Ok(Condition::Unary(vec![b'-', letter], operand))
+            }
             token => Err(self.found(&token)),
         }
     }
 
     fn binary(&mut self, word: Word) -> Result<Condition, SyntaxError> {
-        let operator = match self.peek_condition()? {
+        let operator = match self.peek_operator()? {
             Token::Op(Op::Less) => b"<".to_vec(),
             Token::Op(Op::Great) => b">".to_vec(),
             token if token.is(b"]]") => return Ok(Condition::Word(word)),
             Token::Word(operator) if is_binary(operator) => operator.literal().unwrap_or_default().to_vec(),
-            token @ Token::Word(_) => {
+            Token::Op(Op::And | Op::Or | Op::Close) => return Ok(Condition::Word(word)),
+            token => {
                 let token = token.clone();
                 return Err(self.found(&token));
             }
-            _ => return Ok(Condition::Word(word)),
         };
         self.next()?;
         self.reader.assignable = false;

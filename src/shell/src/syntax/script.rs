@@ -1,14 +1,15 @@
 //! Whole scripts of bash: all is parsed before the first command runs, and what the interpreter does not have is refused then.
 
 use super::reader::Reader;
-use super::{Language, Node, Parser, SyntaxError, check};
+use super::{Language, Node, Parser, Simple, SyntaxError, check};
 
 /// The commands of a script, by the lines in which bash reads them. What follows an unconditional `exit` or `exec` is not read: it may be
-/// anything, such as an archive.
-pub(crate) fn script(source: &[u8], extglob: bool) -> Result<Vec<Node>, SyntaxError> {
+/// anything, such as an archive; the flag is false then.
+pub(crate) fn script(source: &[u8], extglob: bool) -> Result<(Vec<Node>, bool), SyntaxError> {
     let mut reader = Reader::new(source, 1, 0, Language::Bash);
     reader.extglob = extglob;
     let mut nodes = Vec::new();
+    let mut whole = true;
     while let Some(node) = Parser::new(&mut reader).line()? {
         let ends = leaves(&node);
         if let Some(on) = sets_extglob(&node) {
@@ -16,17 +17,12 @@ pub(crate) fn script(source: &[u8], extglob: bool) -> Result<Vec<Node>, SyntaxEr
         }
         nodes.push(node);
         if ends {
+            whole = false;
             break;
         }
     }
     check::check(&nodes)?;
-    Ok(nodes)
-}
-
-/// The literal words of a simple command.
-fn literals(node: &Node) -> Option<Vec<&[u8]>> {
-    let Node::Simple(simple) = node else { return None };
-    simple.words.iter().map(|word| word.literal()).collect()
+    Ok((nodes, whole))
 }
 
 /// Whether nothing after this line runs.
@@ -43,17 +39,22 @@ fn leaves(node: &Node) -> bool {
 }
 
 /// The value that a line gives `extglob`, which changes how the next lines are read.
-pub(super) fn sets_extglob(node: &Node) -> Option<bool> {
-    if let Node::Sequence(nodes) = node {
-        return nodes.iter().rev().find_map(sets_extglob);
+fn sets_extglob(node: &Node) -> Option<bool> {
+    match node {
+        Node::Sequence(nodes) => nodes.iter().rev().find_map(sets_extglob),
+        Node::Simple(simple) => changes_extglob(simple),
+        _ => None,
     }
-    let words = literals(node)?;
-    let (name, rest) = words.split_first()?;
-    let (option, names) = rest.split_first()?;
+}
+
+/// The value that `shopt` gives `extglob`.
+pub(super) fn changes_extglob(simple: &Simple) -> Option<bool> {
+    let words: Option<Vec<&[u8]>> = simple.words.iter().map(|word| word.literal()).collect();
+    let [b"shopt", option, names @ ..] = &words?[..] else { return None };
     let on = match *option {
         b"-s" => true,
         b"-u" => false,
         _ => return None,
     };
-    (*name == b"shopt" && names.contains(&&b"extglob"[..])).then_some(on)
+    names.contains(&&b"extglob"[..]).then_some(on)
 }

@@ -218,7 +218,7 @@ pub(crate) fn unary(shell: &mut Shell<'_>, operator: &[u8], operand: &[u8]) -> R
         b"-a" => dash::unary(shell, b"-e", operand),
         b"-v" => is_set(shell, operand),
         b"-R" => Ok(shell.state.variables.get(operand).is_some_and(|found| found.attributes.nameref)),
-        b"-o" => Ok(crate::builtins::is_option_on(shell, operand)?),
+        b"-o" => Ok(crate::builtins::is_set(&shell.state.flags, &String::from_utf8_lossy(operand))),
         b"-t" if operand.iter().any(|byte| !byte.is_ascii_digit()) => Ok(false),
         _ => dash::unary(shell, operator, operand),
     }
