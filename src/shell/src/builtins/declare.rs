@@ -207,7 +207,8 @@ fn apply(
     let assigns = entries.is_some() || operand.value.is_some();
     let declares = matches!(kind, Kind::Declare | Kind::Local);
     if assigns && !(if declares { shell.may_declare(&name)? } else { shell.may_change(&name)? }) {
-        return Ok(false);
+        // A list ends the line, as an assignment would.
+        return if entries.is_some() { Err(shell.assignment_failed()) } else { Ok(false) };
     }
     let compound = |value: &[u8]| value.starts_with(b"(") && value.ends_with(b")");
     let arrays =

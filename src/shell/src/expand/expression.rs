@@ -68,12 +68,20 @@ impl Shell<'_> {
 
     /// The value of an expression, or nothing after an error that has been reported.
     pub(crate) fn try_evaluate(&mut self, text: &[u8]) -> Run<Option<i64>> {
+        self.subscript_failed = false;
         match self.evaluate(text) {
             Ok(value) => Ok(Some(value)),
-            Err(Stop::Discard) => Ok(None),
+            Err(Stop::Discard) if !self.subscript_failed => Ok(None),
             Err(stop) => Err(stop),
         }
     }
+}
+
+/// Whether `++` or `--` is before a variable, where it cannot be two operators.
+fn is_step(text: &[u8]) -> bool {
+    let rest = text.strip_prefix(b"++").or_else(|| text.strip_prefix(b"--"));
+    let next = rest.and_then(|rest| rest.iter().find(|byte| !is_blank(**byte)));
+    next.is_some_and(|byte| is_name_byte(*byte, true))
 }
 
 fn is_blank(byte: u8) -> bool {
@@ -266,7 +274,7 @@ impl Expression<'_, '_> {
         let mut left = self.power()?;
         loop {
             let rest = self.rest();
-            let assigns = ASSIGNING.iter().any(|operator| rest.starts_with(operator));
+            let assigns = ASSIGNING.iter().any(|operator| rest.starts_with(operator)) || is_step(rest);
             let found = BINARY.iter().find(|(operator, _)| rest.starts_with(operator));
             let Some((operator, precedence)) = found.filter(|(_, found)| *found >= lowest && !assigns) else {
                 return Ok(left);

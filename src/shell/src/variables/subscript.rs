@@ -39,7 +39,7 @@ impl Shell<'_> {
         } else if matches!(subscript, b"@" | b"*") {
             None
         } else {
-            self.index(name, subscript)?.map(Key::Index)
+            self.index(name, subscript, true)?.map(Key::Index)
         };
         if key.is_none() {
             self.report(&[name, b"[", subscript, b"]: bad array subscript"].concat())?;
@@ -51,7 +51,7 @@ impl Shell<'_> {
     pub(super) fn reading_key(&mut self, name: &[u8], subscript: &[u8]) -> Run<Option<Key>> {
         let key = match self.is_associative(name) {
             true => (!subscript.is_empty()).then(|| Key::Text(subscript.to_vec())),
-            false => self.index(name, subscript)?.map(Key::Index),
+            false => self.index(name, subscript, false)?.map(Key::Index),
         };
         if key.is_none() {
             self.report(&[name, b": bad array subscript"].concat())?;
@@ -59,14 +59,15 @@ impl Shell<'_> {
         Ok(key)
     }
 
-    /// An index; a negative one counts from the end.
-    fn index(&mut self, name: &[u8], subscript: &[u8]) -> Run<Option<u64>> {
-        let value = self.evaluate(subscript)?;
+    /// An index; a negative one counts from the end, which only an array has until it is assigned to.
+    fn index(&mut self, name: &[u8], subscript: &[u8], assigns: bool) -> Run<Option<u64>> {
+        let value = self.evaluate(subscript).inspect_err(|_| self.subscript_failed = true);
+        let value = value?;
         if let Ok(index) = u64::try_from(value) {
             return Ok(Some(index));
         }
         let end = match self.state.variables.get(name) {
-            Some(found) if found.array.is_none() => u64::from(found.value.is_some()),
+            Some(found) if found.array.is_none() => u64::from(assigns && found.value.is_some()),
             _ => self.end(name),
         };
         Ok(end.checked_sub(value.unsigned_abs()))
