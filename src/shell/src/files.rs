@@ -173,6 +173,12 @@ pub trait Files {
     /// utimensat(2) on what the path names, a link itself included; `None` is the time of the image.
     fn set_mtime(&mut self, path: &[u8], mtime: Option<(i64, u32)>) -> Result<(), Errno>;
 
+    /// Whether no name in a directory fits a pattern, in a tree that knows this without all of the names.
+    fn none_fits(&self, path: &[u8], fits: &dyn Fn(&[u8]) -> bool) -> bool {
+        let _ = (path, fits);
+        false
+    }
+
     /// The first request whose answer the tree does not know, such as `the file /etc/hosts`. The result of that request means nothing: the
     /// interpreter gives the run up after each command for which this is not `None`. Complete trees know everything.
     fn unknown(&self) -> Option<String> {
@@ -194,6 +200,11 @@ pub trait Files {
     /// The number of names of an inode, links not followed.
     fn link_count(&self, path: &[u8]) -> Result<u64, Errno> {
         self.lookup(path, Follow::No).map(|_| 1)
+    }
+
+    /// The target of a symbolic link, for callers that an unknown name does not stop.
+    fn known_link(&self, path: &[u8]) -> Option<Vec<u8>> {
+        self.read_link(path).ok()
     }
 
     /// Removes what is not a directory, if it exists, so that the caller can create the name anew.

@@ -89,8 +89,6 @@ pub trait Variables {
 pub enum Question<'a> {
     /// What a text is, compares with, or is made of, where that decides what is done, or where a part of it is taken.
     Value(&'a [u8]),
-    /// What is in a file that the tree does not have; the absolute path.
-    Path(&'a [u8]),
     /// A program that neither the interpreter has, nor the tree.
     Program(&'a [u8]),
 }

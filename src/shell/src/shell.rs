@@ -186,10 +186,7 @@ impl Shell<'_> {
             Err(Errno::Efbig) => {
                 self.budget.size(usize::MAX).map(|()| Err(Errno::Efbig)).map_err(|kind| self.fatal(kind))
             }
-            Err(error) => {
-                self.ask(Question::Path(&path))?;
-                self.settled(Ok(Err(error)))
-            }
+            Err(error) => self.settled(Ok(Err(error))),
         }
     }
 
@@ -224,7 +221,6 @@ impl Shell<'_> {
         }
         let (what, subject) = match question {
             Question::Value(text) => ("the text", text),
-            Question::Path(path) => ("the file", path),
             Question::Program(name) => ("the program", name),
         };
         Err(self.fatal(ErrorKind::Unknown { what: format!("{what} {}", show(subject)) }))

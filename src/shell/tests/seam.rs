@@ -153,7 +153,6 @@ impl Commands for Unsure {
     fn unknown(&self, question: Question<'_>) -> bool {
         match question {
             Question::Value(text) => text.windows(6).any(|window| window == b"SECRET"),
-            Question::Path(_) => false,
             Question::Program(name) => name == b"tool",
         }
     }

@@ -14,6 +14,7 @@ mod document;
 mod error;
 mod evaluate;
 mod instance;
+mod known;
 mod lock;
 mod machine;
 mod phases;

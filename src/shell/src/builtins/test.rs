@@ -207,9 +207,6 @@ fn number(shell: &mut Shell<'_>, text: &[u8]) -> Run<i64> {
 /// An operator with one operand.
 pub(crate) fn unary(shell: &mut Shell<'_>, operator: &[u8], operand: &[u8]) -> Run<bool> {
     shell.ask(Question::Value(operand))?;
-    if !matches!(operator, b"-z" | b"-n" | b"-t") && shell.stat(operand, Follow::No).is_err() && !operand.is_empty() {
-        shell.ask(Question::Path(&shell.path(operand)))?;
-    }
     let node = |shell: &Shell<'_>, follow: Follow| shell.stat(operand, follow).ok();
     let is = |shell: &Shell<'_>, fits: fn(&Node) -> bool| node(shell, Follow::Yes).is_some_and(|node| fits(&node));
     Ok(match operator {

@@ -176,7 +176,6 @@ fn in_place(
                 continue;
             }
             Err(error) => {
-                shell.ask(Question::Path(&shell.path(operand)))?;
                 complain(shell, "sed", &[b"can't read ", &operand[..], b": ", error.text().as_bytes()].concat())?;
                 status = status.max(2);
                 continue;

@@ -39,7 +39,6 @@ impl Shell<'_> {
             }
         }
         if let Some(known) = place.system_name() {
-            self.ask_for_operands(known, args)?;
             let takes_apart = !KEEPS_VALUES.contains(&known) && commands::find(known).is_some();
             if takes_apart {
                 args.iter().try_for_each(|arg| self.ask(Question::Value(arg)))?;
@@ -72,26 +71,6 @@ impl Shell<'_> {
         let why: &[u8] = if place.error == Some(Errno::Eperm) { b": Permission denied" } else { b": not found" };
         self.complain(&[name, why].concat())?;
         Ok(127)
-    }
-
-    /// Asks the caller about operands that are not in the tree, of programs that change or read what is there already.
-    fn ask_for_operands(&self, name: &[u8], args: &[Vec<u8>]) -> Run<()> {
-        let mut operands: Vec<&Vec<u8>> = args.iter().filter(|arg| !arg.starts_with(b"-")).collect();
-        match name {
-            b"rm" | b"rmdir" | b"unlink" | b"touch" | b"ls" | b"stat" | b"readlink" | b"realpath" => {}
-            b"chmod" | b"chown" | b"chgrp" => drop(operands.drain(..operands.len().min(1))),
-            b"cp" | b"mv" => drop(operands.pop()),
-            b"install" if !args.iter().any(|arg| arg == b"-d") => drop(operands.pop()),
-            b"find" => {
-                let paths = args.iter().take_while(|arg| !arg.starts_with(b"-") && !matches!(&arg[..], b"(" | b"!"));
-                operands = paths.collect();
-            }
-            _ => return Ok(()),
-        }
-        let missing = operands.into_iter().filter(|operand| self.stat(operand, Follow::No).is_err());
-        missing
-            .filter(|operand| !operand.is_empty())
-            .try_for_each(|operand| self.ask(Question::Path(&self.path(operand))))
     }
 
     /// Runs a command as a program that starts programs would: functions and builtins of the shell are not seen.

@@ -7,7 +7,6 @@ use super::{Run, Stop};
 use crate::descriptors::Handle;
 use crate::error::ErrorKind;
 use crate::files::{Errno, Follow};
-use crate::host::Question;
 use crate::shell::Shell;
 use crate::syntax::{Descriptor, Node, Redirect, Target, Word};
 
@@ -250,10 +249,7 @@ impl Shell<'_> {
             // A directory can be opened; reading from it fails.
             Ok(node) if node.is_dir() => Ok(Ok(Handle::Null)),
             Ok(_) => self.unsupported(&[b"reading from the device ", operand].concat()),
-            Err(error) => {
-                self.ask(Question::Path(&path))?;
-                Ok(Err(error))
-            }
+            Err(error) => Ok(Err(error)),
         }
     }
 
@@ -274,9 +270,6 @@ impl Shell<'_> {
             Ok(node) if !node.is_file() => return self.unsupported(&[b"writing to the device ", operand].concat()),
             Ok(_) if append => {}
             Ok(_) if !clobber => return Ok(Err(Errno::Eexist)),
-            Err(Errno::Enoent) if append && self.commands.unknown(Question::Path(&path)) => {
-                return self.ask(Question::Path(&path)).map(|()| Err(Errno::Enoent));
-            }
             Ok(_) | Err(Errno::Enoent) => {
                 if let Err(error) = self.write_path(operand, Vec::new())? {
                     return Ok(Err(error));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::Run;
 use crate::commands;
 use crate::files::{Errno, Follow};
-use crate::host::{Question, SYSTEM, in_system};
+use crate::host::{SYSTEM, in_system};
 use crate::shell::Shell;
 use crate::state::Hashed;
 
@@ -122,9 +122,7 @@ impl Shell<'_> {
             });
             return Place { system, file, error };
         }
-        let absolute = self.path(path);
-        let known = !self.commands.unknown(Question::Path(&absolute));
-        let target = if known { self.files.read_link(&absolute).ok() } else { None };
+        let target = self.files.known_link(&self.path(path));
         let system = target.filter(|target| {
             in_system(target) && target.rsplit(|byte| *byte == b'/').next().is_some_and(commands::is_known)
         });

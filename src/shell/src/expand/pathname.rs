@@ -48,7 +48,9 @@ impl Shell<'_> {
                     self.matching(&prefix, &pattern, slash, &mut next)?;
                 } else {
                     let path = [&prefix[..], &pattern.text(), slash].concat();
-                    if path.is_empty() || at < last || self.stat(&path, Follow::No).is_ok() {
+                    // A lone bracket stays, whatever is there.
+                    let stays = !is_pattern && path == bytes(field);
+                    if path.is_empty() || at < last || stays || self.stat(&path, Follow::No).is_ok() {
                         next.push(path);
                     }
                 }
@@ -72,6 +74,9 @@ impl Shell<'_> {
 
     fn matching(&mut self, prefix: &[u8], pattern: &Pattern, slash: &[u8], next: &mut Vec<Vec<u8>>) -> Run<()> {
         let dir = self.path(if prefix.is_empty() { b"." } else { prefix });
+        if self.files.none_fits(&dir, &|name| pattern.matches(name)) {
+            return self.spend(pattern.len());
+        }
         let Ok(mut names) = self.files.list(&dir) else { return Ok(()) };
         let bash = self.state.language.is_bash();
         // bash has `globskipdots`.

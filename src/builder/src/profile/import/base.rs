@@ -4,102 +4,152 @@
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 use vmbake_shell::{Errno, Files, Follow, NodeKind, TreeFiles};
 
+use super::runtime::{CLOSE, OPEN};
+
 /// The script that stands for sudo: its commands are those of whoever calls it.
 pub(super) const SUDO: &str = "/usr/bin/sudo";
-/// Directories, each after the one that it is in.
-const DIRECTORIES: [&str; 47] = [
-    "/boot",
-    "/dev",
-    "/etc",
-    "/home",
-    "/media",
-    "/mnt",
-    "/opt",
-    "/proc",
-    "/root",
-    "/run",
-    "/srv",
-    "/sys",
-    "/tmp",
-    "/usr",
-    "/var",
-    "/etc/apt",
-    "/etc/apt/apt.conf.d",
-    "/etc/apt/keyrings",
-    "/etc/apt/preferences.d",
-    "/etc/apt/sources.list.d",
-    "/etc/cloud",
-    "/etc/cloud/cloud.cfg.d",
-    "/etc/default",
+/// Directories of base-files, apt, systemd and cloud-init, each after the one that it is in, with their modes.
+const DIRECTORIES: [(&str, u16); 34] = [
+    ("/boot", 0o755),
+    ("/dev", 0o755),
+    ("/etc", 0o755),
+    ("/home", 0o755),
+    ("/media", 0o755),
+    ("/mnt", 0o755),
+    ("/opt", 0o755),
+    ("/proc", 0o555),
+    ("/root", 0o700),
+    ("/run", 0o755),
+    ("/srv", 0o755),
+    ("/sys", 0o555),
+    ("/tmp", 0o1777),
+    ("/usr", 0o755),
+    ("/var", 0o755),
+    ("/etc/apt", 0o755),
+    ("/etc/apt/apt.conf.d", 0o755),
+    ("/etc/apt/keyrings", 0o755),
+    ("/etc/apt/preferences.d", 0o755),
+    ("/etc/apt/sources.list.d", 0o755),
+    ("/etc/cloud", 0o755),
+    ("/etc/cloud/cloud.cfg.d", 0o755),
+    ("/etc/default", 0o755),
+    ("/etc/profile.d", 0o755),
+    ("/etc/systemd", 0o755),
+    ("/etc/systemd/system", 0o755),
+    ("/usr/bin", 0o755),
+    ("/usr/lib", 0o755),
+    ("/usr/local", 0o755),
+    ("/usr/local/bin", 0o755),
+    ("/usr/local/sbin", 0o755),
+    ("/usr/sbin", 0o755),
+    ("/var/lib", 0o755),
+    ("/var/tmp", 0o1777),
+];
+/// Directories of packages that most machines have: files can be put into them, and nothing may ask whether they are there.
+const ASSUMED: [&str; 14] = [
     "/etc/default/grub.d",
     "/etc/modprobe.d",
     "/etc/modules-load.d",
     "/etc/netplan",
-    "/etc/profile.d",
     "/etc/security",
     "/etc/ssh",
     "/etc/ssh/sshd_config.d",
     "/etc/sudoers.d",
     "/etc/sysctl.d",
-    "/etc/systemd",
-    "/etc/systemd/system",
     "/etc/udev",
     "/etc/udev/rules.d",
-    "/usr/bin",
-    "/usr/lib",
-    "/usr/local",
-    "/usr/local/bin",
-    "/usr/local/sbin",
-    "/usr/sbin",
+    "/usr/local/share",
+    "/usr/local/share/ca-certificates",
     "/usr/share",
-    "/var/lib",
-    "/var/log",
-    "/var/tmp",
 ];
 /// Links.
-const LINKS: [(&str, &str); 4] =
-    [("/bin", "usr/bin"), ("/sbin", "usr/sbin"), ("/lib", "usr/lib"), ("/var/run", "/run")];
-/// Programs that scripts look for before they call them.
-const PROGRAMS: [&str; 15] = [
+const LINKS: [(&str, &str); 5] = [
+    ("/bin", "usr/bin"),
+    ("/sbin", "usr/sbin"),
+    ("/lib", "usr/lib"),
+    ("/var/run", "/run"),
+    ("/etc/os-release", "../usr/lib/os-release"),
+];
+/// Programs of dash, bash, dpkg, apt, systemd and cloud-init, which scripts look for before they call them.
+const PROGRAMS: [&str; 8] = [
     "/usr/bin/apt",
     "/usr/bin/apt-get",
     "/usr/bin/bash",
     "/usr/bin/cloud-init",
     "/usr/bin/dpkg",
     "/usr/bin/hostnamectl",
-    "/usr/bin/ip",
-    "/usr/bin/lsb_release",
-    "/usr/bin/networkctl",
     "/usr/bin/sh",
     "/usr/bin/systemctl",
-    "/usr/sbin/modprobe",
-    "/usr/sbin/netplan",
-    "/usr/sbin/swapoff",
-    "/usr/sbin/sysctl",
 ];
-/// Files.
-const FILES: [(&str, &str); 5] = [
-    ("/etc/debian_version", "13.0\n"),
-    ("/etc/environment", ""),
-    ("/etc/group", "root:x:0:\n"),
-    (
-        "/etc/os-release",
-        "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"13\"\nVERSION=\"13 (trixie)\"\nVERSION_CODENAME=trixie\nID=debian\n",
-    ),
-    ("/etc/passwd", "root:x:0:0:root:/root:/bin/bash\n"),
+/// A file of the base that is empty unless something else fills it, so that scripts may change it.
+const ENVIRONMENT: &str = "/etc/environment";
+/// Where the system says which one it is.
+const RELEASE: &str = "/usr/lib/os-release";
+/// The text of base-files, but for the point release.
+const RELEASE_TEXT: [&str; 2] = [
+    "PRETTY_NAME=\"Debian GNU/Linux 13 (trixie)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"13\"\nVERSION=\"13 (trixie)\"\n\
+     VERSION_CODENAME=trixie\nDEBIAN_VERSION_FULL=",
+    "\nID=debian\nHOME_URL=\"https://www.debian.org/\"\nSUPPORT_URL=\"https://www.debian.org/support\"\n\
+     BUG_REPORT_URL=\"https://bugs.debian.org/\"\n",
 ];
-/// Places that are empty on a new machine, or only of the profile's own.
-const EMPTY: [&str; 8] = ["/opt", "/srv", "/mnt", "/media", "/tmp", "/var/tmp", "/usr/local", "/etc/systemd/system"];
-/// Files of /etc that a new machine does not have: what OSM marks its phases with, and what it writes only for some providers.
-const ABSENT: [&str; 4] =
-    ["/etc/bootstrap-complete", "/etc/cloud/cloud-init.disabled", "/etc/crictl.yaml", "/etc/machine-name"];
-/// A program that no shell can read.
-const COMPILED: &[u8] = b"\x7fELF";
+/// Directories to which no package of Debian brings files: a machine has no name there but those that something of its own has made.
+const VACANT: [&str; 5] = ["/opt", "/tmp", "/usr/local/bin", "/usr/local/sbin", "/var/tmp"];
+/// Names that systems have in the root directory, beside those of the tree; packages may not bring others.
+const ROOT: [&str; 16] = [
+    ".dockerenv",
+    "core",
+    "efi",
+    "initrd",
+    "initrd.img",
+    "initrd.img.old",
+    "lib32",
+    "lib64",
+    "libo32",
+    "libx32",
+    "lost+found",
+    "nix",
+    "snap",
+    "swapfile",
+    "vmlinuz",
+    "vmlinuz.old",
+];
+/// What OSM marks its phases with, and what only a machine that has started has.
+const ABSENT: [&str; 3] = ["/etc/bootstrap-complete", "/etc/cloud/cloud-init.disabled", "/etc/machine-name"];
+/// Files that every system has with a mode or content of their own: writing a new one would not give what a machine has.
+const PROTECTED: [&str; 14] = [
+    "/etc/debian_version",
+    "/etc/fstab",
+    "/etc/group",
+    "/etc/gshadow",
+    "/etc/hostname",
+    "/etc/machine-id",
+    "/etc/passwd",
+    "/etc/resolv.conf",
+    "/etc/shadow",
+    "/etc/subgid",
+    "/etc/subuid",
+    "/etc/sudoers",
+    "/usr/lib/os-release",
+    "/var/lib/dpkg/status",
+];
 /// Largest file that a profile makes, in bytes.
 pub(super) const LARGEST: usize = 4 << 20;
 
 /// Files of the tree that are whole, so that a script may change them. Of the others a machine has more than stands here.
-pub(super) const WHOLE: [&str; 1] = ["/etc/environment"];
+pub(super) const WHOLE: [&str; 1] = [ENVIRONMENT];
+
+/// What of a node of the base is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Basis {
+    /// That it is there, what it is, and its mode.
+    Exists,
+    /// Its content as well.
+    Content,
+    /// Everything; it may be changed.
+    Whole,
+    /// Nothing, but files are put into it.
+    Assumed,
+}
 
 /// A path, and what it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,55 +174,56 @@ pub(super) fn tree() -> Result<Tree, Errno> {
     let mut tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
     let origin = tree.first_origin();
     let mut files = TreeFiles::new(&mut tree, Timestamp::default(), origin);
-    for path in DIRECTORIES {
-        files.create_dir(path.as_bytes(), 0o755)?;
+    for (path, mode) in DIRECTORIES.into_iter().chain(ASSUMED.map(|path| (path, 0o755))) {
+        files.create_dir(path.as_bytes(), mode)?;
     }
     for (path, target) in LINKS {
         files.symlink(target.as_bytes(), path.as_bytes())?;
     }
     for path in PROGRAMS {
-        files.write(path.as_bytes(), COMPILED.to_vec(), 0o755)?;
+        files.write(path.as_bytes(), Vec::new(), 0o755)?;
     }
     // Its commands are those of whoever calls it.
     files.write(SUDO.as_bytes(), b"#!/bin/sh\nexec \"$@\"\n".to_vec(), 0o755)?;
-    for (path, text) in FILES {
-        files.write(path.as_bytes(), text.as_bytes().to_vec(), 0o644)?;
-    }
+    files.write(RELEASE.as_bytes(), RELEASE_TEXT.join(&point_release()).into_bytes(), 0o644)?;
+    files.write(ENVIRONMENT.as_bytes(), Vec::new(), 0o644)?;
     Ok(tree)
 }
 
-/// Whether a path that is not in the tree may be there on a machine all the same.
-pub(super) fn is_of_base(path: &str) -> bool {
-    let is_below = |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'));
-    if ABSENT.contains(&path) || EMPTY.iter().any(|root| is_below(root)) {
-        return false;
-    }
-    match path.strip_prefix("/etc/").and_then(|rest| rest.split_once('/')) {
-        // A directory that only a profile makes.
-        Some((first, _)) => DIRECTORIES.contains(&format!("/etc/{first}").as_str()) || KNOWN.contains(&first),
-        None => true,
+/// A mark in place of the point release, which differs between images.
+fn point_release() -> String {
+    format!("{OPEN}DEBIAN_VERSION_FULL{CLOSE}")
+}
+
+/// What is known of a node of the tree, by its path; the root has an empty one.
+pub(super) fn basis(path: &[u8]) -> Option<Basis> {
+    let path = str::from_utf8(path).ok()?;
+    match path {
+        ENVIRONMENT => Some(Basis::Whole),
+        SUDO | RELEASE => Some(Basis::Content),
+        path if ASSUMED.contains(&path) => Some(Basis::Assumed),
+        _ => Some(Basis::Exists),
     }
 }
 
-/// Further directories in /etc that a cloud image has.
-const KNOWN: [&str; 16] = [
-    "alternatives",
-    "apparmor.d",
-    "cron.d",
-    "cron.daily",
-    "dbus-1",
-    "dhcp",
-    "init.d",
-    "initramfs-tools",
-    "kernel",
-    "ld.so.conf.d",
-    "logrotate.d",
-    "network",
-    "pam.d",
-    "polkit-1",
-    "ssl",
-    "X11",
-];
+/// Whether the base has nothing at a path.
+pub(super) fn is_vacant(path: &[u8]) -> bool {
+    let is_below = |root: &&str| path.strip_prefix(root.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
+    let is_new = |name: &[u8]| !name.contains(&b'/') && !ROOT.iter().any(|known| known.as_bytes() == name);
+    path.strip_prefix(b"/").is_some_and(is_new)
+        || VACANT.iter().any(is_below)
+        || ABSENT.iter().any(|absent| absent.as_bytes() == path)
+}
+
+/// Whether a pattern fits a name that a system may have in its root directory.
+pub(super) fn fits_root(fits: &dyn Fn(&[u8]) -> bool) -> bool {
+    ROOT.iter().any(|name| fits(name.as_bytes()))
+}
+
+/// Whether a path is that of a file which a new one must not replace.
+pub(super) fn is_protected(path: &[u8]) -> bool {
+    PROTECTED.iter().any(|protected| protected.as_bytes() == path)
+}
 
 /// Everything below the root, sorted.
 pub(super) fn walk(files: &dyn Files) -> Result<Vec<Found>, Errno> {
@@ -205,20 +256,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_profiles_make_is_known_to_be_absent() {
+    fn only_places_that_packages_leave_alone_are_known_to_be_vacant() {
         for (path, expected) in [
-            ("/etc/fstab", true),
-            ("/etc/ssl/certs/x.pem", true),
-            ("/etc/ssh/sshd_config", true),
-            ("/usr/share/x", true),
-            ("/var/lib/dpkg/status", true),
+            ("/etc/fstab", false),
             ("/etc/kubernetes/admin.conf", false),
-            ("/opt/bin/x", false),
-            ("/etc/machine-name", false),
             ("/etc/systemd/system/x.service", false),
-            ("/usr/local/bin/x", false),
+            ("/lib64", false),
+            ("/data", true),
+            ("/data/x", false),
+            ("/opt/bin/x", true),
+            ("/optional/x", false),
+            ("/etc/machine-name", true),
+            ("/etc/machine-name/x", false),
+            ("/usr/local/bin/x", true),
+            ("/usr/local/lib/x", false),
         ] {
-            assert_eq!(is_of_base(path), expected, "{path}");
+            assert_eq!(is_vacant(path.as_bytes()), expected, "{path}");
         }
     }
 
@@ -227,6 +280,6 @@ mod tests {
         let mut tree = tree().unwrap();
         let origin = tree.first_origin();
         let found = walk(&TreeFiles::new(&mut tree, Timestamp::default(), origin)).unwrap();
-        assert_eq!(found.len(), DIRECTORIES.len() + LINKS.len() + PROGRAMS.len() + FILES.len() + 1);
+        assert_eq!(found.len(), DIRECTORIES.len() + ASSUMED.len() + LINKS.len() + PROGRAMS.len() + 3);
     }
 }

@@ -159,6 +159,10 @@ impl Writer<'_> {
             return self.fetched_file(path, mode, fetched);
         }
         if has_token(text) {
+            if !self.evaluated.effects.lists.contains(text) {
+                let what = "it is made of files that are fetched, and its content is not known before".to_owned();
+                return Err(ImportError::Tree { path: path.to_owned(), what });
+            }
             self.leave_out(path, StatementClass::Dropped, "checksums, which the bake proves");
             return Ok(());
         }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use vmbake_disk::tree::Timestamp;
-use vmbake_shell::{ErrorKind, Files, ShellError, TreeFiles};
+use vmbake_shell::{ErrorKind, Files, ShellError};
 
 use super::base::{self, Found};
 use super::error::{ImportError, Place};
+use super::known::KnownFiles;
 use super::machine::{Effects, Machine};
 use super::rules::Rules;
 use super::runtime::legible;
@@ -73,11 +73,15 @@ enum Ended {
 
 fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, ImportError> {
     let mut tree = base::tree().map_err(broken("/"))?;
-    let origin = tree.first_origin();
-    let mut files = TreeFiles::new(&mut tree, Timestamp::default(), origin);
-    let before = base::walk(&files).map_err(broken("/"))?;
+    let mut files = KnownFiles::new(&mut tree, &program.rules.absent);
+    let before = base::walk(files.tree()).map_err(broken("/"))?;
     for file in program.files {
-        place(&mut files, file).map_err(broken(&file.path))?;
+        let placed = place(&mut files, file);
+        if let Some(what) = files.unknown() {
+            let what = format!("it depends on {what}, which is not known here");
+            return Err(ImportError::Tree { path: file.path.clone(), what });
+        }
+        placed.map_err(broken(&file.path))?;
     }
     let mut machine = Machine::new(program.rules, program.machine, deferred, program.secrets.clone());
     for commands in program.commands {
@@ -107,7 +111,12 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
             }
         }
     }
-    let after = base::walk(&files).map_err(broken("/"))?;
+    if let Some(path) = files.removed() {
+        let what = "a script removes what the system has there: say so with `remove` in a layer of --extend, and drop the command by a rule";
+        let path = crate::escape::line(String::from_utf8_lossy(path).into_owned());
+        return Err(ImportError::Tree { path, what: what.to_owned() });
+    }
+    let after = base::walk(files.tree()).map_err(broken("/"))?;
     let effects = machine.effects;
     Ok(Ended::Done(Box::new(Evaluated { before, after, effects, deferred: deferred.clone() })))
 }
@@ -124,10 +133,7 @@ fn installs(file: &File) -> Option<&'static str> {
 /// Puts a file to its place, as cloud-init does.
 fn place(files: &mut dyn Files, file: &File) -> Result<(), vmbake_shell::Errno> {
     for (at, _) in file.path.match_indices('/').skip(1) {
-        let directory = file.path.get(..at).unwrap_or_default().as_bytes();
-        if files.lookup(directory, vmbake_shell::Follow::Yes).is_err() {
-            files.create_dir(directory, 0o755)?;
-        }
+        files.ensure_dir(file.path.get(..at).unwrap_or_default().as_bytes(), 0o755)?;
     }
     files.write(file.path.as_bytes(), file.text.clone().into_bytes(), file.mode)?;
     files.set_mode(file.path.as_bytes(), file.mode)

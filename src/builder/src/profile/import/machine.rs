@@ -14,12 +14,18 @@ use vmbake_shell::{Call, Commands, Event, Files, Host, Outcome, Question, Script
 
 pub(super) use fetch::{Fetched, Unpacked, What, has_token, token_of};
 
-use super::base::{SUDO, is_of_base};
+use super::base::SUDO;
 use super::error::Place;
 use super::report::{Statement, StatementClass};
 use super::rules::Rules;
 use super::runtime::{is_marked, legible};
 
+/// Files of accounts.
+const PASSWD: &[u8] = b"/etc/passwd";
+const GROUP: &[u8] = b"/etc/group";
+/// Compiled programs that scripts start.
+const COMPILED: [&str; 10] =
+    ["apt", "apt-get", "bash", "cloud-init", "dpkg", "hostnamectl", "netplan", "networkctl", "sysctl", "systemctl"];
 /// Most rounds of one `sleep`: a script that waits for something that failed here would never end.
 const MAX_SLEEPS: u32 = 3;
 /// The environment of commands.
@@ -39,6 +45,8 @@ pub(super) struct Effects {
     pub(super) recommends: BTreeSet<String>,
     pub(super) fetched: Vec<Fetched>,
     pub(super) unpacked: Vec<Unpacked>,
+    /// Lists that checksums were compared by, with what is fetched in them.
+    pub(super) lists: BTreeSet<Vec<u8>>,
     pub(super) enabled: BTreeSet<String>,
     pub(super) disabled: BTreeSet<String>,
     pub(super) masked: BTreeSet<String>,
@@ -150,7 +158,7 @@ impl<'a> Machine<'a> {
     }
 
     /// A script of the profile that only a machine can run.
-    fn deferred_script(&mut self, call: &Call<'_>) -> Option<Outcome> {
+    fn deferred_script(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
         let path = String::from_utf8(call.path(call.name)).ok().filter(|path| self.deferred.contains(path))?;
         if call.is_observed {
             return Some(Outcome::Unsupported(
@@ -158,7 +166,9 @@ impl<'a> Machine<'a> {
             ));
         }
         let words: Option<Vec<String>> = call.args.iter().map(|arg| String::from_utf8(arg.clone()).ok()).collect();
-        let Some(args) = words.filter(|args| !args.iter().any(|arg| is_marked(arg.as_bytes()))) else {
+        let Some(args) =
+            words.filter(|args| !args.iter().any(|arg| is_marked(arg.as_bytes()) || has_token(arg.as_bytes())))
+        else {
             return Some(Outcome::Unsupported("an argument that only machines know".to_owned()));
         };
         let mut command = vec![path];
@@ -166,6 +176,8 @@ impl<'a> Machine<'a> {
         if !self.effects.commands.contains(&command) {
             self.effects.commands.push(command);
         }
+        // What it makes is not known.
+        call.files.may_have_more(b"/");
         Some(self.note(StatementClass::FirstBoot, "it asks the machine"))
     }
 
@@ -181,6 +193,7 @@ impl<'a> Machine<'a> {
             "base64" => return self.base64(call),
             "sha256sum" | "sha512sum" => return self.check_sums(&name, call),
             "tar" => self.tar(call),
+            "chown" => return self.chown(call),
             "systemctl" => self.systemctl(call),
             "cloud-init" if call.args == [b"--version".to_vec()] => {
                 call.stdout.extend_from_slice(b"/usr/bin/cloud-init 25.1.4\n");
@@ -232,6 +245,9 @@ impl<'a> Machine<'a> {
             | "umount"
             | "blkid" => Outcome::Deferred("it asks or changes the running machine".to_owned()),
             "reboot" | "shutdown" | "poweroff" => Outcome::Refused("an image has no machine to stop".to_owned()),
+            name if COMPILED.contains(&name) => {
+                Outcome::Deferred(format!("{name} is a compiled program, which only a machine runs"))
+            }
             _ => return None,
         })
     }
@@ -270,9 +286,13 @@ impl<'a> Machine<'a> {
 impl Commands for Machine<'_> {
     fn run(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
         let words = words(call.name, call.args);
+        let commands = self.effects.commands.len();
         if let Some(outcome) = self.by_rule(&words) {
             // What it would read is read.
             (call.stdin)();
+            if self.effects.commands.len() > commands {
+                call.files.may_have_more(b"/");
+            }
             return Some(outcome);
         }
         if let Some(outcome) = self.deferred_script(call) {
@@ -309,12 +329,24 @@ impl Commands for Machine<'_> {
     fn unknown(&self, question: Question<'_>) -> bool {
         match question {
             Question::Value(text) => is_marked(text) || has_token(text),
-            Question::Path(path) => {
-                let path = String::from_utf8_lossy(path).into_owned();
-                is_of_base(&path) && !self.rules.absent.contains(&path)
-            }
             Question::Program(_) => true,
         }
+    }
+
+    fn user_id(&self, files: &dyn Files, name: &[u8]) -> Option<u32> {
+        account_id(files, PASSWD, name)
+    }
+
+    fn group_id(&self, files: &dyn Files, name: &[u8]) -> Option<u32> {
+        account_id(files, GROUP, name)
+    }
+
+    fn user_name(&self, files: &dyn Files, id: u32) -> Option<Vec<u8>> {
+        if id == 0 { Some(b"root".to_vec()) } else { base_account(files, PASSWD) }
+    }
+
+    fn group_name(&self, files: &dyn Files, id: u32) -> Option<Vec<u8>> {
+        if id == 0 { Some(b"root".to_vec()) } else { base_account(files, GROUP) }
     }
 
     fn machine(&self) -> Option<&'static str> {
@@ -339,6 +371,21 @@ fn words(name: &[u8], args: &[Vec<u8>]) -> String {
         .map(|word| String::from_utf8_lossy(word).into_owned())
         .collect();
     all.join(" ")
+}
+
+/// Accounts are those of the base: their file is not known, and the run is given up.
+fn base_account<T>(files: &dyn Files, path: &[u8]) -> Option<T> {
+    let _ = files.read(path, 0);
+    None
+}
+
+/// The id of root; no account of Debian has a name of digits alone.
+fn account_id(files: &dyn Files, path: &[u8], name: &[u8]) -> Option<u32> {
+    match name {
+        b"root" => Some(0),
+        name if name.iter().all(u8::is_ascii_digit) => None,
+        _ => base_account(files, path),
+    }
 }
 
 /// The variables that every unit of OSM reads from `/etc/environment`.

@@ -22,6 +22,8 @@ pub(in crate::profile::import) struct Fetched {
     pub(in crate::profile::import) checksums: Option<String>,
     /// The SHA-256 that a script compared it with.
     pub(in crate::profile::import) sha256: Option<String>,
+    /// Where a script put it at first.
+    path: Option<Vec<u8>>,
 }
 
 /// What it is.
@@ -51,10 +53,9 @@ pub(in crate::profile::import) fn has_token(text: &[u8]) -> bool {
     text.windows(TOKEN.0.len()).any(|window| window == TOKEN.0.as_bytes())
 }
 
-/// Which fetched file a text is, and whether it is decoded; white space at its end does not matter.
+/// Which fetched file a text is, byte for byte.
 pub(in crate::profile::import) fn token_of(text: &[u8]) -> Option<usize> {
-    let text = str::from_utf8(text).ok()?.trim_ascii_end();
-    text.strip_prefix(TOKEN.0)?.strip_suffix(TOKEN.1)?.parse().ok()
+    str::from_utf8(text).ok()?.strip_prefix(TOKEN.0)?.strip_suffix(TOKEN.1)?.parse().ok()
 }
 
 fn token(number: usize) -> String {
@@ -78,11 +79,11 @@ impl Machine<'_> {
             What::Kubeconfig => (StatementClass::UserData, "BOOTSTRAP_KUBECONFIG"),
         };
         let number = self.effects.fetched.len();
-        self.effects.fetched.push(Fetched { what, checksums: None, sha256: None });
-        match request.output {
+        let path = request.output.map(|path| call.path(path.as_bytes()));
+        self.effects.fetched.push(Fetched { what, checksums: None, sha256: None, path: path.clone() });
+        match path {
             None => call.stdout.extend_from_slice(token(number).as_bytes()),
             Some(path) => {
-                let path = call.path(path.as_bytes());
                 if let Err(error) = call.files.write(&path, token(number).into_bytes(), 0o644) {
                     call.stderr.extend_from_slice(format!("{}: {error}\n", text(&path)).as_bytes());
                     return Outcome::Status(23);
@@ -120,7 +121,10 @@ impl Machine<'_> {
         let filter = call.args.iter().filter(|arg| !matches!(&arg[..], b"-r" | b"--raw-output")).collect::<Vec<_>>();
         let [filter] = filter[..] else { return Outcome::Unsupported("more than one filter".to_owned()) };
         let filter = text(filter);
-        let wanted = match token_of(&input).and_then(|at| self.effects.fetched.get(at)).map(|fetched| &fetched.what) {
+        let wanted = match token_of(input.trim_ascii_end())
+            .and_then(|at| self.effects.fetched.get(at))
+            .map(|fetched| &fetched.what)
+        {
             Some(What::Provisioning) => r#".data["cloud-config"]"#,
             Some(What::Kubeconfig) => r#".data["kubeconfig"]"#,
             _ => return Outcome::Unsupported("anything but a secret of OSM".to_owned()),
@@ -138,9 +142,9 @@ impl Machine<'_> {
             return Some(Outcome::Unsupported("base64 without -d".to_owned()));
         }
         let input = (call.stdin)();
-        let fetched = token_of(&input).and_then(|at| self.effects.fetched.get(at));
+        let fetched = token_of(input.trim_ascii_end()).and_then(|at| self.effects.fetched.get(at));
         match fetched.map(|fetched| &fetched.what) {
-            Some(What::Provisioning) => call.stdout.extend_from_slice(&input),
+            Some(What::Provisioning) => call.stdout.extend_from_slice(input.trim_ascii_end()),
             Some(What::Kubeconfig) => {
                 let mark = RuntimeValue::of("BOOTSTRAP_KUBECONFIG").map(RuntimeValue::mark).unwrap_or_default();
                 call.stdout.extend_from_slice(mark.as_bytes());
@@ -176,6 +180,7 @@ impl Machine<'_> {
                 return Some(Outcome::Unsupported(what));
             }
         }
+        self.effects.lists.insert(list);
         Some(self.note(StatementClass::Baked, "the bake proves it"))
     }
 
@@ -211,37 +216,70 @@ impl Machine<'_> {
         }
     }
 
-    /// The fetched file in the working directory that a list beside it is about.
+    /// The fetched file in the working directory that a list without names is about.
     fn beside(&self, call: &Call<'_>, list: &str) -> Option<usize> {
-        let names = call.files.list(call.cwd).ok()?;
-        let fetched = names.iter().filter_map(|name| {
-            let path = call.path(name);
-            let is_file = call.files.lookup(&path, Follow::No).is_ok_and(|node| node.is_file());
-            let content = is_file.then(|| call.files.read(&path, LARGEST).ok()).flatten()?;
-            token_of(&content)
-        });
-        let mut about = fetched.filter(|at| match self.effects.fetched.get(*at).map(|one| &one.what) {
-            Some(What::Url(url)) => list.strip_prefix(url.as_str()).is_some_and(|ending| ending.starts_with('.')),
+        let is_here = |path: &Vec<u8>| path.rsplitn(2, |byte| *byte == b'/').nth(1) == Some(call.cwd);
+        let about = |fetched: &Fetched| match &fetched.what {
+            What::Url(url) => list.strip_prefix(url.as_str()).is_some_and(|ending| ending.starts_with('.')),
             _ => false,
+        };
+        let mut numbers = (0..self.effects.fetched.len()).filter(|at| {
+            let Some(fetched) = self.effects.fetched.get(*at).filter(|fetched| about(fetched)) else { return false };
+            let path = fetched.path.as_ref().filter(|path| is_here(path));
+            path.is_some_and(|path| call.files.read(path, LARGEST).is_ok_and(|text| token_of(&text) == Some(*at)))
         });
-        about.next()
+        numbers.next()
     }
 
     /// `tar` that unpacks a fetched archive.
     pub(super) fn tar(&mut self, call: &mut Call<'_>) -> Outcome {
-        match Extraction::read(call.args) {
-            Err(what) => Outcome::Unsupported(what),
-            Ok(extraction) => {
-                let content = call.files.read(&call.path(extraction.archive.as_bytes()), LARGEST);
-                let Some(fetched) = content.ok().and_then(|text| token_of(&text)) else {
-                    return Outcome::Unsupported("an archive that was not fetched".to_owned());
-                };
-                let path = text(&call.path(extraction.directory.as_bytes()));
-                let path = path.trim_end_matches('/').trim_end_matches("/.").to_owned();
-                let (strip, members) = (extraction.strip, extraction.members);
-                self.effects.unpacked.push(Unpacked { fetched, path, strip, members });
-                self.note(StatementClass::Baked, "the bake unpacks it")
-            }
+        let extraction = match Extraction::read(call.args) {
+            Ok(extraction) => extraction,
+            Err(what) => return Outcome::Unsupported(what),
+        };
+        let content = call.files.read(&call.path(extraction.archive.as_bytes()), LARGEST);
+        let Some(fetched) = content.ok().and_then(|text| token_of(&text)) else {
+            return Outcome::Unsupported("an archive that was not fetched".to_owned());
+        };
+        let path = match plain_directory(call, &extraction.directory) {
+            Ok(path) => path,
+            Err(what) => return Outcome::Unsupported(what),
+        };
+        call.files.may_have_more(path.as_bytes());
+        let (strip, members) = (extraction.strip, extraction.members);
+        self.effects.unpacked.push(Unpacked { fetched, path, strip, members });
+        self.note(StatementClass::Baked, "the bake unpacks it")
+    }
+
+    /// `chown -R` to root of what an archive brought: the bake gives it to root.
+    pub(super) fn chown(&mut self, call: &mut Call<'_>) -> Option<Outcome> {
+        let [option, owner, operands @ ..] = call.args else { return None };
+        let is_root = matches!(&owner[..], b"root" | b"root:" | b"root:root" | b"0" | b"0:" | b"0:0");
+        if option != b"-R" || !is_root || operands.is_empty() {
+            return None;
+        }
+        let is_unpacked = |operand: &Vec<u8>| {
+            let path = plain_directory(call, &text(operand)).ok();
+            path.is_some_and(|path| self.effects.unpacked.iter().any(|unpacked| unpacked.path == path))
+        };
+        operands.iter().all(is_unpacked).then(|| self.note(StatementClass::Baked, "the bake gives it to root"))
+    }
+}
+
+/// A directory of the tree by a path that no link is on.
+fn plain_directory(call: &Call<'_>, operand: &str) -> Result<String, String> {
+    let path = text(&call.path(operand.as_bytes()));
+    let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
+    let mut plain = String::new();
+    for name in names {
+        plain = format!("{plain}/{name}");
+        let is_dir = call.files.lookup(plain.as_bytes(), Follow::No).is_ok_and(|node| node.is_dir());
+        if name == ".." || !is_dir {
+            return Err(format!(
+                "a path through links, or one that is not a directory: {}",
+                crate::escape::line(operand.to_owned())
+            ));
         }
     }
+    Ok(plain)
 }
