@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""scripts.py TRACE ROOTFS_TAR [--packages N] [--keep DIR]: runs the preinst and postinst of N Debian packages by dash, in a chroot whose
-commands of Debian are stubs that log their arguments, and by the interpreter of src/shell (TRACE is its example `trace`), and compares the
-calls, the status, the output and every file. Needs root, and the Debian archive.
+"""scripts.py TRACE ROOTFS_TAR [--packages N | --popular N] [--keep DIR]: runs the preinst and postinst of N Debian packages by dash, in a
+chroot whose commands of Debian are stubs that log their arguments, and by the interpreter of src/shell (TRACE is its example `trace`), and
+compares the calls, the status, the output and every file. Needs root, and the Debian archive.
 
-What the interpreter refuses must be told with a line; the calls up to there must be those of dash. Packages are taken in the order of
-the SHA-256 of their names, so that anybody gets the same ones from the same archive."""
+What the interpreter refuses must be told with a line; the calls up to there must be those of dash. The order of the packages depends only
+on the archive. --packages starts with a list of servers, and continues by the SHA-256 of the names, within SECTIONS. --popular ranks all
+sections by priority, then by the number of packages that depend on the package, recommend or suggest it: the archive has no
+counts of installations, and popularity-contest publishes them elsewhere."""
 
 import argparse
 import collections
@@ -24,7 +26,9 @@ from report import case, failures, skip
 
 HERE = pathlib.Path(__file__).resolve().parent
 SECTIONS = {"admin", "database", "httpd", "mail", "net", "utils"}
+PRIORITIES = ["required", "important", "standard"]
 LARGEST = 400_000
+LARGEST_POPULAR = 2_000_000
 # Of larger files, which no script changes, only the length is compared.
 LONGEST = 100_000
 # Looked at whatever their names' digests are: what servers have.
@@ -63,18 +67,40 @@ TEMPORARY = re.compile(r"(/tmp/[\w.-]*[.-])\w{6,10}\b")
 SCRIPTS = {"preinst": [["install"], ["upgrade", "0.1", "1.0"]], "postinst": [["configure", ""], ["configure", "0.1"]]}
 
 
-def archive(work, wanted):
-    """Names and folders of packages with a script of a shell, the first `wanted` of the order."""
+def listed(stanzas):
+    """Names of the packages in the order of --packages."""
+    drawn = [fields["Package"] for fields in stanzas if fields.get("Section") in SECTIONS and int(fields["Size"]) < LARGEST]
+    present = {fields["Package"] for fields in stanzas}
+    return [name for name in FIRST if name in present] + sorted(set(drawn) - set(FIRST), key=digest)
+
+
+def popular(stanzas):
+    """Names of the packages in the order of --popular, which leaves out what is too large to download."""
+    dependents = collections.Counter()
+    for fields in stanzas:
+        relations = ",".join(fields.get(key, "") for key in ("Pre-Depends", "Depends", "Recommends", "Suggests"))
+        dependents.update({re.split(r"[\s:(\[<]", relation.strip())[0] for relation in re.split(r"[,|]", relations)})
+    ranked = sorted(stanzas, key=lambda fields: (
+        PRIORITIES.index(fields["Priority"]) if fields.get("Priority") in PRIORITIES else len(PRIORITIES),
+        -dependents[fields["Package"]], digest(fields["Package"])))
+    return list(dict.fromkeys(fields["Package"] for fields in ranked if int(fields["Size"]) < LARGEST_POPULAR))
+
+
+def digest(name):
+    return hashlib.sha256(name.encode()).hexdigest()
+
+
+def archive(work, wanted, ranking):
+    """Names and folders of packages with a script of a shell, the first `wanted` of the order that `ranking` gives."""
     conf = subprocess.check_output([HERE.parent / "base/apt-root.sh", work / "apt", "amd64"], text=True).strip()
     apt = {**os.environ, "APT_CONFIG": conf}
     shown = subprocess.run(["apt-cache", "dumpavail"], env=apt, stdout=subprocess.PIPE, text=True, check=True).stdout
-    sizes = {}
+    stanzas = []
     for stanza in shown.split("\n\n"):
         fields = dict(line.split(": ", 1) for line in stanza.split("\n") if ": " in line and not line.startswith(" "))
         if "Package" in fields:
-            sizes[fields["Package"]] = (int(fields["Size"]), fields.get("Section"))
-    rest = [name for name, (size, section) in sizes.items() if section in SECTIONS and size < LARGEST and name not in FIRST]
-    order = [name for name in FIRST if name in sizes] + sorted(rest, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+            stanzas.append(fields)
+    order = ranking(stanzas)
     debs, scripts = work / "debs", work / "scripts"
     debs.mkdir(exist_ok=True)
     scripts.mkdir(exist_ok=True)
@@ -227,7 +253,7 @@ def compare(parts, expected, bash):
     return None, "run"
 
 
-def main(trace, rootfs, wanted, keep):
+def main(trace, rootfs, wanted, ranking, keep):
     if os.getuid() != 0:
         sys.exit(skip("needs root"))
     with tempfile.TemporaryDirectory() as name:
@@ -237,7 +263,7 @@ def main(trace, rootfs, wanted, keep):
         if not root.exists():
             chroot(rootfs, root)
         (work / "stubs").write_text("\n".join(sorted({*STUBS, *re.findall(r"/usr/bin/(\S+)", CONFMODULE)})) + "\n")
-        runs = [(folder / script, args) for _, folder in archive(work, wanted) for script, many in SCRIPTS.items()
+        runs = [(folder / script, args) for _, folder in archive(work, wanted, ranking) for script, many in SCRIPTS.items()
                 if (folder / script).exists() and re.match(rb"#!\s*/bin/(ba|da)?sh", (folder / script).read_bytes()) for args in many]
         (work / "list").write_text("".join("\t".join([str(script), *args]) + "\n" for script, args in runs))
         print(f"{len(runs)} runs", flush=True)
@@ -266,7 +292,10 @@ if __name__ == "__main__":
         parser = argparse.ArgumentParser()
         parser.add_argument("trace")
         parser.add_argument("rootfs")
-        parser.add_argument("--packages", type=int, default=500)
+        count = parser.add_mutually_exclusive_group()
+        count.add_argument("--packages", type=int, default=500)
+        count.add_argument("--popular", type=int)
         parser.add_argument("--keep")
         given = parser.parse_args()
-        main(given.trace, given.rootfs, given.packages, given.keep)
+        wanted, ranking = (given.packages, listed) if given.popular is None else (given.popular, popular)
+        main(given.trace, given.rootfs, wanted, ranking, given.keep)
