@@ -6,7 +6,7 @@ ARCH ?= amd64
 OUT  ?= dist
 # Of each fuzzer.
 SECONDS ?= 60
-# Of each dialect of the shell.
+# Programs per dialect of make shell-judge.
 PROGRAMS ?= 10000
 SEED ?= 1
 # arm64 is baked and booted here too: make bake ARCH=arm64; its base is made below qemu-user, which takes minutes.
@@ -95,7 +95,7 @@ check: firstboot deny workflows ## rustfmt, clippy, rustdoc, unit tests, licence
 deny: setup ## Ask cargo-deny about licences, duplicates and sources of the dependencies, offline
 	qemu-tests/checks/deny.sh
 
-workflows: setup ## Check that workflows run what is pinned, and that no job with rights runs what was just built
+workflows: setup ## Check that workflows pin actions and containers, and that jobs with write permissions run nothing just built
 	@said=$$(qemu-tests/checks/workflows.py) || { echo "$$said" | grep -v '^ok: ' >&2; exit 1; }
 
 advisories: setup ## Ask it about known vulnerabilities, whose database it fetches
@@ -250,7 +250,7 @@ qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, ne
 qemu-test-mutations: bake kinds-images ## Make faults in machines and images: each must be noticed
 	qemu-tests/mutations.py $(OUT) target/kinds
 
-shell-judge: tools ## Compare the shell with dash and bash by PROGRAMS generated programs of each
+shell-judge: tools ## Compare the shell with dash and bash: PROGRAMS generated programs of each
 	for dialect in dash bash; do target/release/examples/generated --dialect $$dialect --programs $(PROGRAMS) --seed $(SEED) --jobs $$(nproc) --refusals || failed=1; done; test -z "$$failed"
 
 fuzz: tools ## Fuzz every parser of what is not ours, SECONDS for each
