@@ -19,9 +19,16 @@ BLOCK = re.compile(r"^```yaml\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMIT = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}")
 IMAGE = re.compile(r"[\w./:-]+@sha256:[0-9a-f]{64}")
 VERSIONED = re.compile(r"uses:\s*(\S+)\s+# v\d")
-SECRET = re.compile(r"secrets\.(?!GITHUB_TOKEN\b)")
-TOKEN = re.compile(r"secrets\.GITHUB_TOKEN\b|github\.token\b")
-SUBSTITUTED = re.compile(r"[$<>]\(\s*([^\s()]*)")
+EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
+# GitHub ignores case in expressions. A context as a whole, or by an index, may have anything in it.
+SECRET = re.compile(r"\bsecrets\b(?!\.GITHUB_TOKEN\b)", re.IGNORECASE)
+TOKEN = re.compile(r"\bsecrets\.GITHUB_TOKEN\b|\bgithub\b(?!\.(?!token\b)\w)", re.IGNORECASE)
+SUBSTITUTED = re.compile(r"[$<>]\(")
+OPERATOR = re.compile(r"&&|\|\||;;|\|&|&>>?|>&|<&|>>|<<<?|<>|>\||.")
+SEPARATORS = {"&&", "||", ";;", "|&", ";", "&", "|", "(", ")"}
+ASSIGNMENT = re.compile(r"(\w+)=")
+# Variables that decide which programs run.
+LOADERS = re.compile(r"PATH|ENV|IFS|PS4|SHELLOPTS|BASH\w*|LD_\w+|GIT_\w+", re.IGNORECASE)
 # They run for changes of strangers, with the rights of this repository.
 EVENTS = {"pull_request_target", "workflow_run"}
 # What a job with rights may run: released tools, which read, compare and send files.
@@ -37,8 +44,8 @@ ACTIONS = {
 TOOLS = set("[ cat cmp cosign cp echo exit find gh git jq ls mkdir mv printf sha256sum test true".split())
 # In the examples of documents, where vmbake is a released program: the scripts are those that the page describes.
 RELEASED = TOOLS | {"docker", "vmbake", "./ci/install-vmbake", "./ci/release", "./ci/sign-with-cosign"}
-# What compiles, and with that runs code of all dependencies.
-BUILDS = {"cargo", "make"}
+# The program of this repository, which reads public repositories with a token.
+OWN_PROGRAM = {"target/release/vmbake"}
 KEYWORDS = set("if then else elif fi while until do done ! { } time".split())
 
 GOOD = """
@@ -92,14 +99,60 @@ WRONG = {
     "a token and a build": ("- run: make dist", "- run: make dist\n      env: {GH: '${{ github.token }}'}", "a token"),
     "a token for all steps": ("    container:", "    env: {GH: '${{ secrets.GITHUB_TOKEN }}'}\n    container:", "a token"),
     "a value in a script": ("make dist", "make ${{ github.head_ref }}", "in a script"),
+    "a secret by an index": ("- run: make dist", "- run: make dist\n      env: {KEY: \"${{ secrets['KEY'] }}\"}", "make"),
+    "all secrets": ("- run: make dist", "- run: make dist\n      env: {KEY: '${{ toJSON(SECRETS) }}'}", "make"),
+    "inherited secrets": ("    runs-on: ubuntu-latest\n    container", "    secrets: inherit\n    container", "make"),
+    "a token by an index": ("- run: make dist", "- run: make dist\n      env: {GH: \"${{ github['token'] }}\"}", "a token"),
+    "a token and a shell": ("- run: make dist", "- run: bash -c make\n      env: {GH: '${{ github.token }}'}", "a token"),
+    "a token and an action": ("- run: make dist", f"- uses: a/b@{'0' * 40} # v1\n      env: {{GH: '${{{{ github.token }}}}'}}", "a token"),
+    "an action of the repository": ("- run: make dist", "- uses: ./build", "is not pinned"),
+    "checkout in other letters": (f"actions/checkout@{'0' * 40} # v4.2.2\n      with: {{persist-credentials: false}}", f"Actions/Checkout@{'0' * 40} # v4.2.2", "persist-credentials"),
+    "rights by a default that is empty": ("permissions: {contents: read}\n", "permissions:\n", "not known"),
+    "rights and another language for all": ("on: {push", "defaults: {run: {shell: python}}\non: {push", "python"),
+    "rights and another language of the job": ("permissions: {id", "defaults: {run: {shell: python}}\n    permissions: {id", "python"),
+    "rights and a script before all": ("- run: |", "- env: {BASH_ENV: ./a}\n      run: |", "BASH_ENV"),
+    "rights and other programs": ("cosign sign", "PATH=. jq .; cosign sign", "PATH"),
+    "rights and other programs in a loop": ("cosign sign", "for PATH in .; do jq .; done; cosign sign", "PATH"),
+    "rights and other programs later": ("cosign sign", 'echo a >>"$GITHUB_PATH"; cosign sign', "GITHUB_PATH"),
+    "rights and a build deep in a substitution": ("$(cat a)", "$(cat a | tee b; make)", "make"),
+    "rights and a build behind a quote": ("cosign sign", "echo '# a'; make; cosign sign", "a quoted #"),
+    "rights and a build behind a redirection": ("cosign sign", "echo a;>b make; cosign sign", "runs b"),
+    "rights and a build behind a comment": ("        fi", "        fi # a \\\n        make", "make"),
+    "rights and a build behind a backslash": ("        fi", "        fi; echo a \\\\\n        make", "make"),
     "changes of strangers": ("on: {push", "on: {pull_request_target: {}, push", "pull_request_target"),
 }
 
 
+def substituted(script: str) -> list[str]:
+    """The scripts in substitutions, which quotes may hide. One whose end is in a quote has an open quote itself."""
+    found = []
+    for match in SUBSTITUTED.finditer(script):
+        depth = 1
+        for at in range(match.end(), len(script)):
+            depth += {"(": 1, ")": -1}.get(script[at], 0)
+            if not depth:
+                found.append(script[match.end() : at])
+                break
+        else:
+            found.append("a substitution without an end")
+    return found
+
+
+def joined(script: str) -> list[str]:
+    """The lines of a script, as the shell joins them: not behind a comment or an escaped backslash."""
+    lines, before = [], ""
+    for line in script.split("\n"):
+        line = before + line
+        goes_on = (len(line) - len(line.rstrip("\\"))) % 2 and not re.search(r"(^|[\s;&|()])#", line)
+        before = line[:-1] if goes_on else ""
+        lines += [] if goes_on else [line]
+    return lines + ["a line without an end"] * bool(before)
+
+
 def commands(script: str) -> list[str]:
     """The words of a script that name a command. What is not understood counts as one."""
-    found = SUBSTITUTED.findall(script)
-    for line in script.replace("\\\n", " ").splitlines():
+    found = [name for inner in substituted(script) for name in commands(inner)]
+    for line in joined(script):
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.whitespace_split, lexer.commenters = True, ""
         begins, loop, last = True, False, ""
@@ -107,21 +160,28 @@ def commands(script: str) -> list[str]:
             words = list(lexer)
         except ValueError:
             words = ["a quote that goes on in the next line"]
+        if re.search(r"""['"\\]#""", line):
+            words = ["a quoted #"]
         for word in words:
             if word.startswith("#"):
                 break
             if set(word) <= set("();<>|&"):
-                begins, loop = (True, False) if set(word) <= set("();|&") else (begins, loop)
-            elif last == "find" and word in ("-exec", "-execdir", "-ok", "-okdir", "-delete"):
-                found.append(f"find {word}")
+                begins, loop = (True, False) if SEPARATORS & set(OPERATOR.findall(word)) else (begins, loop)
+            elif last == "find" and word in ("-exec", "-execdir", "-ok", "-okdir", "-delete") or (last, word) == ("printf", "-v"):
+                found.append(f"{last} {word}")
+            elif loop and LOADERS.fullmatch(word):
+                found.append(f"for {word}")
             elif not begins or loop:
                 continue
             elif word == "for":
                 loop = True
-            elif word not in KEYWORDS and not re.match(r"\w+=", word):
+            elif word.startswith("-"):
+                # A test of find behind a quoted bracket.
+                begins = False
+            elif word not in KEYWORDS and (not (assigned := ASSIGNMENT.match(word)) or LOADERS.fullmatch(assigned[1])):
                 found.append(word)
                 begins, last = False, word
-    if "`" in re.sub(r"\\`", "", script):
+    if "`" in re.sub(r"(?<!\\)\\`", "", script):
         found.append("`")
     return found
 
@@ -139,9 +199,11 @@ def judge(text: str, document: dict, tools: set[str]) -> list[str]:
 
 def judge_job(text: str, document: dict, job: dict, tools: set[str]) -> list[str]:
     faults = []
-    rights = job.get("permissions", document.get("permissions"))
-    can_write = rights == "write-all" or isinstance(rights, dict) and "write" in rights.values()
-    can_write = can_write or bool(SECRET.search(str(job))) or bool(SECRET.search(str(document.get("env"))))
+    rights = job.get("permissions", document.get("permissions", {}))
+    if rights != "write-all" and rights != "read-all" and not isinstance(rights, dict):
+        faults.append(f"permissions: {rights} are not known")
+    can_write = rights == "write-all" or isinstance(rights, dict) and bool(set(rights.values()) - {"read", "none"})
+    can_write = can_write or "secrets" in job or has(SECRET, job) or has(SECRET, document.get("env"))
     places = [job.get("container"), *(job.get("services") or {}).values()]
     for place in filter(None, places):
         image = place.get("image", "") if isinstance(place, dict) else place
@@ -149,16 +211,27 @@ def judge_job(text: str, document: dict, job: dict, tools: set[str]) -> list[str
             faults.append(f"{image} is not pinned by digest")
     if can_write and any(places):
         faults.append("can write, and runs in a container")
-    if TOKEN.search(str(job.get("env"))) or TOKEN.search(str(document.get("env"))):
+    if has(TOKEN, job.get("env")) or has(TOKEN, document.get("env")):
         faults.append("a token for all steps")
+    shells = [(place.get("defaults") or {}).get("run", {}).get("shell") for place in (job, document)]
+    shell = next(filter(None, shells), "bash")
     for step in [job] if "uses" in job else job["steps"]:
-        faults += judge_uses(text, step, can_write) if "uses" in step else judge_run(step, can_write, tools)
+        faults += judge_uses(text, step, can_write) if "uses" in step else judge_run(step, can_write, tools, shell)
+    if can_write:
+        names = [name for place in (document, job, *job.get("steps", [])) for name in place.get("env") or {}]
+        faults += [f"can write, and sets {name}" for name in names if LOADERS.fullmatch(name)]
     return faults
+
+
+def has(pattern: re.Pattern, value: object) -> bool:
+    """Whether an expression in a value has what is looked for."""
+    return any(pattern.search(expression) for expression in EXPRESSION.findall(str(value)))
 
 
 def judge_uses(text: str, step: dict, can_write: bool) -> list[str]:
     uses, faults = step["uses"], []
-    is_own = uses.startswith("./")
+    # All workflows are judged, and no other action of the repository is.
+    is_own = uses.startswith("./.github/workflows/")
     if uses.startswith("docker://"):
         pinned = bool(IMAGE.fullmatch(uses.removeprefix("docker://")))
     else:
@@ -167,25 +240,29 @@ def judge_uses(text: str, step: dict, can_write: bool) -> list[str]:
             faults.append(f"{uses}: no version beside the commit")
     if not pinned:
         faults.append(f"{uses} is not pinned by digest")
-    name = uses.split("@")[0]
+    name = uses.split("@")[0].lower()
     if can_write and name not in ACTIONS:
         faults.append(f"can write, and runs {name}")
     if name == "actions/checkout" and (step.get("with") or {}).get("persist-credentials") is not False:
         faults.append("actions/checkout without persist-credentials: false")
+    if has(TOKEN, step.get("env")) and name not in ACTIONS:
+        faults.append(f"a token, and runs {name}")
     return faults
 
 
-def judge_run(step: dict, can_write: bool, tools: set[str]) -> list[str]:
+def judge_run(step: dict, can_write: bool, tools: set[str], shell: str) -> list[str]:
     script, faults = step["run"], []
     if "${{" in script:
         faults.append("a value in a script: give it by env")
         script = re.sub(r"\$\{\{.*?\}\}", "x", script)
     called = commands(script)
+    shell = step.get("shell", shell)
     if can_write:
         faults += [f"can write, and runs {name}" for name in called if name not in tools]
-        faults += [f"can write, and runs {step['shell']}" for _ in [1] if step.get("shell", "bash") != "bash"]
-    if TOKEN.search(str(step.get("env"))) and BUILDS & set(called):
-        faults.append("a token, and a build")
+        faults += [f"can write, and runs {shell}"] if shell != "bash" else []
+        faults += [f"can write, and sets {name}" for name in re.findall(r"GITHUB_(?:PATH|ENV)\b", script)]
+    if has(TOKEN, step.get("env")):
+        faults += [f"a token, and runs {name}" for name in called if name not in tools | OWN_PROGRAM]
     return faults
 
 
