@@ -25,6 +25,8 @@ pub(crate) struct Input {
     loaded: bool,
     data: Rc<Vec<u8>>,
     at: usize,
+    /// The inode, if it is also open for writing.
+    writes: Option<u64>,
 }
 
 /// A file that is open for writing.
@@ -37,15 +39,38 @@ pub(crate) struct OpenFile {
 
 impl Handle {
     pub(crate) fn bytes(data: Vec<u8>) -> Self {
-        Self::Input(Rc::new(RefCell::new(Input { path: None, loaded: true, data: Rc::new(data), at: 0 })))
+        Self::Input(Rc::new(RefCell::new(Input { path: None, loaded: true, data: Rc::new(data), at: 0, writes: None })))
     }
 
     pub(crate) fn input_file(path: Vec<u8>) -> Self {
-        Self::Input(Rc::new(RefCell::new(Input { path: Some(path), loaded: false, data: Rc::default(), at: 0 })))
+        Self::Input(Rc::new(RefCell::new(Input {
+            path: Some(path),
+            loaded: false,
+            data: Rc::default(),
+            at: 0,
+            writes: None,
+        })))
+    }
+
+    /// A file that is open for reading and writing.
+    pub(crate) fn file(path: Vec<u8>, id: u64) -> Self {
+        let data = Rc::default();
+        Self::Input(Rc::new(RefCell::new(Input { path: Some(path), loaded: false, data, at: 0, writes: Some(id) })))
     }
 
     pub(crate) fn output_file(path: Vec<u8>, id: u64, append: bool) -> Self {
         Self::File(Rc::new(RefCell::new(OpenFile { path, id, at: 0, append })))
+    }
+
+    /// The file that is open for writing, opened for reading, too.
+    pub(crate) fn for_reading_too(self) -> Self {
+        match self {
+            Self::File(file) => {
+                let file = file.borrow();
+                Self::file(file.path.clone(), file.id)
+            }
+            other => other,
+        }
     }
 
     pub(crate) fn output() -> (Self, Rc<RefCell<Vec<u8>>>) {
@@ -80,6 +105,7 @@ impl Shell<'_> {
     pub(crate) fn write_to(&mut self, fd: u32, bytes: &[u8]) -> Run<()> {
         match self.descriptor(fd) {
             Some(Handle::Null) => Ok(()),
+            Some(Handle::Input(input)) if input.borrow().writes.is_some() => self.write_input(&input, bytes),
             // A closed descriptor: what is written is lost, with an error of the command that writes.
             None | Some(Handle::Input(_)) => {
                 self.lost |= fd == 1 && !bytes.is_empty() && !self.state.language.is_bash();
@@ -93,6 +119,19 @@ impl Shell<'_> {
             }
             Some(Handle::File(file)) => self.write_file(&file, bytes),
         }
+    }
+
+    /// Writes where the file would be read next.
+    fn write_input(&mut self, input: &Rc<RefCell<Input>>, bytes: &[u8]) -> Run<()> {
+        let (path, id, at) = {
+            let input = input.borrow();
+            (input.path.clone().unwrap_or_default(), input.writes.unwrap_or_default(), input.at)
+        };
+        let file = Rc::new(RefCell::new(OpenFile { path, id, at, append: false }));
+        self.write_file(&file, bytes)?;
+        let mut input = input.borrow_mut();
+        (input.at, input.loaded) = (file.borrow().at, false);
+        Ok(())
     }
 
     fn write_file(&mut self, file: &Rc<RefCell<OpenFile>>, bytes: &[u8]) -> Run<()> {

@@ -194,6 +194,10 @@ impl Shell<'_> {
         let Some(action) = Rc::make_mut(&mut self.state.traps).remove(&crate::builtins::EXIT) else {
             return Ok(status);
         };
+        if self.state.language.is_bash() {
+            // The lines of this trap are counted from its own first one.
+            self.state.line = 1;
+        }
         match self.eval_text(&action, false) {
             Err(Stop::Fatal(error)) => Err(Stop::Fatal(error)),
             Err(Stop::Exit | Stop::Error) => Ok(self.state.status),
@@ -215,7 +219,7 @@ impl Shell<'_> {
             statuses.push(self.subshell(|shell| {
                 shell.set_descriptor(0, input.take());
                 shell.set_descriptor(1, Some(handle));
-                shell.stage(stage, tested)
+                shell.forked_stage(stage, tested)
             })?);
             let written = collected.take();
             if self.state.flags.pipefail && written.len() > PIPE_CAPACITY {
@@ -237,7 +241,7 @@ impl Shell<'_> {
         if !self.state.bash.shopt("lastpipe") {
             return self.subshell(|shell| {
                 shell.set_descriptor(0, input);
-                shell.stage(stage, tested)
+                shell.forked_stage(stage, tested)
             });
         }
         let outer = self.descriptor(0);
@@ -257,6 +261,16 @@ impl Shell<'_> {
             }
             stage => self.eval(stage, tested),
         }
+    }
+
+    /// A stage in a subshell, which performs the trap of its end unless it is a compound command without braces around it.
+    fn forked_stage(&mut self, stage: &Node, tested: bool) -> Run<u8> {
+        let result = self.stage(stage, tested);
+        if self.state.language.is_bash() && may_be_bare(stage) && self.state.traps.contains_key(&crate::builtins::EXIT)
+        {
+            return self.unsupported(b"a trap for EXIT in a compound command of a pipeline");
+        }
+        result
     }
 
     /// `&`: whether it ends before the script goes on is not known, and so neither is what it does.
@@ -338,5 +352,14 @@ impl Shell<'_> {
         };
         self.state.line = line;
         self.fatal(kind)
+    }
+}
+
+/// Whether a stage of a pipeline may have no braces around it.
+fn may_be_bare(stage: &Node) -> bool {
+    match stage {
+        Node::Redirected(inner, ..) => may_be_bare(inner),
+        Node::If(..) | Node::Loop { .. } | Node::For { .. } | Node::ForArithmetic { .. } | Node::Case { .. } => true,
+        _ => false,
     }
 }

@@ -250,6 +250,9 @@ impl Shell<'_> {
         let errexit = !self.state.language.is_bash() || self.state.bash.shopt("inherit_errexit");
         let mut text = self.output_of(node, errexit)?;
         self.state.substituted = self.state.output_status;
+        if self.state.language.is_bash() {
+            self.state.status = self.state.output_status;
+        }
         text.retain(|byte| *byte != 0);
         while text.last() == Some(&b'\n') {
             text.pop();

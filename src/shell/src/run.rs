@@ -12,7 +12,7 @@ use crate::limits::Limits;
 use crate::shell::Shell;
 use crate::state::{Bash, Getopts, State, Variable};
 use crate::syntax::reader::Reader;
-use crate::syntax::{Language, Parser, SyntaxError};
+use crate::syntax::{self, Language, Parser, SyntaxError};
 
 /// A script and its arguments.
 #[derive(Debug, Clone, Copy)]
@@ -111,19 +111,25 @@ pub fn run(script: &Script<'_>, host: &mut Host<'_>, settings: &Settings) -> Res
 /// Whether all of a maintainer script can be parsed; the error has the line.
 pub fn parses(script: &Script<'_>) -> Result<(), Box<ShellError>> {
     let interpreter = interpreter(script)?;
-    let mut reader = Reader::new(script.source, 1, 0, interpreter.language());
-    loop {
-        let (line, reason) = match Parser::new(&mut reader).line() {
-            Ok(None) => return Ok(()),
-            Ok(Some(_)) => continue,
-            Err(SyntaxError::Unexpected { line, reason }) => (line, reason),
-            Err(SyntaxError::Unsupported { line, what }) => {
-                return Err(Box::new(error(script, line, ErrorKind::Unsupported { what })));
-            }
-            Err(SyntaxError::TooDeep { line }) => (line, "nested too deeply".to_owned()),
+    let parsed = match interpreter.language() {
+        Language::Bash => syntax::script(script.source, false).map(|_| ()),
+        Language::Dash => lines(script.source),
+    };
+    parsed.map_err(|found| {
+        let (line, kind) = match found {
+            SyntaxError::Unexpected { line, reason } => (line, ErrorKind::Syntax { reason }),
+            SyntaxError::Unsupported { line, what } => (line, ErrorKind::Unsupported { what }),
+            SyntaxError::TooDeep { line } => (line, ErrorKind::Syntax { reason: "nested too deeply".to_owned() }),
         };
-        return Err(Box::new(error(script, line, ErrorKind::Syntax { reason })));
-    }
+        Box::new(error(script, line, kind))
+    })
+}
+
+/// Parses a script of dash.
+fn lines(source: &[u8]) -> Result<(), SyntaxError> {
+    let mut reader = Reader::new(source, 1, 0, Language::Dash);
+    while Parser::new(&mut reader).line()?.is_some() {}
+    Ok(())
 }
 
 fn interpreter(script: &Script<'_>) -> Result<Interpreter, Box<ShellError>> {

@@ -13,6 +13,7 @@ mod assignment;
 mod braces;
 mod script;
 mod check;
+mod literal;
 
 pub(crate) use commands::{Parser, assignment, is_declaring};
 pub(crate) use nodes::{

@@ -76,20 +76,25 @@ fn a_script_of_the_tree_has_its_own_language() {
 }
 
 /// What is refused, and the line.
-const REFUSED: [(&str, u32); 14] = [
+const REFUSED: [(&str, u32); 19] = [
     ("touch f\ncoproc cat", 2),
     ("touch f\nselect x in a b; do :; done", 2),
     ("touch f\ntime true", 2),
     ("touch f\nif false; then\n  sleep 1 &\nfi", 3),
     ("touch f\nf() {\n  echo a > >(cat)\n}", 3),
     ("touch f\n: $(trap : DEBUG)", 2),
-    ("touch f\nshopt -s expand_aliases", 2),
     ("touch f\nfalse && shopt -s extglob", 2),
     ("touch f\nset -o posix", 2),
     ("touch f\nset -m", 2),
     ("touch f\nenable -n echo", 2),
     ("touch f\nexec -a x true", 2),
     ("touch f\ncat <<E\na\n$(complete x)\nE", 4),
+    ("touch f\necho $(cat <<E\na\nE\necho b; echo c)", 5),
+    ("touch f\neval 'echo a\ncoproc cat'", 3),
+    ("touch f\ntrap 'select x in a; do :; done' EXIT", 2),
+    ("touch f\nif false; then bash -c \"eval 'time true'\"; fi", 2),
+    ("touch f\nbash -ec 'fc'", 2),
+    ("touch f\n((echo a)\n(echo b))", 2),
     ("touch f\nx='a\nb'; echo 'c\nd' $(\nfc)", 5),
 ];
 
@@ -146,4 +151,39 @@ fn snippets_of_bash_do_what_they_do_below_bash() {
         }
     }
     assert_eq!(differing, 0, "of {} snippets", snippets.len());
+}
+
+#[test]
+fn commands_as_text_are_parsed_before_the_first_command() {
+    for text in ["eval 'echo ('", "trap 'if' EXIT", "bash -c 'echo a | | b'", "sh -c 'echo ${'", "eval echo '\"a'"] {
+        let mut tree = host::tree("/work");
+        let source = format!("#!/bin/bash\ntouch f\n{text}\n");
+        let found = host::interpret(&source, "/work", &mut tree, &mut host::Nothing, Default::default()).unwrap_err();
+        assert!(matches!(found.kind, ErrorKind::Syntax { .. }), "{text}: {found:?}");
+        assert_eq!(found.line, 3, "{text}: {found}");
+        assert!(tree.resolve(b"/work/f").is_err(), "{text}");
+    }
+}
+
+#[test]
+fn whole_scripts_of_bash_are_checked_without_running_them() {
+    let parses = |text: &str| {
+        let source = format!("#!/bin/bash\n{text}\n");
+        vmbake_shell::parses(&vmbake_shell::Script { name: "script", source: source.as_bytes(), args: &[] })
+    };
+    assert_eq!(parses("shopt -s extglob\ncase a in @(a|b)) : ;; esac\nexit\n((("), Ok(()));
+    assert_eq!(parses("echo a\ncoproc cat").unwrap_err().line, 3);
+    assert_eq!(parses("echo a\n\nfi").unwrap_err().line, 4);
+}
+
+#[test]
+fn what_depends_on_how_a_stage_was_written_is_refused() {
+    assert!(matches!(
+        kind("#!/bin/bash\necho a | while read l; do trap 'echo T' EXIT; done"),
+        ErrorKind::Unsupported { .. }
+    ));
+    assert!(matches!(
+        kind("#!/bin/bash\nf() { local v=1; false; }; (trap 'echo $v' EXIT; set -e; f)"),
+        ErrorKind::Unsupported { .. }
+    ));
 }

@@ -216,7 +216,8 @@ fn apply(
     if entries.is_none() && arrays && operand.value.is_some_and(compound) {
         return shell.unsupported(b"the value of an array in quotes");
     }
-    if !kind_of_array(shell, options, &name, operand.subscript.is_some())? {
+    // `export` and `readonly` look at these options where they assign.
+    if (declares || assigns) && !kind_of_array(shell, options, &name, operand.subscript.is_some())? {
         return Ok(false);
     }
     change_attributes(shell, options, &name)?;

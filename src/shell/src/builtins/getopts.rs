@@ -53,7 +53,8 @@ fn next(shell: &mut Shell<'_>, letters: &[u8], params: &[Vec<u8>], place: &mut G
         return wrong(shell, letter, b'?', silent, b"Illegal option -");
     };
     if letters.get(at + 1) != Some(&b':') {
-        shell.change(b"OPTARG", Some(Vec::new()), false)?;
+        let value = (!shell.state.language.is_bash()).then(Vec::new);
+        shell.change(b"OPTARG", value, false)?;
         return Ok(Some(letter));
     }
     place.offset = 0;

@@ -135,13 +135,16 @@ pub(super) fn command(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
     Ok(status)
 }
 
-/// `alias name=value`: scripts of bash do not expand aliases, so only the names are kept.
+/// `alias name=value`: scripts of bash do not expand aliases without `shopt -s expand_aliases`, so only the names are kept.
 pub(super) fn alias(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     let (_, args) = option(shell, args, b"")?;
     for arg in args {
         let Some(at) = arg.iter().position(|byte| *byte == b'=').filter(|at| *at > 0) else {
             return shell.unsupported(b"showing an alias");
         };
+        if shell.state.bash.shopt("expand_aliases") {
+            return shell.unsupported(b"an alias that scripts expand");
+        }
         Rc::make_mut(&mut shell.state.bash.aliases).insert(arg[..at].to_vec());
     }
     if args.is_empty() { shell.unsupported(b"showing aliases") } else { Ok(0) }

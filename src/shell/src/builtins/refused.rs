@@ -25,11 +25,7 @@ pub(crate) fn refused_operand(name: &[u8], operands: &[Option<&[u8]>]) -> Option
 }
 
 fn refused_shopt(operands: &[Option<&[u8]>]) -> Option<String> {
-    let option = operands.first().copied().flatten().unwrap_or_default();
-    if operands.iter().all(|operand| operand.is_some_and(|text| text.starts_with(b"-"))) && option != b"-q" {
-        return Some("without a name".to_owned());
-    }
-    let on = match option {
+    let on = match operands.first().copied().flatten().unwrap_or_default() {
         b"-s" => true,
         b"-u" => false,
         _ => return None,
@@ -55,7 +51,7 @@ fn refused_set(operands: &[Option<&[u8]>]) -> Option<String> {
             let name = match (letter, letter_name(*letter)) {
                 (b'o', _) => match operands.next() {
                     Some(name) => String::from_utf8_lossy((*name)?).into_owned(),
-                    None => return Some("-o without a name".to_owned()),
+                    None => return None,
                 },
                 (_, Some(name)) => name.to_owned(),
                 (_, None) => continue,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::eval::Run;
 use crate::shell::Shell;
-use crate::state::{Flags, shopt_name};
+use crate::state::{Flags, shopt_name, shopt_names};
 
 /// Options of `set`: their letters, names, and whether a new shell has them.
 const OPTIONS: [(u8, &str); 27] = [
@@ -121,7 +121,10 @@ pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
         for letter in letters {
             let name = match letter {
                 b'o' => {
-                    let Some(name) = args.get(at) else { return shell.unsupported(b"a list of options") };
+                    let Some(name) = args.get(at) else {
+                        list_of_set(shell, None, !on)?;
+                        continue;
+                    };
                     at += 1;
                     name.clone()
                 }
@@ -139,6 +142,30 @@ pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
         }
     }
     if at < args.len() { Ok(set_params(shell, &args[at..])) } else { Ok(0) }
+}
+
+/// The options of `set`, or those with this value.
+fn list_of_set(shell: &mut Shell<'_>, value: Option<bool>, reusable: bool) -> Run<()> {
+    for (_, name) in OPTIONS {
+        let on = is_set(&shell.state.flags, name);
+        if value.is_none_or(|value| value == on) {
+            let line = set_line(name, on, reusable);
+            shell.out(line.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+fn set_line(name: &str, on: bool, reusable: bool) -> String {
+    if reusable { format!("set {} {name}\n", if on { "-o" } else { "+o" }) } else { plain_line(name, on) }
+}
+
+fn shopt_line(name: &str, on: bool, reusable: bool) -> String {
+    if reusable { format!("shopt {} {name}\n", if on { "-s" } else { "-u" }) } else { plain_line(name, on) }
+}
+
+fn plain_line(name: &str, on: bool) -> String {
+    format!("{name:<15}\t{}\n", if on { "on" } else { "off" })
 }
 
 fn set_params(shell: &mut Shell<'_>, params: &[Vec<u8>]) -> u8 {
@@ -180,14 +207,32 @@ pub(super) fn shopt(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
             }
         }
     }
-    if names.is_empty() && !request.quiet {
-        return shell.unsupported(b"a list of options");
+    if names.is_empty() {
+        return list(shell, &request).map(|()| 0);
     }
     let mut status = 0;
     for name in names {
         status |= one_option(shell, &request, name)?;
     }
     Ok(status)
+}
+
+/// The options of `shopt` or `set`, or those with one value.
+fn list(shell: &mut Shell<'_>, request: &Request) -> Run<()> {
+    if request.quiet {
+        return Ok(());
+    }
+    if request.of_set {
+        return list_of_set(shell, request.change, request.reusable);
+    }
+    for name in shopt_names() {
+        let on = shell.state.bash.shopt(name);
+        if request.change.is_none_or(|value| value == on) {
+            let line = shopt_line(name, on, request.reusable);
+            shell.out(line.as_bytes())?;
+        }
+    }
+    Ok(())
 }
 
 fn one_option(shell: &mut Shell<'_>, request: &Request, name: &[u8]) -> Run<u8> {
@@ -199,6 +244,9 @@ fn one_option(shell: &mut Shell<'_>, request: &Request, name: &[u8]) -> Run<u8> 
     }
     match (request.change, shopt_name(name)) {
         (Some(on), _) if request.of_set => return set_option(shell, name, on).map(|done| u8::from(!done)),
+        (Some(true), Some("expand_aliases")) if !shell.state.bash.aliases.is_empty() => {
+            return shell.unsupported(b"an alias that scripts expand");
+        }
         (Some(on), Some(option)) => {
             return match shell.state.bash.set_shopt(option, on) {
                 true => Ok(0),
@@ -209,11 +257,7 @@ fn one_option(shell: &mut Shell<'_>, request: &Request, name: &[u8]) -> Run<u8> 
     }
     let on = if request.of_set { is_set(&shell.state.flags, &shown) } else { shell.state.bash.shopt(&shown) };
     if !request.quiet {
-        let line = match (request.reusable, request.of_set) {
-            (true, false) => format!("shopt {} {shown}\n", if on { "-s" } else { "-u" }),
-            (true, true) => format!("set {} {shown}\n", if on { "-o" } else { "+o" }),
-            _ => format!("{shown:<15}\t{}\n", if on { "on" } else { "off" }),
-        };
+        let line = if request.of_set { set_line } else { shopt_line }(&shown, on, request.reusable);
         shell.out(line.as_bytes())?;
     }
     // `-p` looks at one option after the other, and fails as the question does.

@@ -165,7 +165,7 @@ impl Shell<'_> {
         if let Found::Program = found {
             return self.program_of_bash(simple, argv);
         }
-        if !self.redirect(&simple.redirects)? {
+        if !self.redirect_before(simple, true)? {
             return Ok(1);
         }
         self.trace_words(argv, simple)?;
@@ -180,12 +180,20 @@ impl Shell<'_> {
         }
     }
 
+    /// Performs the redirections of a command, which do not see the assignments before it.
+    fn redirect_before(&mut self, simple: &Simple, keeps: bool) -> Run<bool> {
+        if simple.assignments.is_empty() || simple.redirects.is_empty() {
+            return self.redirect(&simple.redirects);
+        }
+        self.without_temporaries(keeps, |shell| shell.redirect(&simple.redirects))
+    }
+
     /// Runs a program: its redirections are those of the new process, and so are what they assign and how they fail.
     fn program_of_bash(&mut self, simple: &Simple, argv: &[Vec<u8>]) -> Run<u8> {
         let descriptors = self.state.descriptors.clone();
         let expands = !simple.redirects.is_empty();
         let before = expands.then(|| (self.state.variables.clone(), self.state.variables_bytes));
-        let redirected = match self.redirect(&simple.redirects) {
+        let redirected = match self.redirect_before(simple, false) {
             Err(Stop::Exit | Stop::Discard | Stop::Error) => Ok(false),
             other => other,
         };
@@ -237,8 +245,12 @@ impl Shell<'_> {
         let result = self.eval(body, tested);
         let result = self.returned(result);
         self.budget.levels = levels;
-        // What `exit` ends is still seen by the trap of the end.
-        if matches!(result, Err(Stop::Exit)) && self.state.bash.exiting {
+        // The trap of the end still sees the function that `exit` or `set -e` ends, and after `set -e` no local variables.
+        if matches!(result, Err(Stop::Exit)) {
+            if !self.state.bash.exiting {
+                self.leave_scope();
+                self.refuse_locals_of_subshell()?;
+            }
             return result;
         }
         self.state.functions_running -= 1;
@@ -251,6 +263,14 @@ impl Shell<'_> {
         (self.state.line, self.state.command_line) = (line, line);
         self.budget.calls -= 1;
         result
+    }
+
+    /// Whether a subshell that `set -e` ends has local variables in its trap depends on how it began.
+    fn refuse_locals_of_subshell(&self) -> Run<()> {
+        if self.state.bash.subshells > 0 && self.state.traps.contains_key(&builtins::EXIT) {
+            return self.unsupported(b"a trap at the end of a subshell that set -e ends inside of a function");
+        }
+        Ok(())
     }
 
     /// The end of a function or sourced file: the trap for RETURN runs, and then its status is that of `return`.

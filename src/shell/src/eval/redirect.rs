@@ -221,7 +221,10 @@ impl Shell<'_> {
         self.ask_machine(&path)?;
         let (opened, verb) = match target {
             Target::Read(_) => (self.open_input(operand, path), &b"open"[..]),
-            Target::ReadWrite(_) => return self.unsupported(b"a file that is open for reading and writing"),
+            Target::ReadWrite(_) => {
+                let opened = self.open_output(operand, path.clone(), true, true)?;
+                (Ok(opened.map(|handle| handle.for_reading_too())), &b"create"[..])
+            }
             Target::Append(_) => (self.open_output(operand, path, true, true), &b"create"[..]),
             Target::Write(_, clobber) => {
                 let clobber = *clobber || !self.state.flags.noclobber;

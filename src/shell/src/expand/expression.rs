@@ -66,7 +66,7 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// The value of an expression, or nothing after an error that has been reported.
+    /// The value of an expression, or nothing after an error that has been reported. One in a subscript ends the running line.
     pub(crate) fn try_evaluate(&mut self, text: &[u8]) -> Run<Option<i64>> {
         self.subscript_failed = false;
         match self.evaluate(text) {
@@ -166,7 +166,7 @@ impl Expression<'_, '_> {
         });
         let Some(close) = close else { return self.wrong("bad array subscript") };
         let subscript = inner[1..close].to_vec();
-        if subscript.is_empty() {
+        if subscript.is_empty() && (self.shell.state.flags.nounset || self.shell.is_associative(&name)) {
             return self.shell.unsupported(b"an empty subscript");
         }
         self.at += close + 1;
@@ -211,13 +211,15 @@ impl Expression<'_, '_> {
         }
         let text = value.to_string().into_bytes();
         let stored = match &place.subscript {
+            Some(subscript) if subscript.is_empty() => {
+                self.shell.report(&[b"`", &place.name[..], b"[]': not a valid identifier"].concat())?;
+                true
+            }
             Some(subscript) => {
                 let stored = self.shell.assign_element(&place.name, subscript, &text, false)?;
                 let readonly = self.shell.state.variable(&place.name).is_some_and(|found| found.readonly);
-                if !stored && !readonly {
-                    return self.shell.unsupported(b"an assignment to a wrong subscript");
-                }
-                stored
+                // A wrong subscript has been reported, and the expression goes on.
+                stored || !readonly
             }
             None => self.shell.assign_text(&place.name, &text, false)?,
         };
@@ -233,6 +235,10 @@ impl Expression<'_, '_> {
             return Ok(0);
         }
         let text = match &place.subscript {
+            Some(subscript) if subscript.is_empty() => {
+                self.shell.report(&[&place.name[..], b"[]: bad array subscript"].concat())?;
+                return Ok(0);
+            }
             Some(subscript) => self.shell.element(&place.name, subscript)?.map(|value| value.to_vec()),
             None => self.shell.scalar_value(&place.name)?,
         };

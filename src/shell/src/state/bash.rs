@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// Options of `shopt` that a script may change. Those without an effect on scripts are included.
-const CHANGEABLE: [&str; 29] = [
+const CHANGEABLE: [&str; 30] = [
     "autocd",
     "cdspell",
     "checkjobs",
@@ -14,6 +14,7 @@ const CHANGEABLE: [&str; 29] = [
     "direxpand",
     "dirspell",
     "dotglob",
+    "expand_aliases",
     "extglob",
     "failglob",
     "force_fignore",
@@ -37,7 +38,7 @@ const CHANGEABLE: [&str; 29] = [
 ];
 
 /// Options whose other value changes how scripts run in ways that are not implemented.
-const FIXED: [&str; 28] = [
+const FIXED: [&str; 27] = [
     "assoc_expand_once",
     "cdable_vars",
     "checkhash",
@@ -49,7 +50,6 @@ const FIXED: [&str; 28] = [
     "compat43",
     "compat44",
     "execfail",
-    "expand_aliases",
     "extdebug",
     "extquote",
     "globasciiranges",
@@ -174,6 +174,13 @@ impl Bash {
 /// The name of an option of `shopt`.
 pub(crate) fn shopt_name(text: &[u8]) -> Option<&'static str> {
     CHANGEABLE.into_iter().chain(FIXED).find(|name| name.as_bytes() == text)
+}
+
+/// The options of `shopt`, in the order of its lists: that of letters, but for the first.
+pub(crate) fn shopt_names() -> Vec<&'static str> {
+    let mut names: Vec<_> = CHANGEABLE.into_iter().chain(FIXED).collect();
+    names.sort_unstable_by_key(|name| (*name != "autocd", *name));
+    names
 }
 
 /// Whether a script may give an option this value.

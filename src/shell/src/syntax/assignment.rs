@@ -121,6 +121,17 @@ impl<'s> Reader<'s> {
 
     /// Whether the `(` that comes next, the second one, begins an arithmetic expression: its `)` is followed by another one.
     pub(super) fn is_arithmetic(&self) -> bool {
+        self.closing_parenthesis().is_some_and(|at| self.source.get(at + 1) == Some(&b')'))
+    }
+
+    /// Whether a line ends before or directly behind the `)` of the `(` that comes next: bash reads such text twice, and loses the newline.
+    pub(super) fn is_divided(&self) -> bool {
+        let Some(close) = self.closing_parenthesis() else { return false };
+        self.source.get(self.at..=close + 1).is_some_and(|text| text.contains(&b'\n'))
+    }
+
+    /// Where the `(` that comes next is closed.
+    fn closing_parenthesis(&self) -> Option<usize> {
         let mut open = 0_u32;
         let mut at = self.at;
         while let Some(byte) = self.source.get(at) {
@@ -128,16 +139,16 @@ impl<'s> Reader<'s> {
                 b'\\' => at += 1,
                 b'\'' | b'"' => match self.closing_quote(at) {
                     Some(end) => at = end,
-                    None => return false,
+                    None => return None,
                 },
                 b'(' => open = open.saturating_add(1),
-                b')' if open == 1 => return self.source.get(at + 1) == Some(&b')'),
+                b')' if open == 1 => return Some(at),
                 b')' => open -= 1,
                 _ => {}
             }
             at += 1;
         }
-        false
+        None
     }
 
     fn closing_quote(&self, start: usize) -> Option<usize> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::literal::{MAX_TEXTS, Text};
 use super::{
     Assigned, Assignment, Condition, Node, Operation, Part, Redirect, Simple, Subscript, SyntaxError, Target, Word,
 };
@@ -24,10 +25,10 @@ const REFUSED: [&[u8]; 12] = [
 ];
 
 /// Refuses a script that has more than the evaluator.
-pub(super) fn check(nodes: &[Node]) -> Result<(), SyntaxError> {
+pub(super) fn check(nodes: &[Node], texts: u32) -> Result<(), SyntaxError> {
     let mut functions = BTreeSet::new();
     nodes.iter().for_each(|node| defined(node, &mut functions));
-    let mut check = Check { functions, line: 1 };
+    let mut check = Check { functions, line: 1, texts };
     nodes.iter().try_for_each(|node| check.top(node))
 }
 
@@ -73,6 +74,8 @@ struct Check {
     functions: BTreeSet<Vec<u8>>,
     /// The last line that was seen.
     line: u32,
+    /// Texts around these commands.
+    texts: u32,
 }
 
 type Checked = Result<(), SyntaxError>;
@@ -156,6 +159,7 @@ impl Check {
         if REFUSED.contains(&name) {
             return self.refuse(shown);
         }
+        self.text(name, &words[1..])?;
         let operands: Vec<Option<&[u8]>> = words[1..].iter().map(Word::literal).collect();
         if !top && super::script::changes_extglob(simple).is_some() {
             return self.refuse("shopt for extglob inside of another command");
@@ -164,6 +168,17 @@ impl Check {
             Some(what) => self.refuse(format!("{shown} {what}")),
             None => Ok(()),
         }
+    }
+
+    /// Commands in the text of an operand.
+    fn text(&mut self, name: &[u8], operands: &[Word]) -> Checked {
+        let Some(text) = Text::of(name, operands).filter(|_| self.texts < MAX_TEXTS) else { return Ok(()) };
+        let at = |line: u32| self.line.saturating_add(line.saturating_sub(1));
+        text.check(self.texts + 1).map_err(|error| match error {
+            SyntaxError::Unexpected { line, reason } => SyntaxError::Unexpected { line: at(line), reason },
+            SyntaxError::Unsupported { line, what } => SyntaxError::Unsupported { line: at(line), what },
+            SyntaxError::TooDeep { line } => SyntaxError::TooDeep { line: at(line) },
+        })
     }
 
     fn redirects(&mut self, redirects: &[Redirect]) -> Checked {

@@ -20,11 +20,13 @@ pub(crate) struct Parser<'p, 's> {
     pub(super) reader: &'p mut Reader<'s>,
     peeked: Option<Token>,
     pub(super) pending: Vec<Pending>,
+    /// In `$(…)`: whether the text of a here-document has been read.
+    document_read: Option<bool>,
 }
 
 impl<'p, 's> Parser<'p, 's> {
     pub(crate) fn new(reader: &'p mut Reader<'s>) -> Self {
-        Self { reader, peeked: None, pending: Vec::new() }
+        Self { reader, peeked: None, pending: Vec::new(), document_read: None }
     }
 
     /// The commands of the next line, as dash takes them from a script: one that comes after `exit` may be anything. `None` at the end.
@@ -67,6 +69,7 @@ impl<'p, 's> Parser<'p, 's> {
     pub(super) fn substitution(reader: &mut Reader<'s>) -> Result<Node, SyntaxError> {
         let assignable = std::mem::replace(&mut reader.assignable, true);
         let mut parser = Parser::new(reader);
+        parser.document_read = Some(false);
         parser.newlines()?;
         let node =
             if parser.peek()? == &Token::Op(Op::Close) { Node::Sequence(Vec::new()) } else { parser.list(false)? };
@@ -106,6 +109,7 @@ impl<'p, 's> Parser<'p, 's> {
     fn documents(&mut self) -> Result<(), SyntaxError> {
         for pending in std::mem::take(&mut self.pending) {
             pending.fill(self.reader)?;
+            self.document_read = self.document_read.map(|_| true);
         }
         Ok(())
     }
@@ -174,6 +178,10 @@ impl<'p, 's> Parser<'p, 's> {
             }
             if self.at_end()? {
                 break;
+            }
+            // bash 5.2 writes substitutions as text, and loses such a semicolon.
+            if token == Token::Op(Op::Semi) && self.document_read == Some(true) && self.reader.language.is_bash() {
+                return Err(self.reader.unsupported("“;” behind a here-document inside of $( )"));
             }
         }
         if nodes.len() == 1 {

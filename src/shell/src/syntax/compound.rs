@@ -53,6 +53,9 @@ impl Parser<'_, '_> {
             self.reader.assignable = false;
             return Ok(Node::Arithmetic(expression, line));
         }
+        if self.reader.language.is_bash() && self.reader.raw() == Some(b'(') && self.reader.is_divided() {
+            return Err(self.reader.unsupported("a subshell that begins another one over the end of a line"));
+        }
         let body = self.list(false)?;
         self.expect(Op::Close)?;
         Ok(Node::Subshell(Rc::new(body), line))

@@ -6,6 +6,11 @@ use super::{Language, Node, Parser, Simple, SyntaxError, check};
 /// The commands of a script, by the lines in which bash reads them. What follows an unconditional `exit` or `exec` is not read: it may be
 /// anything, such as an archive; the flag is false then.
 pub(crate) fn script(source: &[u8], extglob: bool) -> Result<(Vec<Node>, bool), SyntaxError> {
+    nested(source, extglob, 0)
+}
+
+/// A text inside of so many others.
+pub(super) fn nested(source: &[u8], extglob: bool, texts: u32) -> Result<(Vec<Node>, bool), SyntaxError> {
     let mut reader = Reader::new(source, 1, 0, Language::Bash);
     reader.extglob = extglob;
     let mut nodes = Vec::new();
@@ -21,7 +26,7 @@ pub(crate) fn script(source: &[u8], extglob: bool) -> Result<(Vec<Node>, bool), 
             break;
         }
     }
-    check::check(&nodes)?;
+    check::check(&nodes, texts)?;
     Ok((nodes, whole))
 }
 

@@ -23,6 +23,34 @@ impl Shell<'_> {
         }
     }
 
+    /// Runs without the assignments before the running command. With `keeps`, changes of the hidden variables last.
+    pub(crate) fn without_temporaries<T>(&mut self, keeps: bool, run: impl FnOnce(&mut Self) -> T) -> T {
+        let Some(at) = self.state.locals.len().checked_sub(1).filter(|at| self.state.locals[*at].temporary) else {
+            return run(self);
+        };
+        let saved = self.state.locals[at].saved.clone();
+        let temporary: Vec<_> = saved.into_iter().map(|(name, old)| self.exchanged(name, old)).collect();
+        let result = run(self);
+        let changed: Vec<_> = temporary.into_iter().map(|(name, own)| self.exchanged(name, own)).collect();
+        if let Some(scope) = self.state.locals.get_mut(at).filter(|_| keeps) {
+            scope.saved = changed;
+        }
+        result
+    }
+
+    /// Replaces a variable, and gives the one that was there.
+    fn exchanged(&mut self, name: Vec<u8>, new: Option<Variable>) -> (Vec<u8>, Option<Variable>) {
+        if name == b"PATH" {
+            self.state.hashed = Rc::default();
+        }
+        let variables = Rc::make_mut(&mut self.state.variables);
+        let old = match new {
+            Some(new) => variables.insert(name.clone(), new),
+            None => variables.remove(&name),
+        };
+        (name, old)
+    }
+
     /// Ends all scopes but the outermost `count`.
     pub(crate) fn leave_scopes(&mut self, count: usize) {
         while self.state.locals.len() > count {

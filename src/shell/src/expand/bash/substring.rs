@@ -20,7 +20,7 @@ impl Shell<'_> {
         }
         let offset = self.number(offset)?;
         let length = length.map(|length| self.number(length)).transpose()?;
-        match value {
+        match self.text_of_scalar(subject, value) {
             Value::One(text) => {
                 self.ascii_only(&text)?;
                 self.substring(text, offset, length)
@@ -31,6 +31,17 @@ impl Shell<'_> {
                 self.items(indexed, end, offset, length).map(|values| Value::All(values, star))
             }
             Value::Unset => Ok(Value::Unset),
+        }
+    }
+
+    /// All elements of what is not an array are its text.
+    fn text_of_scalar(&self, subject: &Subject, value: Value) -> Value {
+        let is_scalar = || self.state.variable(&subject.name).is_some_and(|found| found.array.is_none());
+        match value {
+            Value::All(mut values, _) if values.len() == 1 && subject.index != Index::None && is_scalar() => {
+                Value::One(values.pop().unwrap_or_default())
+            }
+            value => value,
         }
     }
 
