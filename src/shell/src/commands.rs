@@ -155,6 +155,11 @@ fn inputs(shell: &mut Shell<'_>, program: &str, operands: &[Vec<u8>]) -> Run<(Ve
     let mut contents = Vec::new();
     let mut failed = false;
     for operand in if operands.is_empty() { &standard[..] } else { operands } {
+        if operand == b"-" && shell.input_is_dir() {
+            complain(shell, program, b"-: Is a directory")?;
+            failed = true;
+            continue;
+        }
         if operand == b"-" {
             let content = shell.read_all(0)?;
             if !matches!(program, "cat" | "tee") {

@@ -12,6 +12,8 @@ use crate::shell::Shell;
 pub(crate) enum Handle {
     /// Reads nothing, keeps nothing.
     Null,
+    /// A directory: reading from it fails.
+    Directory,
     Input(Rc<RefCell<Input>>),
     /// Collected, for the caller, for a pipe or for a substitution.
     Output(Rc<RefCell<Vec<u8>>>),
@@ -107,7 +109,7 @@ impl Shell<'_> {
             Some(Handle::Null) => Ok(()),
             Some(Handle::Input(input)) if input.borrow().writes.is_some() => self.write_input(&input, bytes),
             // A closed descriptor: what is written is lost, with an error of the command that writes.
-            None | Some(Handle::Input(_)) => {
+            None | Some(Handle::Input(_) | Handle::Directory) => {
                 self.lost |= fd == 1 && !bytes.is_empty() && !self.state.language.is_bash();
                 Ok(())
             }
@@ -135,6 +137,9 @@ impl Shell<'_> {
     }
 
     fn write_file(&mut self, file: &Rc<RefCell<OpenFile>>, bytes: &[u8]) -> Run<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
         let (path, id, at, append) = {
             let file = file.borrow();
             (file.path.clone(), file.id, file.at, file.append)
@@ -161,6 +166,18 @@ impl Shell<'_> {
         Ok(())
     }
 
+    /// Descriptors follow a file that was renamed.
+    pub(crate) fn renamed(&mut self, from: &[u8], to: &[u8]) {
+        for handle in self.state.descriptors.values() {
+            if let Handle::File(file) = handle {
+                let mut file = file.borrow_mut();
+                if file.path == from {
+                    file.path = to.to_vec();
+                }
+            }
+        }
+    }
+
     fn too_large(&self, path: &[u8], error: Errno) -> Stop {
         let what = format!("{}: {error}", crate::error::show(path));
         self.fatal(crate::ErrorKind::Unsupported { what })
@@ -178,6 +195,7 @@ impl Shell<'_> {
     pub(crate) fn read_all(&mut self, fd: u32) -> Run<Vec<u8>> {
         let input = match self.descriptor(fd) {
             Some(Handle::Input(input)) => input,
+            Some(Handle::Directory) => return self.unsupported(b"reading from a directory"),
             Some(_) => return Ok(Vec::new()),
             None => return self.unsupported(b"reading from a closed descriptor"),
         };
@@ -185,6 +203,11 @@ impl Shell<'_> {
         input.borrow_mut().at = data.len();
         self.spend(data.len() - at)?;
         Ok(data[at..].to_vec())
+    }
+
+    /// Whether standard input is a directory, from which reading fails.
+    pub(crate) fn input_is_dir(&self) -> bool {
+        matches!(self.descriptor(0), Some(Handle::Directory))
     }
 
     /// What is left on standard input, which stays there.

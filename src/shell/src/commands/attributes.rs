@@ -93,7 +93,8 @@ pub(super) fn chmod(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let Some(mode) = Mode::new(&text) else {
         return complain(shell, "chmod", &[b"invalid mode: '", &text[..], b"'"].concat());
     };
-    let tells = if options.has(b'v') { Some(true) } else { options.has(b'c').then_some(false) };
+    let last = options.iter().rev().find(|(letter, _)| matches!(letter, b'v' | b'c'));
+    let tells = last.map(|(letter, _)| letter == b'v');
     let change = Change { mode, strict, tells };
     let mut status = 0;
     for operand in operands {
@@ -106,7 +107,7 @@ pub(super) fn chmod(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
                     if !options.has(b'f') {
                         super::cannot(shell, "chmod", "access", &path, error)?;
                     }
-                    if options.has(b'v') {
+                    if tells == Some(true) {
                         let name = quoted(shell, &path)?;
                         shell.out(&[&name[..], b" could not be accessed\n"].concat())?;
                     }

@@ -6,8 +6,9 @@ mod parse;
 use super::Words;
 use super::paths::last_name;
 use super::regex::Expression;
+use super::status::followed;
 use crate::eval::Run;
-use crate::files::{Follow, Node, NodeKind};
+use crate::files::{Errno, Follow, Node, NodeKind};
 use crate::pattern::Pattern;
 use crate::shell::Shell;
 
@@ -56,6 +57,8 @@ struct Search<'s, 'h> {
     least: usize,
     most: usize,
     follow: Follow,
+    /// The directories that are gone through, for loops of links.
+    above: Vec<u64>,
     status: u8,
 }
 
@@ -68,6 +71,7 @@ pub(super) fn find(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         least: 0,
         most: usize::MAX,
         follow: Follow::No,
+        above: Vec::new(),
         status: 0,
     };
     let mut follow_operands = Follow::No;
@@ -93,12 +97,9 @@ pub(super) fn find(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
     let standard = [b".".to_vec()];
     for path in if paths == 0 { &standard[..] } else { &args[..paths] } {
-        match search.shell.stat(path, follow_operands).or_else(|_| search.shell.stat(path, Follow::No)) {
+        match search.look(path, follow_operands) {
             Ok(node) => search.visit(path, node, &test, 0)?,
-            Err(error) => {
-                let message = ["‘".as_bytes(), path, "’: ".as_bytes(), error.text().as_bytes()].concat();
-                search.status = super::complain(search.shell, "find", &message)?;
-            }
+            Err(error) => search.fail(path, error.text())?,
         }
     }
     for (command, found) in std::mem::take(&mut search.collected) {
@@ -110,6 +111,19 @@ pub(super) fn find(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 }
 
 impl Search<'_, '_> {
+    fn look(&self, path: &[u8], follow: Follow) -> Result<Node, Errno> {
+        match follow {
+            Follow::Yes => followed(self.shell, path),
+            Follow::No => self.shell.stat(path, Follow::No),
+        }
+    }
+
+    fn fail(&mut self, path: &[u8], reason: &str) -> Run<()> {
+        let message = ["‘".as_bytes(), path, "’: ".as_bytes(), reason.as_bytes()].concat();
+        self.status = super::complain(self.shell, "find", &message)?;
+        Ok(())
+    }
+
     fn visit(&mut self, path: &[u8], node: Node, test: &Test, depth: usize) -> Run<()> {
         self.shell.step()?;
         if depth > 200 {
@@ -120,15 +134,21 @@ impl Search<'_, '_> {
             self.apply(path, node, test, &mut pruned)?;
         }
         if node.is_dir() && depth < self.most && !pruned {
+            self.above.push(node.id);
             let names = self.shell.files.list(&self.shell.path(path)).unwrap_or_default();
             for name in names {
                 let slash: &[u8] = if path.ends_with(b"/") { b"" } else { b"/" };
                 let below = [path, slash, &name].concat();
-                let found = self.shell.stat(&below, self.follow).or_else(|_| self.shell.stat(&below, Follow::No));
-                if let Ok(node) = found {
-                    self.visit(&below, node, test, depth + 1)?;
+                match self.look(&below, self.follow) {
+                    Ok(node) if node.is_dir() && self.above.contains(&node.id) => {
+                        self.fail(&below, "File system loop detected")?;
+                    }
+                    Ok(node) => self.visit(&below, node, test, depth + 1)?,
+                    Err(Errno::Eloop) => self.fail(&below, Errno::Eloop.text())?,
+                    Err(_) => {}
                 }
             }
+            self.above.pop();
         }
         if self.depth_first && depth >= self.least {
             self.apply(path, node, test, &mut pruned)?;

@@ -73,6 +73,16 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
         b'G' => Some(Syntax::Grep),
         _ => None,
     });
+    // A shorter match of a word must not take its end for that of the line.
+    if options.has(b'w') && patterns.iter().any(|pattern| pattern.contains(&b'$') && pattern.contains(&b'|')) {
+        return shell.unsupported(b"-w with an alternative that has an anchor");
+    }
+    // Without lines to select, files are not read.
+    let inverted = options.has(b'v') && !options.has(b'x') && !options.has(b'w');
+    let nothing = inverted && patterns.iter().all(Vec::is_empty) && !patterns.is_empty();
+    if nothing && !options.has(b'L') {
+        return Ok(1);
+    }
     let mut expressions = Vec::new();
     let ignore_case = options.has(b'i') || options.has(b'y');
     for pattern in patterns {
@@ -92,9 +102,15 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
     let mut divided = false;
     let standard = [b"-".to_vec()];
     for file in if files.is_empty() && !recursive { &standard[..] } else { &files } {
-        if file != b"-" && shell.stat(file, Follow::Yes).is_ok_and(|node| node.is_dir()) {
+        let is_dir = match &file[..] {
+            b"-" => shell.input_is_dir(),
+            path => shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir()),
+        };
+        if is_dir {
             // A directory reads as empty, and fails.
-            if options.has(b'c') && !options.has(b'q') {
+            if options.has(b'L') {
+                search.listed(shell, file)?;
+            } else if options.has(b'c') && !options.has(b'q') && !options.has(b'l') {
                 search.counted(shell, file, 0)?;
             }
             failed = true;
@@ -250,9 +266,7 @@ impl Search<'_> {
             offset += line.len() + 1;
         }
         if options.has(b'L') && selected == 0 || (options.has(b'l') && !options.has(b'L') && selected > 0) {
-            if !options.has(b'q') {
-                shell.out(&[self.shown(name), b"\n"].concat())?;
-            }
+            self.listed(shell, name)?;
         } else if options.has(b'c') && !options.has(b'q') && !lists {
             self.counted(shell, name, selected)?;
         }
@@ -261,6 +275,11 @@ impl Search<'_> {
 
     fn shown<'n>(&'n self, name: &'n [u8]) -> &'n [u8] {
         if name == b"-" { self.options.value(b'0').unwrap_or(b"(standard input)") } else { name }
+    }
+
+    /// Writes the name of a file for `-l` and `-L`.
+    fn listed(&self, shell: &mut Shell<'_>, name: &[u8]) -> Run<()> {
+        if self.options.has(b'q') { Ok(()) } else { shell.out(&[self.shown(name), b"\n"].concat()) }
     }
 
     fn counted(&self, shell: &mut Shell<'_>, name: &[u8], selected: usize) -> Run<()> {
@@ -358,7 +377,37 @@ fn place(
         if fits {
             return Ok(Some((start, end)));
         }
+        if options.has(b'w')
+            && let Some(end) = shorter(shell, expression, line, (start, end))?
+        {
+            return Ok(Some((start, end)));
+        }
         from = start + 1;
+    }
+    Ok(None)
+}
+
+/// The end of a shorter match at the same place that is a word, as grep looks for it: an empty one does not count.
+fn shorter(
+    shell: &mut Shell<'_>,
+    expression: &Expression,
+    line: &[u8],
+    (start, end): (usize, usize),
+) -> Run<Option<usize>> {
+    let word = |at: Option<&u8>| at.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    if start.checked_sub(1).is_some_and(|at| word(line.get(at))) {
+        return Ok(None);
+    }
+    let mut end = end;
+    while end > start + 1 {
+        let Some(places) = expression.find(shell, &line[..end - 1], start)? else { return Ok(None) };
+        match places.first().copied().flatten() {
+            Some((from, to)) if from == start && to > start => end = to,
+            _ => return Ok(None),
+        }
+        if !word(line.get(end)) {
+            return Ok(Some(end));
+        }
     }
     Ok(None)
 }

@@ -95,7 +95,8 @@ fn change_owner(shell: &mut Shell<'_>, program: &'static str, args: &[Vec<u8>]) 
         Some(Err(text)) => return complain(shell, program, &[b"invalid user: '", &text[..], b"'"].concat()),
     };
     let Some((through, follow)) = links(shell, program, &options)? else { return Ok(1) };
-    let tells = if options.has(b'v') { Some(true) } else { options.has(b'c').then_some(false) };
+    let last = options.iter().rev().find(|(letter, _)| matches!(letter, b'v' | b'c'));
+    let tells = last.map(|(letter, _)| letter == b'v');
     let names = text.filter(|_| tells.is_some()).map(|text| spelled(shell, program, text));
     let change = Change { wanted, from, follow, tells, names };
     let mut status = 0;
@@ -109,7 +110,7 @@ fn change_owner(shell: &mut Shell<'_>, program: &'static str, args: &[Vec<u8>]) 
         for path in paths {
             if let Err(error) = change.one(shell, &path)? {
                 status = 1;
-                if options.has(b'v') {
+                if tells == Some(true) {
                     return shell.unsupported(b"a message about a failure");
                 }
                 if !options.has(b'f') {

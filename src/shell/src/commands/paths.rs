@@ -31,6 +31,12 @@ fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> 
         return None;
     }
     let absolute = shell.path(path);
+    // A dot at the end needs what is before it.
+    let exists = match path.rsplit(|byte| *byte == b'/').next() {
+        Some(b"." | b"..") if exists == Exists::AllButLast => Exists::All,
+        _ => exists,
+    };
+    let directory = matches!(path.rsplit(|byte| *byte == b'/').next(), Some(b"" | b"." | b".."));
     let mut todo: Vec<Vec<u8>> = names(&absolute);
     let mut done: Vec<Vec<u8>> = Vec::new();
     let mut links = 0;
@@ -55,7 +61,7 @@ fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> 
                 }
                 todo.extend(names(&target));
             }
-            Ok(node) if !node.is_dir() && !todo.is_empty() && exists != Exists::Nothing => return None,
+            Ok(node) if !node.is_dir() && (directory || !todo.is_empty()) && exists != Exists::Nothing => return None,
             Ok(_) => {}
             Err(_) if exists == Exists::Nothing => {}
             Err(_) if exists == Exists::AllButLast && todo.is_empty() => {}
@@ -182,7 +188,7 @@ pub(super) fn basename(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, args, &Accepted { letters: b"as:", long, strict: true })?;
     let many = options.has(b'a') || options.has(b's');
     let (operands, suffix) = match &options.operands[..] {
-        operands if many => (operands, options.value(b's').unwrap_or_default().to_vec()),
+        operands if many && !operands.is_empty() => (operands, options.value(b's').unwrap_or_default().to_vec()),
         [path] => (std::slice::from_ref(path), Vec::new()),
         [path, suffix] => (std::slice::from_ref(path), suffix.clone()),
         _ => return super::complain(shell, "basename", b"wrong number of operands"),

@@ -95,7 +95,11 @@ impl Moving {
         }
         let (from, to) = (shell.path(source), shell.path(place));
         shell.note(&to, b"");
-        match shell.files.rename(&from, &to) {
+        let moved = shell.files.rename(&from, &to);
+        if moved.is_ok() {
+            shell.renamed(&from, &to);
+        }
+        match moved {
             Ok(()) if self.verbose => {
                 let (source, place) = (quoted(shell, source)?, quoted(shell, place)?);
                 let mut line = [b"renamed ", &source[..], b" -> ", &place].concat();
@@ -136,7 +140,7 @@ impl Moving {
         };
         let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "mv", &parts.concat()).map(Err);
         let same = same_file(shell, (source, node), (place, old), &replaced);
-        if same == Same::Yes {
+        if same == Same::Yes && !self.no_clobber {
             return fail(shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
         }
         // mv -n of Debian 13 succeeds, unlike coreutils 9.2 to 9.4.

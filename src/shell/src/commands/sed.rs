@@ -37,6 +37,11 @@ pub(super) fn sed(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     match edit(shell, args) {
         // An invalid script, whose fault was written.
         Err(Stop::Error) => Ok(1),
+        // sed fails where it cannot close its output.
+        Ok(_) if shell.descriptor(1).is_none() => {
+            shell.lost = false;
+            Ok(4)
+        }
         done => done,
     }
 }
@@ -94,7 +99,12 @@ fn edit(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 /// Edits all inputs one behind the other, or each on its own.
 fn streams(shell: &mut Shell<'_>, machine: &mut Machine<'_>, operands: &[Vec<u8>], separate: bool) -> Run<u8> {
     // A directory ends all where it is read.
-    let is_dir = |path: &Vec<u8>| path != b"-" && shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir());
+    let is_dir = |path: &Vec<u8>| match &path[..] {
+        b"-" => shell.input_is_dir(),
+        path => shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir()),
+    };
+    let standard = [b"-".to_vec()];
+    let operands = if operands.is_empty() { &standard[..] } else { operands };
     let directory = operands.iter().position(is_dir);
     let readable = &operands[..directory.unwrap_or(operands.len())];
     let (contents, failed) = match (directory, readable) {
@@ -172,8 +182,8 @@ fn in_place(
             Ok(node) if node.is_file() => node,
             Ok(_) => {
                 complain(shell, "sed", &[b"couldn't edit ", &operand[..], b": not a regular file"].concat())?;
-                status = 4;
-                continue;
+                files(shell, machine)?;
+                return Ok(4);
             }
             Err(error) => {
                 complain(shell, "sed", &[b"can't read ", &operand[..], b": ", error.text().as_bytes()].concat())?;

@@ -103,16 +103,18 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         },
     };
     let replaced = options.value(b'I').map(<[u8]>::to_vec);
+    let mut unmatched = false;
     let items = match (delimiter, &replaced) {
         (Some(delimiter), _) => {
             let text = input.strip_suffix(&[delimiter]).unwrap_or(&input);
             let items: Vec<Vec<u8>> = text.split(|byte| *byte == delimiter).map(<[u8]>::to_vec).collect();
             if input.is_empty() { Vec::new() } else { items }
         }
-        (None, Some(_)) => {
-            super::split_lines(&input).map(|line| line.trim_ascii().to_vec()).filter(|line| !line.is_empty()).collect()
+        (None, lines) => {
+            let (items, closed) = items(&input, lines.is_some());
+            unmatched = !closed;
+            items
         }
-        (None, None) => words(shell, &input)?,
     };
     let command = if options.operands.is_empty() { vec![b"echo".to_vec()] } else { options.operands.clone() };
     let size = options.value(b'n').map(|text| count(shell, text)).transpose()?.unwrap_or(usize::MAX);
@@ -125,8 +127,10 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
         None => {
             let groups = items.chunks(size.clamp(1, items.len().max(1)));
+            // xargs ends at such a quote, before a command that is not complete.
+            let groups = groups.filter(|group| !unmatched || group.len() == size);
             calls.extend(groups.map(|group| [&command[..], group].concat()));
-            if items.is_empty() && !options.has(b'r') {
+            if items.is_empty() && !options.has(b'r') && !unmatched {
                 calls.push(command);
             }
         }
@@ -145,6 +149,9 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
     }
     shell.set_descriptor(0, input);
+    if unmatched && !matches!(status, 126 | 127) {
+        return super::complain(shell, "xargs", b"unmatched quote");
+    }
     Ok(status)
 }
 
@@ -161,21 +168,28 @@ fn replace(word: &[u8], mark: &[u8], item: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Items between blanks and newlines, with quotes and backslashes.
-fn words(shell: &Shell<'_>, input: &[u8]) -> Run<Vec<Vec<u8>>> {
+/// Items between blanks and newlines, or of whole lines, with quotes and backslashes; and whether all quotes are closed.
+fn items(input: &[u8], lines: bool) -> (Vec<Vec<u8>>, bool) {
     let mut items = Vec::new();
     let mut item: Option<Vec<u8>> = None;
     let mut bytes = input.iter();
     while let Some(byte) = bytes.next() {
         match byte {
-            b' ' | b'\t' | b'\n' => items.extend(item.take()),
+            b'\n' => items.extend(item.take()),
+            // Blanks at the start of a line are left out.
+            b' ' | b'\t' if lines => {
+                if let Some(item) = &mut item {
+                    item.push(*byte);
+                }
+            }
+            b' ' | b'\t' => items.extend(item.take()),
             b'\\' => item.get_or_insert_default().extend(bytes.next()),
             quote @ (b'"' | b'\'') => {
                 let item = item.get_or_insert_default();
                 loop {
                     match bytes.next() {
                         Some(byte) if byte == quote => break,
-                        Some(b'\n') | None => return shell.unsupported(b"a quote that is not closed"),
+                        Some(b'\n') | None => return (items, false),
                         Some(byte) => item.push(*byte),
                     }
                 }
@@ -184,5 +198,5 @@ fn words(shell: &Shell<'_>, input: &[u8]) -> Run<Vec<Vec<u8>>> {
         }
     }
     items.extend(item);
-    Ok(items)
+    (items, true)
 }

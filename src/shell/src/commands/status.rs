@@ -3,7 +3,7 @@
 use super::options::{Accepted, parse};
 use super::{cannot, versions};
 use crate::eval::Run;
-use crate::files::{Follow, Node, NodeKind};
+use crate::files::{Errno, Follow, Node, NodeKind};
 use crate::shell::Shell;
 
 pub(super) fn stat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -118,7 +118,8 @@ pub(super) fn ls(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let mut status = 0;
     let (mut plain, mut directories) = (Vec::new(), Vec::new());
     for operand in operands {
-        match shell.stat(&operand, Follow::Yes).or_else(|_| shell.stat(&operand, Follow::No)) {
+        let found = if options.has(b'd') { shell.stat(&operand, Follow::No) } else { followed(shell, &operand) };
+        match found {
             Ok(node) if node.is_dir() && !options.has(b'd') => directories.push(operand),
             Ok(_) => plain.push(operand),
             Err(error) => {
@@ -133,6 +134,8 @@ pub(super) fn ls(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     };
     order(&mut plain);
     order(&mut directories);
+    let last = options.iter().rev().find(|(letter, _)| matches!(letter, b'a' | b'A'));
+    let (hidden, dots) = (last.is_some(), last.is_some_and(|(letter, _)| letter == b'a'));
     let titled = directories.len() + plain.len() > 1 || status > 0;
     let mut first = plain.is_empty();
     for name in plain {
@@ -145,14 +148,21 @@ pub(super) fn ls(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
         first = false;
         let mut names = shell.files.list(&shell.path(&directory)).unwrap_or_default();
-        if options.has(b'a') {
+        if dots {
             names.extend([b".".to_vec(), b"..".to_vec()]);
         }
         order(&mut names);
-        let hidden = options.has(b'a') || options.has(b'A');
         for name in names.iter().filter(|name| hidden || !name.starts_with(b".")) {
             shell.out(&[&name[..], b"\n"].concat())?;
         }
     }
     Ok(status)
+}
+
+/// What is at a path, or the link itself if what it leads to is missing.
+pub(super) fn followed(shell: &Shell<'_>, path: &[u8]) -> Result<Node, Errno> {
+    match shell.stat(path, Follow::Yes) {
+        Err(Errno::Enoent) => shell.stat(path, Follow::No),
+        found => found,
+    }
 }

@@ -38,6 +38,10 @@ pub(super) fn targets(
     options: &Options,
     is_dir: impl Fn(&Shell<'_>, &[u8]) -> bool,
 ) -> Run<Option<Targets>> {
+    if options.iter().filter(|(letter, _)| *letter == b't').count() > 1 {
+        complain(shell, program, b"multiple target directories specified")?;
+        return Ok(None);
+    }
     let mut sources = options.operands.clone();
     let (named, file) = (options.value(b't').map(<[u8]>::to_vec), options.has(b'T'));
     let target = if named.is_some() { named.clone() } else { sources.pop() };

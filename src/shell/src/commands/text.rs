@@ -68,23 +68,23 @@ fn visible(byte: u8) -> Vec<u8> {
     }
 }
 
-/// `-5` as `-n5`, and `+5` of `tail` as `-n+5`: the old forms.
-fn modern(args: &[Vec<u8>], from: bool) -> Vec<Vec<u8>> {
+/// `-5` as `-n5`, and `+5` of `tail` as `-n+5`: the old forms, which `tail` takes with one operand at most.
+fn modern(args: &[Vec<u8>], tail: bool) -> Vec<Vec<u8>> {
     let mut args = args.to_vec();
-    if let Some(digits) = args.first().and_then(|first| first.strip_prefix(b"+"))
-        && from
-        && args.len() <= 2
-        && !digits.is_empty()
-        && digits.iter().all(u8::is_ascii_digit)
-    {
-        args[0] = [b"-n+", digits].concat();
-    }
-    if let Some(first) = args.first_mut()
-        && first.len() > 1
-        && first[0] == b'-'
-        && first[1..].iter().all(u8::is_ascii_digit)
-    {
-        first.insert(1, b'n');
+    let old = match &args[..] {
+        _ if !tail => true,
+        [_] => true,
+        [_, operand] if !operand.starts_with(b"-") || operand == b"-" => true,
+        [_, end] | [_, end, _] => end == b"--",
+        _ => false,
+    };
+    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if let Some(first) = args.first_mut().filter(|_| old) {
+        match first.split_first() {
+            Some((b'+', rest)) if tail && digits(rest) => *first = [b"-n+", rest].concat(),
+            Some((b'-', rest)) if digits(rest) => *first = [b"-n", rest].concat(),
+            _ => {}
+        }
     }
     args
 }
@@ -106,8 +106,8 @@ fn part(shell: &Shell<'_>, options: &super::options::Options, sign: u8) -> Run<P
 }
 
 const PART_OPTIONS: Accepted = Accepted {
-    letters: b"n:c:qv",
-    long: &[("lines=", b'n'), ("bytes=", b'c'), ("quiet", b'q'), ("verbose", b'v')],
+    letters: b"n:c:qv0123456789",
+    long: &[("lines=", b'n'), ("bytes=", b'c'), ("quiet", b'q'), ("silent", b'q'), ("verbose", b'v')],
     strict: false,
 };
 
@@ -122,6 +122,9 @@ fn pieces(text: &[u8], part: &Part) -> usize {
 
 pub(super) fn head(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, &modern(args, false), &PART_OPTIONS)?;
+    if options.iter().any(|(letter, _)| letter.is_ascii_digit()) {
+        return complain(shell, "head", b"invalid trailing option");
+    }
     let part = part(shell, &options, b'-')?;
     parts(shell, "head", &options, &part, |text, part| {
         let number = if part.other { pieces(text, part).saturating_sub(part.number) } else { part.number };
@@ -131,7 +134,14 @@ pub(super) fn head(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 
 pub(super) fn tail(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, &modern(args, true), &PART_OPTIONS)?;
+    if options.iter().any(|(letter, _)| letter.is_ascii_digit()) {
+        return complain(shell, "tail", b"option used in invalid context");
+    }
     let part = part(shell, &options, b'+')?;
+    // Without anything to print, no file is looked at.
+    if part.number == 0 && !part.other {
+        return Ok(0);
+    }
     parts(shell, "tail", &options, &part, |text, part| {
         let all = pieces(text, part);
         let skipped = if part.other { part.number.saturating_sub(1) } else { all.saturating_sub(part.number) };
@@ -146,16 +156,36 @@ fn parts(
     part: &Part,
     range: fn(&[u8], &Part) -> (usize, usize),
 ) -> Run<u8> {
-    let (contents, failed) = inputs(shell, program, &options.operands)?;
-    let headers = (options.operands.len() > 1 || options.has(b'v')) && !options.has(b'q');
-    for (at, (name, content)) in contents.iter().enumerate() {
-        if headers {
-            let blank: &[u8] = if at > 0 { b"\n" } else { b"" };
-            let name: &[u8] = if name == b"-" { b"standard input" } else { name };
-            shell.out(&[blank, b"==> ", name, b" <==\n"].concat())?;
+    let standard = [b"-".to_vec()];
+    let operands = if options.operands.is_empty() { &standard[..] } else { &options.operands };
+    let last = options.iter().rev().find(|(letter, _)| matches!(letter, b'q' | b'v'));
+    let headers = last.map_or(operands.len() > 1, |(letter, _)| letter == b'v');
+    let (mut failed, mut first) = (false, true);
+    for operand in operands {
+        let is_dir = match &operand[..] {
+            b"-" => shell.input_is_dir(),
+            path => shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir()),
+        };
+        let (contents, wrong) = match is_dir {
+            true => (vec![(operand.clone(), Vec::new())], false),
+            false => inputs(shell, program, std::slice::from_ref(operand))?,
+        };
+        failed |= wrong;
+        for (name, content) in contents {
+            if headers {
+                let blank: &[u8] = if first { b"" } else { b"\n" };
+                let name: &[u8] = if name == b"-" { b"standard input" } else { &name };
+                shell.out(&[blank, b"==> ", name, b" <==\n"].concat())?;
+                first = false;
+            }
+            let (start, end) = range(&content, part);
+            shell.out(&content[start..end])?;
         }
-        let (start, end) = range(content, part);
-        shell.out(&content[start..end])?;
+        // A directory can be opened, but not read.
+        if is_dir && (part.other || part.number > 0) {
+            failed = true;
+            complain(shell, program, &[b"error reading '", &operand[..], b"': Is a directory"].concat())?;
+        }
     }
     Ok(u8::from(failed))
 }

@@ -92,6 +92,9 @@ pub(super) fn tr(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
     }
     let squeezed = if squeezes { second.unwrap_or(from) } else { Vec::new() };
+    if shell.input_is_dir() {
+        return super::complain(shell, "tr", b"read error: Is a directory");
+    }
     let input = shell.read_all(0)?;
     shell.ask(Question::Value(&input))?;
     let mut out: Vec<u8> = Vec::with_capacity(input.len());

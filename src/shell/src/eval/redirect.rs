@@ -250,7 +250,7 @@ impl Shell<'_> {
         match self.stat(operand, Follow::Yes) {
             Ok(node) if node.is_file() => Ok(Ok(Handle::input_file(path))),
             // A directory can be opened; reading from it fails.
-            Ok(node) if node.is_dir() => Ok(Ok(Handle::Null)),
+            Ok(node) if node.is_dir() => Ok(Ok(Handle::Directory)),
             Ok(_) => self.unsupported(&[b"reading from the device ", operand].concat()),
             Err(error) => Ok(Err(error)),
         }

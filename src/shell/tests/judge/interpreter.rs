@@ -53,7 +53,7 @@ impl Base {
         let meta = Metadata::root(0o755, Timestamp::default());
         let mut tree = Tree::new(meta.clone(), Origin::default());
         let origin = tree.first_origin();
-        for directory in ["/etc", "/tmp", "/usr/bin", "/usr/lib", "/usr/lib64", "/dev", "/w", "/s", "/o"] {
+        for directory in ["/etc", "/tmp", "/usr/bin", "/usr/lib", "/usr/lib64", "/dev", "/proc", "/w", "/s", "/o"] {
             tree.make_dirs(directory.as_bytes(), &meta, origin).unwrap();
         }
         let mut files = TreeFiles::new(&mut tree, Timestamp::default(), origin);

@@ -7,9 +7,15 @@ use std::collections::BTreeMap;
 pub(super) struct Output {
     text: Vec<u8>,
     missing: bool,
+    /// The end of lines.
+    pub(super) end: u8,
 }
 
 impl Output {
+    pub(super) fn ending(end: u8) -> Self {
+        Self { end, ..Self::default() }
+    }
+
     /// Writes a line, with its end unless the input has none.
     pub(super) fn line(&mut self, line: &[u8], end: Option<u8>) {
         self.text(line);
@@ -19,10 +25,15 @@ impl Output {
 
     /// Writes a text as it is.
     pub(super) fn text(&mut self, text: &[u8]) {
-        if std::mem::take(&mut self.missing) {
-            self.text.push(b'\n');
-        }
+        self.complete();
         self.text.extend_from_slice(text);
+    }
+
+    /// Ends a last line that has no end.
+    pub(super) fn complete(&mut self) {
+        if std::mem::take(&mut self.missing) {
+            self.text.push(self.end);
+        }
     }
 
     pub(super) fn len(&self) -> usize {

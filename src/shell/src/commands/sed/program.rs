@@ -69,6 +69,7 @@ enum Cycle {
 impl<'m> Machine<'m> {
     pub(super) fn new(commands: &'m [Command], quiet: bool, end: u8, in_place: bool) -> Self {
         let mut outputs = Outputs::default();
+        outputs.edited.end = end;
         for command in commands {
             let file = match &command.action {
                 Action::Write(file) | Action::WriteFirst(file) => Some(file),
@@ -76,7 +77,7 @@ impl<'m> Machine<'m> {
                 _ => None,
             };
             if let Some(file) = file.filter(|file| *file != b"/dev/stdout") {
-                outputs.files.insert(file.clone(), Output::default());
+                outputs.files.insert(file.clone(), Output::ending(end));
             }
         }
         Self {
@@ -94,7 +95,7 @@ impl<'m> Machine<'m> {
             last: None,
             quiet,
             end,
-            standard: in_place.then(Output::default),
+            standard: in_place.then(|| Output::ending(end)),
         }
     }
 
@@ -132,6 +133,9 @@ impl<'m> Machine<'m> {
                 }
                 Cycle::Quit(code, prints) => {
                     self.finish(shell, prints && !self.quiet)?;
+                    if prints {
+                        self.outputs.edited.complete();
+                    }
                     return Ok(Some(code));
                 }
             }
@@ -305,7 +309,7 @@ impl<'m> Machine<'m> {
                 let listed = listed(&self.pattern.text, *width);
                 self.outputs.edited.text(&listed);
             }
-            Action::Next | Action::Append if self.is_last() => return Ok(Some(Cycle::Quit(0, true))),
+            Action::Next | Action::Append if self.is_last() => return Ok(Some(Cycle::Print)),
             Action::Next => {
                 self.finish(shell, !self.quiet)?;
                 self.pattern = self.take();

@@ -89,9 +89,10 @@ impl Grammar {
     fn ln(&mut self) -> Node {
         let target = match self.random.weighted(&[50, 50]) {
             0 => self.path(),
-            _ => {
-                Node::word("", pieces![self.random.pick(&["../f", "x", "/etc/nope", "d/x", "nowhere", "a", "..", "."])])
-            }
+            _ => Node::word(
+                "",
+                pieces![self.random.pick(&["../f", "x", "/nope/nope", "d/x", "nowhere", "a", "..", "."])],
+            ),
         };
         let mut operands = vec![target];
         if self.random.chance(88) {
