@@ -103,6 +103,10 @@ pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
     if args.is_empty() {
         return shell.unsupported(b"a list of variables");
     }
+    if let Some(letter) = unknown_letter(args) {
+        shell.complain(&[b"set: -", &[letter][..], b": invalid option"].concat())?;
+        return Ok(2);
+    }
     let mut at = 0;
     while let Some(arg) = args.get(at) {
         let (on, letters) = match arg.split_first() {
@@ -142,6 +146,24 @@ pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
         }
     }
     if at < args.len() { Ok(set_params(shell, &args[at..])) } else { Ok(0) }
+}
+
+/// The first letter that is not an option: bash looks for one before it sets any.
+fn unknown_letter(args: &[Vec<u8>]) -> Option<u8> {
+    let mut args = args.iter();
+    while let Some((sign @ (b'-' | b'+'), letters)) = args.next().and_then(|arg| arg.split_first()) {
+        if letters.is_empty() || (*sign == b'-' && letters == b"-") {
+            return None;
+        }
+        for letter in letters {
+            match letter {
+                b'o' => drop(args.next()),
+                letter if letter_name(*letter).is_none() => return Some(*letter),
+                _ => {}
+            }
+        }
+    }
+    None
 }
 
 /// The options of `set`, or those with this value.
