@@ -86,7 +86,7 @@ pub(crate) fn regular(name: &[u8]) -> Option<Builtin> {
     })
 }
 
-/// Builtins that are others in scripts of bash. None of them is special there.
+/// Builtins that differ in bash scripts. None of them is special there.
 pub(crate) fn of_bash(name: &[u8]) -> Option<Builtin> {
     Some(match name {
         b"declare" | b"typeset" => declare::declare,

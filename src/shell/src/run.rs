@@ -151,7 +151,7 @@ fn unexpected(script: &Script<'_>) -> Box<ShellError> {
     Box::new(error(script, 0, ErrorKind::Unsupported { what: "this end of a script".to_owned() }))
 }
 
-/// The variables that a new shell has besides those of its environment. It takes its separators from nobody.
+/// The variables that a new shell has besides those of its environment. `IFS` is not inherited.
 pub(crate) fn defaults(variables: &mut BTreeMap<Vec<u8>, Variable>, directory: &[u8], language: Language) {
     for (name, value) in [(&b"IFS"[..], &b" \t\n"[..]), (b"OPTIND", b"1")] {
         variables.entry(name.to_vec()).or_default().value = Some(Rc::new(value.to_vec()));

@@ -1,4 +1,4 @@
-//! Scripts of bash, judged by the real bash.
+//! Compares bash scripts with the real bash.
 
 use std::fs;
 use std::path::Path;

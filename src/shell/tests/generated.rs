@@ -1,4 +1,4 @@
-//! Generated programs do what they do below dash, or are refused: few of them.
+//! Compares generated programs with dash and bash. Only few may be refused.
 
 use std::thread::available_parallelism;
 

@@ -1,4 +1,4 @@
-//! Builtins as bash has them, where they differ from those of dash.
+//! Builtins of bash that differ from those of dash.
 
 mod escapes;
 mod format;

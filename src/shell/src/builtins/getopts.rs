@@ -72,7 +72,7 @@ fn next(shell: &mut Shell<'_>, letters: &[u8], params: &[Vec<u8>], place: &mut G
     Ok(Some(letter))
 }
 
-/// Tells what is wrong with an option: in the variables if that is wanted, else on standard error.
+/// Reports an invalid option: in the variables in silent mode, else on standard error.
 fn wrong(shell: &mut Shell<'_>, letter: u8, found: u8, silent: bool, message: &[u8]) -> Run<Option<u8>> {
     if silent {
         shell.change(b"OPTARG", Some(vec![letter]), false)?;

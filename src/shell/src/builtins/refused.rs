@@ -1,9 +1,9 @@
-//! Operands of builtins of bash that are refused before a script runs, where they are literal.
+//! Literal operands of bash builtins that are refused before a script runs.
 
 use super::shopt::{is_known, letter_name};
 use crate::state::{may_set_shopt, shopt_name};
 
-/// What is refused of the operands of a builtin; `None` stands for one that is not literal.
+/// The operands of a builtin that are refused, for a message. `None` among `operands` is an operand that is not literal.
 pub(crate) fn refused_operand(name: &[u8], operands: &[Option<&[u8]>]) -> Option<String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let option = operands.first().copied().flatten().filter(|text| text.len() > 1 && text.starts_with(b"-"));

@@ -14,7 +14,7 @@ pub(super) fn bash(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         at += 1;
         match letters {
             b"-" => break,
-            // Files that only a shell for a person reads.
+            // They concern only interactive shells.
             b"-norc" | b"-noprofile" => continue,
             _ => {}
         }

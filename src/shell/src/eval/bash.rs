@@ -1,4 +1,4 @@
-//! Commands of bash: none of its builtins ends the shell by an error, functions come first, and traps follow failures.
+//! Simple commands of bash: functions precede builtins, errors of builtins do not end the shell, and failures run traps.
 
 use std::rc::Rc;
 

@@ -52,7 +52,7 @@ const NAMES: [&[u8]; 41] = [
     b"UID",
 ];
 
-/// Whether bash has variables whose names begin so, beside those of the script.
+/// Whether bash itself has variables with this prefix.
 pub(super) fn begins_special(prefix: &[u8]) -> bool {
     prefix == b"_" || NAMES.iter().any(|name| name.starts_with(prefix))
 }

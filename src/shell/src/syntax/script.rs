@@ -1,4 +1,4 @@
-//! Whole scripts of bash: all is parsed before the first command runs, and what the interpreter does not have is refused then.
+//! Whole bash scripts: parsed and checked for unsupported syntax before the first command runs.
 
 use super::reader::Reader;
 use super::{Language, Node, Parser, Simple, SyntaxError, check};

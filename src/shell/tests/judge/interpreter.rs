@@ -1,4 +1,4 @@
-//! The interpreter's side: the same program over a tree with the same files.
+//! Runs a program in the interpreter, over a tree with the files of the chroot.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};

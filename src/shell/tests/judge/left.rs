@@ -1,4 +1,4 @@
-//! What a run leaves: status, output and files.
+//! The result of a run: status, output and files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

@@ -1,5 +1,5 @@
-//! Judges the interpreter by the real dash and bash: programs that a grammar derives from a seed run in both, and status, output and files
-//! must be equal unless the interpreter refuses the program. The grammar knows nothing of the interpreter's parser.
+//! Compares the interpreter with the real dash and bash. A grammar generates programs from a seed; status, output and files must be equal unless the
+//! interpreter refuses the program. The grammar is independent of the interpreter's parser.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
 pub mod grammar;

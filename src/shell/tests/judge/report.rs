@@ -1,4 +1,4 @@
-//! What a run of the judge found.
+//! The results of a comparison.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
