@@ -113,7 +113,7 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
     }
     if let Some(path) = files.removed() {
         let what = "a script removes what the system has there: say so with `remove` in a layer of --extend, and drop the command by a rule";
-        let path = crate::escape::line(String::from_utf8_lossy(path).into_owned());
+        let path = crate::escape::line(String::from_utf8_lossy(path));
         return Err(ImportError::Tree { path, what: what.to_owned() });
     }
     let after = base::walk(files.tree()).map_err(broken("/"))?;

@@ -155,9 +155,7 @@ impl<'t> KnownFiles<'t> {
     /// Records a request that nothing answers.
     fn ask<T>(&self, what: &str, path: &[u8]) -> Result<T, Errno> {
         let mut unknown = self.unknown.borrow_mut();
-        unknown.get_or_insert_with(|| {
-            format!("{what} {}", crate::escape::line(String::from_utf8_lossy(path).into_owned()))
-        });
+        unknown.get_or_insert_with(|| format!("{what} {}", crate::escape::line(String::from_utf8_lossy(path))));
         Err(Errno::Eio)
     }
 

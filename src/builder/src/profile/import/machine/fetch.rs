@@ -277,7 +277,7 @@ fn plain_directory(call: &Call<'_>, operand: &str) -> Result<String, String> {
         if name == ".." || !is_dir {
             return Err(format!(
                 "a path through links, or one that is not a directory: {}",
-                crate::escape::line(operand.to_owned())
+                crate::escape::line(operand)
             ));
         }
     }
