@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""workflows.py: what workflows run is pinned, and a job that can sign or write runs released tools alone. Opens no socket.
+"""workflows.py: checks that workflows pin what they run, and that jobs with write or signing permissions run only released tools. Opens no socket.
 
-Judges the files in .github/workflows and every YAML block of a document that has jobs. First it judges itself: GOOD must pass, and each fault that WRONG makes in
-it must be named. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
+Checks .github/workflows and every YAML block with jobs in the documents. Tests its rules first: GOOD must pass, and each fault that WRONG makes in it must be
+reported. Prints `ok: NAME` or `FAIL: NAME` for each; exit status 1 if one failed.
 """
 
 import pathlib
@@ -29,9 +29,9 @@ SEPARATORS = {"&&", "||", ";;", "|&", ";", "&", "|", "(", ")"}
 ASSIGNMENT = re.compile(r"(\w+)=")
 # Variables that decide which programs run.
 LOADERS = re.compile(r"PATH|ENV|IFS|PS4|SHELLOPTS|BASH\w*|LD_\w+|GIT_\w+", re.IGNORECASE)
-# They run for changes of strangers, with the rights of this repository.
+# They run for pull requests of forks, with the permissions of this repository.
 EVENTS = {"pull_request_target", "workflow_run"}
-# What a job with rights may run: released tools, which read, compare and send files.
+# Allowed in a job with permissions: released tools, which read, compare and send files.
 ACTIONS = {
     "actions/attest-build-provenance",
     "actions/cache",
@@ -42,7 +42,7 @@ ACTIONS = {
     "sigstore/cosign-installer",
 }
 TOOLS = set("[ cat cmp cosign cp echo exit find gh git jq ls mkdir mv printf sha256sum test true".split())
-# In the examples of documents, where vmbake is a released program: the scripts are those that the page describes.
+# In the examples of documents, where vmbake is a released program: also the scripts that the page describes.
 RELEASED = TOOLS | {"docker", "vmbake", "./ci/install-vmbake", "./ci/release", "./ci/sign-with-cosign"}
 # The program of this repository, which reads public repositories with a token.
 OWN_PROGRAM = {"target/release/vmbake"}
@@ -70,7 +70,7 @@ jobs:
           cosign sign-blob --yes "$(cat a)"
         fi
 """ % {"image": "0" * 64, "commit": "0" * 40}
-# What is wrong: a part of GOOD, what replaces it, and a part of what is said.
+# Faults: a part of GOOD, its replacement, and a part of the message.
 WRONG = {
     "action by tag": (f"checkout@{'0' * 40} # v4.2.2", "checkout@v4", "actions/checkout@v4 is not pinned"),
     "action by a short commit": (f"checkout@{'0' * 40}", "checkout@0000000", "is not pinned"),
@@ -150,7 +150,7 @@ def joined(script: str) -> list[str]:
 
 
 def commands(script: str) -> list[str]:
-    """The words of a script that name a command. What is not understood counts as one."""
+    """The command names in a script. Unsupported syntax counts as one."""
     found = [name for inner in substituted(script) for name in commands(inner)]
     for line in joined(script):
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
@@ -186,18 +186,18 @@ def commands(script: str) -> list[str]:
     return found
 
 
-def judge(text: str, document: dict, tools: set[str]) -> list[str]:
+def check(text: str, document: dict, tools: set[str]) -> list[str]:
     faults = []
     on = document.get("on", document.get(True)) or {}
     faults += [f"{event} runs with the rights of this repository" for event in EVENTS & set([on] if isinstance(on, str) else on)]
     if "permissions" not in document:
         faults.append("no permissions: the repository's settings would decide")
     for name, job in document["jobs"].items():
-        faults += [f"{name}: {fault}" for fault in judge_job(text, document, job, tools)]
+        faults += [f"{name}: {fault}" for fault in check_job(text, document, job, tools)]
     return faults
 
 
-def judge_job(text: str, document: dict, job: dict, tools: set[str]) -> list[str]:
+def check_job(text: str, document: dict, job: dict, tools: set[str]) -> list[str]:
     faults = []
     rights = job.get("permissions", document.get("permissions", {}))
     if rights != "write-all" and rights != "read-all" and not isinstance(rights, dict):
@@ -216,7 +216,7 @@ def judge_job(text: str, document: dict, job: dict, tools: set[str]) -> list[str
     shells = [(place.get("defaults") or {}).get("run", {}).get("shell") for place in (job, document)]
     shell = next(filter(None, shells), "bash")
     for step in [job] if "uses" in job else job["steps"]:
-        faults += judge_uses(text, step, can_write) if "uses" in step else judge_run(step, can_write, tools, shell)
+        faults += check_uses(text, step, can_write) if "uses" in step else check_run(step, can_write, tools, shell)
     if can_write:
         names = [name for place in (document, job, *job.get("steps", [])) for name in place.get("env") or {}]
         faults += [f"can write, and sets {name}" for name in names if LOADERS.fullmatch(name)]
@@ -228,16 +228,16 @@ def has(pattern: re.Pattern, value: object) -> bool:
     return any(pattern.search(expression) for expression in EXPRESSION.findall(str(value)))
 
 
-def judge_uses(text: str, step: dict, can_write: bool) -> list[str]:
+def check_uses(text: str, step: dict, can_write: bool) -> list[str]:
     uses, faults = step["uses"], []
-    # All workflows are judged, and no other action of the repository is.
+    # Workflows are checked, other actions of the repository are not.
     is_own = uses.startswith("./.github/workflows/")
     if uses.startswith("docker://"):
         pinned = bool(IMAGE.fullmatch(uses.removeprefix("docker://")))
     else:
         pinned = is_own or bool(COMMIT.fullmatch(uses))
         if pinned and not is_own and uses not in VERSIONED.findall(text):
-            faults.append(f"{uses}: no version beside the commit")
+            faults.append(f"{uses}: no version next to the commit")
     if not pinned:
         faults.append(f"{uses} is not pinned by digest")
     name = uses.split("@")[0].lower()
@@ -250,7 +250,7 @@ def judge_uses(text: str, step: dict, can_write: bool) -> list[str]:
     return faults
 
 
-def judge_run(step: dict, can_write: bool, tools: set[str], shell: str) -> list[str]:
+def check_run(step: dict, can_write: bool, tools: set[str], shell: str) -> list[str]:
     script, faults = step["run"], []
     if "${{" in script:
         faults.append("a value in a script: give it by env")
@@ -288,14 +288,14 @@ def parsed(text: str) -> dict | None:
 
 def main() -> None:
     failed = False
-    cases = {"workflow without a fault": (judge(GOOD, yaml.safe_load(GOOD), TOOLS), None)}
+    cases = {"workflow without a fault": (check(GOOD, yaml.safe_load(GOOD), TOOLS), None)}
     for name, (part, other, said) in WRONG.items():
         assert part in GOOD, name
         text = GOOD.replace(part, other, 1)
-        cases[name] = (judge(text, yaml.safe_load(text), TOOLS), said)
+        cases[name] = (check(text, yaml.safe_load(text), TOOLS), said)
     for name, text, tools in workflows():
         if document := parsed(text):
-            cases[name] = (judge(text, document, tools), None)
+            cases[name] = (check(text, document, tools), None)
     for name, (faults, said) in cases.items():
         is_right = any(said in fault for fault in faults) if said else not faults
         failed |= not is_right
