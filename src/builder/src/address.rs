@@ -1,27 +1,24 @@
-//! Addresses must carry no credentials: they are recorded in manifests, layers, locks and reports, and published with images. A text or a JSON
-//! document enters, and what has a user name or password in it leaves. Messages never repeat either.
+//! Finds URLs with credentials in texts and JSON documents. URLs are recorded in manifests, layers, locks and reports, and published with images,
+//! so they must not contain a user name or password. Messages never repeat either.
 
 use serde_json::Value;
 
-/// What to say of an address with credentials.
-pub(crate) const MESSAGE: &str = "an address has a user name or password in it (`//USER:PASSWORD@HOST`)";
+pub(crate) const MESSAGE: &str = "URL contains a user name or password (`//USER:PASSWORD@HOST`)";
 
-/// What to do in place of it.
-pub(crate) const HINT: &str = "addresses are recorded and published: registries take credentials from docker's or podman's `login`, GitHub from \
-    GITHUB_TOKEN, proxies from https_proxy; for other servers name a mirror with --mirror that authenticates itself";
+pub(crate) const HINT: &str = "URLs are recorded and published: use `docker login` or `podman login` for registries, GITHUB_TOKEN for GitHub, https_proxy \
+    for proxies; for other servers, pass a mirror that authenticates to them with --mirror";
 
-/// An address with credentials, of which nothing is shown.
+/// A URL with credentials, which the message does not repeat.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", MESSAGE)]
 pub struct Credentials;
 
-/// What is between a scheme and a host.
 const SCHEME_END: &str = "://";
 
-/// What ends the part of an address that has the host.
+/// Characters that end the authority of a URL.
 const ENDS: [char; 12] = ['/', '?', '#', '\\', '"', '\'', '<', '>', '{', '}', '|', ','];
 
-/// Whether an address in `text` has a user name before its host. A digest behind an `@`, as references of containers have, is none.
+/// Whether a URL in `text` has a user name before its host. In container references, a digest follows the `@`.
 pub(crate) fn has_userinfo(text: &str) -> bool {
     let mut rest = text;
     while let Some((_, behind)) = rest.split_once(SCHEME_END) {
@@ -33,12 +30,12 @@ pub(crate) fn has_userinfo(text: &str) -> bool {
     false
 }
 
-/// The same for the value of a proxy, which may have no scheme.
+/// The same for the value of a proxy setting, which may have no scheme.
 pub(crate) fn proxy_has_userinfo(value: &str) -> bool {
     has_userinfo(value) || value.split([',', ' ']).any(authority_has_userinfo)
 }
 
-/// The same for an argument of the command line, which may be a reference of a registry: `USER:PASSWORD@HOST/NAME`.
+/// The same for a command-line argument, which may be a registry reference: `USER:PASSWORD@HOST/NAME`.
 pub(crate) fn argument_has_userinfo(text: &str) -> bool {
     let is_reference = |text: &str| {
         let found = userinfo(text).filter(|found| found.contains(':') && !found.contains('='));
@@ -52,7 +49,6 @@ pub(crate) fn is_proxy(key: &str) -> bool {
     key.to_ascii_lowercase().contains("proxy")
 }
 
-/// Whether the value of a key has credentials in it.
 pub(crate) fn value_has_userinfo(key: &str, value: &str) -> bool {
     if is_proxy(key) { proxy_has_userinfo(value) } else { has_userinfo(value) }
 }
@@ -86,7 +82,7 @@ pub(crate) fn redacted(text: &str) -> String {
     shown + rest
 }
 
-/// The pointer (RFC 6901) of the first value or key with such an address in a document, without the entries that `exempt` names.
+/// The JSON pointer (RFC 6901) of the first value or key with such a URL in a document, without the entries that `exempt` names.
 pub(crate) fn in_json(value: &Value, exempt: &dyn Fn(&str) -> bool) -> Option<String> {
     let mut todo = vec![(String::new(), String::new(), value)];
     while let Some((pointer, key, value)) = todo.pop() {
@@ -105,7 +101,7 @@ pub(crate) fn in_json(value: &Value, exempt: &dyn Fn(&str) -> bool) -> Option<St
                 }
                 let escaped = |key: &str| key.replace('~', "~0").replace('/', "~1");
                 let all = all.iter().rev();
-                // What is below the name of a proxy is about that one.
+                // Values below a proxy key belong to the proxy.
                 let named = |name: &String| if is_proxy(&key) { key.clone() } else { name.clone() };
                 todo.extend(all.map(|(name, value)| (format!("{pointer}/{}", escaped(name)), named(name), value)));
             }
@@ -115,7 +111,7 @@ pub(crate) fn in_json(value: &Value, exempt: &dyn Fn(&str) -> bool) -> Option<St
     None
 }
 
-/// The same for the text of a document. What is not JSON has a reader with better messages.
+/// The same for the text of a document. Invalid JSON is left to the reader of the document, which has better messages.
 pub(crate) fn in_document(text: &[u8]) -> Option<String> {
     in_json(&serde_json::from_slice(text).ok()?, &|_| false)
 }
@@ -125,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_what_stands_before_the_host() {
+    fn credentials_precede_the_host() {
         for text in [
             "https://user:pass@host/x",
             "https://token@host",
@@ -175,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_searched_whatever_their_escapes() {
+    fn escapes_in_documents_are_decoded() {
         let found = |text: &str| in_document(text.as_bytes());
         assert_eq!(found(r#"{"a": [{"b/c": "https:\/\/u:p\u0040h/"}]}"#).as_deref(), Some("/a/0/b~1c"));
         assert_eq!(found(r#"{"m": {"https://u:p@h/": 1}}"#).as_deref(), Some("/m"));

@@ -247,7 +247,7 @@ fn threads(jobs: Option<NonZeroUsize>) -> std::io::Result<NonZeroUsize> {
     jobs.map_or_else(std::thread::available_parallelism, Ok)
 }
 
-/// Fails if an argument has an address with credentials, which others on the machine could read, too. Comes before all messages about arguments.
+/// Fails if an argument contains a URL with credentials, which other users of the machine could read. Runs before clap, whose messages repeat arguments.
 pub fn check_arguments(arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<(), Failure> {
     let texts = arguments.map(|argument| argument.to_string_lossy().into_owned());
     match texts.enumerate().find(|(_, text)| address::argument_has_userinfo(text)) {

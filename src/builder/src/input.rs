@@ -1,7 +1,7 @@
-//! Opening input files: a path enters, an open regular file leaves. A pipe, device, socket or directory is refused at once by its type.
+//! Opens input files, and refuses pipes, devices, sockets and directories without blocking.
 //!
-//! The type is that of the open file, so nothing can be put in its place between the check and the reading. A pipe is read where the path names
-//! a descriptor that the program was started with, such as `/dev/stdin` or the `/dev/fd/63` of `<(command)`.
+//! The type is checked on the open file, so the path cannot be replaced between check and read. A pipe is accepted if the path names an inherited
+//! descriptor, such as `/dev/stdin` or the `/dev/fd/63` of `<(command)`.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -13,9 +13,8 @@ use rustix::io::Errno;
 
 /// Largest input that is read whole where its format has no other limit, in bytes.
 pub(crate) const MAX_INPUT: u64 = 64 << 20;
-/// Where descriptors of the process have names.
+/// Directories whose entries are descriptors of the process.
 const DESCRIPTORS: [&str; 2] = ["/dev/fd", "/proc/self/fd"];
-/// The name of the first descriptor.
 const STDIN: &str = "/dev/stdin";
 
 /// Something other than a regular file.
@@ -28,7 +27,7 @@ pub(crate) struct NotRegular {
 
 /// Opens an input file, or a pipe that the program was given as a descriptor.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // Without NONBLOCK the opening of a pipe would wait for its writer; without NOCTTY a terminal could become that of the program.
+    // Without NONBLOCK, opening a pipe would wait for a writer; without NOCTTY, a terminal could become the controlling terminal.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let opened = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path);
     let file = opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {

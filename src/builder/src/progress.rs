@@ -47,7 +47,7 @@ pub struct Progress {
     quiet: bool,
     /// What is not said yet, while something else is reported.
     held: Mutex<Option<Vec<Event>>>,
-    /// Where files are written, and where they will be when it is released: only then they are reported.
+    /// The folder that files are written to, and the one that they are reported in, on release.
     staged: Option<(PathBuf, PathBuf)>,
 }
 
@@ -62,7 +62,7 @@ impl Progress {
         Self { quiet, held: Mutex::new(Some(Vec::new())), staged: None }
     }
 
-    /// Reports at once, but for the files that are written below the folder `from`: these when it is released, as if they were below `to`.
+    /// Reports immediately, except files written below the folder `from`: they are reported on release, as files below `to`.
     pub fn staged(from: PathBuf, to: PathBuf) -> Self {
         Self { staged: Some((from, to)), ..Self::held(false) }
     }

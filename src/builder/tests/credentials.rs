@@ -1,4 +1,4 @@
-//! User names and passwords in addresses: refused wherever an address enters, and shown nowhere.
+//! URLs with credentials are refused at every input and never shown.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::requested::yard::{Yard, stated};
 
 /// The password of all tests, which no message may have.
 const PASSWORD: &str = "hunter2";
-const MESSAGE: &str = "an address has a user name or password in it";
+const MESSAGE: &str = "URL contains a user name or password";
 
 fn vmbake(dir: &Path, args: &[&str], variables: &[(&str, &str)]) -> (bool, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_vmbake"));
@@ -42,7 +42,7 @@ fn no_option_takes_credentials() {
         &["no-such-command", &url],
     ] {
         let (ok, said) = vmbake(dir.path(), args, &[]);
-        assert!(said.contains("hint: addresses are recorded and published"), "{said}");
+        assert!(said.contains("hint: URLs are recorded and published"), "{said}");
         refused(&args.join(" "), (ok, said));
     }
     refused(
@@ -75,12 +75,12 @@ fn no_document_takes_credentials() {
         yard.layer("box", &keys);
         refused(&keys, yard.update(&[]));
     }
-    // The content of a file is not an address that vmbake knows; so is a template that a machine fills.
+    // File contents and first-boot templates are not URLs for vmbake.
     yard.layer("box", r#", "files": {"/etc/x": {"content": "see https://a@b.example\n"}}"#);
     yard.updated();
 
     let text = fs::read_to_string(yard.path("m/box.o.amd64.json")).unwrap();
-    // The first value that has credentials ends it, whatever it is and however it is written.
+    // JSON escapes do not hide credentials.
     let changed = text.replacen('{', &format!(r#"{{"x": "https:\/\/alice:{PASSWORD}\u0040h/x", "#), 1);
     fs::write(yard.path("manifest.json"), changed).unwrap();
     refused("manifest", vmbake(&dir, &["manifest", "show", "manifest.json"], &[]));

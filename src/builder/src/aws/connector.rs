@@ -27,12 +27,12 @@ pub(super) struct Connectors {
     refused: Refused,
 }
 
-/// The first address that was refused for plain HTTP: the library turns errors of a connector into text.
+/// The first URL that was refused for plain HTTP. It is kept here because the SDK turns errors of a connector into text.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refused(Arc<Mutex<Option<String>>>);
 
 impl Refused {
-    /// The address, which is forgotten.
+    /// Returns the URL and clears it.
     pub(super) fn take(&self) -> Option<String> {
         locked(&self.0).take()
     }

@@ -24,8 +24,8 @@ pub enum AwsError {
         /// What was given.
         url: String,
     },
-    /// An endpoint on another machine that is asked without TLS.
-    #[error("{url}: plain HTTP to another machine, where the network can read and change requests and answers")]
+    /// An endpoint on another machine without TLS.
+    #[error("{url}: plain HTTP to another machine: the network could read and change requests and responses")]
     PlainHttp {
         /// The endpoint.
         url: String,
@@ -303,8 +303,8 @@ impl Hint for AwsError {
                 "--endpoint-url and AWS_ENDPOINT_URL take an address such as http://127.0.0.1:5000"
             }
             Self::PlainHttp { .. } => {
-                "use an https endpoint: --endpoint-url, AWS_ENDPOINT_URL*, AWS_EC2_METADATA_SERVICE_ENDPOINT and `endpoint_url` of a \
-                 profile name endpoints; --allow-http accepts it"
+                "use an https endpoint in --endpoint-url, AWS_ENDPOINT_URL*, AWS_EC2_METADATA_SERVICE_ENDPOINT or `endpoint_url` of the \
+                 profile; --allow-http accepts it"
             }
             Self::Credentials { .. } => {
                 "vmbake takes the credentials that the AWS CLI takes: `aws configure list` shows where they come from, `aws sso login` \

@@ -1,10 +1,10 @@
-//! Which endpoints may be asked without TLS: those of this machine, and those that hand out its credentials over its own link.
+//! Endpoints that may use plain HTTP: those on loopback, and for credentials also the metadata services of AWS.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::supply::http::plain_host;
 
-/// Metadata of instances, credentials of tasks of ECS and of pods of EKS: AWS serves them to the machine itself, and without TLS only.
+/// Instance metadata, and credentials of ECS tasks and EKS pods: AWS serves them to the machine itself, over plain HTTP only.
 const METADATA: [IpAddr; 5] = [
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x254)),
@@ -24,7 +24,7 @@ pub(super) fn exposes_credentials(url: &str) -> bool {
     plain_host(url).is_some_and(|host| !is_loopback(&host) && !is_metadata(&host))
 }
 
-/// A name other than `localhost` may resolve to any address by the time of the request.
+/// Other names than `localhost` may resolve to any address by the time of the request.
 fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }

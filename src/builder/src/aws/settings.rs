@@ -9,6 +9,6 @@ pub struct Settings {
     pub profile: Option<String>,
     /// An address that is asked in place of all services.
     pub endpoint_url: Option<String>,
-    /// Whether endpoints on other machines may be asked without TLS.
+    /// Whether endpoints on other machines may use plain HTTP.
     pub allow_http: bool,
 }

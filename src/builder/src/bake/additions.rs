@@ -1,4 +1,4 @@
-//! What layers of others need, looked up in the finished tree.
+//! Checks that the finished tree has what the layers of bundles need.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,6 @@ const BUILTIN: &str = "modules.builtin";
 /// Longest such list that is read, in bytes.
 const MAX_LIST: u64 = 4 << 20;
 
-/// Fails unless the tree has what is needed.
 pub(super) fn check(tree: &Tree, more: &Additions) -> Result<(), BakeError> {
     if more.layers.is_empty() {
         return Ok(());

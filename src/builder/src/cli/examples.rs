@@ -11,7 +11,7 @@ Examples:
 
 Environment:
   XDG_CACHE_HOME     the store is $XDG_CACHE_HOME/vmbake/store, by default below ~/.cache
-  XDG_STATE_HOME     the newest versions that were pulled are in $XDG_STATE_HOME/vmbake, by default below ~/.local/state
+  XDG_STATE_HOME     `pull` records versions in $XDG_STATE_HOME/vmbake/releases, by default below ~/.local/state
   XDG_CONFIG_HOME    the configuration is $XDG_CONFIG_HOME/vmbake/config.json, by default below ~/.config
   VMBAKE_MIRRORS     mirrors as for --mirror, separated by blanks
   VMBAKE_SHARED      shared store as for --shared; VMBAKE_SHARED_WRITE=1 is --shared-write

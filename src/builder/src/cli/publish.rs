@@ -164,7 +164,7 @@ struct AccountArgs {
     /// Ask this address in place of AWS
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
-    /// Allow endpoints on other machines without TLS; the network can then read and change what is published
+    /// Allow plain HTTP endpoints on other machines; the network can then read and change what is published
     #[arg(long)]
     allow_http: bool,
 }

@@ -35,13 +35,13 @@ pub(super) struct PullArgs {
     /// Believe the registry, and take what nobody need have signed
     #[arg(long, conflicts_with_all = ["key", "certificate_identity"])]
     allow_unsigned: bool,
-    /// Name that the signed index must state [default: that of the repository, without the host]
+    /// Required name in the signed index [default: that of the repository, without the host]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Allow a version older than the newest that was pulled by this reference
+    /// Allow a version older than the newest pulled by this reference
     #[arg(long)]
     allow_downgrade: bool,
-    /// Folder that keeps the newest version of each reference [default: $XDG_STATE_HOME/vmbake/releases]
+    /// Folder that records the newest version of each reference [default: $XDG_STATE_HOME/vmbake/releases]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// Take over what is the same in an older raw image
@@ -101,7 +101,7 @@ pub(super) fn run(args: &PullArgs) -> Result<Outcome, Failure> {
         return files::print_json(&report);
     }
     if report.version.is_none() && args.reference.digest.is_none() {
-        remark("the release states no version, so that an older one cannot be told from it");
+        remark("the release has no version: rollbacks to older releases cannot be detected");
     }
     remark(&summary(&report));
     let lines = report.files.iter().chain([&report.image]).map(|path| escape::line(path.display().to_string()) + "\n");

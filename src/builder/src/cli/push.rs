@@ -29,7 +29,7 @@ pub(super) struct PushArgs {
     /// Another tag; may be repeated
     #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
     tags: Vec<String>,
-    /// Version that the signed index states, such as 1.4.2 [default: the tag of REF, if it is a version]
+    /// Version to record in the signed index, such as 1.4.2 [default: the tag of REF, if it is a version]
     #[arg(long, value_name = "VERSION")]
     release_version: Option<Version>,
     /// Another file to attach to the release; may be repeated
@@ -95,9 +95,7 @@ pub(super) fn run(args: &PushArgs) -> Result<Outcome, Failure> {
         return files::print_json(&report);
     }
     if binding.version.is_none() {
-        remark(
-            "the release has no version, so that `vmbake pull` cannot refuse an older one: --release-version names it",
-        );
+        remark("the release has no version, so `vmbake pull` cannot detect rollbacks: set one with --release-version");
     }
     remark(&summary(&report, args.dry_run));
     let name = &args.reference.repository;

@@ -92,7 +92,7 @@ pub struct DeferredPackage {
     pub reason: String,
 }
 
-/// Applies all layers to `base`. What the layers themselves bring gets the time `epoch`. Layers that are named in `grants` change nothing else.
+/// Applies all layers to `base`. Files of the layers themselves get the time `epoch`. A layer named in `grants` may change only what it is granted.
 pub fn merge(
     base: Tree,
     staged: Staged,

@@ -1,7 +1,7 @@
 //! `vmbake pull`: a release comes from a repository of a registry, and an image of it is written with all that lies beside it.
 //!
-//! The order is: what the name stands for, who has signed it (`signed`), whether it is what was asked for and no older than before (`bound`), which image is wanted and whether its documents agree with each
-//! other (`wanted`), the files beside it and its provenance (`sidecars`), and only then the bytes of the disk, which are placed in a
+//! The order is: what the name stands for, who has signed it (`signed`), whether it has the requested name and is not older than a previous pull
+//! (`bound`), which image is wanted and whether its documents agree with each other (`wanted`), the files beside it and its provenance (`sidecars`), and only then the bytes of the disk, which are placed in a
 //! file without its final name (`part`). Each chunk is checked before it is placed, the whole image before it gets its name. So what has
 //! that name is what was signed.
 
@@ -58,7 +58,7 @@ pub struct PullRequest<'a> {
     pub name: Option<&'a str>,
     /// The newest versions that were pulled.
     pub seen: &'a SeenReleases,
-    /// Whether a version older than the newest that was pulled is taken.
+    /// Whether to accept a version older than the newest that was pulled.
     pub allow_downgrade: bool,
     /// Authorities and logs of sigstore.
     pub root: &'a SigstoreRoot,

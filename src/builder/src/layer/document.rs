@@ -28,7 +28,7 @@ impl Document {
         let value: serde_json::Value = serde_json::from_slice(text)
             .map_err(|error| vec![(position(text, offset(text, &error)), message(&error))])?;
         let places = Places::of(text);
-        // First of all, since other messages may show values.
+        // Before other checks, whose messages may show values.
         if let Some(pointer) = address::in_json(&value, &is_content) {
             let at = places.get(&pointer).map_or(0, |place| place.start);
             return Err(vec![(position(text, at), address::MESSAGE.to_owned())]);
@@ -53,7 +53,7 @@ impl Document {
     }
 }
 
-/// Whether the value that `pointer` names is the content of files, or made of what a machine is told, and not an address for vmbake.
+/// Whether `pointer` names file contents or a first-boot template, and not a URL for vmbake.
 fn is_content(pointer: &str) -> bool {
     ["/files", "/units/files", "/motd"].contains(&pointer)
         || (pointer.starts_with("/first_boot/") && !pointer.starts_with("/first_boot/variables"))

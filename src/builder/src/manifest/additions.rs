@@ -23,7 +23,7 @@ pub struct Additions {
     pub evidence: BTreeMap<Digest, Document>,
     /// What the layers ask of upstreams, by their names.
     pub requests: BTreeMap<String, UpstreamRequest>,
-    /// What each layer may change; layers that are not named may change anything.
+    /// Grants by layer; other layers may change anything.
     pub granted: BTreeMap<String, LayerGrants>,
     /// What the image must have.
     pub needs: Vec<ImageNeed>,

@@ -45,7 +45,7 @@ impl InvalidReference {
     }
 }
 
-/// A text for messages. What stands before an `@` may be credentials, unless a digest is behind it.
+/// A text for messages. The part before an `@` may be credentials, unless a digest follows.
 fn shown(text: &str) -> String {
     match text.rsplit_once('@') {
         Some((_, rest)) if !rest.starts_with("sha") => format!("***@{rest}"),

@@ -39,7 +39,7 @@ struct Rule {
     check: Check,
 }
 
-/// The rule that layers make exceptions from.
+/// The rule that `setuid` of a layer makes exceptions from.
 const PRIVILEGED: &str = "privileged-files";
 
 /// All rules, in the order in which they are reported. `*` stands for any part of one name.
@@ -120,7 +120,7 @@ const RULES: &[Rule] = &[
     Rule { name: "sudoers", good: "only root writes", check: Check::Custom("/etc/sudoers.d", modes::sudoers) },
     Rule {
         name: "world-writable",
-        good: "no file, and no directory without sticky bit",
+        good: "no file, no directory without the sticky bit",
         check: Check::Custom("/", modes::world_writable),
     },
     Rule {
@@ -128,7 +128,7 @@ const RULES: &[Rule] = &[
         good: "only files of packages have set-uid or set-gid bits or capabilities",
         check: Check::Custom("/", modes::privileged),
     },
-    Rule { name: "private-keys", good: "none is readable by all", check: Check::Custom("/etc", modes::keys) },
+    Rule { name: "private-keys", good: "none is world-readable", check: Check::Custom("/etc", modes::keys) },
 ];
 
 /// Judges a root file system by every rule: one good finding for a rule that holds, else one for each violation.
@@ -136,7 +136,7 @@ pub fn lint(tree: &Tree) -> Vec<Finding> {
     RULES.iter().flat_map(|rule| findings(tree, rule)).collect()
 }
 
-/// The first violation that keeps a tree from becoming an image. Files with privileges that layers list are meant to be there.
+/// The first violation that stops a bake. Files that layers list in `setuid` may have privileges.
 pub fn unclean(tree: &Tree, listed: &BTreeSet<String>) -> Option<Finding> {
     let is_meant = |finding: &Finding| finding.rule == PRIVILEGED && listed.contains(&finding.path);
     lint(tree).into_iter().find(|finding| !finding.ok && !is_meant(finding))

@@ -78,7 +78,7 @@ pub enum HttpError {
         /// What credentials the server wants, if it says so.
         challenge: Option<String>,
     },
-    /// An address that would be recorded with credentials.
+    /// A URL with credentials.
     #[error("{url}: {source}")]
     Credentials {
         /// The address, without them.

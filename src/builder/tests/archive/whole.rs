@@ -1,4 +1,4 @@
-//! `archive apply` does all or nothing, whatever goes wrong.
+//! `archive apply` is atomic, also after errors and kills.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,7 +89,7 @@ fn a_damaged_archive_leaves_nothing() {
     }
 }
 
-/// A limit of a file's length stands for a full disk: write(2) fails, or kills the program where it does not ignore SIGXFSZ.
+/// A file size limit simulates a full disk: write(2) fails, or kills the program where it does not ignore SIGXFSZ.
 #[test]
 fn a_full_disk_and_a_kill_leave_nothing_that_counts() {
     for images in [false, true] {
@@ -116,7 +116,7 @@ fn a_full_disk_and_a_kill_leave_nothing_that_counts() {
             }
         }
         assert!(full > 1 && killed > 1, "{full} {killed}");
-        // What the kills have left does not stay.
+        // The next run removes what kills left.
         complete(&lab);
     }
 }
@@ -172,7 +172,7 @@ fn what_is_there_stays_unless_it_may_be_replaced() {
         // A folder cannot be in two places at once.
         fs::create_dir(dist.join("logs")).unwrap();
         let refused = apply(&lab, "", "--force");
-        assert!(stderr(&refused).contains("has the folder \"logs\" in it"), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("contains the folder \"logs\""), "{}", stderr(&refused));
         fs::remove_dir(dist.join("logs")).unwrap();
         assert!(content(&lab.path("site")) == before);
 
@@ -188,20 +188,24 @@ fn what_is_there_stays_unless_it_may_be_replaced() {
         let said = stderr(&applied);
         assert!(said.contains(&format!("site/dist/{QCOW2}")) && !said.contains(".staged"), "{said}");
 
-        // Inputs that are as they should be are taken; others are not replaced, and then there are no images either.
+        // Equal inputs are accepted; others are not replaced, and then no images are written.
         fs::remove_file(&dist).unwrap();
         let applied = apply(&lab, "", "");
         assert!(applied.status.success(), "{}", stderr(&applied));
         fs::remove_dir_all(&dist).unwrap();
         fs::write(lab.path("site/inputs/more"), "").unwrap();
         let refused = apply(&lab, "", "--force");
-        assert!(stderr(&refused).contains("site/inputs: already exists with other content"), "{}", stderr(&refused));
+        assert!(
+            stderr(&refused).contains("site/inputs: already exists with different content"),
+            "{}",
+            stderr(&refused)
+        );
         assert!(!dist.exists());
         let refused = apply(&lab, "", "--inputs-to site/dist/inputs");
         assert!(stderr(&refused).contains("used multiple times"), "{}", stderr(&refused));
         let nested = format!("exec \"$0\" {}", APPLY.replace("site/inputs", "site/dist/inputs"));
         let refused = shell(lab.dir.path(), &nested);
-        assert!(stderr(&refused).contains("one is in the other"), "{}", stderr(&refused));
+        assert!(stderr(&refused).contains("one contains the other"), "{}", stderr(&refused));
         assert!(!dist.exists());
     }
 }
@@ -221,7 +225,7 @@ fn one_of_two_at_once_does_it() {
     assert_eq!(won, 1, "{said:?}");
     for output in ended.iter().filter(|output| !output.status.success()) {
         let said = stderr(output);
-        assert!(said.contains("another run of vmbake") || said.contains("already exists"), "{said}");
+        assert!(said.contains("another vmbake process") || said.contains("already exists"), "{said}");
     }
     let left = content(&lab.path("site"));
     assert!(!left.keys().any(|name| name.starts_with('.')), "{:?}", names(&left));

@@ -1,4 +1,4 @@
-//! What a bundle does to an image through links: no key of a layer changes anything outside of what was granted, whatever the path says.
+//! Attacks of a bundle through links: no key of a layer changes anything outside its grants.
 
 use std::path::Path;
 use std::process::Command;

@@ -96,7 +96,7 @@ fn a_name_without_a_tag_is_what_is_locked() {
     probe(&shop, "", "", r#", "files": {"/etc/probe/conf": {"content": "x"}}"#);
     let (ok, said) = shop.said(&["push", "probe.oci", &format!("{place}:9.0.0")]);
     assert!(ok, "{said}");
-    let other = "bundle acme.agent was taken from it, and this is beta.probe";
+    let other = "expected bundle acme.agent, as in bundles.lock.json, found beta.probe";
     refused(&shop, &["acme.agent"], other);
     let (ok, said) = online(&[&format!("--with={place}:9.0.0"), "--upgrade-bundles"]);
     assert!(!ok && said.contains(other), "{said}");

@@ -1,4 +1,4 @@
-//! A registry that shows an older release, or another one, which is signed all the same.
+//! A registry that serves an older or another signed release.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -24,7 +24,7 @@ fn push(yard: &Yard, version: Option<&str>, release: &str) -> PushReport {
     yard.push_bound(&binding, ("images", &["latest"]), (release, &["qcow2"]), Some("one"), true).unwrap()
 }
 
-/// What somebody with access to the registry does.
+/// Moves the tag, as an attacker with write access to the registry can.
 fn move_tag(repository: &Repository, digest: &str) {
     let bytes = repository.manifest(digest).unwrap().bytes;
     repository.put_manifest("latest", INDEX, &bytes).unwrap();
@@ -124,7 +124,7 @@ fn what_was_seen_stays_seen() {
     };
     let (code, said) = pull(&[]);
     assert!(
-        code == Some(1) && said.contains("has version 1.0, which is older than 2.0 that was pulled before"),
+        code == Some(1) && said.contains("version 1.0 is older than version 2.0, which was pulled before"),
         "{said}"
     );
     assert!(said.contains("--allow-downgrade"), "{said}");
@@ -136,7 +136,7 @@ fn what_was_seen_stays_seen() {
         fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).find(|path| path.extension().is_some());
     fs::write(file.as_ref().unwrap(), "{").unwrap();
     let (code, said) = pull(&[]);
-    assert!(code == Some(1) && said.contains("cannot remember the newest version"), "{said}");
+    assert!(code == Some(1) && said.contains("cannot read or record the newest version"), "{said}");
     // Without it any version is the first one.
     fs::remove_file(file.unwrap()).unwrap();
     let (code, said) = pull(&["--format", "qcow2"]);

@@ -48,7 +48,7 @@ fn what_has_the_name_of_an_image_and_is_not_listed_is_a_warning() {
     let strays = ["raw.sha256", "raw.sigstore.json", "vmdk"].map(|end| format!("{NAME}.{end}"));
     let all = [format!("{}.RAW", NAME.to_uppercase()), format!("{NAME}-old")].into_iter().chain(strays);
     let expected: Vec<String> =
-        all.map(|file| format!("warning list {file}: it has the name of the image, and no list has it")).collect();
+        all.map(|file| format!("warning list {file}: not listed, but has the name of the image")).collect();
     let warnings: Vec<&String> = said.iter().filter(|line| line.starts_with("warning")).collect();
     assert_eq!((code, warnings), (0, expected.iter().collect()), "{said:?}");
     // A signed list, which covers none of them, makes no difference.

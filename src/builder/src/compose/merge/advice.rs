@@ -28,8 +28,8 @@ fn of_merge(error: &MergeError) -> Option<String> {
             ))
         }
         MergeError::NotGranted { .. } => Some(
-            "links of the image may lead there, and `asks` has to name the place itself; report it to the publisher of the bundle, and leave the \
-             bundle out until then"
+            "a symbolic link of the image may lead there: `asks` must name the resolved path; report this to the publisher, and leave the \
+             bundle out until it is fixed"
                 .to_owned(),
         ),
         MergeError::TriggerCycle { .. } => Some(

@@ -30,14 +30,14 @@ pub enum MergeError {
         /// The later artifact.
         second: String,
     },
-    /// A layer changes what it was not granted.
-    #[error("layer {layer}: {verb} {path}, which it does not ask for")]
+    /// A layer changes a path outside its grants.
+    #[error("layer {layer}: {verb} {path}, which is not granted")]
     NotGranted {
         /// Name of the layer.
         layer: String,
         /// What it does.
         verb: &'static str,
-        /// To what, without symbolic links.
+        /// The path, with symbolic links resolved.
         path: String,
     },
     /// A directory and something else want one path.

@@ -1,7 +1,6 @@
-//! What a layer with grants may change: the tree before and after it enters, the first change outside of its grants leaves.
+//! Compares the tree before and after a layer with grants, and fails at the first change outside them.
 //!
-//! Whole trees are compared, by paths without symbolic links, so that it does not matter by which key of a layer, and through which links, a
-//! node was changed.
+//! Whole trees are compared, by paths without symbolic links: this covers every key of a layer and every link on the way.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +15,7 @@ use crate::manifest::LayerGrants;
 const ACCOUNTS: [&[u8]; 6] =
     [b"/etc/passwd", b"/etc/group", b"/etc/shadow", b"/etc/gshadow", b"/etc/subuid", b"/etc/subgid"];
 
-/// Permissions of directories on the way to what a layer writes.
+/// Mode of missing directories above a granted path.
 const DIRECTORY_MODE: u16 = 0o755;
 
 /// The part of a layer whose changes are compared.
@@ -29,25 +28,25 @@ pub(super) enum Step {
 }
 
 impl Target {
-    /// The tree as it is, if the changes of `layer` are to be compared with its grants.
+    /// A copy of the tree, if `layer` has grants.
     pub(super) fn snapshot(&self, layer: &str) -> Option<Tree> {
         self.grants.contains_key(layer).then(|| self.tree.clone())
     }
 
-    /// Fails if `layer` changed anything since `before` that it was not granted.
+    /// Fails if `layer` changed anything since `before` outside its grants.
     pub(super) fn check_changes(&self, layer: &str, before: Option<&Tree>, step: Step) -> Result<(), MergeError> {
         let (Some(grants), Some(before)) = (self.grants.get(layer), before) else { return Ok(()) };
-        let judge = Judge { grants, layer, step };
-        differences(before, &self.tree, |change| judge.check(&change))
+        let check = GrantCheck { grants, layer, step };
+        differences(before, &self.tree, |change| check.check(&change))
     }
 
-    /// Fails if what `layer` places at `path` would be outside of its grants.
+    /// Fails if a file that `layer` writes to `path` would be outside its grants.
     pub(super) fn check_landing(&self, layer: &str, path: &[u8]) -> Result<(), MergeError> {
         let landing = self.wrap(landing(&self.tree, path))?;
         self.check_real(layer, &landing)
     }
 
-    /// Fails if `path`, which has no links, is outside of the grants of `layer`.
+    /// Fails if `path`, which contains no links, is outside the grants of `layer`.
     pub(super) fn check_real(&self, layer: &str, path: &[u8]) -> Result<(), MergeError> {
         match self.grants.get(layer).is_none_or(|grants| is_granted(&grants.paths, path)) {
             true => Ok(()),
@@ -56,23 +55,23 @@ impl Target {
     }
 }
 
-/// A node that is not what it was.
+/// A node that was created, changed or removed.
 struct Change<'a> {
     path: Vec<u8>,
     before: Option<&'a Inode>,
     after: Option<&'a Inode>,
 }
 
-struct Judge<'a> {
+struct GrantCheck<'a> {
     grants: &'a LayerGrants,
     layer: &'a str,
     step: Step,
 }
 
-impl Judge<'_> {
+impl GrantCheck<'_> {
     fn check(&self, change: &Change<'_>) -> Result<(), MergeError> {
         let Change { path, before, after } = change;
-        if !is_granted(&self.grants.paths, path) && !self.is_way(change) && !self.is_account(change) {
+        if !is_granted(&self.grants.paths, path) && !self.is_parent(change) && !self.is_account(change) {
             let verb = match (before, after) {
                 (None, _) => "creates",
                 (Some(_), None) => "removes",
@@ -88,8 +87,8 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// A plain directory that was missing above what is granted.
-    fn is_way(&self, change: &Change<'_>) -> bool {
+    /// A missing directory above a granted path, created with default metadata.
+    fn is_parent(&self, change: &Change<'_>) -> bool {
         let Change { path, before: None, after: Some(inode) } = change else { return false };
         let meta = &inode.meta;
         let is_plain = (meta.mode, meta.uid, meta.gid) == (DIRECTORY_MODE, 0, 0) && meta.xattrs.is_empty();
@@ -97,7 +96,7 @@ impl Judge<'_> {
         is_plain && matches!(inode.kind, Kind::Directory(_)) && self.grants.paths.iter().any(leads)
     }
 
-    /// A list of accounts that got other lines, and stays what it was otherwise.
+    /// An account file whose lines changed, and not its metadata.
     fn is_account(&self, change: &Change<'_>) -> bool {
         let Some(Inode { meta, kind: Kind::File(_), .. }) = change.after else { return false };
         let is_kept = match change.before {
@@ -111,7 +110,7 @@ impl Judge<'_> {
     }
 }
 
-/// Every node that is new, gone or not what it was, each directory before what is in it. A node that is gone stands for all below it.
+/// Calls `each` for every changed node, directories before their entries. A removed directory is one change.
 fn differences<'a>(
     before: &'a Tree,
     after: &'a Tree,
@@ -141,7 +140,7 @@ fn names(inode: Option<&Inode>) -> impl Iterator<Item = &[u8]> {
     entries.into_iter().flat_map(|entries| entries.keys().map(Vec::as_slice))
 }
 
-/// Whether two nodes are the same but for the entries of directories.
+/// Whether two nodes are equal, apart from the entries of directories.
 fn is_same(a: &Inode, b: &Inode) -> bool {
     a.meta == b.meta
         && match (&a.kind, &b.kind) {
@@ -150,7 +149,7 @@ fn is_same(a: &Inode, b: &Inode) -> bool {
         }
 }
 
-/// Where something at `path` would be: links on the way are followed, as far as it leads to anything.
+/// Resolves the links on the way to `path`, as far as it exists.
 fn landing(tree: &Tree, path: &[u8]) -> Result<Vec<u8>, TreeError> {
     let names: Vec<&[u8]> = components(path).collect();
     let Some((last, parents)) = names.split_last() else { return Ok(Vec::new()) };
@@ -163,7 +162,7 @@ fn landing(tree: &Tree, path: &[u8]) -> Result<Vec<u8>, TreeError> {
     Ok(path.to_vec())
 }
 
-/// Whether `path` is one of those, or below it.
+/// Whether `path` is at or below a granted path.
 fn is_granted(granted: &[String], path: &[u8]) -> bool {
     granted.iter().any(|parent| {
         let rest = path.strip_prefix(parent.trim_end_matches('/').as_bytes());

@@ -42,8 +42,8 @@ pub struct SiteRequest<'a> {
 
 /// Writes out the images of an archive, or bakes them; returns the options with which a site bakes each of them again.
 ///
-/// Both folders are filled under other names. They get their own when everything is in them, the inputs first: whatever fails before leaves
-/// neither, and a run after a kill finds inputs that are as they should be.
+/// Both folders are filled under hidden names and renamed when they are complete, the inputs first. A failure leaves neither; a run after a kill
+/// may find complete inputs.
 pub fn apply(contents: &Contents, request: &SiteRequest<'_>) -> Result<Vec<String>, CarryError> {
     contents.require_complete()?;
     let of = |role| contents.manifests.iter().filter(move |manifest| manifest.artifact_type == role);
@@ -84,7 +84,7 @@ pub fn apply(contents: &Contents, request: &SiteRequest<'_>) -> Result<Vec<Strin
     Ok(options)
 }
 
-/// Gives both folders their names; if the second one cannot have its own, the first one goes.
+/// Renames both folders; if the second rename fails, the first folder is removed.
 fn publish(inputs: Option<StagedFolder>, out: StagedFolder, request: &SiteRequest<'_>) -> Result<(), CarryError> {
     let are_new = inputs.is_some();
     inputs.map_or(Ok(()), StagedFolder::publish)?;
@@ -96,7 +96,7 @@ fn publish(inputs: Option<StagedFolder>, out: StagedFolder, request: &SiteReques
     })
 }
 
-/// Neither folder may be in the other: each is made in one step.
+/// Neither folder may contain the other: each is replaced in one step.
 fn require_apart(request: &SiteRequest<'_>) -> Result<(), CarryError> {
     let absolute = |path: &Path| {
         let real =

@@ -175,20 +175,20 @@ pub enum CarryError {
     /// The index cannot be signed.
     #[error(transparent)]
     Sign(#[from] SignError),
-    /// The folder for inputs is there.
-    #[error("{path}: already exists with other content")]
+    /// The folder for inputs exists.
+    #[error("{path}: already exists with different content")]
     Exists {
         /// The folder.
         path: PathBuf,
     },
     /// Another run writes it at the same time.
-    #[error("{path}: another run of vmbake writes this folder")]
+    #[error("{path}: another vmbake process is writing this folder")]
     Busy {
         /// The folder.
         path: PathBuf,
     },
     /// One output is in the other.
-    #[error("{inputs} and {out}: one is in the other, so that they cannot be written apart")]
+    #[error("{inputs} and {out}: one contains the other")]
     Nested {
         /// The folder of inputs.
         inputs: PathBuf,
@@ -196,7 +196,7 @@ pub enum CarryError {
         out: PathBuf,
     },
     /// A folder that cannot be replaced as a whole.
-    #[error("{path}: {reason}, so that it cannot be replaced in one step")]
+    #[error("{path}: cannot be replaced in one step: it {reason}")]
     Fixed {
         /// The folder.
         path: PathBuf,
@@ -255,9 +255,9 @@ impl Hint for CarryError {
             Self::NotSigned { .. } => {
                 "--key names the public key; the signature belongs beside the archive, NAME.sigstore.json"
             }
-            Self::Nested { .. } | Self::Exists { .. } => "--inputs-to and --out name other folders",
-            Self::Busy { .. } => "run the command again when the other run has ended",
-            Self::Fixed { .. } => "--out names another folder",
+            Self::Nested { .. } | Self::Exists { .. } => "choose another folder with --inputs-to or --out",
+            Self::Busy { .. } => "run the command again when the other one has finished",
+            Self::Fixed { .. } => "choose another folder with --out",
             Self::Read { source, .. }
                 if matches!(source.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidInput) =>
             {

@@ -1,8 +1,7 @@
 //! A folder that appears whole or not at all: it is filled under a hidden name next to its own, and takes that by one rename(2).
 //!
-//! A folder that is there already is replaced by one that has its files, too, as hard links: both exchange their names. An error removes what
-//! was staged. What a kill leaves under the hidden name has no effect, and the next run removes it. A lock on the folder keeps
-//! a second run away.
+//! An existing folder is exchanged with one that also has hard links to its files. An error removes what was staged. What a kill leaves under the
+//! hidden name has no effect, and the next run removes it. A lock on the folder excludes concurrent runs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -40,7 +39,7 @@ struct Replaced {
 }
 
 impl StagedFolder {
-    /// Begins the folder `target` with the files that it has already, if it is there.
+    /// Stages the folder `target`, with its existing files.
     pub(super) fn over(target: &Path) -> Result<Self, CarryError> {
         if target.symlink_metadata().is_err() {
             return Self::new(target);
@@ -52,11 +51,11 @@ impl StagedFolder {
         Ok(staged)
     }
 
-    /// Begins the folder `target`, which must not be there when it is published.
+    /// Stages the folder `target`, which must not exist when it is published.
     pub(super) fn new(target: &Path) -> Result<Self, CarryError> {
         let unwritten = |source| CarryError::Write { path: target.to_owned(), source };
         let Some(name) = target.file_name() else {
-            return Err(fixed(target, "has no name that another folder could take"));
+            return Err(fixed(target, "has no name"));
         };
         let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         ownership::create_folder(parent).map_err(unwritten)?;
@@ -87,7 +86,7 @@ impl StagedFolder {
         Ok(())
     }
 
-    /// Takes the files of the folder that is there over.
+    /// Links the files of the existing folder.
     fn link_files(&self) -> Result<Replaced, CarryError> {
         let target = &self.target;
         let unread = |source| CarryError::Read { path: target.clone(), source };
@@ -101,14 +100,14 @@ impl StagedFolder {
             return Err(fixed(target, "is a mount point"));
         }
         if std::env::current_dir().is_ok_and(|current| current.starts_with(target)) {
-            return Err(fixed(target, "has the current folder in it"));
+            return Err(fixed(target, "contains the current directory"));
         }
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(target).map_err(unread)? {
             let entry = entry.map_err(unread)?;
             let meta = entry.metadata().map_err(unread)?;
             if meta.is_dir() {
-                return Err(fixed(target, &format!("has the folder {:?} in it", entry.file_name())));
+                return Err(fixed(target, &format!("contains the folder {:?}", entry.file_name())));
             }
             fs::hard_link(entry.path(), self.path.join(entry.file_name()))
                 .map_err(|source| CarryError::Write { path: entry.path(), source })?;
@@ -117,7 +116,7 @@ impl StagedFolder {
         Ok(Replaced { files, _folder: folder })
     }
 
-    /// Gives the folder its name.
+    /// Renames the folder to its name.
     pub(super) fn publish(mut self) -> Result<(), CarryError> {
         if self.replaced.is_none() {
             self.take_name()?;
@@ -158,7 +157,7 @@ impl StagedFolder {
         rename(&self.path, &self.target, RenameFlags::EXCHANGE)
     }
 
-    /// Brings what others have written to the old folder meanwhile into the new one, unless that has a newer file of this name.
+    /// Moves files that other programs wrote to the old folder in the meantime, unless the new one has a newer file of this name.
     fn keep_changes(&self, files: &BTreeMap<OsString, u64>) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let (entry, inode) = entry.and_then(|entry| entry.metadata().map(|meta| (entry, meta.ino())))?;

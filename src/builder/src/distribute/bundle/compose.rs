@@ -198,7 +198,7 @@ impl Composition {
     }
 }
 
-/// Refuses a new bundle from a repository that had one other bundle, unless that is there as well: the registry may show it in its place.
+/// Refuses a new bundle from a repository of a locked bundle, unless that one is present as well: the registry may have substituted it.
 fn require_known(bundles: &[PackedContents], before: &BundleLock) -> Result<(), BundleError> {
     let titles: Vec<String> = bundles.iter().map(|bundle| bundle.contents.document.title()).collect();
     for (bundle, title) in bundles.iter().zip(&titles).filter(|(_, title)| before.get(title).is_none()) {

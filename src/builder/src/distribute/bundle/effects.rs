@@ -87,7 +87,7 @@ fn fits(pattern: &str, name: &str) -> bool {
 pub fn effects(layer: &Layer) -> Vec<Effect> {
     let mut found = Collected { layer: layer.schema.name.clone(), effects: Vec::new() };
     let schema = &layer.schema;
-    // Every key is named, so that a new one cannot be forgotten.
+    // Names every key, so that the compiler reports a new one.
     let Schema {
         name: _,
         version: _,

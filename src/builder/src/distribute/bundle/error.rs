@@ -243,8 +243,8 @@ pub enum BundleError {
         /// The lock.
         path: PathBuf,
     },
-    /// A repository had one bundle, and shows another one.
-    #[error("{name}: bundle {expected} was taken from it, and this is {found}")]
+    /// A repository provides another bundle than the locked one.
+    #[error("{name}: expected bundle {expected}, as in bundles.lock.json, found {found}")]
     OtherBundle {
         /// The repository.
         name: String,

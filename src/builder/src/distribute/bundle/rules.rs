@@ -123,10 +123,10 @@ fn names(bundle: &BundleContents, layer: &Layer, say: &mut impl FnMut(String)) {
     }
 }
 
-/// Keys that are not for a bundle. Every key is named, so that a new one is not allowed before it was considered.
+/// Keys that a bundle may not have. The pattern names every key, so that a new one must be considered here.
 fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
     let Schema {
-        // These are judged by their effects, which have to be granted.
+        // Checked by their effects, which must be granted.
         artifacts: _,
         downloads: _,
         scripts: _,

@@ -1,4 +1,4 @@
-//! Whether a signed release is the one that was asked for, and no older than what was pulled before.
+//! Checks that a signed release has the requested name and is not older than the previous pull.
 
 use crate::digest::Digest;
 use crate::distribute::bundle::version::Version;
@@ -20,7 +20,7 @@ pub(super) fn check(
         .map_err(|(digest, reason)| PullError::Invalid { digest: Box::new(digest), reason })?;
     let version = binding.as_ref().and_then(|binding| binding.version.clone());
     let text = version.as_ref().map(Version::to_string);
-    // Without a signature anybody may have written it.
+    // An unsigned index proves nothing.
     if request.reference.digest.is_some() || request.signers.is_empty() {
         return Ok(text);
     }
@@ -30,15 +30,15 @@ pub(super) fn check(
         return Err(PullError::Name { name, asked, found });
     }
     let name = request.reference.to_string();
-    let judged = |seen: Option<&SeenRelease>| match (seen, version) {
+    let decide = |seen: Option<&SeenRelease>| match (seen, version) {
         (None, version) => Ok(version.map(|version| (version, *digest))),
         (Some(seen), Some(version)) if version.compare(&seen.version).is_gt() => Ok(Some((version, *digest))),
         (Some(seen), Some(version)) if version.compare(&seen.version).is_eq() && seen.digest == *digest => Ok(None),
-        // What was seen stays: the next pull without the option is refused again.
+        // The recorded version stays: the next pull without the option is refused again.
         (Some(_), _) if request.allow_downgrade => Ok(None),
         (Some(seen), version) => Err(refusal(name, seen, version, digest)),
     };
-    request.seen.update(&reference(request.reference), judged)?;
+    request.seen.update(&reference(request.reference), decide)?;
     Ok(text)
 }
 
@@ -54,7 +54,7 @@ fn refusal(name: String, seen: &SeenRelease, version: Option<Version>, digest: &
     }
 }
 
-/// What it is remembered by: the reference without a digest.
+/// The key of the record: the reference without its digest.
 fn reference(name: &RemoteName) -> String {
     RemoteName { digest: None, ..name.clone() }.to_string()
 }

@@ -78,7 +78,7 @@ pub enum PullError {
         reason: String,
     },
     /// It was signed as a release of another name.
-    #[error("{name}: signed as a release of {found}, not of {asked}")]
+    #[error("{name}: signed as a release of {found}, expected {asked}")]
     Name {
         /// The name of the release.
         name: String,
@@ -88,7 +88,7 @@ pub enum PullError {
         found: String,
     },
     /// A newer version was pulled before.
-    #[error("{name}: has version {version}, which is older than {newest} that was pulled before")]
+    #[error("{name}: version {version} is older than version {newest}, which was pulled before")]
     Older {
         /// The name of the release.
         name: String,
@@ -98,7 +98,7 @@ pub enum PullError {
         newest: String,
     },
     /// Another release of the same version was pulled before, and nothing says which of them is newer.
-    #[error("{name}: is another release of version {version} than was pulled before: {found}, not {seen}")]
+    #[error("{name}: version {version} was pulled before with another digest: expected {seen}, found {found}")]
     SameVersion {
         /// The name of the release.
         name: String,
@@ -110,7 +110,7 @@ pub enum PullError {
         found: Box<Digest>,
     },
     /// A version was pulled before, and this release states none.
-    #[error("{name}: states no version, and version {newest} was pulled before")]
+    #[error("{name}: has no version, but version {newest} was pulled before")]
     Unversioned {
         /// The name of the release.
         name: String,
@@ -118,10 +118,10 @@ pub enum PullError {
         newest: String,
     },
     /// No folder for what was pulled is known.
-    #[error("neither HOME nor XDG_STATE_HOME is set, so that no version can be remembered")]
+    #[error("cannot record the version: neither HOME nor XDG_STATE_HOME is set")]
     NoState,
     /// What was pulled before cannot be read or remembered.
-    #[error("{path}: cannot remember the newest version")]
+    #[error("{path}: cannot read or record the newest version")]
     State {
         /// The file or folder.
         path: PathBuf,
@@ -202,15 +202,13 @@ impl Hint for PullError {
             }
             Self::Unsigned { .. } => "`vmbake push --key KEY` signs a release that it pushes",
             Self::Name { .. } => {
-                "the registry may show another release; for a copy in a repository of another name, --name states the original name"
+                "the registry may serve another release; for a copy in a repository with another name, pass the original name with --name"
             }
             Self::Older { .. } | Self::Unversioned { .. } => {
-                "the registry may hold back newer releases; --allow-downgrade takes this one"
+                "the registry may withhold newer releases; --allow-downgrade accepts this one"
             }
-            Self::SameVersion { .. } => {
-                "the publisher should give each release another version; --allow-downgrade takes this one"
-            }
-            Self::NoState | Self::State { .. } => "--state names a folder of your own",
+            Self::SameVersion { .. } => "each release needs a unique version; --allow-downgrade accepts this one",
+            Self::NoState | Self::State { .. } => "pass a folder that only you can write to with --state",
             Self::Image { .. } => "--arch and --format choose",
             _ => return None,
         };

@@ -1,6 +1,6 @@
-//! The newest version of each release that was pulled, by the reference that was asked for: an older one is refused.
+//! Records the newest version that was pulled by each reference, to refuse older ones.
 //!
-//! A reference is a file, which appears whole. A lock orders runs at the same time: what any of them has seen counts for all later ones.
+//! Each reference has one file, written atomically. A lock serializes concurrent runs.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -18,14 +18,14 @@ use super::error::PullError;
 /// Longest file that is read.
 const MAX_LEN: u64 = 64 << 10;
 
-/// Where it is remembered.
+/// The state folder.
 #[derive(Clone, Debug)]
 pub struct SeenReleases {
     /// `None` where neither the caller nor the environment names one: then only pulls that compare no version work.
     folder: Option<PathBuf>,
 }
 
-/// What was seen.
+/// The record of a reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SeenRelease {
@@ -47,11 +47,11 @@ impl SeenReleases {
         Self { folder: folder.or_else(default) }
     }
 
-    /// Passes what was seen of a reference to `judge`, and remembers what that returns. Others wait until it is done.
+    /// Passes the record of a reference to `decide` and stores what that returns, under the lock.
     pub(super) fn update(
         &self,
         reference: &str,
-        judge: impl FnOnce(Option<&SeenRelease>) -> Result<Option<(Version, Digest)>, PullError>,
+        decide: impl FnOnce(Option<&SeenRelease>) -> Result<Option<(Version, Digest)>, PullError>,
     ) -> Result<(), PullError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
@@ -67,7 +67,7 @@ impl SeenReleases {
         if seen.as_ref().is_some_and(|seen| seen.reference != reference) {
             return Err(PullError::State { path, source: std::io::Error::other("it is of another reference") });
         }
-        if let Some((version, digest)) = judge(seen.as_ref())? {
+        if let Some((version, digest)) = decide(seen.as_ref())? {
             let reference = reference.to_owned();
             let text = escape::json(&SeenRelease { reference, version, digest });
             let text = text.map_err(|source| PullError::State { path: path.clone(), source: source.into() })?;
@@ -77,7 +77,7 @@ impl SeenReleases {
     }
 }
 
-/// What is there. A file that cannot be read is an error: without it any version would do.
+/// Reads a record. An unreadable file is an error: without it, any version would be accepted.
 fn read(path: &Path) -> Result<Option<SeenRelease>, PullError> {
     let failed = |source| PullError::State { path: path.to_owned(), source };
     let file = match ownership::open(path) {

@@ -1,4 +1,4 @@
-//! What a release says of itself: its name and version, as annotations of the index, so that its signature covers both.
+//! Name and version of a release: annotations of the index, so that its signature covers both.
 //!
 //! The name is that of the repository without the host, so that a mirror has the same. Versions are ordered as those of bundles.
 
@@ -23,14 +23,14 @@ pub struct ReleaseBinding {
 }
 
 impl ReleaseBinding {
-    /// That of what is pushed to a repository: with the version that was chosen, or else the tag if it is one.
+    /// For a push to `reference`; the default version is the tag, if it is one.
     pub fn of(reference: &RemoteName, version: Option<&Version>) -> Self {
-        // A tag cannot have the + of a build.
+        // Tags cannot contain `+`.
         let tagged = || reference.tag.as_ref()?.replace('_', "+").parse().ok();
         Self { name: reference.repository.name().to_owned(), version: version.cloned().or_else(tagged) }
     }
 
-    /// Reads it from the annotations of an index; `None` where there is none, as in releases of earlier programs.
+    /// Reads the annotations of an index; `None` without any, as in releases of earlier versions.
     pub(in crate::distribute) fn read(
         index: &Digest,
         annotations: &BTreeMap<String, String>,
@@ -44,7 +44,6 @@ impl ReleaseBinding {
         }
     }
 
-    /// The annotations that say it.
     pub(super) fn annotations(&self) -> impl Iterator<Item = (String, String)> {
         let version = self.version.as_ref().map(|version| (VERSION.to_owned(), version.to_string()));
         std::iter::once((NAME.to_owned(), self.name.clone())).chain(version)

@@ -1,4 +1,4 @@
-//! Modes that let users of a machine do what only root may: a tree enters, the files and directories leave. The cause does not matter.
+//! Finds files and directories whose modes grant users root's rights.
 
 use std::collections::BTreeSet;
 
@@ -20,16 +20,16 @@ const KEY_PLACES: &[&str] = &["/etc", "/root", "/home", "/opt", "/srv", "/var/li
 pub(super) fn shadow(tree: &Tree) -> Vec<Violation> {
     let paths =
         matches(tree, &["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd"]);
-    judge(tree, paths, |inode| inode.meta.mode & 0o037 != 0 || inode.meta.uid != 0)
+    violations(tree, paths, |inode| inode.meta.mode & 0o037 != 0 || inode.meta.uid != 0)
 }
 
-/// Rules of sudo, which refuses to read those that others can write.
+/// The rules of sudo, which ignores files that others can write.
 pub(super) fn sudoers(tree: &Tree) -> Vec<Violation> {
     let paths = matches(tree, &["/etc/sudoers", "/etc/sudoers.d", "/etc/sudoers.d/*"]);
-    judge(tree, paths, |inode| inode.meta.mode & 0o022 != 0 || inode.meta.uid != 0)
+    violations(tree, paths, |inode| inode.meta.mode & 0o022 != 0 || inode.meta.uid != 0)
 }
 
-/// Files that everybody may write, and directories in which everybody may replace files of others.
+/// World-writable files, and world-writable directories without the sticky bit.
 pub(super) fn world_writable(tree: &Tree) -> Vec<Violation> {
     let is_open = |inode: &Inode| match inode.kind {
         Kind::File(_) => inode.meta.mode & 0o002 != 0,
@@ -72,13 +72,13 @@ fn packaged(tree: &Tree, paths: BTreeSet<&[u8]>) -> BTreeSet<Vec<u8>> {
     found
 }
 
-/// Private keys that everybody may read.
+/// World-readable private keys.
 pub(super) fn keys(tree: &Tree) -> Vec<Violation> {
     let is_readable =
         |inode: &Inode| matches!(&inode.kind, Kind::File(map) if map.len() <= MAX_KEY) && inode.meta.mode & 0o004 != 0;
     let mut paths = below(tree, KEY_PLACES, is_readable);
     paths.retain(|path| is_key_name(path) && is_key(&tree.read(path, MAX_KEY).unwrap_or_default()));
-    judge(tree, paths, |_| true)
+    violations(tree, paths, |_| true)
 }
 
 /// Whether a file may be a key, by its name.
@@ -91,8 +91,8 @@ fn is_key(content: &[u8]) -> bool {
     content.windows(KEY_MARK.len()).any(|window| window == KEY_MARK)
 }
 
-/// Those of `paths` that are no links and `bad`.
-fn judge(tree: &Tree, paths: Vec<Vec<u8>>, bad: impl Fn(&Inode) -> bool) -> Vec<Violation> {
+/// The `paths` that are not links and are `bad`.
+fn violations(tree: &Tree, paths: Vec<Vec<u8>>, bad: impl Fn(&Inode) -> bool) -> Vec<Violation> {
     let inode = |path: &Vec<u8>| tree.find(path).ok().flatten().map(|id| tree.inode(id));
     let found = paths.into_iter().filter_map(|path| inode(&path).map(|inode| (path, inode)));
     let found = found.filter(|(_, inode)| !matches!(inode.kind, Kind::Symlink(_)) && bad(inode));

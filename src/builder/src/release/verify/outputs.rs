@@ -36,7 +36,7 @@ impl Verification<'_> {
             self.report.failed(&file, "list", "it is there, and no list has it");
         }
         for file in self.strays(names) {
-            self.report.add(CheckState::Warning, &file, "list", "it has the name of the image, and no list has it");
+            self.report.add(CheckState::Warning, &file, "list", "not listed, but has the name of the image");
         }
     }
 
@@ -57,7 +57,7 @@ impl Verification<'_> {
         entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
     }
 
-    /// Files, directories and links that look as if they were of an image, in the order of their names. Signatures are not listed.
+    /// Unlisted files, directories and links with the name of an image, sorted. Signatures are never listed.
     fn strays(&self, names: &BTreeSet<String>) -> BTreeSet<String> {
         let is_of = |file: &str, name: &str| {
             let Some((start, rest)) = file.split_at_checked(name.len()) else { return false };
@@ -77,7 +77,7 @@ impl Verification<'_> {
         self.entries().filter(|file| is_stray(file) && !is_known(file)).collect()
     }
 
-    /// Whether a list has a file, be it of an image that is not looked at.
+    /// Whether any list has a file, including lists of images that are not verified.
     fn is_listed(&self, file: &str) -> bool {
         self.lists.values().any(|list| list.checksums.contains_key(file))
     }

@@ -19,7 +19,7 @@ pub enum CheckState {
     NotVerified,
     /// Nobody asked for it.
     NotAsked,
-    /// It is not covered by what was checked, and nothing depends on it.
+    /// Not covered by any check, and not part of the release.
     Warning,
 }
 
