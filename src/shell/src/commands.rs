@@ -18,6 +18,7 @@ mod backups;
 mod copy;
 mod rename;
 mod links;
+mod list;
 mod remove;
 mod install;
 mod attributes;
@@ -88,7 +89,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"ionice" => start::ionice,
         b"install" => install::install,
         b"ln" => links::ln,
-        b"ls" => status::ls,
+        b"ls" => list::ls,
         b"md5sum" => digests::md5sum,
         b"mkdir" => make::mkdir,
         b"mktemp" => temporary::mktemp,

@@ -127,8 +127,6 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
         None => {
             let groups = items.chunks(size.clamp(1, items.len().max(1)));
-            // xargs ends at such a quote, before a command that is not complete.
-            let groups = groups.filter(|group| !unmatched || group.len() == size);
             calls.extend(groups.map(|group| [&command[..], group].concat()));
             if items.is_empty() && !options.has(b'r') && !unmatched {
                 calls.push(command);

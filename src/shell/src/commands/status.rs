@@ -1,9 +1,9 @@
 //! `stat` and `ls`, as far as scripts read what they print.
 
+use super::cannot;
 use super::options::{Accepted, parse};
-use super::{cannot, versions};
 use crate::eval::Run;
-use crate::files::{Errno, Follow, Node, NodeKind};
+use crate::files::{Follow, Node, NodeKind};
 use crate::shell::Shell;
 
 pub(super) fn stat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -77,7 +77,7 @@ fn kind(node: &Node) -> &'static str {
 }
 
 /// `-rwxr-xr-x`
-fn letters(node: &Node) -> String {
+pub(super) fn letters(node: &Node) -> String {
     let first = match node.kind {
         NodeKind::Directory => 'd',
         NodeKind::File => '-',
@@ -105,64 +105,4 @@ pub(super) fn permissions(mode: u16) -> String {
         });
     }
     text
-}
-
-/// Names only: the columns of `-l` have a date.
-pub(super) fn ls(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let options = parse(
-        shell,
-        args,
-        &Accepted { letters: b"1Aadv", long: &[("all", b'a'), ("almost-all", b'A')], strict: false },
-    )?;
-    let operands = if options.operands.is_empty() { vec![b".".to_vec()] } else { options.operands.clone() };
-    let mut status = 0;
-    let (mut plain, mut directories) = (Vec::new(), Vec::new());
-    for operand in operands {
-        let found = if options.has(b'd') { shell.stat(&operand, Follow::No) } else { followed(shell, &operand) };
-        match found {
-            Ok(node) if node.is_dir() && !options.has(b'd') => directories.push(operand),
-            Ok(_) => plain.push(operand),
-            Err(error) => {
-                cannot(shell, "ls", "access", &operand, error)?;
-                status = 2;
-            }
-        }
-    }
-    let order = |names: &mut Vec<Vec<u8>>| match options.has(b'v') {
-        true => names.sort_by(|one, other| versions::compare(one, other).then_with(|| one.cmp(other))),
-        false => names.sort(),
-    };
-    order(&mut plain);
-    order(&mut directories);
-    let last = options.iter().rev().find(|(letter, _)| matches!(letter, b'a' | b'A'));
-    let (hidden, dots) = (last.is_some(), last.is_some_and(|(letter, _)| letter == b'a'));
-    let titled = directories.len() + plain.len() > 1 || status > 0;
-    let mut first = plain.is_empty();
-    for name in plain {
-        shell.out(&[&name[..], b"\n"].concat())?;
-    }
-    for directory in directories {
-        if titled {
-            let blank: &[u8] = if first { b"" } else { b"\n" };
-            shell.out(&[blank, &directory, b":\n"].concat())?;
-        }
-        first = false;
-        let mut names = shell.files.list(&shell.path(&directory)).unwrap_or_default();
-        if dots {
-            names.extend([b".".to_vec(), b"..".to_vec()]);
-        }
-        order(&mut names);
-        for name in names.iter().filter(|name| hidden || !name.starts_with(b".")) {
-            shell.out(&[&name[..], b"\n"].concat())?;
-        }
-    }
-    Ok(status)
-}
-
-/// What is at a path, or the link itself if what it leads to is missing.
-pub(super) fn followed(shell: &Shell<'_>, path: &[u8]) -> Result<Node, Errno> {
-    match shell.stat(path, Follow::Yes) {
-        Err(Errno::Enoent) => shell.stat(path, Follow::No),
-        found => found,
-    }
 }

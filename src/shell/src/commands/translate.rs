@@ -66,8 +66,9 @@ fn member(text: &[u8], at: usize) -> (u8, usize) {
 }
 
 pub(super) fn tr(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let long: &[(&str, u8)] = &[("delete", b'd'), ("squeeze-repeats", b's'), ("complement", b'c')];
-    let options = parse(shell, args, &Accepted { letters: b"dscC", long, strict: true })?;
+    let long: &[(&str, u8)] =
+        &[("delete", b'd'), ("squeeze-repeats", b's'), ("complement", b'c'), ("truncate-set1", b't')];
+    let options = parse(shell, args, &Accepted { letters: b"dscCt", long, strict: true })?;
     let (deletes, squeezes) = (options.has(b'd'), options.has(b's'));
     let needed = if deletes != squeezes { 1 } else { 2 };
     let most = if deletes && !squeezes { 1 } else { 2 };
@@ -82,6 +83,9 @@ pub(super) fn tr(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         Some(text) => Some(set(shell, text)?),
         None => None,
     };
+    if let Some(to) = second.as_ref().filter(|_| options.has(b't')) {
+        from.truncate(to.len());
+    }
     let mut table: Vec<Option<u8>> = (0..=u8::MAX).map(Some).collect();
     if deletes {
         from.iter().for_each(|byte| table[usize::from(*byte)] = None);

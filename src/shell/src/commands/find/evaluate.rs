@@ -1,0 +1,145 @@
+//! The tests and actions of `find`, applied.
+
+use super::format::{self, Piece};
+use super::{Entry, Search, Test, links};
+use crate::commands::paths::{bare, last_name};
+use crate::commands::{Words, cannot};
+use crate::eval::Run;
+use crate::files::Follow;
+
+/// What counting the names of a file costs.
+const LINKS: usize = 10_000;
+
+impl Search<'_, '_> {
+    pub(super) fn holds(&mut self, entry: &Entry<'_>, test: &Test, pruned: &mut bool) -> Run<bool> {
+        let Entry { path, node, .. } = *entry;
+        Ok(match test {
+            Test::And(tests) => {
+                for test in tests {
+                    if !self.holds(entry, test, pruned)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Test::Or(tests) => {
+                for test in tests {
+                    if self.holds(entry, test, pruned)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Test::Not(inner) => !self.holds(entry, inner, pruned)?,
+            Test::Name(pattern) => pattern.matches(last_name(path)),
+            Test::Path(pattern) => pattern.matches(path),
+            Test::SmallName(pattern) => pattern.matches(&last_name(path).to_ascii_lowercase()),
+            Test::SmallPath(pattern) => pattern.matches(&path.to_ascii_lowercase()),
+            Test::Target(_, _) if !node.is_symlink() => false,
+            Test::Target(pattern, small) => {
+                let target = self.shell.files.read_link(&self.shell.path(path)).unwrap_or_default();
+                pattern.matches(&if *small { target.to_ascii_lowercase() } else { target })
+            }
+            Test::Regex(expression) => expression.is_match(self.shell, path)?,
+            Test::Kind(kinds) => kinds.contains(&node.kind),
+            Test::OtherKind(kinds) => {
+                let other = if self.follow == Follow::Yes { Follow::No } else { Follow::Yes };
+                self.look(path, other).is_ok_and(|node| kinds.contains(&node.kind))
+            }
+            Test::Mode(b'-', mode) => node.mode & mode == *mode,
+            Test::Mode(b'/', mode) => *mode == 0 || node.mode & mode != 0,
+            Test::Mode(_, mode) => node.mode == *mode,
+            Test::User(id) => id.fits(node.uid.into()),
+            Test::Group(id) => id.fits(node.gid.into()),
+            Test::Unowned(true) => self.shell.commands.user_name(&*self.shell.files, node.uid).is_none(),
+            Test::Unowned(false) => self.shell.commands.group_name(&*self.shell.files, node.gid).is_none(),
+            Test::Empty => match node.is_dir() {
+                true => self.shell.files.list(&self.shell.path(path)).is_ok_and(|names| names.is_empty()),
+                false => node.is_file() && node.size == 0,
+            },
+            Test::Links(_) if self.shell.files.unknown().is_some() => {
+                return self.shell.unsupported(b"-links over files that are not all known");
+            }
+            Test::Links(amount) => {
+                self.shell.spend(LINKS)?;
+                amount.fits(links(self.shell, path, &node))
+            }
+            Test::Same(id) => node.id == *id,
+            Test::Newer(mtime) => node.mtime > *mtime,
+            Test::Size(_, _) if node.is_dir() => return self.shell.unsupported(b"the size of a directory"),
+            Test::Size(amount, unit) => amount.fits(node.size.div_ceil(*unit)),
+            Test::Quit => {
+                self.quits = true;
+                true
+            }
+            Test::Prune => {
+                *pruned = true;
+                true
+            }
+            Test::Print(end) => {
+                self.shell.out(&[path, &[*end][..]].concat())?;
+                true
+            }
+            Test::Format(pieces) => {
+                let mut text = Vec::new();
+                for piece in pieces {
+                    match piece {
+                        Piece::Text(piece) => text.extend_from_slice(piece),
+                        Piece::Field(letter) => text.extend(format::field(self.shell, entry, *letter)?),
+                    }
+                }
+                self.shell.out(&text)?;
+                true
+            }
+            Test::Delete if path == b"." => true,
+            Test::Delete => {
+                let absolute = self.shell.path(path);
+                match self.shell.files.remove(&absolute) {
+                    Ok(()) => true,
+                    Err(error) => {
+                        self.status = cannot(self.shell, "find", "delete", path, error)?;
+                        false
+                    }
+                }
+            }
+            Test::Exec(command) => {
+                let argv: Vec<Vec<u8>> = command.iter().map(|word| replaced(word, path)).collect();
+                self.shell.invoke(&argv)? == 0
+            }
+            Test::ExecIn(command) => {
+                let (directory, name) = last(path);
+                let argv: Words = command.iter().map(|word| replaced(word, &name)).collect();
+                let cwd = self.shell.state.cwd.clone();
+                self.shell.state.cwd = self.shell.path(&directory).into();
+                let status = self.shell.invoke(&argv);
+                self.shell.state.cwd = cwd;
+                status? == 0
+            }
+            Test::Collect(number) => {
+                if let Some((_, found)) = self.collected.get_mut(*number) {
+                    found.push(path.to_vec());
+                }
+                true
+            }
+        })
+    }
+}
+/// A word of a command with the path in place of each `{}`.
+fn replaced(word: &[u8], path: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut rest = word;
+    while let Some(at) = rest.windows(2).position(|window| window == b"{}") {
+        out.extend_from_slice(&rest[..at]);
+        out.extend_from_slice(path);
+        rest = &rest[at + 2..];
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// The directory of a path, and its name there as `-execdir` passes it.
+fn last(path: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let start = bare(path).iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+    let directory = if start == 0 { &b"."[..] } else { &path[..start] };
+    (directory.to_vec(), [b"./", &path[start..]].concat())
+}
