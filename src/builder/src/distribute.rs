@@ -5,6 +5,7 @@
 //! publish.
 //! [`publish`] says which blocks of it a snapshot needs.
 
+pub mod version;
 pub mod release;
 pub mod push;
 pub mod pull;

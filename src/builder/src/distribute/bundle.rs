@@ -3,7 +3,6 @@
 //! A folder with a document and layers enters, an OCI layout with all that they need leaves. Nothing of a bundle ever runs on the host.
 //! `docs/bundles.md` tells the whole path.
 
-pub mod version;
 mod words;
 pub mod document;
 pub mod contents;

@@ -9,10 +9,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::error::BundleError;
-use super::version::{Version, VersionDemand};
 use super::words;
 use crate::address;
 use crate::digest::Digest;
+use crate::distribute::version::{Version, VersionDemand};
 use crate::manifest::{Dependency, Document};
 use crate::pin::proof::sigstore::json;
 

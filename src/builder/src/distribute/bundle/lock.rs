@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::brings::Brings;
 use super::contents::BundleContents;
 use super::error::BundleError;
-use super::version::Version;
 use crate::atomic_file::write_file;
 use crate::digest::Digest;
+use crate::distribute::version::Version;
 use crate::oci::RemoteName;
 
 /// Its name.

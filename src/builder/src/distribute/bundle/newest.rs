@@ -2,7 +2,7 @@
 //!
 //! A tag is a version if it is one with `+` in place of `_`. Pre-releases count where the known version is one, or nothing else is there.
 
-use super::version::Version;
+use crate::distribute::version::Version;
 
 /// The tag with the highest version. Of tags that are equal in order, such as `1` and `1.0`, the longest one.
 pub fn newest(tags: &[String], known: Option<&Version>) -> Option<(Version, String)> {

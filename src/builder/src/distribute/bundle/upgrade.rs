@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::brings::{Brings, LockedVariable};
 use super::inspect::Lines;
 use super::lock::LockedBundle;
-use super::version::Version;
 use crate::digest::Digest;
+use crate::distribute::version::Version;
 
 /// What an upgrade does with one bundle.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

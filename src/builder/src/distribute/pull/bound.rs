@@ -1,9 +1,9 @@
 //! Checks that a signed release has the requested name and is not older than the previous pull.
 
 use crate::digest::Digest;
-use crate::distribute::bundle::version::Version;
 use crate::distribute::release::binding::ReleaseBinding;
 use crate::distribute::release::document::ReleaseIndex;
+use crate::distribute::version::Version;
 use crate::oci::RemoteName;
 
 use super::PullRequest;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::atomic_file::write_file;
 use crate::digest::Digest;
-use crate::distribute::bundle::version::Version;
+use crate::distribute::version::Version;
 use crate::escape;
 use crate::ownership;
 

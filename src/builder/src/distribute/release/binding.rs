@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::digest::Digest;
-use crate::distribute::bundle::version::Version;
+use crate::distribute::version::Version;
 use crate::oci::RemoteName;
 
 /// Annotation with the name.

@@ -1,4 +1,4 @@
-//! Versions of bundles, and what is demanded of versions: text enters, an order leaves.
+//! Versions of releases and bundles, and what is demanded of versions: text enters, an order leaves.
 //!
 //! A version is numbers parted by dots, perhaps `-` with a pre-release and `+` with a build, such as `1.35.5+rke2r1`. The order is that of
 //! Semantic Versioning 2.0.0, section 11, with three differences: there may be any count of numbers, missing ones are 0, and builds
