@@ -27,8 +27,6 @@ pub(crate) struct Input {
     loaded: bool,
     data: Rc<Vec<u8>>,
     at: usize,
-    /// The inode, if it is also open for writing.
-    writes: Option<u64>,
 }
 
 /// A file that is open for writing.
@@ -37,42 +35,25 @@ pub(crate) struct OpenFile {
     id: u64,
     at: usize,
     append: bool,
+    /// It was opened for reading as well.
+    reads: bool,
 }
 
 impl Handle {
     pub(crate) fn bytes(data: Vec<u8>) -> Self {
-        Self::Input(Rc::new(RefCell::new(Input { path: None, loaded: true, data: Rc::new(data), at: 0, writes: None })))
+        Self::Input(Rc::new(RefCell::new(Input { path: None, loaded: true, data: Rc::new(data), at: 0 })))
     }
 
     pub(crate) fn input_file(path: Vec<u8>) -> Self {
-        Self::Input(Rc::new(RefCell::new(Input {
-            path: Some(path),
-            loaded: false,
-            data: Rc::default(),
-            at: 0,
-            writes: None,
-        })))
-    }
-
-    /// A file that is open for reading and writing.
-    pub(crate) fn file(path: Vec<u8>, id: u64) -> Self {
-        let data = Rc::default();
-        Self::Input(Rc::new(RefCell::new(Input { path: Some(path), loaded: false, data, at: 0, writes: Some(id) })))
+        Self::Input(Rc::new(RefCell::new(Input { path: Some(path), loaded: false, data: Rc::default(), at: 0 })))
     }
 
     pub(crate) fn output_file(path: Vec<u8>, id: u64, append: bool) -> Self {
-        Self::File(Rc::new(RefCell::new(OpenFile { path, id, at: 0, append })))
+        Self::File(Rc::new(RefCell::new(OpenFile { path, id, at: 0, append, reads: false })))
     }
 
-    /// The file that is open for writing, opened for reading, too.
-    pub(crate) fn for_reading_too(self) -> Self {
-        match self {
-            Self::File(file) => {
-                let file = file.borrow();
-                Self::file(file.path.clone(), file.id)
-            }
-            other => other,
-        }
+    pub(crate) fn update_file(path: Vec<u8>, id: u64) -> Self {
+        Self::File(Rc::new(RefCell::new(OpenFile { path, id, at: 0, append: false, reads: true })))
     }
 
     pub(crate) fn output() -> (Self, Rc<RefCell<Vec<u8>>>) {
@@ -107,7 +88,6 @@ impl Shell<'_> {
     pub(crate) fn write_to(&mut self, fd: u32, bytes: &[u8]) -> Run<()> {
         match self.descriptor(fd) {
             Some(Handle::Null) => Ok(()),
-            Some(Handle::Input(input)) if input.borrow().writes.is_some() => self.write_input(&input, bytes),
             // A closed descriptor: what is written is lost, with an error of the command that writes.
             None | Some(Handle::Input(_) | Handle::Directory) => {
                 self.lost |= fd == 1 && !bytes.is_empty() && !self.state.language.is_bash();
@@ -123,19 +103,6 @@ impl Shell<'_> {
         }
     }
 
-    /// Writes where the file would be read next.
-    fn write_input(&mut self, input: &Rc<RefCell<Input>>, bytes: &[u8]) -> Run<()> {
-        let (path, id, at) = {
-            let input = input.borrow();
-            (input.path.clone().unwrap_or_default(), input.writes.unwrap_or_default(), input.at)
-        };
-        let file = Rc::new(RefCell::new(OpenFile { path, id, at, append: false }));
-        self.write_file(&file, bytes)?;
-        let mut input = input.borrow_mut();
-        (input.at, input.loaded) = (file.borrow().at, false);
-        Ok(())
-    }
-
     fn write_file(&mut self, file: &Rc<RefCell<OpenFile>>, bytes: &[u8]) -> Run<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -149,9 +116,10 @@ impl Shell<'_> {
             Ok(node) if node.id == id => {}
             _ => return Ok(()),
         }
-        let limit = self.budget.limits.size_bytes;
+        let limit = self.budget.limits.file_bytes;
         let mut content = self.files.read(&path, limit).map_err(|error| self.too_large(&path, error))?;
         let at = if append { content.len() } else { at };
+        self.spend_file(content.len().max(at).saturating_add(bytes.len()))?;
         if content.len() < at {
             content.resize(at, 0);
         }
@@ -159,7 +127,6 @@ impl Shell<'_> {
         let kept = content.split_off(at.min(content.len()));
         content.extend_from_slice(bytes);
         content.extend(kept.iter().skip(bytes.len()));
-        self.spend_size(content.len(), content.len())?;
         self.note(&path, &content);
         self.files.write(&path, content, 0o666).map_err(|error| self.too_large(&path, error))?;
         file.borrow_mut().at = end;
@@ -187,6 +154,7 @@ impl Shell<'_> {
     pub(crate) fn input_path(&self, fd: u32) -> Option<Vec<u8>> {
         match self.descriptor(fd) {
             Some(Handle::Input(input)) => input.borrow().path.clone(),
+            Some(Handle::File(file)) => Some(file.borrow().path.clone()),
             _ => None,
         }
     }
@@ -196,6 +164,11 @@ impl Shell<'_> {
         let input = match self.descriptor(fd) {
             Some(Handle::Input(input)) => input,
             Some(Handle::Directory) => return self.unsupported(b"reading from a directory"),
+            Some(Handle::File(file)) if file.borrow().reads => {
+                let left = self.left_in(&file)?;
+                file.borrow_mut().at += left.len();
+                return Ok(left);
+            }
             Some(_) => return Ok(Vec::new()),
             None => return self.unsupported(b"reading from a closed descriptor"),
         };
@@ -212,7 +185,11 @@ impl Shell<'_> {
 
     /// What is left on standard input, which stays there.
     pub(crate) fn peek_input(&mut self) -> Run<Vec<u8>> {
-        let Some(Handle::Input(input)) = self.descriptor(0) else { return Ok(Vec::new()) };
+        let input = match self.descriptor(0) {
+            Some(Handle::Input(input)) => input,
+            Some(Handle::File(file)) if file.borrow().reads => return self.left_in(&file),
+            _ => return Ok(Vec::new()),
+        };
         let (data, at) = self.loaded(&input)?;
         self.spend(data.len() - at)?;
         Ok(data[at..].to_vec())
@@ -220,7 +197,15 @@ impl Shell<'_> {
 
     /// The next byte of standard input.
     pub(crate) fn read_byte(&mut self, fd: u32) -> Run<Option<u8>> {
-        let Some(Handle::Input(input)) = self.descriptor(fd) else { return Ok(None) };
+        let input = match self.descriptor(fd) {
+            Some(Handle::Input(input)) => input,
+            Some(Handle::File(file)) if file.borrow().reads => {
+                let byte = self.left_in(&file)?.first().copied();
+                file.borrow_mut().at += usize::from(byte.is_some());
+                return Ok(byte);
+            }
+            _ => return Ok(None),
+        };
         let (data, at) = self.loaded(&input)?;
         let byte = data.get(at).copied();
         input.borrow_mut().at = (at + 1).min(data.len());
@@ -228,10 +213,25 @@ impl Shell<'_> {
         Ok(byte)
     }
 
+    /// What is left to read of a file that is open for reading and writing: what was written by now counts.
+    fn left_in(&mut self, file: &Rc<RefCell<OpenFile>>) -> Run<Vec<u8>> {
+        let (path, id, at) = {
+            let file = file.borrow();
+            (file.path.clone(), file.id, file.at)
+        };
+        if self.files.lookup(&path, Follow::Yes).map(|node| node.id) != Ok(id) {
+            return self.unsupported(b"reading from a file that was removed");
+        }
+        let content = self.files.read(&path, self.budget.limits.file_bytes);
+        let mut content = content.map_err(|error| self.too_large(&path, error))?;
+        self.spend(content.len())?;
+        Ok(content.split_off(at.min(content.len())))
+    }
+
     fn loaded(&mut self, input: &Rc<RefCell<Input>>) -> Run<(Rc<Vec<u8>>, usize)> {
         let path = input.borrow().path.clone().filter(|_| !input.borrow().loaded);
         if let Some(path) = path {
-            let limit = self.budget.limits.size_bytes;
+            let limit = self.budget.limits.file_bytes;
             let data = self.files.read(&path, limit).map_err(|error| self.too_large(&path, error))?;
             self.spend(data.len())?;
             let mut input = input.borrow_mut();

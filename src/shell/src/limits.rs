@@ -13,8 +13,10 @@ pub struct Limits {
     pub calls: u32,
     /// Nested commands, those of functions that call each other included: at most [`Limits::LEVELS`], for each takes stack.
     pub levels: u32,
-    /// Longest script, file, value or output.
+    /// Longest script, value or output.
     pub size_bytes: usize,
+    /// Largest file whose content is read or written. Files that are only copied, moved or looked up may be larger.
+    pub file_bytes: usize,
     /// All variables together.
     pub variables_bytes: usize,
     /// Fields of one command.
@@ -30,6 +32,7 @@ impl Default for Limits {
             calls: 200,
             levels: Self::LEVELS,
             size_bytes: 16 << 20,
+            file_bytes: 64 << 20,
             variables_bytes: 4 << 20,
             fields: 100_000,
         }
@@ -74,11 +77,20 @@ impl Budget {
         Ok(())
     }
 
-    /// A value, file or output of that length.
+    /// A file of that length, whose content is read or written.
+    pub(crate) fn file(&mut self, bytes: usize) -> Result<(), ErrorKind> {
+        if bytes > self.limits.file_bytes {
+            let limit = self.limits.file_bytes as u64;
+            return Err(ErrorKind::Limit { what: "bytes of one file", limit });
+        }
+        self.work(bytes)
+    }
+
+    /// A value or output of that length.
     pub(crate) fn size(&mut self, bytes: usize) -> Result<(), ErrorKind> {
         if bytes > self.limits.size_bytes {
             let limit = self.limits.size_bytes as u64;
-            return Err(ErrorKind::Limit { what: "bytes of one value, file or output", limit });
+            return Err(ErrorKind::Limit { what: "bytes of one value or output", limit });
         }
         self.work(bytes)
     }

@@ -125,6 +125,11 @@ impl Shell<'_> {
         self.spend(new)
     }
 
+    /// The content of a file, which is read or written.
+    pub(crate) fn spend_file(&mut self, len: usize) -> Run<()> {
+        self.budget.file(len).map_err(|kind| self.fatal(kind))
+    }
+
     /// An absolute path for an operand.
     pub(crate) fn path(&self, operand: &[u8]) -> Vec<u8> {
         if operand.starts_with(b"/") { operand.to_vec() } else { [&self.state.cwd[..], b"/", operand].concat() }
@@ -178,13 +183,13 @@ impl Shell<'_> {
             return Ok(Err(Errno::Enoent));
         }
         self.ask_machine(&path)?;
-        match self.files.read(&path, self.budget.limits.size_bytes) {
+        match self.files.read(&path, self.budget.limits.file_bytes) {
             Ok(content) => {
                 self.spend(content.len())?;
                 Ok(Ok(content))
             }
             Err(Errno::Efbig) => {
-                self.budget.size(usize::MAX).map(|()| Err(Errno::Efbig)).map_err(|kind| self.fatal(kind))
+                self.budget.file(usize::MAX).map(|()| Err(Errno::Efbig)).map_err(|kind| self.fatal(kind))
             }
             Err(error) => self.settled(Ok(Err(error))),
         }
@@ -192,7 +197,7 @@ impl Shell<'_> {
 
     /// Writes a file of the tree.
     pub(crate) fn write_path(&mut self, operand: &[u8], content: Vec<u8>) -> Run<Result<(), Errno>> {
-        self.spend_size(content.len(), content.len())?;
+        self.spend_file(content.len())?;
         let path = self.path(operand);
         if path == b"/dev/null" {
             return Ok(Ok(()));
@@ -248,7 +253,7 @@ impl Shell<'_> {
         let has = |bytes: &[u8]| bytes.windows(PID.len()).any(|window| window == PID);
         let numbered = |path: &Vec<u8>| {
             let Ok(node) = self.files.lookup(path, Follow::No) else { return false };
-            let content = || self.files.read(path, self.budget.limits.size_bytes).unwrap_or_default();
+            let content = || self.files.read(path, self.budget.limits.file_bytes).unwrap_or_default();
             has(path) || (node.is_file() && has(&content()))
         };
         let temporary = self.temporaries.iter().find(|path| self.files.lookup(path, Follow::No).is_ok());

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use vmbake_shell::{ErrorKind, Limits};
+use vmbake_shell::{ErrorKind, Files, Limits, TreeFiles};
 
 use crate::host::{self, Nothing};
 
@@ -32,12 +32,12 @@ fn endless_scripts_stop() {
         ("x=aaaaaaaa; while :; do x=$x$x; done", "bytes of variables"),
         (
             "while :; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa; done",
-            "bytes of one value, file or output",
+            "bytes of one value or output",
         ),
         ("x=$(seq 1 200000); for i in $x; do :; done", "fields"),
-        ("printf '%999999999s' a > /dev/null", "bytes of one value, file or output"),
+        ("printf '%999999999s' a > /dev/null", "bytes of one value or output"),
         ("i=0; while :; do i=$((i+1)); eval \"v$i=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\"; done", "bytes of variables"),
-        ("echo a > f; while :; do cat f f > g; cat g g > f; done", "bytes of one value, file or output"),
+        ("echo a > f; while :; do cat f f > g; cat g g > f; done", "bytes of one value or output"),
         ("trap 'while :; do :; done' EXIT", "steps"),
         ("seq 1 99999999999", "steps"),
         ("echo aa | sed ':a;s/a/a/;ta'", "steps"),
@@ -47,13 +47,13 @@ fn endless_scripts_stop() {
         ("awk 'BEGIN { x = \"a\"; while (1) x = x x }'", "bytes of variables"),
         ("awk 'BEGIN { while (1) a[i++] = \"aaaaaaaaaaaaaaaaaaaaaaaa\" }'", "bytes of variables"),
         ("awk 'BEGIN { while (1) a[i++] }'", "bytes of variables"),
-        ("awk 'BEGIN { while (1) $0 = $0 \"aaaaaaaaaaaaaaaa\" $0 }'", "bytes of one value, file or output"),
+        ("awk 'BEGIN { while (1) $0 = $0 \"aaaaaaaaaaaaaaaa\" $0 }'", "bytes of one value or output"),
         ("awk 'BEGIN { x = \"aaaa\"; while (1) gsub(/a/, \"&&\", x) }'", "bytes of variables"),
         (
             "awk 'BEGIN { while (1) print \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\" }'",
-            "bytes of one value, file or output",
+            "bytes of one value or output",
         ),
-        ("awk 'BEGIN { printf \"%999999999d\", 1 }'", "bytes of one value, file or output"),
+        ("awk 'BEGIN { printf \"%999999999d\", 1 }'", "bytes of one value or output"),
         ("awk 'BEGIN { $999999999 = 1 }'", "fields"),
         ("awk 'BEGIN { NF = 999999999 }'", "fields"),
         ("awk 'BEGIN { while (1) if (\"a\" ~ \"a\" i++) n++ }'", "bytes of work"),
@@ -168,9 +168,39 @@ fn endless_scripts_of_bash_stop() {
             "bytes of work",
         ),
         ("x=a; while :; do x=${x//a/aa}; done", "bytes of variables"),
-        ("printf -v x '%999999999s' a", "bytes of one value, file or output"),
+        ("printf -v x '%999999999s' a", "bytes of one value or output"),
         ("mapfile a < <(seq 1 999999)", "steps"),
     ] {
         assert_eq!(limit(&format!("#!/bin/bash\n{source}\n")), what, "{source}");
+    }
+}
+
+/// Only commands that go through the content of a large file are refused; others know it by its size.
+#[test]
+fn large_files_are_read_up_to_a_limit() {
+    let limits = Limits { file_bytes: 100, ..Limits::default() };
+    let run = |source: &str| {
+        let mut tree = host::tree("/work");
+        let origin = tree.first_origin();
+        let mut files = TreeFiles::new(&mut tree, Default::default(), origin);
+        files.write(b"/work/large", vec![b'a'; 101], 0o644).unwrap();
+        host::interpret(source, "/work", &mut tree, &mut Nothing, limits)
+    };
+    let source = "cp large a; cp -a a b; mv b c; ln c d; ln -s d e; chmod 600 e; chown 1:2 d; touch d; install -m 600 d f; [ -s f ] || exit; \
+        stat -c %s a c d f; rm c d; test -e c || echo *; find . -type f -size +0 | wc -l";
+    let found = run(source).unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "101\n101\n101\n101\na e f large\n3\n");
+    for source in [
+        "cat large",
+        "sha256sum large",
+        "cat < large",
+        "read x < large",
+        "echo x >> large",
+        "cat <> large",
+        ". ./large",
+    ] {
+        let error = run(source).unwrap_err();
+        let is_kind = matches!(error.kind, ErrorKind::Limit { .. } | ErrorKind::Unsupported { .. });
+        assert!(is_kind && error.to_string().contains("large"), "{source}: {error}");
     }
 }

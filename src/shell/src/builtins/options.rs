@@ -44,6 +44,46 @@ pub(crate) fn letters(flags: &Flags) -> String {
     letters.into_iter().filter_map(|(set, letter)| set.then_some(letter)).collect()
 }
 
+/// All options of dash, in the order of its lists. Those that are not in [`NAMES`] cannot be set here.
+const LISTED: [&str; 18] = [
+    "errexit",
+    "noglob",
+    "ignoreeof",
+    "interactive",
+    "monitor",
+    "noexec",
+    "stdin",
+    "xtrace",
+    "verbose",
+    "vi",
+    "emacs",
+    "noclobber",
+    "allexport",
+    "notify",
+    "nounset",
+    "privileged",
+    "nolog",
+    "debug",
+];
+
+/// `set -o` and `set +o` without a name.
+fn list(shell: &mut Shell<'_>, as_commands: bool) -> Run<()> {
+    let mut flags = shell.state.flags;
+    let mut text = String::from(if as_commands { "" } else { "Current option settings\n" });
+    for name in LISTED {
+        let letter = NAMES.iter().find(|(_, found)| *found == name.as_bytes()).map(|(letter, _)| *letter);
+        let is_on = letter.and_then(|letter| flag(&mut flags, letter)).is_some_and(|flag| *flag);
+        let is_on = is_on || (name == "stdin" && flags.stdin);
+        text += &match (as_commands, is_on) {
+            (true, true) => format!("set -o {name}\n"),
+            (true, false) => format!("set +o {name}\n"),
+            (false, true) => format!("{name:<16}on\n"),
+            (false, false) => format!("{name:<16}off\n"),
+        };
+    }
+    shell.out(text.as_bytes())
+}
+
 /// `set`
 pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     if args.is_empty() {
@@ -65,7 +105,10 @@ pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
         for letter in option_letters {
             let letter = match letter {
                 b'o' => {
-                    let Some(name) = args.get(at) else { return shell.unsupported(b"a list of options") };
+                    let Some(name) = args.get(at) else {
+                        list(shell, !on)?;
+                        continue;
+                    };
                     at += 1;
                     match NAMES.iter().find(|(_, found)| found == name) {
                         Some((letter, _)) => *letter,

@@ -66,7 +66,7 @@ pub(super) fn condition(shell: &Shell<'_>, text: &[u8]) -> Run<Option<u8>> {
 }
 
 /// A text in quotes, as dash writes it for a shell to read.
-fn quoted(text: &[u8]) -> Vec<u8> {
+pub(super) fn quoted(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rest = text;
     loop {

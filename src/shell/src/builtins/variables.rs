@@ -4,7 +4,11 @@ use std::rc::Rc;
 
 use crate::eval::Run;
 use crate::shell::Shell;
+use crate::state::Variable;
 use crate::syntax::words::is_name;
+
+/// Variables that dash always has: one that was exported is still exported after `unset`, when it has a value again.
+const OWN: [&[u8]; 8] = [b"IFS", b"MAIL", b"MAILPATH", b"OPTIND", b"PATH", b"PS1", b"PS2", b"PS4"];
 
 /// `name` or `name=value`, divided; another name is an error of the shell.
 fn divide(shell: &mut Shell<'_>, arg: &[u8]) -> Run<(Vec<u8>, Option<Vec<u8>>)> {
@@ -16,18 +20,41 @@ fn divide(shell: &mut Shell<'_>, arg: &[u8]) -> Run<(Vec<u8>, Option<Vec<u8>>)> 
     Ok((name.to_vec(), value))
 }
 
-fn operands<'a>(shell: &Shell<'_>, args: &'a [Vec<u8>]) -> Run<&'a [Vec<u8>]> {
-    match args.first().map(Vec::as_slice) {
-        Some(b"--") => Ok(&args[1..]),
-        Some(option) if option.starts_with(b"-") => shell.unsupported(option),
-        None => shell.unsupported(b"a list of variables"),
-        _ => Ok(args),
+/// The operands; `None` where the variables are to be listed.
+fn operands<'a>(shell: &Shell<'_>, args: &'a [Vec<u8>]) -> Run<Option<&'a [Vec<u8>]>> {
+    let operands = match args.first().map(Vec::as_slice) {
+        Some(b"-p") => return Ok(None),
+        Some(b"--") => &args[1..],
+        Some(option) if option.starts_with(b"-") => return shell.unsupported(option),
+        _ => args,
+    };
+    Ok(Some(operands).filter(|operands| !operands.is_empty()))
+}
+
+/// Prints variables as commands that make them, in the order of their names.
+fn list(shell: &mut Shell<'_>, word: &[u8], is_listed: fn(&Variable) -> bool) -> Run<u8> {
+    let variables = shell.state.variables.clone();
+    for (name, variable) in variables.iter().filter(|(_, variable)| is_listed(variable)) {
+        if matches!(&name[..], b"LINENO" | b"PPID") {
+            return shell.unsupported(b"a list of variables with LINENO or PPID");
+        }
+        let mut line = [word, b" ", name].concat();
+        if let Some(value) = &variable.value {
+            line.push(b'=');
+            line.extend(super::trap::quoted(value));
+        }
+        line.push(b'\n');
+        shell.out(&line)?;
     }
+    Ok(0)
 }
 
 /// `export`
 pub(super) fn export(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    for arg in operands(shell, args)? {
+    let Some(operands) = operands(shell, args)? else {
+        return list(shell, b"export", |variable| variable.exported);
+    };
+    for arg in operands {
         let (name, value) = divide(shell, arg)?;
         match value {
             Some(value) => shell.change(&name, Some(value), true)?,
@@ -39,7 +66,10 @@ pub(super) fn export(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> 
 
 /// `readonly`
 pub(super) fn readonly(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
-    for arg in operands(shell, args)? {
+    let Some(operands) = operands(shell, args)? else {
+        return list(shell, b"readonly", |variable| variable.readonly);
+    };
+    for arg in operands {
         let (name, value) = divide(shell, arg)?;
         if let Some(value) = value {
             shell.change(&name, Some(value), false)?;
@@ -110,7 +140,11 @@ pub(super) fn unset(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
                 if shell.state.variables.get(&name).is_some_and(|found| found.readonly) {
                     return Err(shell.shell_error(&[&name[..], b": is read only"].concat()));
                 }
-                Rc::make_mut(&mut shell.state.variables).remove(&name);
+                let variables = Rc::make_mut(&mut shell.state.variables);
+                match variables.get_mut(&name).filter(|found| found.exported && OWN.contains(&&name[..])) {
+                    Some(found) => found.value = None,
+                    None => drop(variables.remove(&name)),
+                }
             }
         }
     }

@@ -197,6 +197,6 @@ pub(super) fn content(shell: &mut Shell<'_>, source: &[u8], place: &[u8], mode: 
     if from == b"/dev/null" {
         return shell.files.write(&to, Vec::new(), mode);
     }
-    let limit = shell.budget.limits.size_bytes;
+    let limit = shell.budget.limits.file_bytes;
     shell.files.copy(&from, &to, mode, limit)
 }

@@ -31,6 +31,9 @@ pub(super) fn env(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     if options.has(b'i') {
         return shell.unsupported(b"-i");
     }
+    if options.operands.is_empty() && options.iter().next().is_none() {
+        return list(shell);
+    }
     let mut operands = &options.operands[..];
     let names: Vec<Vec<u8>> = options.iter().map(|(_, name)| name.to_vec()).collect();
     let mut values = Vec::new();
@@ -55,6 +58,31 @@ pub(super) fn env(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         shell.state.status = status;
         Ok(status)
     })
+}
+
+/// The environment, in the order in which dash gives it to programs: that of its hash table.
+fn list(shell: &mut Shell<'_>) -> Run<u8> {
+    const BUCKETS: usize = 39;
+    if shell.state.language.is_bash() {
+        return shell.unsupported(b"a list of variables");
+    }
+    let variables = shell.state.variables.clone();
+    let mut lines: [Option<Vec<u8>>; BUCKETS] = [const { None }; BUCKETS];
+    for (name, variable) in variables.iter().filter(|(_, variable)| variable.exported) {
+        let Some(value) = &variable.value else { continue };
+        if matches!(&name[..], b"LINENO" | b"PPID") {
+            return shell.unsupported(b"a list of variables with LINENO or PPID");
+        }
+        let first = name.first().map_or(0, |byte| usize::from(*byte) << 4);
+        let line = &mut lines[name.iter().fold(first, |sum, byte| sum + usize::from(*byte)) % BUCKETS];
+        if line.is_some() {
+            // Which one comes first depends on when each was made.
+            return shell.unsupported(b"a list of variables");
+        }
+        *line = Some([&name[..], b"=", value, b"\n"].concat());
+    }
+    shell.out(&lines.into_iter().flatten().flatten().collect::<Vec<u8>>())?;
+    Ok(0)
 }
 
 /// `nice -n 10 command`

@@ -103,7 +103,7 @@ impl Shell<'_> {
         source: bool,
     ) -> Run<Option<u8>> {
         let input = match self.descriptor(0) {
-            Some(Handle::Input(_)) => self.peek_input()?,
+            Some(Handle::Input(_) | Handle::File(_)) => self.peek_input()?,
             _ => Vec::new(),
         };
         let is_own = match (self.descriptor(1), &self.own_output) {

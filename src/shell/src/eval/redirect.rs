@@ -221,10 +221,7 @@ impl Shell<'_> {
         self.ask_machine(&path)?;
         let (opened, verb) = match target {
             Target::Read(_) => (self.open_input(operand, path), &b"open"[..]),
-            Target::ReadWrite(_) => {
-                let opened = self.open_output(operand, path.clone(), true, true)?;
-                (Ok(opened.map(|handle| handle.for_reading_too())), &b"create"[..])
-            }
+            Target::ReadWrite(_) => (self.open_update(operand, path), &b"create"[..]),
             Target::Append(_) => (self.open_output(operand, path, true, true), &b"create"[..]),
             Target::Write(_, clobber) => {
                 let clobber = *clobber || !self.state.flags.noclobber;
@@ -254,6 +251,15 @@ impl Shell<'_> {
             Ok(_) => self.unsupported(&[b"reading from the device ", operand].concat()),
             Err(error) => Ok(Err(error)),
         }
+    }
+
+    /// `<>`, which creates a file and never empties one.
+    fn open_update(&mut self, operand: &[u8], path: Vec<u8>) -> Run<Result<Handle, Errno>> {
+        let opened = self.open_output(operand, path.clone(), true, true)?;
+        if opened.is_err() {
+            return Ok(opened);
+        }
+        Ok(self.stat(operand, Follow::Yes).map(|node| Handle::update_file(path, node.id)))
     }
 
     fn open_output(

@@ -236,7 +236,7 @@ impl<'c, 'h> Copier<'c, 'h> {
             NodeKind::File => {
                 self.shell.spend(256)?;
                 let mode = if self.how.plain_mode { 0o666 } else { node.mode & 0o777 };
-                let limit = self.shell.budget.limits.size_bytes;
+                let limit = self.shell.budget.limits.file_bytes;
                 self.shell.files.copy(&from, &to, mode & !self.shell.state.umask, limit)
             }
             NodeKind::Symlink => {
