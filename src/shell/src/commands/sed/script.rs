@@ -232,7 +232,7 @@ impl Parser<'_, '_> {
         let action = self.action(letter)?;
         let whole_line = match &action {
             Action::Open(_) | Action::Insert(_) | Action::AppendText(_) | Action::Change(_) | Action::Label(_) => true,
-            Action::Write(_) | Action::WriteFirst(_) | Action::Read(_) => true,
+            Action::Write(_) | Action::WriteFirst(_) | Action::Read(_) | Action::Branch(..) => true,
             Action::Substitute(substitution) => substitution.file.is_some(),
             _ => false,
         };
@@ -275,15 +275,15 @@ impl Parser<'_, '_> {
             b'g' | b'G' => Action::Get(letter == b'G'),
             b'x' => Action::Exchange,
             b':' => {
-                let label = self.label(false);
+                let label = self.label();
                 if label.is_empty() {
                     return self.invalid("a label without a name");
                 }
                 Action::Label(label)
             }
-            b'b' => Action::Branch(self.label(true), None),
-            b't' => Action::Branch(self.label(true), Some(true)),
-            b'T' => Action::Branch(self.label(true), Some(false)),
+            b'b' => Action::Branch(self.label(), None),
+            b't' => Action::Branch(self.label(), Some(true)),
+            b'T' => Action::Branch(self.label(), Some(false)),
             b'z' => Action::Zap,
             b'F' => Action::Name,
             b'l' => {
@@ -315,11 +315,12 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn label(&mut self, short: bool) -> Vec<u8> {
+    /// The name of a label. Another command may follow it behind a blank.
+    fn label(&mut self) -> Vec<u8> {
         self.skip(|byte| matches!(byte, b' ' | b'\t'));
         let start = self.at;
-        self.skip(|byte| byte != b'\n' && !(short && matches!(byte, b';' | b'}')) && (short || byte != b';'));
-        self.text[start..self.at].trim_ascii().to_vec()
+        self.skip(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0x0b | b';' | b'}'));
+        self.text[start..self.at].to_vec()
     }
 
     /// The text of `a`, `i` and `c`: in one line, or behind a backslash and a newline.
