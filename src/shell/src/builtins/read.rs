@@ -1,6 +1,7 @@
 //! `read`.
 
 use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 use crate::syntax::words::is_name;
 
@@ -27,12 +28,19 @@ pub(super) fn read(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
         return Err(shell.shell_error(&message));
     }
     let (line, ended) = line(shell, raw)?;
+    ask(shell, &line)?;
     let ifs = shell.state.ifs();
     let values = divide(&line, &ifs, names.len());
     for (at, name) in names.iter().enumerate() {
         shell.set(name, values.get(at).map_or(&b""[..], Vec::as_slice))?;
     }
     Ok(u8::from(!ended))
+}
+
+/// Where a line ends, and where it is divided, depends on what it is.
+pub(super) fn ask(shell: &Shell<'_>, line: &[(u8, bool)]) -> Run<()> {
+    let bytes: Vec<u8> = line.iter().map(|(byte, _)| *byte).collect();
+    shell.ask(Question::Value(&bytes))
 }
 
 /// A line: its bytes with whether they may separate, and whether it ended with a newline.

@@ -4,6 +4,7 @@ use super::options::{Accepted, parse};
 use super::{complain, count, inputs, split_lines};
 use crate::eval::Run;
 use crate::files::Follow;
+use crate::host::Question;
 use crate::shell::Shell;
 
 pub(super) fn cat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -20,6 +21,9 @@ pub(super) fn cat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let (contents, failed) = inputs(shell, "cat", &options.operands)?;
     let plain = options.iter().all(|(letter, _)| letter == b'u');
     let text: Vec<u8> = contents.into_iter().flat_map(|(_, content)| content).collect();
+    if !plain {
+        shell.ask(Question::Value(&text))?;
+    }
     let text = if plain { text } else { shown(&options, &text) };
     shell.out(&text)?;
     Ok(u8::from(failed))

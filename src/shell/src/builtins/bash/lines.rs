@@ -2,6 +2,7 @@
 
 use super::{count, letters, make_target, open_descriptor};
 use crate::eval::Run;
+use crate::host::Question;
 use crate::shell::Shell;
 use crate::variables::Key;
 
@@ -41,6 +42,7 @@ pub(in crate::builtins) fn mapfile(shell: &mut Shell<'_>, args: &[Vec<u8>], _tes
     while most == 0 || number < most.saturating_add(skipped) {
         shell.step()?;
         let Some(mut line) = line(shell, fd, delimiter)? else { break };
+        shell.ask(Question::Value(&line))?;
         if trims && line.last() == Some(&delimiter) {
             line.pop();
         }

@@ -1,7 +1,7 @@
 //! `read` of bash.
 
 use super::{assign_given, count, letters, make_target, open_descriptor};
-use crate::builtins::read::divide;
+use crate::builtins::read::{ask, divide};
 use crate::eval::Run;
 use crate::shell::Shell;
 
@@ -55,6 +55,7 @@ pub(in crate::builtins) fn read(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested
         return Ok(1);
     }
     let (text, ended) = text(shell, &request)?;
+    ask(shell, &text)?;
     if !store(shell, &request, names, &text)? {
         return Ok(1);
     }
