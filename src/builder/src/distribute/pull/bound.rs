@@ -21,13 +21,10 @@ pub(super) fn check(
     let version = binding.as_ref().and_then(|binding| binding.version.clone());
     let text = version.as_ref().map(Version::to_string);
     // An unsigned index proves nothing.
-    if request.reference.digest.is_some() || request.signers.is_empty() {
+    let is_compared = request.reference.digest.is_none() && !request.signers.is_empty();
+    check_name(request.reference, request.name, is_compared, binding.as_ref())?;
+    if !is_compared {
         return Ok(text);
-    }
-    let asked = request.name.unwrap_or(request.reference.repository.name());
-    if let Some(found) = binding.map(|binding| binding.name).filter(|name| name != asked) {
-        let (name, asked) = (request.reference.to_string(), asked.to_owned());
-        return Err(PullError::Name { name, asked, found });
     }
     let name = request.reference.to_string();
     let decide = |seen: Option<&SeenRelease>| match (seen, version) {
@@ -40,6 +37,25 @@ pub(super) fn check(
     };
     request.seen.update(&reference(request.reference), decide)?;
     Ok(text)
+}
+
+/// Compares the name with the one that was asked for, and else with that of the repository.
+fn check_name(
+    reference: &RemoteName,
+    asked: Option<&str>,
+    is_compared: bool,
+    binding: Option<&ReleaseBinding>,
+) -> Result<(), PullError> {
+    let default = || is_compared.then(|| reference.repository.name());
+    let Some(expected) = asked.or_else(default) else { return Ok(()) };
+    let name = reference.to_string();
+    match binding.map(|binding| &binding.name) {
+        Some(found) if found != expected => {
+            Err(PullError::Name { name, asked: expected.to_owned(), found: found.clone() })
+        }
+        None if asked.is_some() => Err(PullError::Unbound { name, asked: expected.to_owned() }),
+        _ => Ok(()),
+    }
 }
 
 fn refusal(name: String, seen: &SeenRelease, version: Option<Version>, digest: &Digest) -> PullError {
@@ -57,4 +73,25 @@ fn refusal(name: String, seen: &SeenRelease, version: Option<Version>, digest: &
 /// The key of the record: the reference without its digest.
 fn reference(name: &RemoteName) -> String {
     RemoteName { digest: None, ..name.clone() }.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_was_asked_for_is_compared_in_every_case() {
+        let reference: RemoteName = "h.example/images:1".parse().unwrap();
+        let named = |name: &str| ReleaseBinding { name: name.to_owned(), version: None };
+        for is_compared in [true, false] {
+            let check = |asked, binding: Option<&ReleaseBinding>| check_name(&reference, asked, is_compared, binding);
+            let error = check(Some("images"), None).unwrap_err();
+            assert!(matches!(&error, PullError::Unbound { asked, .. } if asked == "images"), "{error}");
+            let error = check(Some("images"), Some(&named("other"))).unwrap_err();
+            assert!(matches!(&error, PullError::Name { found, .. } if found == "other"), "{error}");
+            check(Some("other"), Some(&named("other"))).unwrap();
+            check(None, None).unwrap();
+            assert_eq!(check(None, Some(&named("other"))).is_err(), is_compared);
+        }
+    }
 }

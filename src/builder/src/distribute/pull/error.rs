@@ -87,6 +87,14 @@ pub enum PullError {
         /// Name in the signed index.
         found: String,
     },
+    /// A name was asked for, and what was signed has none.
+    #[error("{name}: states no name, and {asked} was asked for")]
+    Unbound {
+        /// The name of the release.
+        name: String,
+        /// Name that it must have.
+        asked: String,
+    },
     /// A newer version was pulled before.
     #[error("{name}: version {version} is older than version {newest}, which was pulled before")]
     Older {
@@ -203,6 +211,9 @@ impl Hint for PullError {
             Self::Unsigned { .. } => "`vmbake push --key KEY` signs a release that it pushes",
             Self::Name { .. } => {
                 "the registry may serve another release; for a copy in a repository with another name, pass the original name with --name"
+            }
+            Self::Unbound { .. } => {
+                "vmbake versions that did not record a name pushed it; without --name it is accepted"
             }
             Self::Older { .. } | Self::Unversioned { .. } => {
                 "the registry may withhold newer releases; --allow-downgrade accepts this one"
