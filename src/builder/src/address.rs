@@ -15,8 +15,8 @@ pub struct Credentials;
 
 const SCHEME_END: &str = "://";
 
-/// Characters that end the authority of a URL.
-const ENDS: [char; 12] = ['/', '?', '#', '\\', '"', '\'', '<', '>', '{', '}', '|', ','];
+/// Characters that end the authority of a URL. Passwords may contain commas, apostrophes and the braces of templates.
+const ENDS: [char; 8] = ['/', '?', '#', '\\', '"', '<', '>', '|'];
 
 /// Whether a URL in `text` has a user name before its host. In container references, a digest follows the `@`.
 pub(crate) fn has_userinfo(text: &str) -> bool {
@@ -134,6 +134,10 @@ mod tests {
             "https://u%40x:p@host/x",
             "https://:p@host",
             "https://@host",
+            "https://u:p,p@host",
+            "https://u:p'p@host",
+            "https://u:{version}@host",
+            "https://host,https://u:p@host",
         ] {
             assert!(has_userinfo(text), "{text}");
         }
