@@ -84,6 +84,8 @@ fn commands_become_keys_of_a_layer() {
         ("modprobe br_netfilter", "/modules_load", json!(["br_netfilter"])),
         ("ln -s /a /opt/b", "/symlinks", json!({"/opt/b": "/a"})),
         ("install -m 0700 -d /opt/x", "/directories/~1opt~1x", json!({"mode": "0700"})),
+        ("touch /opt/x; cp /opt/x /usr/local/lib", "/files/~1usr~1local~1lib~1x", json!({"mode": "0644"})),
+        ("readlink -f /bin/sh > /opt/x; [ -L /bin/sh ] && touch /opt/y", "/files/~1opt~1y", json!({"mode": "0644"})),
         ("echo a > /opt/x; chmod 600 /opt/x", "/files/~1opt~1x", json!({"mode": "0600"})),
         ("update-ca-certificates", "/first_boot/commands", json!([["/usr/sbin/update-ca-certificates"]])),
     ] {
@@ -295,6 +297,11 @@ const DEPENDS: &[(&str, &str)] = &[
     ("mkdir /opt/a; mv /opt/a /etc/a", "the file /etc/a"),
     ("touch /opt/a; install -C /opt/a /etc/a", "-C is not supported"),
     ("set -C; echo a > /etc/a", "the file /etc/a"),
+    ("mkdir -p /etc/ssl/private", "the directory /etc/ssl/private"),
+    ("mkdir -p /var/spool/cron/crontabs", "the directory /var/spool/cron"),
+    ("mkdir -p /var/lock/x", "the directory /var/lock"),
+    ("echo a > /etc/localtime", "the file /etc/localtime"),
+    ("echo a > /etc/security/opasswd", "the file /etc/security/opasswd"),
     ("touch /etc/a", "the file /etc/a"),
     ("chmod 644 /etc/a || true", "the file /etc/a"),
     ("chmod 644 /etc/sudoers.d || true", "the file /etc/sudoers.d"),
@@ -370,6 +377,10 @@ const DEPENDS: &[(&str, &str)] = &[
     ("FETCH; { echo '#!/bin/sh'; cat /opt/t; } > /opt/u", "/opt/u: it is made of files that are fetched"),
     ("FETCH; sed -i s/a/b/ /opt/t", "the text"),
     ("FETCH; truncate -s 0 /opt/t", "the command is not known"),
+    ("FETCH; while read -r x; do printf %s \"$x\"; done < /opt/t > /opt/u", "the text"),
+    ("FETCH; mapfile x < /opt/t; printf %s \"${x[@]}\" > /opt/u", "the text"),
+    ("FETCH; cat -A /opt/t > /opt/u", "the text"),
+    ("cat /bin/sh > /opt/x", "the content of /usr/bin/dash"),
     ("FETCH; [ -s /opt/t ] && wc -c /opt/t > /opt/n", "the text"),
 ];
 

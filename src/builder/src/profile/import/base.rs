@@ -9,7 +9,7 @@ use super::runtime::{CLOSE, OPEN};
 /// The script that stands for sudo: its commands are those of whoever calls it.
 pub(super) const SUDO: &str = "/usr/bin/sudo";
 /// Directories of base-files, apt, systemd and cloud-init, each after the one that it is in, with their modes.
-const DIRECTORIES: [(&str, u16); 34] = [
+const DIRECTORIES: [(&str, u16); 42] = [
     ("/boot", 0o755),
     ("/dev", 0o755),
     ("/etc", 0o755),
@@ -40,9 +40,17 @@ const DIRECTORIES: [(&str, u16); 34] = [
     ("/usr/lib", 0o755),
     ("/usr/local", 0o755),
     ("/usr/local/bin", 0o755),
+    ("/usr/local/etc", 0o755),
+    ("/usr/local/games", 0o755),
+    ("/usr/local/include", 0o755),
+    ("/usr/local/lib", 0o755),
     ("/usr/local/sbin", 0o755),
+    ("/usr/local/src", 0o755),
     ("/usr/sbin", 0o755),
+    ("/var/cache", 0o755),
     ("/var/lib", 0o755),
+    ("/var/log", 0o755),
+    ("/var/spool", 0o755),
     ("/var/tmp", 0o1777),
 ];
 /// Directories of packages that most machines have: files can be put into them, and nothing may ask whether they are there.
@@ -63,12 +71,13 @@ const ASSUMED: [&str; 14] = [
     "/usr/share",
 ];
 /// Links.
-const LINKS: [(&str, &str); 5] = [
+const LINKS: [(&str, &str); 6] = [
     ("/bin", "usr/bin"),
     ("/sbin", "usr/sbin"),
     ("/lib", "usr/lib"),
     ("/var/run", "/run"),
     ("/etc/os-release", "../usr/lib/os-release"),
+    ("/usr/bin/sh", "dash"),
 ];
 /// Programs of dash, bash, dpkg, apt, systemd and cloud-init, which scripts look for before they call them.
 const PROGRAMS: [&str; 8] = [
@@ -76,9 +85,9 @@ const PROGRAMS: [&str; 8] = [
     "/usr/bin/apt-get",
     "/usr/bin/bash",
     "/usr/bin/cloud-init",
+    "/usr/bin/dash",
     "/usr/bin/dpkg",
     "/usr/bin/hostnamectl",
-    "/usr/bin/sh",
     "/usr/bin/systemctl",
 ];
 /// A file of the base that is empty unless something else fills it, so that scripts may change it.
@@ -115,20 +124,43 @@ const ROOT: [&str; 16] = [
 ];
 /// What OSM marks its phases with, and what only a machine that has started has.
 const ABSENT: [&str; 3] = ["/etc/bootstrap-complete", "/etc/cloud/cloud-init.disabled", "/etc/machine-name"];
-/// Files that every system has with a mode or content of their own: writing a new one would not give what a machine has.
-const PROTECTED: [&str; 14] = [
+/// Directories that packages make with another owner or mode, or as links: `mkdir -p` would not give what a machine has.
+const SPECIAL: [&str; 14] = [
+    "/etc/polkit-1/rules.d",
+    "/etc/ssl/private",
+    "/var/cache/ldconfig",
+    "/var/cache/private",
+    "/var/lib/polkit-1",
+    "/var/lib/private",
+    "/var/local",
+    "/var/lock",
+    "/var/log/audit",
+    "/var/log/journal",
+    "/var/log/private",
+    "/var/mail",
+    "/var/spool/cron",
+    "/var/spool/mail",
+];
+/// Files that every system has with a mode or content of their own, or as links: writing a new one would not give what a machine has.
+const PROTECTED: [&str; 20] = [
     "/etc/debian_version",
     "/etc/fstab",
     "/etc/group",
     "/etc/gshadow",
     "/etc/hostname",
+    "/etc/localtime",
     "/etc/machine-id",
+    "/etc/mtab",
     "/etc/passwd",
     "/etc/resolv.conf",
+    "/etc/security/opasswd",
     "/etc/shadow",
     "/etc/subgid",
     "/etc/subuid",
     "/etc/sudoers",
+    "/usr/bin/awk",
+    "/usr/bin/editor",
+    "/usr/bin/pager",
     "/usr/lib/os-release",
     "/var/lib/dpkg/status",
 ];
@@ -223,6 +255,14 @@ pub(super) fn fits_root(fits: &dyn Fn(&[u8]) -> bool) -> bool {
 /// Whether a path is that of a file which a new one must not replace.
 pub(super) fn is_protected(path: &[u8]) -> bool {
     PROTECTED.iter().any(|protected| protected.as_bytes() == path)
+}
+
+/// Whether a path is that of a directory which systems have in another way than a new one, or below it.
+pub(super) fn is_special(path: &[u8]) -> bool {
+    SPECIAL.iter().any(|special| {
+        let rest = path.strip_prefix(special.as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    })
 }
 
 /// Everything below the root, sorted.

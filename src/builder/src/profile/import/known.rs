@@ -368,6 +368,7 @@ impl Files for KnownFiles<'_> {
             Place::Found(id, _) if self.is_dir(id) => Ok(()),
             Place::Found(..) => Err(Errno::Eexist),
             Place::Absent => self.create_dir(path, mode),
+            Place::Unknown(full) if base::is_special(&full) => self.ask("the directory", &full),
             Place::Unknown(_) => self.files.create_dir(path, mode),
             Place::Beyond(full) => self.ask("the file", &full),
             Place::Error(error) => Err(error),
