@@ -6,7 +6,7 @@
 //!
 //! What holds: the same content leads to the same bytes. An archive is read in the one form in which it is written: whatever a tar
 //! file can have beside regular files is refused by its name. Nothing that is read gets a name before its digest is right, and folders
-//! appear whole or not at all ([`staged`]).
+//! appear whole or not at all (`staged`).
 
 mod error;
 pub(in crate::distribute) mod tar;
