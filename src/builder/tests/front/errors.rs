@@ -145,7 +145,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("archive verify none", "none: cannot read", "without .000"),
     ("archive list text", "text: ends at offset", "all parts of a split archive"),
     ("archive import none", "none: cannot read", "without .000"),
-    ("archive apply folder", "folder: cannot read", "without .000"),
+    ("archive apply folder", "folder: cannot read", "--help of the command"),
     ("bundle init Bad", "`name`: \"Bad\" is not made of small letters", "`vmbake schema bundle`"),
     ("bundle pack folder -o new", "folder/bundle.json: cannot read", "--help"),
     ("bundle check none", "none: cannot read", "--help"),
