@@ -11,7 +11,7 @@ pub(crate) const HINT: &str = "URLs are recorded and published: use `docker logi
 /// A URL with credentials, which the message does not repeat.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", MESSAGE)]
-pub struct Credentials;
+pub struct UrlCredentials;
 
 const SCHEME_END: &str = "://";
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::address::{self, Credentials};
+use crate::address::{self, UrlCredentials};
 use crate::digest::Digest;
 use crate::input;
 pub use crate::upstream::ArtifactType;
@@ -79,7 +79,7 @@ impl Manifest {
     /// Reads a manifest from its text; `path` is for messages.
     pub fn parse(path: &Path, text: Vec<u8>) -> Result<Self, ManifestError> {
         if let Some(place) = address::in_document(&text) {
-            return Err(ManifestError::Address { path: path.to_owned(), place, source: Credentials });
+            return Err(ManifestError::Address { path: path.to_owned(), place, source: UrlCredentials });
         }
         let file: File = serde_json::from_slice(&text).map_err(|source| ManifestError::Syntax {
             path: path.to_owned(),

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use super::{MAX_LEN, OS_IMAGE};
-use crate::address::Credentials;
+use crate::address::UrlCredentials;
 use crate::hint::Hint;
 use crate::spelling::of_path;
 
@@ -69,7 +69,7 @@ pub enum ManifestError {
         /// Where in it, as a JSON pointer.
         place: String,
         /// What is wrong there.
-        source: Credentials,
+        source: UrlCredentials,
     },
     /// It is for another target.
     #[error("{path}: is for {found}, not for {expected}")]

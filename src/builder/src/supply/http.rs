@@ -12,7 +12,7 @@ use ureq::http::{self, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, SendBody};
 
-use crate::address::{self, Credentials};
+use crate::address::{self, UrlCredentials};
 use crate::hint::Hint;
 
 pub use answer::Answer;
@@ -84,7 +84,7 @@ pub enum HttpError {
         /// The address, without them.
         url: String,
         /// What is wrong with it.
-        source: Credentials,
+        source: UrlCredentials,
     },
     /// Redirects that may never end.
     #[error("{url}: more than {MAX_REDIRECTS} redirects")]
@@ -305,7 +305,7 @@ impl Client {
 
 fn parse(url: &str) -> Result<Uri, HttpError> {
     if address::has_userinfo(url) {
-        return Err(HttpError::Credentials { url: address::redacted(url), source: Credentials });
+        return Err(HttpError::Credentials { url: address::redacted(url), source: UrlCredentials });
     }
     let uri: Uri = url.parse().map_err(|_| HttpError::Invalid { url: url.to_owned() })?;
     match uri.scheme_str() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use crate::address::{self, Credentials};
+use crate::address::{self, UrlCredentials};
 
 /// Address prefixes, each with the prefix to ask in its place. The longest one that fits wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum InvalidMirror {
     Form(String),
     /// It has credentials, which messages would show.
     #[error("{0}")]
-    Credentials(Credentials),
+    Credentials(UrlCredentials),
 }
 
 impl Mirrors {
@@ -57,7 +57,7 @@ impl Mirror {
     /// must not fit `https://a.example.org/`.
     pub fn new(prefix: &str, target: &str) -> Result<Self, InvalidMirror> {
         if [prefix, target].into_iter().any(address::has_userinfo) {
-            return Err(InvalidMirror::Credentials(Credentials));
+            return Err(InvalidMirror::Credentials(UrlCredentials));
         }
         let is_address = |url: &str| url.starts_with("https://") || url.starts_with("http://");
         if !is_address(prefix) || !is_address(target) {
