@@ -307,7 +307,7 @@ type Plant = (&'static str, fn(&Path, &Path));
 const PLANTS: [Plant; 5] = [
     ("is a symbolic link", |at, elsewhere| symlink(elsewhere, at).unwrap()),
     ("is a named pipe", |at, _| assert!(Command::new("mkfifo").arg(at).status().unwrap().success())),
-    ("is a folder", |at, _| fs::create_dir(at).unwrap()),
+    ("is a directory", |at, _| fs::create_dir(at).unwrap()),
     ("its mode is 0666", |at, _| {
         fs::write(at, "planted").unwrap();
         set(at, 0o666);
@@ -357,7 +357,7 @@ fn a_blob_is_a_file() {
         plant(&path, &elsewhere);
         let error = store.blob(&digest).unwrap_err();
         assert!(std::error::Error::source(&error).unwrap().to_string().contains(expected), "{error}");
-        if *expected == "is a folder" {
+        if *expected == "is a directory" {
             fs::remove_dir(&path).unwrap();
         } else {
             let (_, corrupt) = store.verify(std::num::NonZeroUsize::MIN).unwrap();
