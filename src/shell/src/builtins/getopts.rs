@@ -16,7 +16,12 @@ pub(super) fn getopts(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
     }
     let mut place = shell.state.getopts;
     let letter = next(shell, letters, &params, &mut place)?;
-    shell.set(b"OPTIND", (place.index + 1).to_string().as_bytes())?;
+    // bash counts an argument once its last letter is taken.
+    let is_inside = shell.state.language.is_bash()
+        && place.offset > 0
+        && place.index.checked_sub(1).and_then(|at| params.get(at)).is_some_and(|arg| arg.len() > place.offset);
+    let next = place.index + usize::from(!is_inside);
+    shell.set(b"OPTIND", next.to_string().as_bytes())?;
     // The assignment would begin anew with the argument.
     shell.state.getopts = place;
     if !is_name(name) {

@@ -20,6 +20,8 @@ enum Refusal {
     TooMany,
     /// A range of letters over the specials between `Z` and `a`.
     Specials,
+    /// A `$` or `$name` at the end of an alternative, which bash joins with the name that follows the braces.
+    JoinedName,
 }
 
 fn is(text: &[Atom], at: usize, wanted: u8) -> bool {
@@ -43,6 +45,9 @@ impl Reader<'_> {
         let expanded = match expand(&text, 0) {
             Ok(expanded) => expanded,
             Err(Refusal::TooMany) => return Err(self.unsupported("a brace expansion to so many words")),
+            Err(Refusal::JoinedName) => {
+                return Err(self.unsupported("a name directly behind a brace expansion that ends with an expansion"));
+            }
             Err(Refusal::Specials) => return Err(self.unsupported("a brace expansion over letters of both cases")),
         };
         if expanded.len() > 1 && self.name_before_brace {
@@ -106,11 +111,21 @@ fn expand(text: &[Atom], depth: u32) -> Result<Vec<Text>, Refusal> {
     if middle.len().saturating_mul(rest.len()) > MAX_WORDS {
         return Err(Refusal::TooMany);
     }
+    if middle.iter().any(|middle| rest.iter().any(|rest| joins(middle, rest))) {
+        return Err(Refusal::JoinedName);
+    }
     let mut words = Vec::new();
     for middle in &middle {
         words.extend(rest.iter().map(|rest| [&text[..open], middle, rest].concat()));
     }
     Ok(words)
+}
+
+/// Whether `$` or `$name` at the end of one text would take a byte of the next one. `${name}` would not, but is not told apart here.
+fn joins(middle: &[Atom], rest: &[Atom]) -> bool {
+    let opens = matches!(middle.last(), Some(Atom::Byte(b'$') | Atom::Part(Part::Parameter(_))));
+    let takes = |byte: u8| byte == b'_' || byte == b'[' || byte.is_ascii_alphanumeric();
+    opens && matches!(rest.first(), Some(Atom::Byte(byte)) if takes(*byte))
 }
 
 /// Where `wanted` comes at the level of `from`, as `brace_gobble_text` of bash finds it: a `}` only after a comma or two dots.
