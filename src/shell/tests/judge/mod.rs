@@ -60,9 +60,12 @@ pub enum Verdict {
         found: Result<Left, String>,
         parts: Parts,
     },
-    /// The real shell did not end, or its results differ from run to run.
+    /// The real shell did not end by itself, or its results differ from run to run.
     Undecided,
 }
+
+/// Statuses of shells that the kernel ended: SIGKILL, SIGSEGV of a recursion without end, SIGXCPU.
+const KILLED: [u8; 3] = [128 + 9, 128 + 11, 128 + 24];
 
 /// The chroot and the interpreter's tree.
 pub struct Judge {
@@ -186,7 +189,7 @@ fn with_first_line(dialect: Dialect, text: &str) -> String {
 }
 
 fn verdict(expected: Option<Left>, found: Found) -> Verdict {
-    let Some(expected) = expected else { return Verdict::Undecided };
+    let Some(expected) = expected.filter(|left| !KILLED.contains(&left.status)) else { return Verdict::Undecided };
     let every = Parts { status: true, stdout: true, tree: true };
     match found {
         Found::Left(found) if found == expected => Verdict::Equal,

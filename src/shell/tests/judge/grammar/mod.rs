@@ -41,6 +41,8 @@ pub struct Grammar {
     quiet: bool,
     /// In a file that is sourced or run.
     in_file: bool,
+    /// Whether the program turns extended patterns on.
+    extglob: bool,
 }
 
 impl Grammar {
@@ -58,11 +60,16 @@ impl Grammar {
             in_loop: false,
             quiet: false,
             in_file: false,
+            extglob: false,
         }
     }
 
     pub fn program(&mut self) -> Node {
         let mut pieces = Vec::new();
+        if self.bash && self.random.chance(20) {
+            self.extglob = true;
+            pieces.extend(pieces![Node::statement("", pieces!["shopt -s extglob"]), "\n"]);
+        }
         if self.random.chance(15) {
             pieces.extend(pieces![Node::statement("errexit", pieces!["set -e"]), "\n"]);
         }

@@ -162,7 +162,7 @@ impl Grammar {
             ]);
             pieces.push(Node::optional("", pieces![text]).into());
         }
-        if self.bash && self.random.chance(6) {
+        if self.extglob && self.random.chance(20) {
             let text = self.random.pick(&["@(a|b)", "!(a)", "*(ab)", "+([0-9])", "?(x)"]);
             pieces.push(Node::optional("extglob", pieces![text]).into());
         }
