@@ -115,7 +115,9 @@ impl Jail {
 
     /// A command that runs a text by dash inside.
     fn enter(&self, text: &str) -> Command {
-        const CHROOT: &str = "exec env -i PATH=/usr/sbin:/sbin:/usr/bin:/bin chroot \"$0\" /bin/dash -c \"$1\"";
+        // A test that runs in the background has ignored signals, which shells would list.
+        const CHROOT: &str =
+            "exec env -i --default-signal PATH=/usr/sbin:/sbin:/usr/bin:/bin chroot \"$0\" /bin/dash -c \"$1\"";
         let null = if self.as_root { "" } else { "mount --bind /dev/null \"$0/dev/null\" && " };
         let proc = if self.has_proc { "mount --rbind /proc \"$0/proc\" && " } else { "" };
         let mut command = Command::new(if self.has_proc || !self.as_root { "unshare" } else { "env" });
