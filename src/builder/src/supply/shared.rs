@@ -41,11 +41,11 @@ const LIMITS: Limits = Limits {
     least_rate: 128 << 10,
     document: Duration::from_secs(60),
     artifact: Duration::from_secs(60 * 60),
-    retry: Retry { attempts: 2, first_pause: Duration::from_millis(250), max_pause: Duration::from_secs(2) },
+    retry: Retry { attempts: 3, first_pause: Duration::from_millis(250), max_pause: Duration::from_secs(2) },
 };
 
-/// How often a blob is put where others put the same at that moment, and the pause before it is tried again.
-const ATTEMPTS: usize = 4;
+/// How often a blob is put where others put the same at that moment, and the pause before it is tried again, which doubles each time.
+const ATTEMPTS: usize = 5;
 const CONTENTION_PAUSE: Duration = Duration::from_millis(300);
 
 /// Where a shared store is: `oci://HOST/REPOSITORY`.
@@ -166,11 +166,11 @@ impl SharedBlobs for SharedStore {
             return;
         }
         let mut put = self.put(digest, file, size);
-        for _ in 1..ATTEMPTS {
+        for attempt in 1..ATTEMPTS {
             if !put.as_ref().is_err_and(is_contended) {
                 break;
             }
-            std::thread::sleep(CONTENTION_PAUSE);
+            std::thread::sleep(CONTENTION_PAUSE * (1 << (attempt - 1)));
             put = self.put(digest, file, size);
         }
         if let Err(error) = put
@@ -190,10 +190,11 @@ fn is_other_file(error: &RegistryError) -> bool {
     }
 }
 
-/// Whether others may have put the same at that moment: the registry of the distribution project then finds a blob half linked.
+/// Whether others may have put the same at that moment: the registry of the distribution project then finds a blob half linked, or, with status 500, a
+/// link that is still empty.
 fn is_contended(error: &RegistryError) -> bool {
     let RegistryError::Download(DownloadError::Http(error)) = error else { return false };
-    matches!(error, HttpError::Status { status: 400 | 404 | 409, .. })
+    matches!(error, HttpError::Status { status: 400 | 404 | 409 | 500, .. })
 }
 
 /// The tag of the manifest that keeps a blob.
