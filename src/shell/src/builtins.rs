@@ -99,6 +99,7 @@ pub(crate) fn of_bash(name: &[u8]) -> Option<Builtin> {
         b"printf" => bash::printf,
         b"read" => bash::read,
         b"mapfile" | b"readarray" => bash::mapfile,
+        b"getopts" => bash::getopts,
         b"test" => bash::test,
         b"[" => bash::bracket,
         _ => return None,

@@ -101,7 +101,9 @@ impl Shell<'_> {
     /// The fields of one word.
     pub(crate) fn word_fields(&mut self, word: &Word, fields: &mut Vec<Vec<u8>>) -> Run<()> {
         let units = match word.parts.first() {
-            Some(Part::Literal(first)) if self.state.language.is_bash() && first.contains(&b'=') => {
+            Some(Part::Literal(first))
+                if self.state.language.is_bash() && !word.from_braces && first.contains(&b'=') =>
+            {
                 self.word_units(first, &word.parts[1..])?
             }
             _ => self.units(&word.parts, Mode::WORD, Tilde::Start)?,
@@ -308,6 +310,11 @@ impl Shell<'_> {
         match user {
             b"+" if self.state.language.is_bash() => return self.state.get(b"PWD").map(<[u8]>::to_vec),
             b"-" if self.state.language.is_bash() => return self.state.get(b"OLDPWD").map(<[u8]>::to_vec),
+            user if self.state.language.is_bash() => {
+                if let Some(directory) = self.stacked_directory(user) {
+                    return Some(directory);
+                }
+            }
             _ => {}
         }
         if user.is_empty() {

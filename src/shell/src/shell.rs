@@ -312,14 +312,32 @@ impl Shell<'_> {
         }
     }
 
-    /// `getopts` goes on where `OPTIND` says.
+    /// `getopts` of dash begins anew with other parameters.
+    pub(crate) fn restart_options(&mut self) {
+        if !self.state.language.is_bash() {
+            self.state.getopts = Default::default();
+        }
+    }
+
+    /// `getopts` of bash goes on where `OPTIND` says, which 1 and what is not a number do from the beginning.
+    pub(crate) fn restart_at_index(&mut self) {
+        let text = self.state.get(b"OPTIND").unwrap_or_default();
+        let index = usize::try_from(leading_number(text)).unwrap_or_default();
+        self.state.getopts.index = if index == 1 { 0 } else { index };
+    }
+
+    /// `getopts` of dash goes on where `OPTIND` says.
     pub(crate) fn option_index(&mut self) -> Run<()> {
         let text = self.state.get(b"OPTIND").unwrap_or_default().to_vec();
+        if self.state.language.is_bash() {
+            self.restart_at_index();
+            return Ok(());
+        }
         let Some(index) = crate::builtins::number(&text) else {
             return Err(self.shell_error(&[b"Illegal number: ", &text[..]].concat()));
         };
         let index = usize::try_from(index).unwrap_or(usize::MAX).saturating_sub(1);
-        self.state.getopts = crate::state::Getopts { index, offset: 0 };
+        self.state.getopts = crate::state::Getopts { index, ..Default::default() };
         Ok(())
     }
 
@@ -340,6 +358,19 @@ impl Shell<'_> {
         self.set_descriptor(1, Some(out));
         self.set_descriptor(2, Some(err));
     }
+}
+
+/// `atoi`: the number at the start of a text, 0 where there is none.
+fn leading_number(text: &[u8]) -> i64 {
+    let text = text.trim_ascii_start();
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        Some((b'+', rest)) => (false, rest),
+        _ => (false, text),
+    };
+    let len = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
+    let value = crate::expand::number(&digits[..len]);
+    if negative { value.saturating_neg() } else { value }
 }
 
 /// The variables as the caller's commands see them.

@@ -50,6 +50,11 @@ impl Variable {
         }
     }
 
+    /// Whether it is declared, but was not assigned to.
+    pub(crate) fn is_invisible(&self) -> bool {
+        if self.array.is_some() { self.attributes.unassigned } else { self.value.is_none() }
+    }
+
     /// The bytes that the budget of variables counts.
     pub(crate) fn size(&self) -> usize {
         self.value.as_ref().map_or(0, |value| value.len()) + self.array.as_ref().map_or(0, |array| array.size())
@@ -80,6 +85,8 @@ pub(crate) struct Flags {
 pub(crate) struct Getopts {
     pub(crate) index: usize,
     pub(crate) offset: usize,
+    /// Of bash: the argument that `offset` is in.
+    pub(crate) current: usize,
 }
 
 /// What a function, or the assignments before its name, hid of outer variables.
@@ -90,6 +97,8 @@ pub(crate) struct Scope {
     pub(crate) temporary: bool,
     /// Options to return to: `local -`.
     pub(crate) flags: Option<Flags>,
+    /// Where `getopts` of bash stood at the call.
+    pub(crate) getopts: Getopts,
 }
 
 impl Scope {

@@ -224,6 +224,16 @@ impl Shell<'_> {
         Ok(true)
     }
 
+    /// Assigns to an element that was found before.
+    pub(crate) fn assign_at(&mut self, name: &[u8], key: &Key, value: &[u8]) -> Run<bool> {
+        let name = self.target(name)?;
+        if !self.may_change(&name)? {
+            return Ok(false);
+        }
+        self.assign_key(&name, key, value, false)?;
+        Ok(true)
+    }
+
     /// `name[subscript]=value`
     pub(crate) fn assign_element(&mut self, name: &[u8], subscript: &[u8], value: &[u8], append: bool) -> Run<bool> {
         let name = self.target(name)?;
@@ -260,6 +270,9 @@ impl Shell<'_> {
                 self.assign_key(&name, &key, pair.get(1).map_or(&b""[..], |item| &item.value), false)?;
             }
             return Ok(true);
+        }
+        if let Some(variable) = Rc::make_mut(&mut self.state.variables).get_mut(&name) {
+            variable.attributes.unassigned = false;
         }
         let mut next = self.end(&name);
         for item in items {
@@ -441,13 +454,20 @@ impl Shell<'_> {
     /// The value of an element.
     pub(crate) fn element(&mut self, name: &[u8], subscript: &[u8]) -> Run<Option<Rc<Vec<u8>>>> {
         let Some(name) = self.state.referred(name).map(<[u8]>::to_vec) else { return Ok(None) };
-        let Some(key) = self.reading_key(&name, subscript)? else { return Ok(None) };
-        let Some(variable) = self.state.variables.get(&name) else {
-            let elements = self.special_array(&name)?.unwrap_or_default();
+        match self.reading_key(&name, subscript)? {
+            Some(key) => self.element_at(&name, &key),
+            None => Ok(None),
+        }
+    }
+
+    /// The value of an element of a variable that is not a reference.
+    pub(crate) fn element_at(&mut self, name: &[u8], key: &Key) -> Run<Option<Rc<Vec<u8>>>> {
+        let Some(variable) = self.state.variables.get(name) else {
+            let elements = self.special_array(name)?.unwrap_or_default();
             let Key::Index(index) = key else { return Ok(None) };
-            return Ok(usize::try_from(index).ok().and_then(|index| elements.get(index).cloned()).map(Rc::new));
+            return Ok(usize::try_from(*index).ok().and_then(|index| elements.get(index).cloned()).map(Rc::new));
         };
-        Ok(match (&variable.array, &key) {
+        Ok(match (&variable.array, key) {
             (Some(array), key) => array.get(key).cloned(),
             (None, Key::Index(0)) => variable.value.clone(),
             _ => None,

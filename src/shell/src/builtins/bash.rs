@@ -2,11 +2,13 @@
 
 mod escapes;
 mod format;
+mod getopts;
 mod lines;
 mod read;
 mod test;
 
 pub(super) use format::printf;
+pub(super) use getopts::getopts;
 pub(super) use lines::mapfile;
 pub(super) use read::read;
 pub(crate) use test::{binary, unary};

@@ -58,6 +58,14 @@ fn is_fixed(target: &[u8]) -> bool {
     target.starts_with(b"/") || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
+/// Whether bash goes to the path by its text: what `..` leaves must be a directory, as must be the end. If not, the path is followed as it is.
+fn is_passable(shell: &Shell<'_>, path: &[u8], by_text: &[u8]) -> bool {
+    let is_directory = |path: &[u8]| shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir());
+    let mut left =
+        (0..path.len()).filter(|at| path[*at..].starts_with(b"/..") && matches!(path.get(at + 3), None | Some(b'/')));
+    left.all(|at| is_directory(&logical(&path[..at]))) && is_directory(by_text)
+}
+
 /// `cd`
 pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     let (physical, operands) = physical(shell, "cd", args)?;
@@ -81,8 +89,13 @@ pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<
         }
     }
     let mut path = shell.path(&place);
+    let mut physical = physical;
     if !physical {
-        path = logical(&path);
+        let by_text = logical(&path);
+        physical = shell.state.language.is_bash() && !is_passable(shell, &path, &by_text);
+        if !physical {
+            path = by_text;
+        }
     }
     if !shell.stat(&path, Follow::Yes).is_ok_and(|node| node.is_dir()) {
         return Err(shell.shell_error(&[b"cd: can't cd to ", &target[..]].concat()));

@@ -16,12 +16,7 @@ pub(super) fn getopts(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) ->
     }
     let mut place = shell.state.getopts;
     let letter = next(shell, letters, &params, &mut place)?;
-    // bash counts an argument once its last letter is taken.
-    let is_inside = shell.state.language.is_bash()
-        && place.offset > 0
-        && place.index.checked_sub(1).and_then(|at| params.get(at)).is_some_and(|arg| arg.len() > place.offset);
-    let next = place.index + usize::from(!is_inside);
-    shell.set(b"OPTIND", next.to_string().as_bytes())?;
+    shell.set(b"OPTIND", (place.index + 1).to_string().as_bytes())?;
     // The assignment would begin anew with the argument.
     shell.state.getopts = place;
     if !is_name(name) {
@@ -58,8 +53,7 @@ fn next(shell: &mut Shell<'_>, letters: &[u8], params: &[Vec<u8>], place: &mut G
         return wrong(shell, letter, b'?', silent, b"Illegal option -");
     };
     if letters.get(at + 1) != Some(&b':') {
-        let value = (!shell.state.language.is_bash()).then(Vec::new);
-        shell.change(b"OPTARG", value, false)?;
+        shell.change(b"OPTARG", Some(Vec::new()), false)?;
         return Ok(Some(letter));
     }
     place.offset = 0;

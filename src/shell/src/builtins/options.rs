@@ -94,7 +94,7 @@ pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
         let (on, option_letters) = match arg.split_first() {
             Some((b'-', b"-")) => {
                 shell.state.params = Rc::new(args[at + 1..].to_vec());
-                shell.state.getopts = Default::default();
+                shell.restart_options();
                 return Ok(0);
             }
             Some((b'-', rest)) => (true, rest),
@@ -125,7 +125,7 @@ pub(super) fn set(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
     }
     if at < args.len() {
         shell.state.params = Rc::new(args[at..].to_vec());
-        shell.state.getopts = Default::default();
+        shell.restart_options();
     }
     Ok(0)
 }

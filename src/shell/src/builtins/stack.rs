@@ -46,6 +46,28 @@ pub(super) fn popd(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> Run
     print(shell)
 }
 
+impl Shell<'_> {
+    /// The directory that `~0`, `~+1` or `~-1` stands for.
+    pub(crate) fn stacked_directory(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let (from_end, digits) = match text.split_first()? {
+            (b'-', digits) => (true, digits),
+            (b'+', digits) => (false, digits),
+            _ => (false, text),
+        };
+        let index: usize = std::str::from_utf8(digits)
+            .ok()
+            .filter(|_| digits.first().is_some_and(u8::is_ascii_digit))?
+            .parse()
+            .ok()?;
+        let stack = &self.state.bash.directories;
+        let index = if from_end { stack.len().checked_sub(index)? } else { index };
+        match index.checked_sub(1) {
+            None => Some(self.state.cwd.to_vec()),
+            Some(below) => stack.iter().rev().nth(below).cloned(),
+        }
+    }
+}
+
 /// `dirs [-c | -p]`
 pub(super) fn dirs(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<u8> {
     match args {

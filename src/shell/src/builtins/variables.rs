@@ -117,7 +117,7 @@ pub(super) fn shift(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
     }
     shell.spend(shell.state.params.len() * 8)?;
     Rc::make_mut(&mut shell.state.params).drain(..count);
-    shell.state.getopts = Default::default();
+    shell.restart_options();
     Ok(0)
 }
 

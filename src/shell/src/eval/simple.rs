@@ -155,7 +155,7 @@ impl Shell<'_> {
     fn operand_assignment(&mut self, assignment: &Assignment, at: usize) -> Run<Vec<u8>> {
         let mut operand = assignment.name.clone();
         if let Some(index) = &assignment.index {
-            let index = self.value(&Word { parts: index.clone() })?;
+            let index = self.value(&Word::new(index.clone()))?;
             operand.extend([&b"["[..], &index, b"]"].concat());
         }
         operand.extend_from_slice(if assignment.append { b"+=" } else { b"=" });

@@ -225,8 +225,7 @@ impl Shell<'_> {
     fn length(&mut self, subject: &Subject, value: Value) -> Run<usize> {
         match value {
             Value::All(values, _) => {
-                let unset = values.is_empty() && is_name(&subject.name) && self.state.get(&subject.name).is_none();
-                if self.state.flags.nounset && unset && !self.is_array(&subject.name) {
+                if self.state.flags.nounset && is_name(&subject.name) && !self.is_assigned_array(&subject.name)? {
                     return Err(self.discard(&[&subject.name[..], b": unbound variable"].concat()));
                 }
                 Ok(values.len())
@@ -241,8 +240,12 @@ impl Shell<'_> {
         }
     }
 
-    fn is_array(&self, name: &[u8]) -> bool {
-        self.state.variable(name).is_some_and(|found| found.array.is_some())
+    /// Whether a variable is an array with a value: others have no length for `set -u`, even if they are set.
+    fn is_assigned_array(&mut self, name: &[u8]) -> Run<bool> {
+        match self.state.variable(name) {
+            Some(found) => Ok(found.array.is_some() && !found.is_invisible()),
+            None => Ok(self.special_array(name)?.is_some()),
+        }
     }
 
     /// `${!prefix@}`

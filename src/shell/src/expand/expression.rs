@@ -4,6 +4,7 @@ use crate::error::ErrorKind;
 use crate::eval::{Run, Stop};
 use crate::shell::Shell;
 use crate::syntax::words::is_name_byte;
+use crate::variables::Key;
 
 /// Deepest nesting of parentheses, operators, subscripts, and values of variables that are expressions.
 const MAX_DEPTH: u32 = 100;
@@ -37,6 +38,8 @@ const ASSIGNING: [&[u8]; 10] = [b"<<=", b">>=", b"*=", b"/=", b"%=", b"+=", b"-=
 struct Place {
     name: Vec<u8>,
     subscript: Option<Vec<u8>>,
+    /// The element, once its value was read: an assignment does not evaluate the subscript again.
+    key: Option<Key>,
 }
 
 struct Expression<'e, 'h> {
@@ -152,7 +155,7 @@ impl Expression<'_, '_> {
         let name = rest[..len].to_vec();
         self.at += len;
         if self.text.get(self.at) != Some(&b'[') {
-            return Ok(Some(Place { name, subscript: None }));
+            return Ok(Some(Place { name, subscript: None, key: None }));
         }
         let mut open = 0_usize;
         let inner = &self.text[self.at..];
@@ -170,7 +173,7 @@ impl Expression<'_, '_> {
             return self.shell.unsupported(b"an empty subscript");
         }
         self.at += close + 1;
-        Ok(Some(Place { subscript: Some(self.subscript(&name, subscript)?), name }))
+        Ok(Some(Place { subscript: Some(self.subscript(&name, subscript)?), name, key: None }))
     }
 
     /// A subscript, which bash expands as in double quotes.
@@ -184,9 +187,9 @@ impl Expression<'_, '_> {
 
     fn assignment(&mut self) -> Run<i64> {
         let start = self.at;
-        if let Some(place) = self.place()? {
+        if let Some(mut place) = self.place()? {
             if let Some(operator) = ASSIGNING.iter().find(|operator| self.take(operator)) {
-                let left = self.load(&place)?;
+                let left = self.load(&mut place)?;
                 let right = self.deeper(Self::assignment)?;
                 let value = self.binary(&operator[..operator.len() - 1], left, right)?;
                 return self.store(&place, value);
@@ -216,7 +219,10 @@ impl Expression<'_, '_> {
                 true
             }
             Some(subscript) => {
-                let stored = self.shell.assign_element(&place.name, subscript, &text, false)?;
+                let stored = match &place.key {
+                    Some(key) => self.shell.assign_at(&place.name, key, &text)?,
+                    None => self.shell.assign_element(&place.name, subscript, &text, false)?,
+                };
                 let readonly = self.shell.state.variable(&place.name).is_some_and(|found| found.readonly);
                 // A wrong subscript has been reported, and the expression goes on.
                 stored || !readonly
@@ -230,7 +236,7 @@ impl Expression<'_, '_> {
         Ok(value)
     }
 
-    fn load(&mut self, place: &Place) -> Run<i64> {
+    fn load(&mut self, place: &mut Place) -> Run<i64> {
         if !self.live {
             return Ok(0);
         }
@@ -239,11 +245,17 @@ impl Expression<'_, '_> {
                 self.shell.report(&[&place.name[..], b"[]: bad array subscript"].concat())?;
                 return Ok(0);
             }
-            Some(subscript) => self.shell.element(&place.name, subscript)?.map(|value| value.to_vec()),
+            Some(subscript) => {
+                let name = self.shell.state.referred(&place.name).unwrap_or_default().to_vec();
+                place.key = self.shell.reading_key(&name, subscript)?;
+                let value = place.key.as_ref().map(|key| self.shell.element_at(&name, key)).transpose()?.flatten();
+                value.map(|value| value.to_vec())
+            }
             None => self.shell.scalar_value(&place.name)?,
         };
         let Some(text) = text else {
-            let known = place.subscript.is_some() && self.shell.state.variable(&place.name).is_some();
+            let variable = self.shell.state.variable(&place.name);
+            let known = place.subscript.is_some() && variable.is_some_and(|found| !found.is_invisible());
             if self.shell.state.flags.nounset && !known {
                 return Err(self.shell.unbound(&place.name));
             }
@@ -317,8 +329,8 @@ impl Expression<'_, '_> {
             if self.rest().starts_with(operator) {
                 let start = self.at;
                 self.at += 2;
-                if let Some(place) = self.place()? {
-                    let value = self.load(&place)?.wrapping_add(step);
+                if let Some(mut place) = self.place()? {
+                    let value = self.load(&mut place)?.wrapping_add(step);
                     return self.store(&place, value);
                 }
                 self.at = start;
@@ -345,8 +357,8 @@ impl Expression<'_, '_> {
     }
 
     fn variable(&mut self) -> Run<i64> {
-        let Some(place) = self.place()? else { return self.wrong("syntax error: operand expected") };
-        let value = self.load(&place)?;
+        let Some(mut place) = self.place()? else { return self.wrong("syntax error: operand expected") };
+        let value = self.load(&mut place)?;
         for (operator, step) in [(b"++", 1), (b"--", -1)] {
             if self.take(operator) {
                 self.store(&place, value.wrapping_add(step))?;

@@ -55,7 +55,7 @@ impl<'s> Reader<'s> {
         parts.extend(index);
         push_literal(&mut parts, b']');
         self.plain_into(Stop::Word, &mut parts)?;
-        Ok(Word { parts })
+        Ok(Word::new(parts))
     }
 
     /// `=value`, `+=value` or `=(…)`.
@@ -72,7 +72,7 @@ impl<'s> Reader<'s> {
             Assigned::Word(self.word()?)
         };
         let assignment = Assignment { name, index, append, value };
-        Ok(Word { parts: vec![Part::Assignment(Box::new(assignment))] })
+        Ok(Word::new(vec![Part::Assignment(Box::new(assignment))]))
     }
 
     /// The elements of an array, up to the parenthesis, which is taken.
@@ -109,13 +109,18 @@ impl<'s> Reader<'s> {
             self.take();
         }
         if self.take_if(b'=') {
-            return Ok(vec![Element { index: Some(index), append, value: self.word()? }]);
+            self.name_before_brace = false;
+            let value = self.word()?;
+            if self.expand_braces(value.clone())?.len() > 1 {
+                return Err(self.unsupported("a brace expansion behind a subscript in the value of an array"));
+            }
+            return Ok(vec![Element { index: Some(index), append, value }]);
         }
         let mut parts = vec![Part::Literal(b"[".to_vec())];
         parts.extend(index);
         push_literal(&mut parts, b']');
         self.plain_into(Stop::Word, &mut parts)?;
-        let values = self.expand_braces(Word { parts })?;
+        let values = self.expand_braces(Word::new(parts))?;
         Ok(values.into_iter().map(|value| Element { index: None, append: false, value }).collect())
     }
 

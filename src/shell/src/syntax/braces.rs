@@ -70,7 +70,7 @@ fn joined(text: Text) -> Word {
             (Atom::Part(part), _) => parts.push(part),
         }
     }
-    Word { parts }
+    Word { parts, from_braces: true }
 }
 
 /// `brace_expand` of bash.

@@ -321,6 +321,9 @@ pub(crate) fn is_declaring(words: &[Word]) -> bool {
 
 /// `name=value` without quotes in the name, divided; in scripts of bash `name+=value`, too.
 pub(crate) fn assignment(word: &Word, bash: bool) -> Option<Assignment> {
+    if word.from_braces {
+        return None;
+    }
     let bytes = match word.parts.first()? {
         Part::Assignment(assignment) => return Some((**assignment).clone()),
         Part::Literal(bytes) => bytes,
@@ -339,5 +342,5 @@ pub(crate) fn assignment(word: &Word, bash: bool) -> Option<Assignment> {
             parts.remove(0);
         }
     }
-    Some(Assignment { name, index: None, append, value: Assigned::Word(Word { parts }) })
+    Some(Assignment { name, index: None, append, value: Assigned::Word(Word::new(parts)) })
 }

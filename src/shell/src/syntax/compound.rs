@@ -174,7 +174,7 @@ impl Parser<'_, '_> {
 
     fn one_word(&mut self) -> Result<Word, SyntaxError> {
         match self.next()? {
-            Token::Word(Word { parts }) if matches!(parts[..], [Part::Assignment(_)]) => {
+            Token::Word(Word { parts, .. }) if matches!(parts[..], [Part::Assignment(_)]) => {
                 Err(self.reader.unsupported("an assignment to an array here"))
             }
             Token::Word(word) => Ok(word),

@@ -130,7 +130,7 @@ impl Reader<'_> {
             self.take();
         }
         let parts = self.plain(Stop::Regex)?;
-        if parts.is_empty() { Err(self.unexpected("a regular expression is missing")) } else { Ok(Word { parts }) }
+        if parts.is_empty() { Err(self.unexpected("a regular expression is missing")) } else { Ok(Word::new(parts)) }
     }
 }
 

@@ -7,9 +7,15 @@ use std::rc::Rc;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Word {
     pub(crate) parts: Vec<Part>,
+    /// Whether braces gave more than this word: bash does not see an assignment in it then.
+    pub(crate) from_braces: bool,
 }
 
 impl Word {
+    pub(crate) fn new(parts: Vec<Part>) -> Self {
+        Self { parts, from_braces: false }
+    }
+
     /// The bytes of a word without quotes and expansions.
     pub(crate) fn literal(&self) -> Option<&[u8]> {
         match self.parts.as_slice() {

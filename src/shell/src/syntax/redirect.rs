@@ -67,7 +67,7 @@ impl Parser<'_, '_> {
 
 /// The command of a stage before `|&`: its standard error goes where its standard output does.
 pub(super) fn with_errors(stage: Node) -> Node {
-    let word = Word { parts: vec![Part::Literal(b"1".to_vec())] };
+    let word = Word::new(vec![Part::Literal(b"1".to_vec())]);
     let redirect = Redirect { fd: Descriptor::Number(2), target: Target::Duplicate(word) };
     match stage {
         Node::Simple(mut simple) => {

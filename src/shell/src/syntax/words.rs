@@ -70,7 +70,7 @@ impl Stop {
 impl Reader<'_> {
     /// A word at the place of a token.
     pub(super) fn word(&mut self) -> Result<Word, SyntaxError> {
-        Ok(Word { parts: self.plain(Stop::Word)? })
+        Ok(Word::new(self.plain(Stop::Word)?))
     }
 
     /// Text outside of double quotes.

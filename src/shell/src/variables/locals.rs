@@ -9,17 +9,24 @@ use crate::state::{Flags, Getopts, Scope, Variable};
 impl Shell<'_> {
     /// Begins a scope: of a function, or with `temporary` of the assignments before its name.
     pub(crate) fn enter_scope(&mut self, temporary: bool) {
-        self.state.locals.push(Scope { temporary, ..Scope::default() });
+        self.state.locals.push(Scope { temporary, getopts: self.state.getopts, ..Scope::default() });
     }
 
     /// Ends a scope: what it hid is seen again.
     pub(crate) fn leave_scope(&mut self) {
         let Some(scope) = self.state.locals.pop() else { return };
+        let getopts =
+            (self.state.language.is_bash() && scope.has(b"OPTIND")).then_some((scope.temporary, scope.getopts));
         for (name, old) in scope.saved.into_iter().rev() {
             self.put_back(name, old);
         }
         if let Some(flags) = scope.flags {
             self.state.flags = flags;
+        }
+        match getopts {
+            Some((true, _)) => self.restart_at_index(),
+            Some((false, before)) => self.state.getopts = before,
+            None => {}
         }
     }
 
@@ -65,11 +72,11 @@ impl Shell<'_> {
         self.state.variables_bytes = bytes.saturating_add(size(old.as_ref()));
         match &name[..] {
             b"PATH" => self.state.hashed = Rc::default(),
-            b"OPTIND" => {
+            b"OPTIND" if !self.state.language.is_bash() => {
                 let text = old.as_ref().and_then(|old| old.value.as_ref());
                 let index = text.and_then(|text| crate::builtins::number(text)).unwrap_or(1);
-                self.state.getopts =
-                    Getopts { index: usize::try_from(index).unwrap_or(1).saturating_sub(1), offset: 0 };
+                let index = usize::try_from(index).unwrap_or(1).saturating_sub(1);
+                self.state.getopts = Getopts { index, ..Getopts::default() };
             }
             _ => {}
         }
@@ -128,6 +135,9 @@ impl Shell<'_> {
         let exported = self.state.variables.get(name).is_some_and(|found| found.exported);
         let fresh = Variable { exported, ..Variable::default() };
         Rc::make_mut(&mut self.state.variables).insert(name.to_vec(), fresh);
+        if name == b"OPTIND" {
+            self.restart_at_index();
+        }
         Ok(true)
     }
 
@@ -143,16 +153,16 @@ impl Shell<'_> {
     /// Removes a variable. One of the running function stays its own, and one of a calling function shows again what it hid.
     pub(super) fn forget(&mut self, name: &[u8]) -> Run<()> {
         self.own_variables()?;
-        let Some(at) = self.state.locals.iter().rposition(|scope| scope.has(name)) else {
-            self.put_back(name.to_vec(), None);
-            return Ok(());
-        };
-        let own = self.function_scope() == Some(at);
-        let old = match own {
-            true => Some(Variable::default()),
-            false => self.state.locals[at].take(name),
+        let scope = self.state.locals.iter().rposition(|scope| scope.has(name));
+        let old = match scope {
+            None => None,
+            Some(at) if self.function_scope() == Some(at) => Some(Variable::default()),
+            Some(at) => self.state.locals[at].take(name),
         };
         self.put_back(name.to_vec(), old);
+        if name == b"OPTIND" {
+            self.restart_at_index();
+        }
         Ok(())
     }
 

@@ -48,7 +48,7 @@ impl Shell<'_> {
     }
 
     /// The key of an element that is read; a wrong one is reported and names nothing.
-    pub(super) fn reading_key(&mut self, name: &[u8], subscript: &[u8]) -> Run<Option<Key>> {
+    pub(crate) fn reading_key(&mut self, name: &[u8], subscript: &[u8]) -> Run<Option<Key>> {
         let key = match self.is_associative(name) {
             true => (!subscript.is_empty()).then(|| Key::Text(subscript.to_vec())),
             false => self.index(name, subscript, false)?.map(Key::Index),

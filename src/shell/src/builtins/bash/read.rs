@@ -94,7 +94,13 @@ fn store(shell: &mut Shell<'_>, request: &Request, names: &[Vec<u8>], text: &Tex
     let bytes = |text: &[(u8, bool)]| text.iter().map(|(byte, _)| *byte).collect::<Vec<u8>>();
     let ifs = shell.state.ifs();
     if let Some(array) = &request.array {
-        return shell.set_indexed(array, divide(text, &ifs, usize::MAX));
+        // With `-N` nothing is divided.
+        let values = match request.delimiter {
+            None if text.is_empty() => Vec::new(),
+            None => vec![bytes(text)],
+            Some(_) => divide(text, &ifs, usize::MAX),
+        };
+        return shell.set_indexed(array, values);
     }
     let whole = names.is_empty() || request.delimiter.is_none();
     let reply = [b"REPLY".to_vec()];

@@ -154,11 +154,14 @@ impl Expression<'_, '_> {
             self.at += 3;
             return compare(self.shell, &token, &operator, &right);
         }
-        if is_unary(&token) {
-            let Some(operand) = self.token(1).map(<[u8]>::to_vec) else {
-                return self.wrong(b"argument expected");
-            };
-            self.at += 2;
+        if is_unary(&token)
+            && let Some(operand) = self.token(1).map(<[u8]>::to_vec)
+        {
+            self.at += 1;
+            if token == b"-t" && crate::builtins::integer(&operand).is_none() {
+                return Ok(false);
+            }
+            self.at += 1;
             return unary(self.shell, &token, &operand);
         }
         self.at += 1;
