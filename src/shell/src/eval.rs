@@ -35,6 +35,8 @@ pub(crate) enum Stop {
     Error,
     /// What bash has read of a script so far ends, which is up to a line, and the next line goes on with the status of the state.
     Discard,
+    /// The same, through `eval` and sourced files.
+    DiscardAll,
     /// A function or sourced file ends.
     Return,
     /// So many loops end.
@@ -43,6 +45,13 @@ pub(crate) enum Stop {
     Continue(u32),
     /// The run is given up.
     Fatal(Box<ShellError>),
+}
+
+impl Stop {
+    /// An error in the value of an integer or in a subscript, which not even `eval` survives.
+    pub(crate) fn through_texts(self) -> Self {
+        if matches!(self, Self::Discard) { Self::DiscardAll } else { self }
+    }
 }
 
 /// What a command gives: its result, or why it stopped.
@@ -59,6 +68,8 @@ impl Shell<'_> {
 
     fn eval_node(&mut self, node: &Node, tested: bool) -> Run<u8> {
         let mut ends = false;
+        // A trap that the command itself sets does not see how it fails.
+        let trapped = self.state.bash.error_trap.as_ref().is_some_and(|action| !action.is_empty());
         let status = match node {
             Node::Simple(simple) => {
                 ends = true;
@@ -68,9 +79,10 @@ impl Shell<'_> {
                 ends = true;
                 self.pipe(stages, tested)?
             }
-            Node::Subshell(body, line) => {
+            Node::Subshell(body, lines) => {
                 ends = true;
-                self.state.line = *line;
+                self.state.line = lines.first;
+                self.note_line(lines.last);
                 let body = body.clone();
                 self.subshell(|shell| shell.eval(&body, tested))?
             }
@@ -113,15 +125,17 @@ impl Shell<'_> {
                 self.state.line = *line;
                 self.for_arithmetic(node, tested)?
             }
-            Node::Arithmetic(expression, line) => {
+            Node::Arithmetic(expression, lines) => {
                 ends = true;
-                (self.state.line, self.state.command_line) = (*line, *line);
+                (self.state.line, self.state.command_line) = (lines.first, lines.last);
+                self.note_line(lines.last);
                 self.step()?;
                 u8::from(self.expression(expression)?.unwrap_or(0) == 0)
             }
-            Node::Conditional(condition, line) => {
+            Node::Conditional(condition, lines) => {
                 ends = true;
-                (self.state.line, self.state.command_line) = (*line, *line);
+                (self.state.line, self.state.command_line) = (lines.first, lines.last);
+                self.note_line(lines.last);
                 let tested = std::mem::replace(&mut self.tested, tested);
                 let result = self.condition(condition);
                 self.tested = tested;
@@ -133,7 +147,7 @@ impl Shell<'_> {
             if !matches!(node, Node::Pipe(_)) {
                 self.state.bash.pipestatus = Rc::new(vec![status]);
             }
-            return self.ended(status, tested);
+            return self.ended(status, tested, trapped);
         }
         if ends && status != 0 && self.state.flags.errexit && !tested {
             return Err(Stop::Exit);
@@ -197,10 +211,13 @@ impl Shell<'_> {
         if self.state.language.is_bash() {
             // The lines of this trap are counted from its own first one.
             self.state.line = 1;
+            self.state.bash.forced = false;
         }
         match self.eval_text(&action, false) {
             Err(Stop::Fatal(error)) => Err(Stop::Fatal(error)),
+            Err(Stop::Exit) if self.state.bash.forced => Ok(status),
             Err(Stop::Exit | Stop::Error) => Ok(self.state.status),
+            Err(Stop::Return) if self.state.language.is_bash() => Ok(self.state.bash.returned.unwrap_or(status)),
             _ => Ok(status),
         }
     }
@@ -211,6 +228,9 @@ impl Shell<'_> {
         let mut input = self.descriptor(0);
         let mut statuses = Vec::new();
         for (at, stage) in stages.iter().enumerate() {
+            if let Node::Simple(simple) = stage {
+                self.note_line(simple.number);
+            }
             let (handle, collected) = Handle::output();
             if at + 1 == stages.len() {
                 statuses.push(self.last_stage(stage, input.take(), tested)?);
@@ -287,50 +307,51 @@ impl Shell<'_> {
         loop {
             match Parser::new(&mut reader).line() {
                 Ok(None) => return Ok(status),
-                Ok(Some(node)) => status = self.kept(|shell| shell.eval(&node, tested))?,
+                Ok(Some(node)) => status = self.kept(false, |shell| shell.eval(&node, tested))?,
                 Err(error) => return Err(self.syntax_error(error)),
             }
         }
     }
 
-    /// Runs what was read up to a line; what discards it ends here, except in a subshell of this text.
-    fn kept(&mut self, run: impl FnOnce(&mut Self) -> Run<u8>) -> Run<u8> {
+    /// Runs what was read up to a line; what discards it ends here. Of a text inside of a script not all may end here, and in a subshell
+    /// nothing does.
+    fn kept(&mut self, is_script: bool, run: impl FnOnce(&mut Self) -> Run<u8>) -> Run<u8> {
         let loops = self.state.loops;
         match run(self) {
-            Err(Stop::Discard) => {
-                self.state.loops = loops;
-                Ok(self.state.status)
-            }
-            other => other,
+            Err(Stop::Discard) if is_script || self.state.bash.subshells == 0 => {}
+            Err(Stop::DiscardAll) if is_script => {}
+            other => return other,
         }
+        self.state.loops = loops;
+        Ok(self.state.status)
     }
 
     /// Runs the commands of a script or sourced file.
     pub(crate) fn eval_source(&mut self, source: &[u8]) -> Run<u8> {
         self.spend_size(source.len(), source.len())?;
         if self.state.language.is_bash() {
-            return self.eval_bash(source, false);
+            return self.eval_bash(source, true, false);
         }
         let mut reader = Reader::new(source, 1, 0, self.state.language);
         let mut status = 0;
         loop {
             match Parser::new(&mut reader).line() {
                 Ok(None) => return Ok(status),
-                Ok(Some(node)) => status = self.kept(|shell| shell.eval(&node, false))?,
+                Ok(Some(node)) => status = self.kept(true, |shell| shell.eval(&node, false))?,
                 Err(error) => return Err(self.syntax_error(error)),
             }
         }
     }
 
     /// Runs a script or sourced file of bash, all of which is parsed first.
-    pub(crate) fn eval_bash(&mut self, source: &[u8], tested: bool) -> Run<u8> {
+    pub(crate) fn eval_bash(&mut self, source: &[u8], is_script: bool, tested: bool) -> Run<u8> {
         let (nodes, whole) = match script(source, self.state.bash.shopt("extglob")) {
             Ok(parsed) => parsed,
             Err(error) => return Err(self.syntax_error(error)),
         };
         let mut status = 0;
         for node in &nodes {
-            status = self.kept(|shell| shell.eval(node, tested))?;
+            status = self.kept(is_script, |shell| shell.eval(node, tested))?;
         }
         if !whole {
             return self.unsupported(b"an exit that does not end the script");

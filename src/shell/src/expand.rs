@@ -318,7 +318,11 @@ impl Shell<'_> {
             _ => {}
         }
         if user.is_empty() {
-            return self.state.get(b"HOME").map(<[u8]>::to_vec);
+            let home = self.state.get(b"HOME").map(<[u8]>::to_vec);
+            if home.is_some() || !self.state.language.is_bash() {
+                return home;
+            }
+            return crate::accounts::user_field(&*self.files, b"root", 5);
         }
         crate::accounts::user_field(&*self.files, user, 5)
     }

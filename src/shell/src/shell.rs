@@ -38,8 +38,6 @@ pub(crate) struct Shell<'h> {
     pub(crate) arrays: BTreeMap<usize, Vec<Entry>>,
     /// How many builtins such as `eval` run whose failure is tested: errors in them do not end a shell of bash with `set -e`.
     pub(crate) errors_ignored: u32,
-    /// Whether a subscript had an error, which ends the line in every command.
-    pub(crate) subscript_failed: bool,
     /// Nesting of the running expressions of bash.
     pub(crate) expressions: u32,
     /// Whether the running double quotes of bash had an expansion such as `$@` that gave no field.
@@ -68,7 +66,6 @@ impl<'h> Shell<'h> {
             command: Rc::default(),
             arrays: BTreeMap::new(),
             errors_ignored: 0,
-            subscript_failed: false,
             expressions: 0,
             nothing_quoted: false,
             temporaries: BTreeSet::new(),

@@ -17,8 +17,8 @@ mod literal;
 
 pub(crate) use commands::{Parser, assignment, is_declaring};
 pub(crate) use nodes::{
-    Anchor, Arm, ArmEnd, Assigned, Assignment, CaseChange, Condition, Descriptor, Element, Node, Operation, Parameter,
-    Part, Redirect, Simple, Subscript, Target, Word,
+    Anchor, Arm, ArmEnd, Assigned, Assignment, CaseChange, Condition, Descriptor, Element, Lines, Node, Operation,
+    Parameter, Part, Redirect, Simple, Subscript, Target, Word,
 };
 pub(crate) use script::script;
 

@@ -97,8 +97,8 @@ impl Shell<'_> {
     /// Reports an error of bash that ends the shell with `set -e`, whatever tests it: `report_error` of bash.
     pub(crate) fn report(&mut self, message: &[u8]) -> Run<()> {
         self.complain(message)?;
-        if self.state.flags.errexit && self.errors_ignored == 0 && self.state.language.is_bash() {
-            self.state.status = 1;
+        if self.errors_ignored == 0 && self.state.language.is_bash() && self.exits_on_failure() {
+            self.state.status = self.state.status.max(1);
             return Err(Stop::Exit);
         }
         Ok(())
@@ -142,6 +142,7 @@ impl Shell<'_> {
         match self.complain(&[name, b": unbound variable"].concat()) {
             Ok(()) => {
                 self.state.status = self.state.bash.fatal_status;
+                self.state.bash.forced = true;
                 Stop::Exit
             }
             Err(stop) => stop,
@@ -324,8 +325,8 @@ impl Shell<'_> {
         self.spend(value.len())?;
         let old = old.filter(|_| append).unwrap_or_default();
         if variable.attributes.integer {
-            let before = if append { self.evaluate(old)? } else { 0 };
-            let number = self.evaluate(value)?;
+            let before = if append { self.evaluate(old).map_err(Stop::through_texts)? } else { 0 };
+            let number = self.evaluate(value).map_err(Stop::through_texts)?;
             return Ok(before.wrapping_add(number).to_string().into_bytes());
         }
         let value = [old, value].concat();

@@ -63,7 +63,9 @@ fn is_passable(shell: &Shell<'_>, path: &[u8], by_text: &[u8]) -> bool {
     let is_directory = |path: &[u8]| shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir());
     let mut left =
         (0..path.len()).filter(|at| path[*at..].starts_with(b"/..") && matches!(path.get(at + 3), None | Some(b'/')));
-    left.all(|at| is_directory(&logical(&path[..at]))) && is_directory(by_text)
+    // A removed working directory still has a parent.
+    let removed = !is_directory(&shell.state.cwd);
+    removed || (left.all(|at| is_directory(&logical(&path[..at]))) && is_directory(by_text))
 }
 
 /// `cd`

@@ -146,6 +146,7 @@ fn run_source(shell: &mut Shell<'_>, file: &[u8], content: &[u8], operands: &[Ve
     shell.budget.enter_call().map_err(|kind| shell.fatal(kind))?;
     let script = std::mem::replace(&mut shell.state.script, show(file).into());
     let (line, command_line) = (shell.state.line, shell.state.command_line);
+    let error_line = shell.state.bash.error_line;
     let params = shell.state.params.clone();
     let params_set = std::mem::take(&mut shell.state.bash.params_set);
     if !operands.is_empty() {
@@ -154,8 +155,7 @@ fn run_source(shell: &mut Shell<'_>, file: &[u8], content: &[u8], operands: &[Ve
     let frame = crate::state::Frame { function: b"source".to_vec(), source: shell.state.script.clone(), line };
     Rc::make_mut(&mut shell.state.bash.frames).push(frame);
     shell.state.bash.sourcing += 1;
-    let result = shell.eval_bash(content, tested);
-    let result = shell.returned(result);
+    let result = shell.eval_bash(content, false, tested);
     if let Err(Stop::Fatal(error)) = result {
         return Err(Stop::Fatal(error));
     }
@@ -164,14 +164,16 @@ fn run_source(shell: &mut Shell<'_>, file: &[u8], content: &[u8], operands: &[Ve
     }
     shell.state.bash.sourcing -= 1;
     Rc::make_mut(&mut shell.state.bash.frames).pop();
+    shell.state.script = script;
+    (shell.state.line, shell.state.command_line) = (line, command_line);
+    shell.state.bash.error_line = error_line;
+    shell.budget.calls -= 1;
+    let result = shell.returned(result);
     // `set --` in a file that was given operands changes those of the script.
     if !operands.is_empty() && !shell.state.bash.params_set {
         shell.state.params = params;
     }
     shell.state.bash.params_set |= params_set;
-    shell.state.script = script;
-    (shell.state.line, shell.state.command_line) = (line, command_line);
-    shell.budget.calls -= 1;
     result
 }
 

@@ -33,7 +33,8 @@ impl Shell<'_> {
     pub(super) fn simple_of_bash(&mut self, simple: &Simple, tested: bool) -> Run<u8> {
         self.step()?;
         self.state.line = simple.line;
-        self.state.command_line = simple.line;
+        self.state.command_line = simple.number;
+        self.note_line(simple.number);
         self.state.substituted = 0;
         let outer_tested = std::mem::replace(&mut self.tested, tested);
         let outer = self.command.clone();
@@ -68,15 +69,35 @@ impl Shell<'_> {
                 .collect();
         }
         let ignores = tested && (prefix.words > 0 || matches!(argv.first(), Some(name) if is_reader(name)));
-        self.errors_ignored += u32::from(ignores);
-        let result = self.assigned_of_bash(simple, &found, &argv, tested);
-        self.errors_ignored -= u32::from(ignores);
+        let result = match ignores {
+            true => self.ignoring(|shell| shell.assigned_of_bash(simple, &found, &argv, false)),
+            false => self.assigned_of_bash(simple, &found, &argv, tested),
+        };
         let status = self.settled(result)?;
         if !argv.is_empty() {
             let (script, words) = (self.state.script.clone(), argv.to_vec());
             self.commands.ran(&Event { script, line: simple.line, words, status });
         }
         Ok((status, argv.first().is_some_and(|name| name == b"exec")))
+    }
+
+    /// Runs a builtin that reads commands where its failure is tested: without the effect of `set -e`, and without the trap
+    /// for ERR, unless they set one.
+    fn ignoring(&mut self, run: impl FnOnce(&mut Self) -> Run<u8>) -> Run<u8> {
+        let ignored = std::mem::replace(&mut self.state.bash.errexit_ignored, true);
+        let trap = self.state.bash.error_trap.take();
+        let result = run(self);
+        if matches!(result, Err(Stop::Exit)) {
+            return result;
+        }
+        self.state.bash.errexit_ignored = ignored;
+        self.state.bash.error_trap = trap.or(self.state.bash.error_trap.take());
+        result
+    }
+
+    /// Whether a failure ends the shell.
+    pub(crate) fn exits_on_failure(&self) -> bool {
+        self.state.flags.errexit && !self.state.bash.errexit_ignored
     }
 
     /// How many words `command` and `builtin` with their options are, if they run a command.
@@ -170,7 +191,7 @@ impl Shell<'_> {
         }
         self.trace_words(argv, simple)?;
         match found {
-            Found::Function(body) => self.call_of_bash(body, argv, simple.line, tested),
+            Found::Function(body) => self.call_of_bash(body, argv, simple, tested),
             Found::Builtin(builtin) => self.builtin_of_bash(*builtin, argv, tested),
             Found::Missing => {
                 self.complain(&[b"builtin: ", &argv[0][..], b": not a shell builtin"].concat())?;
@@ -194,7 +215,7 @@ impl Shell<'_> {
         let expands = !simple.redirects.is_empty();
         let before = expands.then(|| (self.state.variables.clone(), self.state.variables_bytes));
         let redirected = match self.redirect_before(simple, false) {
-            Err(Stop::Exit | Stop::Discard | Stop::Error) => Ok(false),
+            Err(Stop::Exit | Stop::Discard | Stop::DiscardAll | Stop::Error) => Ok(false),
             other => other,
         };
         if let Some((variables, bytes)) = before {
@@ -228,14 +249,14 @@ impl Shell<'_> {
     }
 
     /// Calls a function of the script.
-    fn call_of_bash(&mut self, body: &Rc<Node>, argv: &[Vec<u8>], line: u32, tested: bool) -> Run<u8> {
+    fn call_of_bash(&mut self, body: &Rc<Node>, argv: &[Vec<u8>], simple: &Simple, tested: bool) -> Run<u8> {
         self.budget.enter_call().map_err(|kind| self.fatal(kind))?;
         let params = std::mem::replace(&mut self.state.params, Rc::new(argv[1..].to_vec()));
         let loops = std::mem::take(&mut self.state.loops);
         let source = self.state.bash.sources.get(&argv[0]).cloned().unwrap_or_else(|| self.state.script.clone());
         let script = std::mem::replace(&mut self.state.script, source.clone());
         let params_set = self.state.bash.params_set;
-        let frame = Frame { function: argv[0].clone(), source, line };
+        let frame = Frame { function: argv[0].clone(), source, line: simple.number };
         Rc::make_mut(&mut self.state.bash.frames).push(frame);
         let error_trap = self.state.bash.error_trap.take_if(|_| !self.state.flags.errtrace);
         let return_trap = self.state.bash.return_trap.take_if(|_| !self.state.flags.functrace);
@@ -260,7 +281,8 @@ impl Shell<'_> {
         self.state.bash.error_trap = self.state.bash.error_trap.take().or(error_trap);
         self.state.bash.return_trap = self.state.bash.return_trap.take().or(return_trap);
         self.state.bash.params_set = params_set;
-        (self.state.line, self.state.command_line) = (line, line);
+        (self.state.line, self.state.command_line) = (simple.line, simple.number);
+        self.note_line(simple.number);
         self.budget.calls -= 1;
         result
     }
@@ -287,6 +309,13 @@ impl Shell<'_> {
         Ok(status)
     }
 
+    /// Notes the line of a command for the trap for ERR, whose own commands do not count.
+    pub(super) fn note_line(&mut self, line: u32) {
+        if !self.state.bash.traps_running {
+            self.state.bash.error_line = line;
+        }
+    }
+
     /// Runs the action of a trap for ERR or RETURN, after which the status is what it was.
     fn run_trap(&mut self, action: &[u8]) -> Run<()> {
         if self.state.bash.traps_running {
@@ -296,7 +325,8 @@ impl Shell<'_> {
         let line = self.state.line;
         self.state.bash.traps_running = true;
         let result = self.eval_text(action, false);
-        self.state.bash.traps_running = false;
+        // In the trap of the end that follows, an action that called `exit` still runs.
+        self.state.bash.traps_running = matches!(result, Err(Stop::Exit));
         self.state.line = line;
         // `exit` in the action has its own status.
         if result.is_ok() {
@@ -306,14 +336,16 @@ impl Shell<'_> {
     }
 
     /// The end of a command that may end the shell: what fails runs the trap for ERR before that.
-    pub(super) fn ended(&mut self, status: u8, tested: bool) -> Run<u8> {
+    pub(super) fn ended(&mut self, status: u8, tested: bool, trapped: bool) -> Run<u8> {
         if status == 0 || tested {
             return Ok(status);
         }
-        if let Some(action) = self.state.bash.error_trap.clone() {
+        if let Some(action) = self.state.bash.error_trap.clone().filter(|_| trapped) {
+            let line = std::mem::replace(&mut self.state.line, self.state.bash.error_line);
             self.run_trap(&action)?;
+            self.state.line = line;
         }
-        if self.state.flags.errexit { Err(Stop::Exit) } else { Ok(status) }
+        if self.exits_on_failure() { Err(Stop::Exit) } else { Ok(status) }
     }
 }
 

@@ -197,8 +197,10 @@ impl Shell<'_> {
                 .state
                 .variables
                 .iter()
-                .filter(|(_, found)| found.exported)
-                .map(|(name, found)| (name.clone(), Variable { readonly: false, ..found.clone() }))
+                .filter(|(_, found)| found.exported && found.value.is_some())
+                .map(|(name, found)| {
+                    (name.clone(), Variable { value: found.value.clone(), exported: true, ..Variable::default() })
+                })
                 .collect();
             crate::run::defaults(&mut exported, &shell.state.cwd, by.language());
             shell.state.variables = Rc::new(exported);

@@ -125,7 +125,14 @@ impl Shell<'_> {
             _ => name.clone(),
         };
         let direct = Subject { name, index, shown };
-        if parameter.indirect { self.indirect(direct) } else { Ok(direct) }
+        if !parameter.indirect {
+            return Ok(direct);
+        }
+        let subject = self.indirect(direct)?;
+        if matches!(parameter.operation, Operation::Assign(..)) && subject.name == parameter.name {
+            return self.unsupported(b"an assignment to what nothing refers to");
+        }
+        Ok(subject)
     }
 
     /// `${!x}`: the parameter that the value of another names.
@@ -136,6 +143,10 @@ impl Shell<'_> {
         }
         let text = match self.subject_value(&direct)? {
             Value::One(text) => text,
+            // What is declared may have no value.
+            Value::Unset if !is_name(&direct.name) || self.state.variable(&direct.name).is_some() => {
+                return Ok(Subject { shown: [b"!", &direct.name[..]].concat(), ..direct });
+            }
             Value::Unset => {
                 return Err(self.discard_reported(&[&direct.shown[..], b": invalid indirect expansion"].concat()));
             }
@@ -226,7 +237,7 @@ impl Shell<'_> {
         match value {
             Value::All(values, _) => {
                 if self.state.flags.nounset && is_name(&subject.name) && !self.is_assigned_array(&subject.name)? {
-                    return Err(self.discard(&[&subject.name[..], b": unbound variable"].concat()));
+                    return Err(self.discard_reported(&[&subject.name[..], b": unbound variable"].concat()));
                 }
                 Ok(values.len())
             }
@@ -303,6 +314,7 @@ impl Shell<'_> {
         };
         self.complain(&[&subject.shown[..], b": ", &text].concat())?;
         self.state.status = self.state.bash.fatal_status;
+        self.state.bash.forced = true;
         Err(Stop::Exit)
     }
 

@@ -71,10 +71,9 @@ impl Shell<'_> {
 
     /// The value of an expression, or nothing after an error that has been reported. One in a subscript ends the running line.
     pub(crate) fn try_evaluate(&mut self, text: &[u8]) -> Run<Option<i64>> {
-        self.subscript_failed = false;
         match self.evaluate(text) {
             Ok(value) => Ok(Some(value)),
-            Err(Stop::Discard) if !self.subscript_failed => Ok(None),
+            Err(Stop::Discard) => Ok(None),
             Err(stop) => Err(stop),
         }
     }
@@ -358,6 +357,10 @@ impl Expression<'_, '_> {
 
     fn variable(&mut self) -> Run<i64> {
         let Some(mut place) = self.place()? else { return self.wrong("syntax error: operand expected") };
+        let rest = self.rest();
+        if rest.starts_with(b"=") && !rest.starts_with(b"==") {
+            return Ok(0);
+        }
         let value = self.load(&mut place)?;
         for (operator, step) in [(b"++", 1), (b"--", -1)] {
             if self.take(operator) {

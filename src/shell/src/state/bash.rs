@@ -106,8 +106,14 @@ pub(crate) struct Bash {
     pub(crate) return_trap: Option<Rc<Vec<u8>>>,
     /// Whether one of them runs.
     pub(crate) traps_running: bool,
+    /// The line where the action for ERR begins: that of the last command that could fail.
+    pub(crate) error_line: u32,
     /// What a missing parameter ends the shell with: 127 where `-c` gave the script.
     pub(crate) fatal_status: u8,
+    /// Whether a builtin that reads commands runs where its failure is tested: `set -e` has no effect.
+    pub(crate) errexit_ignored: bool,
+    /// Whether a missing parameter ended the shell.
+    pub(crate) forced: bool,
     /// Whether `exit` ends the shell.
     pub(crate) exiting: bool,
     /// Subshells around the running command.
@@ -136,7 +142,10 @@ impl Default for Bash {
             error_trap: None,
             return_trap: None,
             traps_running: false,
+            error_line: 1,
             fatal_status: 1,
+            errexit_ignored: false,
+            forced: false,
             exiting: false,
             subshells: 0,
             sourcing: 0,

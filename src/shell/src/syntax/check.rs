@@ -118,15 +118,16 @@ impl Check {
                 self.parts(&subject.parts)?;
                 arms.iter().flat_map(|arm| &arm.patterns).try_for_each(|word| self.parts(&word.parts))?;
             }
-            Node::Conditional(condition, line) => {
-                self.line = *line;
+            Node::Conditional(condition, lines) => {
+                self.line = lines.first;
                 self.condition(condition)?;
             }
-            Node::Arithmetic(parts, line) => {
-                self.line = *line;
+            Node::Arithmetic(parts, lines) => {
+                self.line = lines.first;
                 self.parts(parts)?;
             }
-            Node::Subshell(_, line) | Node::Function { line, .. } => self.line = *line,
+            Node::Subshell(_, lines) => self.line = lines.first,
+            Node::Function { line, .. } => self.line = *line,
             _ => {}
         }
         let mut result = Ok(());

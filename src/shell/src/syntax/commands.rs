@@ -263,12 +263,17 @@ impl<'p, 's> Parser<'p, 's> {
             return Err(self.found(&token));
         }
         let bash = !dash;
-        let mut simple = Simple { line: self.reader.line, ..Simple::default() };
+        let mut simple = Simple { line: self.reader.line, number: self.reader.line, ..Simple::default() };
         self.reader.name_before_brace = false;
         loop {
             // Behind an assignment there may be another one; operands of `declare` and its like may be some.
             if simple.words.is_empty() || is_declaring(&simple.words) {
                 self.reader.assignable = true;
+            }
+            // bash has read the token behind the name when it notes the line.
+            let is_second = simple.words.len() == 1 && simple.assignments.is_empty() && simple.redirects.is_empty();
+            if !matches!(self.peek()?, Token::Newline | Token::End) && is_second {
+                simple.number = self.reader.line;
             }
             if let Some(redirect) = self.redirect()? {
                 simple.redirects.push(redirect);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::reader::{Op, Token};
 use super::words::{End, is_name};
-use super::{Arm, ArmEnd, Node, Parser, Part, SyntaxError, Word};
+use super::{Arm, ArmEnd, Lines, Node, Parser, Part, SyntaxError, Word};
 
 impl Parser<'_, '_> {
     /// A compound command, if one begins here.
@@ -51,14 +51,15 @@ impl Parser<'_, '_> {
             self.reader.take();
             let expression = self.reader.quoted(End::Arithmetic)?;
             self.reader.assignable = false;
-            return Ok(Node::Arithmetic(expression, line));
+            let lines = Lines { first: line, last: self.reader.line };
+            return Ok(Node::Arithmetic(expression, lines));
         }
         if self.reader.language.is_bash() && self.reader.raw() == Some(b'(') && self.reader.is_divided() {
             return Err(self.reader.unsupported("a subshell that begins another one over the end of a line"));
         }
         let body = self.list(false)?;
         self.expect(Op::Close)?;
-        Ok(Node::Subshell(Rc::new(body), line))
+        Ok(Node::Subshell(Rc::new(body), Lines { first: line, last: self.reader.line }))
     }
 
     fn group(&mut self) -> Result<Node, SyntaxError> {

@@ -2,7 +2,7 @@
 
 use super::reader::{Op, Reader, Token};
 use super::words::Stop;
-use super::{Condition, Node, Parser, SyntaxError, Word};
+use super::{Condition, Lines, Node, Parser, SyntaxError, Word};
 
 /// Operators with one operand.
 const UNARY: &[u8] = b"abcdefghkLnoprsStuvwxzGNOR";
@@ -18,7 +18,7 @@ impl Parser<'_, '_> {
         let condition = self.condition_or()?;
         self.peek_condition()?;
         self.expect_word(b"]]")?;
-        Ok(Node::Conditional(Box::new(condition), line))
+        Ok(Node::Conditional(Box::new(condition), Lines { first: line, last: self.reader.line }))
     }
 
     fn condition_or(&mut self) -> Result<Condition, SyntaxError> {

@@ -3,6 +3,13 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
+/// The lines of a compound command. For `$LINENO` of bash the last one counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lines {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+}
+
 /// A word: what expands to fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Word {
@@ -155,7 +162,7 @@ pub(crate) enum Node {
     Sequence(Vec<Node>),
     Background(Box<Node>),
     Redirected(Box<Node>, Vec<Redirect>, u32),
-    Subshell(Rc<Node>, u32),
+    Subshell(Rc<Node>, Lines),
     /// Conditions with their branches, and the last `else`.
     If(Vec<(Node, Node)>, Option<Box<Node>>),
     Loop {
@@ -188,9 +195,9 @@ pub(crate) enum Node {
         line: u32,
     },
     /// `[[ … ]]`
-    Conditional(Box<Condition>, u32),
+    Conditional(Box<Condition>, Lines),
     /// `((…))`
-    Arithmetic(Vec<Part>, u32),
+    Arithmetic(Vec<Part>, Lines),
 }
 
 /// One arm of `case`.
@@ -219,6 +226,8 @@ pub(crate) struct Simple {
     pub(crate) words: Vec<Word>,
     pub(crate) redirects: Vec<Redirect>,
     pub(crate) line: u32,
+    /// What `$LINENO` of bash is: the line on which the word behind the name ends.
+    pub(crate) number: u32,
 }
 
 /// A redirection.

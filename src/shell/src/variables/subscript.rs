@@ -1,6 +1,6 @@
 //! Subscripts: which element of an array a text names.
 
-use crate::eval::Run;
+use crate::eval::{Run, Stop};
 use crate::shell::Shell;
 use crate::syntax::words::is_name;
 
@@ -61,8 +61,7 @@ impl Shell<'_> {
 
     /// An index; a negative one counts from the end, which only an array has until it is assigned to.
     fn index(&mut self, name: &[u8], subscript: &[u8], assigns: bool) -> Run<Option<u64>> {
-        let value = self.evaluate(subscript).inspect_err(|_| self.subscript_failed = true);
-        let value = value?;
+        let value = self.evaluate(subscript).map_err(Stop::through_texts)?;
         if let Ok(index) = u64::try_from(value) {
             return Ok(Some(index));
         }
