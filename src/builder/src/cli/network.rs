@@ -114,16 +114,8 @@ impl NetworkArgs {
     /// and of the host's apt.
     pub(super) fn client(&self, sources: &Sources) -> Result<Client, Failure> {
         let mut mirrors = self.mirrors.load(config()?)?;
-        let targets = index_targets().unwrap_or_default();
-        for archive in sources.schema().archives.values() {
-            let Some(origin) = &archive.origin else { continue };
-            let label = archive.label.as_ref().unwrap_or(origin);
-            if let Some(mirror) =
-                host_mirror(&targets, origin, label).and_then(|url| Mirror::new(archive.url.start(), &url).ok())
-            {
-                mirrors.insert_default(mirror);
-            }
-        }
+        let built_in = Sources::load(&Catalog::built_in())?;
+        add_host_mirrors(&mut mirrors, sources, &built_in, &index_targets().unwrap_or_default());
         Ok(Client::new(mirrors))
     }
 
@@ -199,6 +191,30 @@ fn index_targets() -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
+/// Adds the mirrors of the host's apt for the archives that have a built-in address. Any other address was chosen by the user, such
+/// as that of a snapshot: a mirror of the same origin has other contents.
+fn add_host_mirrors(mirrors: &mut Mirrors, sources: &Sources, built_in: &Sources, targets: &str) {
+    let archives = |of: &Sources| of.schema().archives.clone().into_values();
+    let known: Vec<_> = archives(built_in).map(|archive| archive.url).collect();
+    let (published, chosen): (Vec<_>, Vec<_>) = archives(sources).partition(|archive| known.contains(&archive.url));
+    for archive in chosen {
+        // An address below a built-in one must not fit its mirror either.
+        let start = archive.url.start();
+        let is_below = known.iter().any(|url| start.starts_with(&format!("{}/", url.start().trim_end_matches('/'))));
+        if let Some(own) = Mirror::new(start, start).ok().filter(|_| is_below) {
+            mirrors.insert_default(own);
+        }
+    }
+    for archive in published {
+        let Some(origin) = &archive.origin else { continue };
+        let label = archive.label.as_ref().unwrap_or(origin);
+        let found = host_mirror(targets, origin, label);
+        if let Some(mirror) = found.and_then(|url| Mirror::new(archive.url.start(), &url).ok()) {
+            mirrors.insert_default(mirror);
+        }
+    }
+}
+
 /// Where the host's apt gets the archive of that origin and label from.
 fn host_mirror(targets: &str, origin: &str, label: &str) -> Option<String> {
     targets.lines().find_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
@@ -224,6 +240,37 @@ mod tests {
         assert_eq!(found("Debian", "Debian-Security").as_deref(), Some("http://m/security/"));
         assert_eq!(found("Debian", "Other"), None);
         assert_eq!(found("Other", "Other"), None, "a folder of the host is no mirror");
+    }
+
+    #[test]
+    fn an_address_that_the_user_gives_has_no_mirror_of_the_host() {
+        let sources = |url: &str| {
+            let text = format!(
+                r#"{{"archives": {{"debian": {{"url": "{url}", "suite": "x", "component": "main", "keyring": "d.asc", "origin": "Debian"}}}}}}"#
+            );
+            Sources::parse(Path::new("s.json"), text.as_bytes()).unwrap()
+        };
+        let built_in = sources("https://ftp.debian.org/debian");
+        for (url, rule, asked) in [
+            ("https://ftp.debian.org/debian", None, "http://m/debian/x"),
+            (
+                "https://snapshot.debian.org/archive/debian/20260901T000000Z",
+                None,
+                "https://snapshot.debian.org/archive/debian/20260901T000000Z/x",
+            ),
+            ("https://ftp.debian.org/debian/past", None, "https://ftp.debian.org/debian/past/x"),
+            (
+                "https://snapshot.debian.org/archive/debian/1",
+                Some("https://snapshot.debian.org=http://s"),
+                "http://s/archive/debian/1/x",
+            ),
+            ("https://ftp.debian.org/debian/past", Some("https://ftp.debian.org=http://s"), "http://s/debian/past/x"),
+        ] {
+            let mut mirrors = Mirrors::default();
+            rule.into_iter().for_each(|rule: &str| mirrors.insert(rule.parse().unwrap()));
+            add_host_mirrors(&mut mirrors, &sources(url), &built_in, "Debian Debian http://m/debian/\n");
+            assert_eq!(mirrors.map(&format!("{url}/x")), asked);
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub struct Archive {
     pub component: String,
     /// File of `trust/` with the keys that may sign it.
     pub keyring: String,
-    /// `Origin` of the repository: a mirror of it that the host's apt uses is asked by default.
+    /// `Origin` of the repository: at a built-in address, a mirror of it that the host's apt uses is asked by default.
     #[serde(default)]
     pub origin: Option<String>,
     /// Its `Label`; absent means that it is the same as `origin`.
