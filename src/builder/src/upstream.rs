@@ -22,12 +22,18 @@ pub enum ArtifactType {
     /// A Debian package.
     #[serde(rename = "deb")]
     Deb,
-    /// A tar archive, compressed with gzip.
+    /// A tar archive that is compressed, with gzip, xz, Zstandard or bzip2.
     #[serde(rename = "tar.gz")]
     TarGz,
     /// A tar archive that is installed as it is, such as a container image.
     #[serde(rename = "tar")]
     Tar,
+    /// A zip file.
+    #[serde(rename = "zip")]
+    Zip,
+    /// A single file that is compressed.
+    #[serde(rename = "compressed")]
+    Compressed,
     /// A disk image.
     #[serde(rename = "qcow2")]
     Qcow2,
@@ -41,6 +47,8 @@ impl ArtifactType {
             Self::Deb => "deb",
             Self::TarGz => "tar.gz",
             Self::Tar => "tar",
+            Self::Zip => "zip",
+            Self::Compressed => "compressed",
             Self::Qcow2 => "qcow2",
         }
     }

@@ -1,4 +1,4 @@
-//! Archives: all that members point at is there, and a tree can be made of them or says why not.
+//! Archives, tar and zip: all that members point at is there, and a tree can be made of them or says why not.
 #![no_main]
 
 use std::sync::Arc;
@@ -13,7 +13,9 @@ use vmbake_disk::tree::Origin;
 const LIMITS: ArchiveLimits = ArchiveLimits { floor: 1 << 20, ratio: 20, ..ArchiveLimits::ARTIFACT };
 
 fuzz_target!(|bytes: &[u8]| {
-    let Ok((plain, entries)) = archive::open(&vmbake_fuzz::file(bytes), &LIMITS) else { return };
+    let file = vmbake_fuzz::file(bytes);
+    let opened = archive::open(&file, &LIMITS).or_else(|_| archive::open_zip(&file, &LIMITS));
+    let Ok((plain, entries)) = opened else { return };
     let length = plain.metadata().unwrap().len();
     for entry in &entries {
         assert!(!entry.path.split(|byte| *byte == b'/').any(|name| name == b".."));

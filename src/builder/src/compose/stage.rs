@@ -25,7 +25,7 @@ use crate::embedded::program;
 use crate::fetch::images::Layout;
 use crate::fetch::verify::Artifact;
 use crate::layer::{Install, Layer};
-use crate::manifest::Manifest;
+use crate::manifest::{ArtifactType, Manifest};
 use crate::supply::store::{DecodedForm, Store};
 
 /// Name of the artifact that the builder brings itself: the first-boot program.
@@ -35,7 +35,7 @@ pub(crate) const FIRSTBOOT: &str = "firstboot";
 pub(crate) enum StagedContent {
     /// One file.
     File { path: String, mode: u16, len: u64 },
-    /// Regular files of an archive, with their paths in the image.
+    /// Members of an archive, with their paths in the image.
     Members(Vec<Member>),
     /// A Debian package.
     Deb(Deb),
@@ -154,7 +154,7 @@ impl Plan {
 
 fn stage_program(layer: usize, install: &Install, arch: &str) -> Result<StagedArtifact, StageError> {
     let (digest, bytes) = program(arch)?;
-    let Install::File { path, mode } = install else {
+    let Install::File { path, mode, .. } = install else {
         return Err(StageError::Unused { name: FIRSTBOOT.to_owned() });
     };
     Ok(StagedArtifact {
@@ -176,17 +176,32 @@ fn stage_one(
 ) -> Result<StagedArtifact, StageError> {
     let (name, digest) = (artifact.name().to_owned(), &artifact.dependency().digest);
     let read = |source| StageError::Read { name: name.clone(), source };
+    let archive = |source| StageError::Archive { name: name.clone(), source };
     let (file, form, content): (File, &str, StagedContent) = match install {
-        Install::File { path, mode } => {
+        Install::File { path, mode, decompress: true } => {
+            let kind = artifact.dependency().kind;
+            if kind != ArtifactType::Compressed {
+                return Err(StageError::NotCompressed { name, kind });
+            }
+            let plain = archive::decompress_kept(artifact.file(), digest, store).map_err(archive)?;
+            let len = plain.metadata().map_err(read)?.len();
+            let content = StagedContent::File { path: path.clone(), mode: *mode, len };
+            (plain, DecodedForm::File.name(), content)
+        }
+        Install::File { path, mode, decompress: false } => {
             let len = artifact.dependency().size;
             let content = StagedContent::File { path: path.clone(), mode: *mode, len };
             (artifact.file().try_clone().map_err(read)?, "file", content)
         }
         Install::Tar { path, strip, members } => {
-            let archive = |source| StageError::Archive { name: name.clone(), source };
             let (plain, entries) = archive::open_kept(artifact.file(), digest, store).map_err(archive)?;
             let members = archive::select(entries, path, *strip, members).map_err(archive)?;
             (plain, DecodedForm::Tar.name(), StagedContent::Members(members))
+        }
+        Install::Zip { path, strip, members } => {
+            let (plain, entries) = archive::open_zip_kept(artifact.file(), digest, store).map_err(archive)?;
+            let members = archive::select(entries, path, *strip, members).map_err(archive)?;
+            (plain, DecodedForm::Zip.name(), StagedContent::Members(members))
         }
         Install::Deb => {
             let failed = |source| StageError::Deb { name: name.clone(), source };

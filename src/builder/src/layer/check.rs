@@ -62,11 +62,11 @@ fn artifacts(found: &mut Findings, schema: &Schema) {
     for (pointer, _, install) in schema.installs() {
         match install {
             Install::Deb => {}
-            Install::File { path, mode } => {
+            Install::File { path, mode, .. } => {
                 found.value(format!("{pointer}/path"), rules::path(path));
                 found.value(format!("{pointer}/mode"), rules::file_mode(*mode));
             }
-            Install::Tar { path, members, .. } => {
+            Install::Tar { path, members, .. } | Install::Zip { path, members, .. } => {
                 found.value(format!("{pointer}/path"), rules::path(path).filter(|_| path != "/"));
                 let member = |name: &str| rules::below(name).map(|reason| format!("member {name:?} {reason}"));
                 found.list(&format!("{pointer}/members"), members, member);

@@ -59,7 +59,9 @@ impl Download {
         };
         let kind = match self.install {
             Install::Deb => ArtifactType::Deb,
+            Install::File { decompress: true, .. } => ArtifactType::Compressed,
             Install::File { .. } => ArtifactType::Binary,
+            Install::Zip { .. } => ArtifactType::Zip,
             Install::Tar { .. } if url.to_string().ends_with(".tar") => ArtifactType::Tar,
             Install::Tar { .. } => ArtifactType::TarGz,
         };

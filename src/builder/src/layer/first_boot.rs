@@ -124,7 +124,7 @@ impl Joiner {
             self.owned("/directories", path, child("/directories", path), owner);
         }
         for (pointer, _, install) in schema.installs() {
-            if let Install::File { path, mode } = install {
+            if let Install::File { path, mode, .. } = install {
                 let owner = Ownership { mode: *mode, owner: "root".to_owned(), group: "root".to_owned() };
                 self.owned("/modes", path, pointer, &owner);
             }

@@ -191,15 +191,29 @@ pub enum Install {
         #[serde(deserialize_with = "octal")]
         #[schemars(with = "String", regex(pattern = "^[0-7]{4}$"))]
         mode: u16,
+        /// Whether it is compressed, and what is inside becomes the file.
+        #[serde(default)]
+        decompress: bool,
     },
-    /// Regular files of a tar archive.
+    /// Files, directories and links of a tar archive.
     Tar {
         /// Absolute path of the directory they go to.
         path: String,
         /// Leading components of member names that are dropped.
         #[serde(default)]
         strip: usize,
-        /// The members to install, all when empty.
+        /// The members to install, directories with all that is below them; all when empty.
+        #[serde(default)]
+        members: Vec<String>,
+    },
+    /// Files, directories and links of a zip file.
+    Zip {
+        /// As for `tar`.
+        path: String,
+        /// As for `tar`.
+        #[serde(default)]
+        strip: usize,
+        /// As for `tar`.
         #[serde(default)]
         members: Vec<String>,
     },

@@ -28,9 +28,9 @@ const OWN: [&str; 8] = [
 ];
 
 /// Mode, owner, group, and what it is: type and content.
-type Node = (u32, u32, u32, String);
+pub(super) type Node = (u32, u32, u32, String);
 
-fn of_tree(tree: &Tree) -> BTreeMap<String, Node> {
+pub(super) fn of_tree(tree: &Tree) -> BTreeMap<String, Node> {
     let node = |inode: &vmbake_disk::tree::Inode, path: &[u8]| {
         let what = match &inode.kind {
             Kind::Symlink(to) => format!("-> {}", String::from_utf8_lossy(to)),
@@ -48,7 +48,7 @@ fn of_tree(tree: &Tree) -> BTreeMap<String, Node> {
     .collect()
 }
 
-fn of_dir(root: &Path, dir: &Path, all: &mut BTreeMap<String, Node>) {
+pub(super) fn of_dir(root: &Path, dir: &Path, all: &mut BTreeMap<String, Node>) {
     let meta = fs::symlink_metadata(dir).unwrap();
     let what = match meta.file_type() {
         kind if kind.is_symlink() => format!("-> {}", fs::read_link(dir).unwrap().to_str().unwrap()),

@@ -18,4 +18,5 @@ mod present;
 mod upgrades;
 mod hygiene;
 mod judge;
+mod unpacked;
 mod mutations;

@@ -195,6 +195,7 @@ impl Target {
             let mut meta = entry.meta.clone();
             if own {
                 (meta.uid, meta.gid) = (0, 0);
+                self.check_case(path)?;
             }
             let kind = match &entry.kind {
                 MemberKind::Directory => {
@@ -220,9 +221,6 @@ impl Target {
             };
             self.claim(path, kind.name())?;
             self.check_privileges(path, &meta, &kind)?;
-            if own {
-                self.check_case(path)?;
-            }
             let id = self.place(path, meta, kind)?;
             self.written.insert(id, self.origin().artifact.clone().unwrap_or_default());
             placed.insert(path, id);

@@ -1,5 +1,5 @@
 //! Tar archives (POSIX.1-2001 pax, ustar, GNU): what enters is an uncompressed archive in a file, what leaves are its
-//! entries, whose contents are ranges of that file.
+//! entries, whose contents are ranges of that file. A zip file becomes such an archive first.
 //!
 //! Stricter than tar: names may not be absolute nor have `..`, nothing may be placed below a symbolic link of the same
 //! archive, hard links must point to files of the same archive, no name may come twice, and sparse members are refused, as
@@ -10,17 +10,19 @@ mod fields;
 mod pax;
 mod headers;
 pub(super) mod compress;
+mod zip;
 mod fault;
 mod names;
 mod members;
 mod select;
 
+pub(in crate::compose::stage) use compress::ZIP;
 pub use fault::{MemberFault, PaxFault};
 pub use members::read;
 pub use select::select;
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek};
 use std::path::PathBuf;
 
 use vmbake_disk::tree::Metadata;
@@ -60,6 +62,31 @@ pub enum ArchiveError {
     Compression {
         /// The end of its name.
         format: String,
+    },
+    /// It is no archive, or one of a form that is not read.
+    #[error("is a {found}, which is not what is installed so")]
+    Foreign {
+        /// What it is.
+        found: &'static str,
+    },
+    /// It should be compressed, and is not so in a form that is known.
+    #[error("is not compressed with gzip, xz, Zstandard or bzip2")]
+    NotCompressed,
+    /// A zip file is damaged.
+    #[error("not a usable zip file")]
+    Zip {
+        /// What the library says.
+        source: rawzip::Error,
+    },
+    /// A zip file has bytes before or behind what its directory speaks of, or another number of members.
+    #[error("zip file: {what} is {found}, expected {expected}")]
+    ZipForm {
+        /// What differs.
+        what: &'static str,
+        /// What it is.
+        found: u64,
+        /// What it should be.
+        expected: u64,
     },
     /// It becomes larger than any real archive.
     #[error("{len} bytes become more than {limit}: refused as a decompression bomb")]
@@ -170,6 +197,33 @@ pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(
     let limits = &ArchiveLimits::ARTIFACT;
     open_with(file, limits, |input, format, len| {
         compress::spool_kept(input, format, len, limits, (store, digest, DecodedForm::Tar))
+    })
+}
+
+/// As [`open`], for a zip file: what is returned is a tar archive of its members.
+pub fn open_zip(file: &File, limits: &ArchiveLimits) -> Result<(File, Vec<Member>), ArchiveError> {
+    let plain = tempfile::tempfile().map_err(compress::no_spool)?;
+    zip::to_tar(file, limits, &plain)?;
+    let entries = read(&plain, limits)?;
+    Ok((plain, entries))
+}
+
+/// As [`open_kept`], for a zip file.
+pub(super) fn open_zip_kept(file: &File, digest: &Digest, store: &Store) -> Result<(File, Vec<Member>), ArchiveError> {
+    let limits = &ArchiveLimits::ARTIFACT;
+    let plain = compress::kept((store, digest, DecodedForm::Zip), |output| zip::to_tar(file, limits, output))?;
+    let entries = read(&plain, limits)?;
+    Ok((plain, entries))
+}
+
+/// What is inside the single compressed file `file`, which has that digest and was proven: decompressed once and then kept in `store`.
+pub(super) fn decompress_kept(mut file: &File, digest: &Digest, store: &Store) -> Result<File, ArchiveError> {
+    let limits = &ArchiveLimits::ARTIFACT;
+    let format = compress::detect(file)?.ok_or(ArchiveError::NotCompressed)?;
+    compress::kept((store, digest, DecodedForm::File), |output| {
+        let read = |source| ArchiveError::Read { offset: 0, source };
+        file.rewind().map_err(read)?;
+        compress::decompress_file(file, format, file.metadata().map_err(read)?.len(), limits, output)
     })
 }
 

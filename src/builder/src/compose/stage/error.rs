@@ -1,9 +1,11 @@
 //! Why artifacts cannot be staged.
 
+use super::archive::ZIP;
 use super::{ArchiveError, DebError};
 use crate::embedded::MissingProgram;
 use crate::hint::Hint;
 use crate::layer::LayerError;
+use crate::manifest::ArtifactType;
 
 /// Why artifacts cannot be staged.
 #[derive(Debug, thiserror::Error)]
@@ -79,6 +81,14 @@ pub enum StageError {
         /// Why.
         source: ArchiveError,
     },
+    /// What the layer takes for compressed was pinned as it is.
+    #[error("{name}: the layer decompresses it, and the manifest has it as {:?}", kind.name())]
+    NotCompressed {
+        /// Name of the artifact.
+        name: String,
+        /// Its type in the manifest.
+        kind: ArtifactType,
+    },
     /// Its package is refused.
     #[error("{name}: not a usable Debian package")]
     Deb {
@@ -100,6 +110,13 @@ impl Hint for StageError {
             }
             Self::OtherUpstreams { .. } | Self::NoImage { .. } => {
                 "`vmbake update KIND` pins what the layers ask for now, with the --layers of the bake"
+            }
+            Self::NotCompressed { .. } => {
+                "the type of the source must be `compressed`; `vmbake update KIND` then pins it anew"
+            }
+            Self::Archive { source: ArchiveError::Foreign { found: ZIP }, .. } => "install it with the type `zip`",
+            Self::Archive { source: ArchiveError::Foreign { .. }, .. } => {
+                "archives are tar, plain or compressed with gzip, xz, Zstandard or bzip2, and zip; packages of Debian have the type `deb`"
             }
             _ => return None,
         };

@@ -103,7 +103,7 @@ fn details(layer: &Layer, document: &BundleDocument) -> Result<Vec<(String, Stri
     found.extend(schema.symlinks.iter().map(|(path, target)| (path.clone(), format!("-> {target}"))));
     for (_, name, install) in schema.installs() {
         let path = match install {
-            Install::File { path, .. } | Install::Tar { path, .. } => path,
+            Install::File { path, .. } | Install::Tar { path, .. } | Install::Zip { path, .. } => path,
             Install::Deb => "/",
         };
         for (place, all) in &document.artifacts {

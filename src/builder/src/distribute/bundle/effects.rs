@@ -189,7 +189,7 @@ fn installs(found: &mut Collected, schema: &Schema) {
     for (_, name, install) in schema.installs() {
         match install {
             Install::File { path, .. } => found.add(EffectKind::Write, "install", path),
-            Install::Tar { path, .. } => found.add(EffectKind::Unpack, "install", path),
+            Install::Tar { path, .. } | Install::Zip { path, .. } => found.add(EffectKind::Unpack, "install", path),
             Install::Deb => {
                 found.add(EffectKind::Unpack, "install", "/");
                 found.add(EffectKind::Script, "install", name);

@@ -61,7 +61,7 @@ pub(super) fn modes(found: &mut Findings, schema: &Schema) {
         }
     }
     for (pointer, _, install) in schema.installs() {
-        if let Install::File { path, mode } = install
+        if let Install::File { path, mode, .. } = install
             && rules::file_mode(*mode).is_none()
         {
             found.value(pointer + "/mode", listed(path, *mode));

@@ -88,12 +88,15 @@ fn places(install: &Install, path: &str) -> bool {
     match install {
         Install::Deb => false,
         Install::File { path: file, .. } => file == path,
-        Install::Tar { path: dir, strip, members } => {
+        Install::Tar { path: dir, strip, members } | Install::Zip { path: dir, strip, members } => {
             let Some(rest) = path.strip_prefix(dir.as_str()).and_then(|rest| rest.strip_prefix('/')) else {
                 return false;
             };
             let place = |member: &String| member.splitn(strip + 1, '/').nth(*strip).map(str::to_owned);
-            members.is_empty() || members.iter().any(|member| place(member).as_deref() == Some(rest))
+            let is_below =
+                |place: &str| rest.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            // Of a directory that is stripped, all that is below it may be that file.
+            members.is_empty() || members.iter().any(|member| place(member).is_none_or(|place| is_below(&place)))
         }
     }
 }

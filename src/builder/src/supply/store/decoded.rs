@@ -22,6 +22,10 @@ pub(super) const FOLDER: &str = "decoded";
 pub enum DecodedForm {
     /// The archive inside a compressed one.
     Tar,
+    /// The members of a zip file, as a tar archive.
+    Zip,
+    /// The file inside a compressed one.
+    File,
     /// The data archive of a Debian package.
     DebData,
     /// The disk inside an image, with holes for zeros.
@@ -29,12 +33,14 @@ pub enum DecodedForm {
 }
 
 impl DecodedForm {
-    const ALL: [Self; 3] = [Self::Tar, Self::DebData, Self::Disk];
+    const ALL: [Self; 5] = [Self::Tar, Self::Zip, Self::File, Self::DebData, Self::Disk];
 
     /// The end of its files' names.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tar => "tar-1",
+            Self::Zip => "zip-1",
+            Self::File => "file-1",
             Self::DebData => "deb-1",
             Self::Disk => "disk-2",
         }

@@ -13,18 +13,40 @@ use crate::supply::store::{Decoded, DecodedForm, Store};
 /// Most memory of a decoder of xz, in bytes: `xz -9` asks for 65 MiB, a hostile header for 4 GiB.
 const XZ_MEMORY: u64 = 256 << 20;
 
-/// The compression of `input` as a file name extension, told by magic numbers; `None` where no known one is seen. `input` is
-/// at its start before and after.
+/// How a zip file is called where it is not expected.
+pub(in crate::compose::stage) const ZIP: &str = "zip file";
+
+/// What is no archive for us, told by how it begins.
+const FOREIGN: [(&[u8], &str); 10] = [
+    (b"PK\x03\x04", ZIP),
+    (b"PK\x05\x06", ZIP),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip archive"),
+    (b"Rar!\x1a\x07", "RAR archive"),
+    (b"\x04\x22\x4d\x18", "file compressed with LZ4"),
+    (b"LZIP", "file compressed with lzip"),
+    (b"\x1f\x9d", "file compressed with compress"),
+    (b"!<arch>\n", "Debian package or static library"),
+    (b"\xed\xab\xee\xdb", "RPM package"),
+    (b"\x7fELF", "program"),
+];
+
+/// The compression of `input` as a file name extension, told by magic numbers; `None` where no known one is seen. What begins as something
+/// that is never an archive here is refused by name. `input` is at its start before and after.
 pub(super) fn detect(mut input: &File) -> Result<Option<&'static str>, ArchiveError> {
     let read = |source| ArchiveError::Read { offset: 0, source };
-    let mut magic = [0; 6];
+    let mut magic = [0; 8];
     input.seek(SeekFrom::Start(0)).map_err(read)?;
     let got = input.read(&mut magic).map_err(read)?;
     input.seek(SeekFrom::Start(0)).map_err(read)?;
-    Ok(match &magic[..got] {
+    let magic = &magic[..got];
+    if let Some((_, found)) = FOREIGN.iter().find(|(start, _)| magic.starts_with(start)) {
+        return Err(ArchiveError::Foreign { found });
+    }
+    Ok(match magic {
         [0x1f, 0x8b, ..] => Some("gz"),
-        [0xfd, b'7', b'z', b'X', b'Z', 0] => Some("xz"),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Some("xz"),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("zst"),
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => Some("bz2"),
         _ => None,
     })
 }
@@ -49,23 +71,36 @@ pub(in crate::compose::stage) fn spool_kept(
     format: &str,
     len: u64,
     limits: &ArchiveLimits,
+    place: (&Store, &Digest, DecodedForm),
+) -> Result<File, ArchiveError> {
+    kept(place, |output| {
+        input.rewind().map_err(|source| ArchiveError::Read { offset: 0, source })?;
+        decompress(&mut input, format, len, limits, output)
+    })
+}
+
+/// What `write` makes of a blob: taken from the store, or made and kept there. Where the store has no room, in a temporary file.
+pub(super) fn kept(
     (store, blob, form): (&Store, &Digest, DecodedForm),
+    mut write: impl FnMut(&File) -> Result<(), ArchiveError>,
 ) -> Result<File, ArchiveError> {
     let spool = match store.decoded(blob, form).map_err(no_spool)? {
         Decoded::Found(file) => return Ok(file),
         Decoded::Missing(spool) => spool,
     };
-    match decompress(&mut input, format, len, limits, spool.file()) {
+    match write(spool.file()) {
         Ok(()) => return spool.keep().map_err(no_spool),
         // The store may be on a full disk, and temporary files on another one.
         Err(ArchiveError::Spool { .. }) if spool.is_named() => drop(spool),
         Err(error) => return Err(error),
     }
-    input.rewind().map_err(|source| ArchiveError::Read { offset: 0, source })?;
-    self::spool(input, format, len, limits)
+    let mut output = tempfile::tempfile().map_err(no_spool)?;
+    write(&output)?;
+    output.rewind().map_err(no_spool)?;
+    Ok(output)
 }
 
-fn no_spool(source: io::Error) -> ArchiveError {
+pub(super) fn no_spool(source: io::Error) -> ArchiveError {
     ArchiveError::Spool { dir: std::env::temp_dir(), source }
 }
 
@@ -74,10 +109,26 @@ fn decompress(
     format: &str,
     len: u64,
     limits: &ArchiveLimits,
-    mut output: &File,
+    output: &File,
 ) -> Result<(), ArchiveError> {
+    let mut headers = Headers::new(limits.members);
+    copy(decoder(input, format)?, len, limits, output, |bytes| headers.feed(bytes))
+}
+
+/// Decompresses the single file `input` of `len` bytes.
+pub(super) fn decompress_file(
+    input: impl Read,
+    format: &str,
+    len: u64,
+    limits: &ArchiveLimits,
+    output: &File,
+) -> Result<(), ArchiveError> {
+    copy(decoder(input, format)?, len, limits, output, |_| Ok(()))
+}
+
+fn decoder<'a>(input: impl Read + 'a, format: &str) -> Result<Box<dyn Read + 'a>, ArchiveError> {
     let read = |source| ArchiveError::Read { offset: 0, source };
-    let mut decoder: Box<dyn Read + '_> = match format {
+    Ok(match format {
         "" => Box::new(input),
         "gz" => Box::new(flate2::read::MultiGzDecoder::new(input)),
         "xz" => {
@@ -86,12 +137,22 @@ fn decompress(
             let decoder = liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, flags);
             Box::new(liblzma::read::XzDecoder::new_stream(input, decoder.map_err(|error| read(error.into()))?))
         }
+        "bz2" => Box::new(bzip2::read::MultiBzDecoder::new(input)),
         "zst" => Box::new(zstd::stream::read::Decoder::new(input).map_err(read)?),
         _ => return Err(ArchiveError::Compression { format: format.to_owned() }),
-    };
+    })
+}
+
+/// Writes what a decoder gives for `len` bytes, as far as the limits allow it; `inspect` sees all of it.
+fn copy(
+    mut decoder: impl Read,
+    len: u64,
+    limits: &ArchiveLimits,
+    mut output: &File,
+    mut inspect: impl FnMut(&[u8]) -> Result<(), ArchiveError>,
+) -> Result<(), ArchiveError> {
     let limit = limits.bytes(len);
     let mut buffer = vec![0; PIECE];
-    let mut headers = Headers::new(limits.members);
     let mut total: u64 = 0;
     loop {
         let count = match decoder.read(&mut buffer) {
@@ -104,7 +165,7 @@ fn decompress(
         if total > limit {
             return Err(ArchiveError::Bomb { len, limit });
         }
-        headers.feed(&buffer[..count])?;
+        inspect(&buffer[..count])?;
         output.write_all(&buffer[..count]).map_err(no_spool)?;
     }
     Ok(())

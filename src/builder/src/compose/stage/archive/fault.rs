@@ -47,9 +47,36 @@ pub enum MemberFault {
         /// What it leads to.
         target: String,
     },
-    /// A file is wanted, and it is something else.
-    #[error("is no regular file")]
-    NotRegular,
+    /// What packs for Windows writes where a slash belongs.
+    #[error("name has a backslash in it")]
+    Backslash,
+    /// The header before its content has another name.
+    #[error("its own header calls it {name:?}")]
+    OtherName {
+        /// The name there.
+        name: String,
+    },
+    /// It can be read with a password alone.
+    #[error("is encrypted")]
+    Encrypted,
+    /// A method of compression that is not read.
+    #[error("compression method {method} of zip is not supported")]
+    Method {
+        /// Its number.
+        method: u16,
+    },
+    /// Its content cannot be read, or is not what the directory of the zip file says.
+    #[error("cannot decompress: {error}")]
+    Packed {
+        /// In the words of the library.
+        error: io::Error,
+    },
+    /// A file of a kind that has no place in a zip file.
+    #[error("is no file, directory or symbolic link: mode {mode:o}")]
+    Mode {
+        /// Type and permissions, as in the member's attributes.
+        mode: u32,
+    },
     /// Nothing is left of its name.
     #[error("has no more than the {strip} components that are stripped")]
     Stripped {

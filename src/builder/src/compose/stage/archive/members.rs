@@ -15,7 +15,7 @@ use super::pax::{self, Records};
 use super::{ArchiveError, ArchiveLimits, Member, MemberFault, MemberKind, refused, show};
 
 /// Longest path, and longest target of a symbolic link, on Linux, in bytes.
-const MAX_PATH: usize = 4095;
+pub(super) const MAX_PATH: usize = 4095;
 
 /// Reads all members of the uncompressed archive `file`.
 pub fn read(file: &File, limits: &ArchiveLimits) -> Result<Vec<Member>, ArchiveError> {
@@ -140,7 +140,7 @@ fn kind(member: &tar::Entry<'_, File>, raw: &[u8], target: &[u8], devices: bool)
     Ok(kind)
 }
 
-fn check_target(target: &[u8], path: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+pub(super) fn check_target(target: &[u8], path: &[u8]) -> Result<Vec<u8>, ArchiveError> {
     let valid = target.len() <= MAX_PATH && !target.contains(&0);
     if valid { Ok(target.to_vec()) } else { Err(refused(path, MemberFault::Target)) }
 }
@@ -170,7 +170,7 @@ fn check_global(member: &mut tar::Entry<'_, File>) -> Result<(), ArchiveError> {
 }
 
 /// A member's name as a path below the root of the tree.
-fn clean(name: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+pub(super) fn clean(name: &[u8]) -> Result<Vec<u8>, ArchiveError> {
     // Looking up each directory above a name of a million letters would take hours.
     if name.len() > MAX_PATH {
         return Err(refused(&name[..MAX_PATH], MemberFault::NameLen { limit: MAX_PATH }));

@@ -6,48 +6,80 @@ use vmbake_disk::tree::{Metadata, components};
 
 use super::{ArchiveError, Member, MemberFault, MemberKind, refused};
 
-/// The regular files named by `members` (all when empty), with `strip` leading components dropped, below `directory`. A
-/// hard link is the file that it leads to.
+/// The members that are named (all when `names` is empty), with `strip` leading components dropped, below `directory`. The name of a
+/// directory stands for all that is below it. A directory of which nothing is left is dropped. A hard link to a file that is not taken
+/// becomes a file of its own.
 pub fn select(
-    mut entries: Vec<Member>,
+    entries: Vec<Member>,
     directory: &str,
     strip: usize,
-    members: &[String],
+    names: &[String],
 ) -> Result<Vec<Member>, ArchiveError> {
-    follow_hard_links(&mut entries);
-    for name in members {
-        match entries.iter().find(|entry| entry.path == name.as_bytes()).map(|entry| &entry.kind) {
-            Some(MemberKind::File { .. }) => {}
-            Some(_) => return Err(refused(name.as_bytes(), MemberFault::NotRegular)),
-            None => return Err(ArchiveError::NoMember { path: name.clone() }),
-        }
-    }
-    let wanted = |entry: &Member| {
-        matches!(entry.kind, MemberKind::File { .. })
-            && (members.is_empty() || members.iter().any(|name| name.as_bytes() == entry.path))
+    let is_below = |path: &[u8], name: &str| {
+        path.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     };
-    let mut selected: Vec<Member> = entries.into_iter().filter(wanted).collect();
-    for entry in &mut selected {
+    if let Some(name) = names.iter().find(|name| !entries.iter().any(|entry| is_below(&entry.path, name))) {
+        return Err(ArchiveError::NoMember { path: name.clone() });
+    }
+    let mut files = Files::default();
+    let mut selected = Vec::new();
+    for mut entry in entries {
+        let first = files.resolve(&mut entry);
+        if !names.is_empty() && !names.iter().any(|name| is_below(&entry.path, name)) {
+            continue;
+        }
         let rest: Vec<&[u8]> = components(&entry.path).skip(strip).collect();
         if rest.is_empty() {
+            if entry.kind == MemberKind::Directory {
+                continue;
+            }
             return Err(refused(&entry.path, MemberFault::Stripped { strip }));
         }
         entry.path = [directory.trim_start_matches('/').as_bytes(), &rest.join(&b'/')].join(&b'/');
+        if let Some(first) = first {
+            files.place(first, &mut entry);
+        }
+        selected.push(entry);
     }
     Ok(selected)
 }
 
-/// Turns hard links into files with the content and metadata of those that they lead to, which come earlier.
-fn follow_hard_links(entries: &mut [Member]) {
-    let mut files: BTreeMap<Vec<u8>, (Metadata, MemberKind)> = BTreeMap::new();
-    for entry in entries {
-        if let MemberKind::HardLink(to) = &entry.kind
-            && let Some(found) = files.get(to)
-        {
-            (entry.meta, entry.kind) = found.clone();
-        }
-        if matches!(entry.kind, MemberKind::File { .. }) {
-            files.insert(entry.path.clone(), (entry.meta.clone(), entry.kind.clone()));
+/// The regular files of an archive, so far.
+#[derive(Default)]
+struct Files {
+    /// By the path in the archive: which file it is.
+    numbers: BTreeMap<Vec<u8>, usize>,
+    /// The metadata and content of each, and its path in the image once it has one.
+    all: Vec<(Metadata, MemberKind, Option<Vec<u8>>)>,
+}
+
+impl Files {
+    /// Turns a hard link into a file with the content and metadata of the one that it leads to, which comes earlier. Gives the number of the
+    /// file, if it is one.
+    fn resolve(&mut self, entry: &mut Member) -> Option<usize> {
+        let number = match &entry.kind {
+            MemberKind::File { .. } => {
+                self.all.push((entry.meta.clone(), entry.kind.clone(), None));
+                self.all.len() - 1
+            }
+            MemberKind::HardLink(to) => {
+                let number = *self.numbers.get(to)?;
+                let (meta, kind, _) = self.all.get(number)?;
+                (entry.meta, entry.kind) = (meta.clone(), kind.clone());
+                number
+            }
+            _ => return None,
+        };
+        self.numbers.insert(entry.path.clone(), number);
+        Some(number)
+    }
+
+    /// Makes `entry` a hard link where its file has another path in the image already.
+    fn place(&mut self, number: usize, entry: &mut Member) {
+        let Some((.., path)) = self.all.get_mut(number) else { return };
+        match path {
+            Some(first) => entry.kind = MemberKind::HardLink(first.clone()),
+            None => *path = Some(entry.path.clone()),
         }
     }
 }
