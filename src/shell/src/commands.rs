@@ -32,6 +32,7 @@ mod expressions;
 mod machine;
 mod sh;
 mod start;
+mod environment;
 mod bash;
 mod digests;
 
@@ -40,6 +41,7 @@ use crate::files::Errno;
 use crate::host::Question;
 use crate::shell::Shell;
 
+pub(crate) use list::is_narrow_reader;
 pub(crate) use paths::real_path;
 
 /// The permissions that a symbolic mode makes of `old`.
@@ -78,7 +80,7 @@ pub(crate) fn find(name: &[u8]) -> Option<Utility> {
         b"diff" => text::diff,
         b"dirname" => paths::dirname,
         b"egrep" => grep::egrep,
-        b"env" => start::env,
+        b"env" => environment::env,
         b"expr" => expressions::expr,
         b"fgrep" => grep::fgrep,
         b"find" => find::find,

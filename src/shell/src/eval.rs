@@ -21,7 +21,7 @@ use crate::descriptors::Handle;
 use crate::error::{ErrorKind, ShellError};
 use crate::shell::Shell;
 use crate::syntax::reader::Reader;
-use crate::syntax::{Node, Parser, SyntaxError, script};
+use crate::syntax::{Descriptor, Node, Parser, Simple, SyntaxError, script};
 
 /// What a pipe takes before its writer waits, in bytes: pipe(7), "Pipe capacity".
 const PIPE_CAPACITY: usize = 64 << 10;
@@ -231,6 +231,7 @@ impl Shell<'_> {
             if let Node::Simple(simple) = stage {
                 self.note_line(simple.number);
             }
+            self.narrow_output = self.narrow_stage(stage, stages.get(at + 1));
             let (handle, collected) = Handle::output();
             if at + 1 == stages.len() {
                 statuses.push(self.last_stage(stage, input.take(), tested)?);
@@ -254,6 +255,18 @@ impl Shell<'_> {
             self.state.line = last.line;
         }
         Ok(if self.state.flags.pipefail { failed } else { last })
+    }
+
+    /// The subshell in which a stage `ls` writes only for a command that looks at some columns.
+    fn narrow_stage(&self, stage: &Node, next: Option<&Node>) -> Option<u32> {
+        let (Node::Simple(stage), Some(Node::Simple(next))) = (stage, next) else { return None };
+        let name = |simple: &Simple| simple.words.first().and_then(|word| word.literal()).map(<[u8]>::to_vec);
+        let reader = name(next).filter(|name| !self.state.functions.contains_key(name));
+        let is_narrow = name(stage).is_some_and(|name| name == b"ls")
+            && reader.is_some()
+            && stage.redirects.iter().all(|redirect| redirect.fd == Descriptor::Number(2))
+            && crate::commands::is_narrow_reader(next);
+        is_narrow.then_some(self.state.bash.subshells + 1)
     }
 
     /// The last stage, which `shopt -s lastpipe` runs in the shell itself.

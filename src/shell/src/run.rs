@@ -9,7 +9,7 @@ use crate::eval::{Interpreter, Stop};
 use crate::files::Files;
 use crate::host::Commands;
 use crate::limits::Limits;
-use crate::shell::Shell;
+use crate::shell::{PATH, Shell};
 use crate::state::{Bash, Getopts, State, Variable};
 use crate::syntax::reader::Reader;
 use crate::syntax::{self, Language, Parser, SyntaxError};
@@ -162,6 +162,8 @@ pub(crate) fn defaults(variables: &mut BTreeMap<Vec<u8>, Variable>, directory: &
         let own = Variable { value: Some(Rc::new(value.to_vec())), ..Variable::default() };
         variables.entry(name.to_vec()).or_insert(own);
     }
+    let path = Variable { value: Some(Rc::new(PATH.to_vec())), ..Variable::default() };
+    variables.entry(b"PATH".to_vec()).or_insert(path);
     let directory = Variable { value: Some(Rc::new(directory.to_vec())), exported: true, ..Variable::default() };
     variables.entry(b"PWD".to_vec()).or_insert(directory);
 }
@@ -173,6 +175,7 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
     let mut variables: BTreeMap<Vec<u8>, Variable> = environment.collect();
     defaults(&mut variables, &settings.directory, interpreter.language());
     State {
+        inherited: Rc::new(settings.environment.keys().cloned().collect()),
         variables_bytes: variables
             .iter()
             .map(|(name, found)| name.len() + found.value.as_ref().map_or(0, |value| value.len()))

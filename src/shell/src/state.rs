@@ -2,7 +2,7 @@
 
 mod bash;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::builtins::Alias;
@@ -126,6 +126,8 @@ pub(crate) struct Hashed {
 pub(crate) struct State {
     pub(crate) variables: Rc<BTreeMap<Vec<u8>, Variable>>,
     pub(crate) variables_bytes: usize,
+    /// The names of the environment that the shell began with, as far as they were not unset.
+    pub(crate) inherited: Rc<BTreeSet<Vec<u8>>>,
     pub(crate) functions: Rc<BTreeMap<Vec<u8>, Rc<Node>>>,
     pub(crate) aliases: Rc<BTreeMap<Vec<u8>, Rc<Alias>>>,
     pub(crate) hashed: Rc<BTreeMap<Vec<u8>, Hashed>>,

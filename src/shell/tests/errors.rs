@@ -230,7 +230,7 @@ fn options_and_syntax_that_are_not_known_are_refused() {
         "find . -newermt 2020-01-01",
         "find . -execdir echo {} +",
         "mkdir d; ls -LR .",
-        "tr a '[b*]'",
+        "tr '[b*]' a",
         "mktemp -u",
         "export LC_ALL=C; env",
         "head -n x",

@@ -140,6 +140,7 @@ pub(super) fn unset(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> R
                 if shell.state.variables.get(&name).is_some_and(|found| found.readonly) {
                     return Err(shell.shell_error(&[&name[..], b": is read only"].concat()));
                 }
+                Rc::make_mut(&mut shell.state.inherited).remove(&name);
                 let variables = Rc::make_mut(&mut shell.state.variables);
                 match variables.get_mut(&name).filter(|found| found.exported && OWN.contains(&&name[..])) {
                     Some(found) => found.value = None,

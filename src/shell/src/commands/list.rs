@@ -5,13 +5,14 @@ use super::{Words, cannot, join, versions};
 use crate::eval::Run;
 use crate::files::{Errno, Follow, Node, NodeKind};
 use crate::shell::Shell;
+use crate::syntax::{Descriptor, Part, Simple, Word};
 
 /// Deepest directories that `-R` lists.
 const MAX_DEPTH: usize = 200;
 
-/// Names only: the columns of `-l` have a date.
+/// Of `-l` only some columns are known: those behind them have sizes of directories and dates.
 const OPTIONS: Accepted = Accepted {
-    letters: b"1AadFLpRrv",
+    letters: b"1AadFLlpRrv",
     long: &[("all", b'a'), ("almost-all", b'A'), ("directory", b'd'), ("recursive", b'R'), ("reverse", b'r')],
     strict: false,
 };
@@ -26,6 +27,11 @@ pub(super) fn followed(shell: &Shell<'_>, path: &[u8]) -> Result<Node, Errno> {
 
 pub(super) fn ls(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, args, &OPTIONS)?;
+    let is_narrow =
+        shell.narrow_output == Some(shell.state.bash.subshells) && !shell.state.functions.contains_key(&b"ls"[..]);
+    if options.has(b'l') && !is_narrow {
+        return shell.unsupported(b"-l");
+    }
     let last = |letters: &[u8]| {
         let found = options.iter().rev().find(|(letter, _)| letters.contains(letter));
         found.map(|(letter, _)| letter)
@@ -83,7 +89,7 @@ impl Listing<'_> {
         if self.options.has(b'L') {
             return shell.stat(operand, Follow::Yes);
         }
-        if self.options.has(b'd') || self.marks == Some(b'F') {
+        if self.options.has(b'd') || self.options.has(b'l') || self.marks == Some(b'F') {
             return shell.stat(operand, Follow::No);
         }
         match followed(shell, operand)? {
@@ -109,11 +115,17 @@ impl Listing<'_> {
             (Some(b'F'), NodeKind::File) if node.mode & 0o111 != 0 => b"*",
             _ => b"",
         };
+        if self.options.has(b'l') {
+            return long_line(shell, node);
+        }
         shell.out(&[name, mark, b"\n"].concat())
     }
 
     /// Lists one directory. Gives the directories in it for `-R`.
     fn directory(&self, shell: &mut Shell<'_>, directory: &[u8]) -> Run<Words> {
+        if self.options.has(b'l') {
+            return shell.unsupported(b"-l of a directory");
+        }
         let mut names = shell.files.list(&shell.path(directory)).unwrap_or_default();
         if self.hidden == Some(b'a') {
             names.extend([b".".to_vec(), b"..".to_vec()]);
@@ -138,4 +150,47 @@ impl Listing<'_> {
         }
         Ok(below)
     }
+}
+
+/// A line of `-l` whose reader looks at the mode, the owner or the group.
+fn long_line(shell: &mut Shell<'_>, node: &Node) -> Run<()> {
+    let user = shell.commands.user_name(&*shell.files, node.uid).unwrap_or_else(|| node.uid.to_string().into());
+    let group = shell.commands.group_name(&*shell.files, node.gid).unwrap_or_else(|| node.gid.to_string().into());
+    shell.out(&[super::status::letters(node).as_bytes(), b" ? ", &user, b" ", &group, b" ?\n"].concat())
+}
+
+/// Whether a command reads only those columns of `ls -l` that are known: the mode, the owner, the group.
+pub(crate) fn is_narrow_reader(command: &Simple) -> bool {
+    let only_errors = command.redirects.iter().all(|redirect| redirect.fd == Descriptor::Number(2));
+    if !only_errors || !command.assignments.is_empty() {
+        return false;
+    }
+    let Some(words) = command.words.iter().map(text).collect::<Option<Vec<Vec<u8>>>>() else { return false };
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    match &words[..] {
+        [b"cut", columns] => is_mode(columns),
+        [b"cut", b"-c" | b"-b", range] => is_mode(&[b"-c".as_slice(), range].concat()),
+        [b"cut", b"-d ", b"-f1"] | [b"cut", b"-d", b" ", b"-f1"] | [b"cut", b"-d", b" ", b"-f", b"1"] => true,
+        [b"awk", program] => {
+            let program: Vec<u8> = program.iter().copied().filter(|byte| *byte != b' ').collect();
+            matches!(&program[..], b"{print$1}" | b"{print$3}" | b"{print$4}" | b"{print$3\":\"$4}")
+        }
+        _ => false,
+    }
+}
+
+/// `-c1-10` and parts of it.
+fn is_mode(columns: &[u8]) -> bool {
+    let Some(range) = columns.strip_prefix(b"-c").or_else(|| columns.strip_prefix(b"-b")) else { return false };
+    let mut ends = range.split(|byte| *byte == b'-');
+    ends.all(|end| std::str::from_utf8(end).is_ok_and(|end| end.parse::<u8>().is_ok_and(|end| (1..=10).contains(&end))))
+}
+
+/// The text of a word without expansions.
+fn text(word: &Word) -> Option<Vec<u8>> {
+    let literal = |part: &Part| match part {
+        Part::Literal(bytes) | Part::Quoted(bytes) => Some(bytes.clone()),
+        _ => None,
+    };
+    Some(word.parts.iter().map(literal).collect::<Option<Vec<_>>>()?.concat())
 }

@@ -1,4 +1,4 @@
-//! Programs that run others: `env`, `nice`, `ionice`, `sh`, `xargs`; and `which`, which only looks for them.
+//! Programs that run others: `nice`, `ionice`, `sh`, `xargs`; and `which`, which only looks for them.
 
 use super::count;
 use super::options::{Accepted, parse};
@@ -23,66 +23,6 @@ pub(super) fn which(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
     }
     Ok(status)
-}
-
-/// `env [-i] [-u name] [name=value]… command`
-pub(super) fn env(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let options = parse(shell, args, &Accepted { letters: b"iu:", long: &[("unset=", b'u')], strict: true })?;
-    if options.has(b'i') {
-        return shell.unsupported(b"-i");
-    }
-    if options.operands.is_empty() && options.iter().next().is_none() {
-        return list(shell);
-    }
-    let mut operands = &options.operands[..];
-    let names: Vec<Vec<u8>> = options.iter().map(|(_, name)| name.to_vec()).collect();
-    let mut values = Vec::new();
-    while let Some((first, rest)) = operands.split_first()
-        && let Some(at) = first.iter().position(|byte| *byte == b'=')
-    {
-        values.push((first[..at].to_vec(), first[at + 1..].to_vec()));
-        operands = rest;
-    }
-    if operands.is_empty() {
-        return shell.unsupported(b"a list of variables");
-    }
-    let argv = operands.to_vec();
-    shell.subshell(|shell| {
-        for name in names {
-            shell.change(&name, None, false)?;
-        }
-        for (name, value) in values {
-            shell.change(&name, Some(value), true)?;
-        }
-        let status = shell.invoke(&argv)?;
-        shell.state.status = status;
-        Ok(status)
-    })
-}
-
-/// The environment, in the order in which dash gives it to programs: that of its hash table.
-fn list(shell: &mut Shell<'_>) -> Run<u8> {
-    const BUCKETS: usize = 39;
-    if shell.state.language.is_bash() {
-        return shell.unsupported(b"a list of variables");
-    }
-    let variables = shell.state.variables.clone();
-    let mut lines: [Option<Vec<u8>>; BUCKETS] = [const { None }; BUCKETS];
-    for (name, variable) in variables.iter().filter(|(_, variable)| variable.exported) {
-        let Some(value) = &variable.value else { continue };
-        if matches!(&name[..], b"LINENO" | b"PPID") {
-            return shell.unsupported(b"a list of variables with LINENO or PPID");
-        }
-        let first = name.first().map_or(0, |byte| usize::from(*byte) << 4);
-        let line = &mut lines[name.iter().fold(first, |sum, byte| sum + usize::from(*byte)) % BUCKETS];
-        if line.is_some() {
-            // Which one comes first depends on when each was made.
-            return shell.unsupported(b"a list of variables");
-        }
-        *line = Some([&name[..], b"=", value, b"\n"].concat());
-    }
-    shell.out(&lines.into_iter().flatten().flatten().collect::<Vec<u8>>())?;
-    Ok(0)
 }
 
 /// `nice -n 10 command`
@@ -119,8 +59,9 @@ fn run_operands(shell: &mut Shell<'_>, args: &[Vec<u8>], accepted: &Accepted) ->
 
 /// `xargs` without a limit of the length of a command.
 pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
-    let long: &[(&str, u8)] = &[("null", b'0'), ("no-run-if-empty", b'r'), ("max-args=", b'n'), ("delimiter=", b'd')];
-    let options = parse(shell, args, &Accepted { letters: b"0rn:d:I:", long, strict: true })?;
+    let long: &[(&str, u8)] =
+        &[("null", b'0'), ("no-run-if-empty", b'r'), ("max-args=", b'n'), ("delimiter=", b'd'), ("verbose", b't')];
+    let options = parse(shell, args, &Accepted { letters: b"0rtn:d:I:", long, strict: true })?;
     let input = shell.read_all(0)?;
     let delimiter = match options.value(b'd') {
         None if options.has(b'0') => Some(0),
@@ -165,6 +106,9 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     shell.set_descriptor(0, Some(crate::descriptors::Handle::Null));
     let mut status = 0;
     for argv in calls {
+        if options.has(b't') {
+            verbose(shell, &argv)?;
+        }
         match shell.invoke(&argv)? {
             0 => {}
             found @ (126 | 127) => {
@@ -179,6 +123,15 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         return super::complain(shell, "xargs", b"unmatched quote");
     }
     Ok(status)
+}
+
+/// `-t`: the command on standard error. Which words are quoted depends on the version.
+fn verbose(shell: &mut Shell<'_>, argv: &[Vec<u8>]) -> Run<()> {
+    let plain = |word: &Vec<u8>| word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+,".contains(byte));
+    if !argv.iter().all(|word| !word.is_empty() && plain(word)) {
+        return shell.unsupported(b"-t with words to quote");
+    }
+    shell.err(&[&argv.join(&b' ')[..], b"\n"].concat())
 }
 
 /// A word with each mark in it replaced.

@@ -6,8 +6,38 @@ use crate::host::Question;
 use crate::pattern::in_class;
 use crate::shell::Shell;
 
-/// The bytes of a set in their order.
-fn set(shell: &Shell<'_>, text: &[u8]) -> Run<Vec<u8>> {
+/// Most bytes that one `[c*n]` stands for.
+const MAX_REPEAT: usize = 1 << 16;
+
+/// `[c*n]`, or `[c*]` without a count.
+struct Repeat {
+    byte: u8,
+    count: Option<usize>,
+    end: usize,
+}
+
+fn repeat(shell: &Shell<'_>, text: &[u8], at: usize) -> Run<Option<Repeat>> {
+    if text[at] != b'[' || at + 1 == text.len() {
+        return Ok(None);
+    }
+    let (byte, star) = member(text, at + 1);
+    let rest = text.get(star + 1..).unwrap_or_default();
+    let is_repeat = text.get(star) == Some(&b'*');
+    let Some(len) = rest.iter().position(|byte| *byte == b']').filter(|_| is_repeat) else { return Ok(None) };
+    let digits = std::str::from_utf8(&rest[..len]).unwrap_or("-");
+    let radix = if digits.starts_with('0') { 8 } else { 10 };
+    let count = match digits {
+        "" => 0,
+        digits => match usize::from_str_radix(digits, radix) {
+            Ok(count) if count <= MAX_REPEAT && !digits.starts_with('+') => count,
+            _ => return shell.unsupported(text),
+        },
+    };
+    Ok(Some(Repeat { byte, count: Some(count).filter(|count| *count > 0), end: star + len + 2 }))
+}
+
+/// The bytes of a set in their order; `[c*]` fills it up to the length `fill`.
+fn set(shell: &Shell<'_>, text: &[u8], fill: Option<usize>) -> Run<Vec<u8>> {
     let mut bytes: Vec<u8> = Vec::new();
     let mut at = 0;
     while at < text.len() {
@@ -23,8 +53,20 @@ fn set(shell: &Shell<'_>, text: &[u8]) -> Run<Vec<u8>> {
                 continue;
             }
         }
-        if text[at..].starts_with(b"[=") || (text[at] == b'[' && text.get(at + 2) == Some(&b'*')) {
+        if text[at..].starts_with(b"[=") {
             return shell.unsupported(text);
+        }
+        if let Some(repeat) = repeat(shell, text, at)? {
+            let count = match repeat.count {
+                Some(count) => count,
+                None => match fill {
+                    Some(len) => len.saturating_sub(bytes.len() + set(shell, &text[repeat.end..], None)?.len()),
+                    None => return shell.unsupported(b"[c*] where nothing says how often"),
+                },
+            };
+            bytes.resize(bytes.len() + count, repeat.byte);
+            at = repeat.end;
+            continue;
         }
         let (low, next) = member(text, at);
         at = next;
@@ -75,12 +117,12 @@ pub(super) fn tr(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let Some(first) = options.operands.first().filter(|_| (needed..=most).contains(&options.operands.len())) else {
         return super::complain(shell, "tr", b"missing or extra operand");
     };
-    let mut from = set(shell, first)?;
+    let mut from = set(shell, first, None)?;
     if options.has(b'c') || options.has(b'C') {
         from = (0..=u8::MAX).filter(|byte| !from.contains(byte)).collect();
     }
     let second = match options.operands.get(1) {
-        Some(text) => Some(set(shell, text)?),
+        Some(text) => Some(set(shell, text, (!deletes).then_some(from.len()))?),
         None => None,
     };
     if let Some(to) = second.as_ref().filter(|_| options.has(b't')) {

@@ -202,6 +202,7 @@ impl Shell<'_> {
                     (name.clone(), Variable { value: found.value.clone(), exported: true, ..Variable::default() })
                 })
                 .collect();
+            shell.state.inherited = Rc::new(exported.keys().cloned().collect());
             crate::run::defaults(&mut exported, &shell.state.cwd, by.language());
             shell.state.variables = Rc::new(exported);
             shell.state.getopts = Default::default();
