@@ -55,12 +55,15 @@ pub(crate) struct Mode {
     expansion: bool,
     /// Fields are wanted: otherwise `$@` is joined.
     fields: bool,
+    /// The value of an assignment or here-string, where bash joins what it changed by `IFS`.
+    assigns: bool,
 }
 
 impl Mode {
-    const WORD: Self = Self { quoted: false, expansion: false, fields: true };
-    const ONE: Self = Self { quoted: false, expansion: false, fields: false };
-    const QUOTED: Self = Self { quoted: true, expansion: false, fields: false };
+    const WORD: Self = Self { quoted: false, expansion: false, fields: true, assigns: false };
+    const ONE: Self = Self { quoted: false, expansion: false, fields: false, assigns: false };
+    const ASSIGNED: Self = Self { assigns: true, ..Self::ONE };
+    const QUOTED: Self = Self { quoted: true, expansion: false, fields: false, assigns: false };
 
     /// The mark of what an expansion gives.
     fn value_mark(self) -> u16 {
@@ -141,7 +144,12 @@ impl Shell<'_> {
 
     /// The value of an assignment.
     pub(crate) fn value(&mut self, word: &Word) -> Run<Vec<u8>> {
-        Ok(bytes(&self.units(&word.parts, Mode::ONE, Tilde::Assignment)?))
+        Ok(bytes(&self.units(&word.parts, Mode::ASSIGNED, Tilde::Assignment)?))
+    }
+
+    /// The text of a here-string.
+    pub(crate) fn here_string(&mut self, word: &Word) -> Run<Vec<u8>> {
+        Ok(bytes(&self.units(&word.parts, Mode::ASSIGNED, Tilde::Start)?))
     }
 
     /// A word as a pattern.
@@ -268,11 +276,13 @@ impl Shell<'_> {
         let (line, command_line) = (self.state.line, self.state.command_line);
         let bash = self.state.language.is_bash();
         let tested = bash && self.tested;
+        let nothing_quoted = self.nothing_quoted;
         let status = self.subshell(|shell| {
             shell.set_descriptor(1, Some(handle));
             shell.state.flags.errexit &= errexit;
             shell.eval(node, tested)
         })?;
+        self.nothing_quoted = nothing_quoted;
         self.state.output_status = status;
         (self.state.line, self.state.command_line) = (line, command_line);
         Ok(collected.take())

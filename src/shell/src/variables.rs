@@ -325,9 +325,17 @@ impl Shell<'_> {
         self.spend(value.len())?;
         let old = old.filter(|_| append).unwrap_or_default();
         if variable.attributes.integer {
-            let before = if append { self.evaluate(old).map_err(Stop::through_texts)? } else { 0 };
-            let number = self.evaluate(value).map_err(Stop::through_texts)?;
-            return Ok(before.wrapping_add(number).to_string().into_bytes());
+            let status = self.state.status;
+            let before = if append { self.evaluate(old) } else { Ok(0) };
+            let number = before.and_then(|before| Ok(before.wrapping_add(self.evaluate(value)?)));
+            let number = number.map_err(|stop| {
+                // The status stays what it was, if that was a failure.
+                if matches!(stop, Stop::Discard) && status > 0 {
+                    self.state.status = status;
+                }
+                stop.through_texts()
+            })?;
+            return Ok(number.to_string().into_bytes());
         }
         let value = [old, value].concat();
         if variable.attributes.lower || variable.attributes.upper {

@@ -76,7 +76,7 @@ fn a_script_of_the_tree_has_its_own_language() {
 }
 
 /// What is refused, and the line.
-const REFUSED: [(&str, u32); 22] = [
+const REFUSED: [(&str, u32); 23] = [
     ("touch f\ncoproc cat", 2),
     ("touch f\nselect x in a b; do :; done", 2),
     ("touch f\ntime true", 2),
@@ -99,6 +99,7 @@ const REFUSED: [(&str, u32); 22] = [
     ("touch f\nx=1 x10=2; echo {$x,b}10", 2),
     ("touch f\necho {$,b}x", 2),
     ("touch f\na=(1\n[3]={a,b})", 3),
+    ("touch f\ncat <<E\n${x/b/$(echo q)}\nE", 2),
 ];
 
 #[test]

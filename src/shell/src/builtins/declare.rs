@@ -4,7 +4,7 @@ mod print;
 
 use std::rc::Rc;
 
-use crate::eval::Run;
+use crate::eval::{Run, Stop};
 use crate::expand::Entry;
 use crate::shell::Shell;
 use crate::state::Variable;
@@ -218,13 +218,19 @@ fn apply(
     }
     // `export` and `readonly` look at these options where they assign.
     if (declares || assigns) && !kind_of_array(shell, options, &name, operand.subscript.is_some())? {
-        return Ok(false);
+        return if entries.is_some() { Err(shell.assignment_failed()) } else { Ok(false) };
     }
     change_attributes(shell, options, &name)?;
-    if !assigned(shell, operand, &name, entries)? {
-        return Ok(false);
+    match assigned(shell, operand, &name, entries) {
+        Ok(false) => Ok(false),
+        // The error of an expression leaves the attributes that were asked for.
+        Err(Stop::DiscardAll) if declares => {
+            finish(shell, kind, options, &name)?;
+            Err(Stop::DiscardAll)
+        }
+        Err(stop) => Err(stop),
+        Ok(true) => finish(shell, kind, options, &name),
     }
-    finish(shell, kind, options, &name)
 }
 
 fn assigned(shell: &mut Shell<'_>, operand: &Operand<'_>, name: &[u8], entries: Option<Vec<Entry>>) -> Run<bool> {

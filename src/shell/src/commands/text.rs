@@ -130,6 +130,13 @@ pub(super) fn head(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         return complain(shell, "head", b"invalid trailing option");
     }
     let part = part(shell, &options, b'-')?;
+    if part.number == 0
+        && !part.other
+        && options.operands.is_empty()
+        && options.iter().all(|(letter, _)| letter != b'v')
+    {
+        return Ok(0);
+    }
     parts(shell, "head", &options, &part, |text, part| {
         let number = if part.other { pieces(text, part).saturating_sub(part.number) } else { part.number };
         (0, end_of(text, part, number))

@@ -327,6 +327,9 @@ impl Shell<'_> {
         let result = self.eval_text(action, false);
         // In the trap of the end that follows, an action that called `exit` still runs.
         self.state.bash.traps_running = matches!(result, Err(Stop::Exit));
+        if matches!(result, Err(Stop::Break(_) | Stop::Continue(_))) {
+            return self.unsupported(b"a trap that leaves a loop");
+        }
         self.state.line = line;
         // `exit` in the action has its own status.
         if result.is_ok() {

@@ -143,7 +143,7 @@ impl Shell<'_> {
                 one(Some(Handle::bytes(text)))
             }
             Target::HereString(word) => {
-                let mut text = self.one(word)?;
+                let mut text = self.here_string(word)?;
                 text.push(b'\n');
                 one(Some(Handle::bytes(text)))
             }

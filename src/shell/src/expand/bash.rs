@@ -47,12 +47,14 @@ impl Shell<'_> {
             Operation::Bad => return Err(self.discard_reported(&[&parameter.name[..], b": bad substitution"].concat())),
             Operation::Names { star } => {
                 let names = self.names(&parameter.name)?;
-                return self.emit_value(Value::All(names, *star), mode, out);
+                let names = self.changed(Value::All(names, *star), mode, true);
+                return self.emit_value(names, mode, out);
             }
             Operation::Keys => {
                 let keys = self.keys(&parameter.name)?;
                 let star = matches!(parameter.index, Some(Subscript::Star));
-                return self.emit_value(Value::All(keys, star), mode, out);
+                let keys = self.changed(Value::All(keys, star), mode, mode.quoted);
+                return self.emit_value(keys, mode, out);
             }
             _ => {}
         }
@@ -96,18 +98,32 @@ impl Shell<'_> {
             Operation::Substring { offset, length } => {
                 let value = self.bound(subject, value)?;
                 let value = self.slice(subject, value, offset, length.as_deref())?;
+                let value = self.changed(value, mode, mode.quoted);
                 self.emit_value(value, mode, out)
             }
             Operation::Transform(letter) => {
                 let value = self.bound(subject, value)?;
                 let value = self.transform(subject, value, *letter)?;
+                let value = self.changed(value, mode, true);
                 self.emit_value(value, mode, out)
             }
             other => {
                 let value = self.bound(subject, value)?;
                 let value = self.each(value, other)?;
+                let joins = mode.quoted || matches!(other, Operation::Trim { .. });
+                let value = self.changed(value, mode, joins);
                 self.emit_value(value, mode, out)
             }
+        }
+    }
+
+    /// Values after an operation: where they are assigned, bash joins them as those of `$*`.
+    fn changed(&self, value: Value, mode: Mode, joins: bool) -> Value {
+        match value {
+            Value::All(values, false) if mode.assigns && joins && !self.state.ifs().is_empty() => {
+                Value::All(values, true)
+            }
+            value => value,
         }
     }
 
@@ -290,7 +306,7 @@ impl Shell<'_> {
         if !is_name(name) {
             return Err(self.discard_reported(&[b"$", &name[..], b": cannot assign in this way"].concat()));
         }
-        let inner = Mode { fields: false, expansion: true, quoted: mode.quoted };
+        let inner = Mode { fields: false, expansion: true, ..mode };
         let value = bytes(&self.units(word, inner, Tilde::Start)?);
         let assigned = match index {
             Index::None => self.assign_text(name, &value, false)?,

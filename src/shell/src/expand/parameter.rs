@@ -146,7 +146,7 @@ impl Shell<'_> {
         if !is_name(name) {
             return Err(self.shell_error(&[name, b": bad variable name"].concat()));
         }
-        let inner = Mode { fields: false, expansion: true, quoted: mode.quoted };
+        let inner = Mode { fields: false, expansion: true, ..mode };
         let value = bytes(&self.units(word, inner, Tilde::Start)?);
         self.set(name, &value)?;
         push(out, &value, mode.value_mark());

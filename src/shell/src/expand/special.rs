@@ -100,7 +100,7 @@ impl Shell<'_> {
                 Some(VERSION.iter().chain([&machine]).map(|text| text.as_bytes().to_vec()).collect())
             }
             b"PIPESTATUS" => Some(bash.pipestatus.iter().map(|status| status.to_string().into_bytes()).collect()),
-            b"FUNCNAME" if bash.frames.is_empty() => None,
+            b"FUNCNAME" if self.state.functions_running == 0 => None,
             b"FUNCNAME" => Some(frames.map(|frame| frame.function.clone()).chain([b"main".to_vec()]).collect()),
             b"BASH_LINENO" => {
                 let lines = frames.map(|frame| frame.line).chain([0]);

@@ -184,7 +184,7 @@ impl Check {
 
     fn redirects(&mut self, redirects: &[Redirect]) -> Checked {
         redirects.iter().try_for_each(|redirect| match &redirect.target {
-            Target::HereDocument(text) => text.get().map_or(Ok(()), |parts| self.parts(parts)),
+            Target::HereDocument(text) => text.get().map_or(Ok(()), |parts| self.document(parts)),
             Target::Read(word)
             | Target::Write(word, _)
             | Target::Append(word)
@@ -194,6 +194,22 @@ impl Check {
             | Target::Both { word, .. }
             | Target::HereString(word) => self.parts(&word.parts),
         })
+    }
+
+    /// The text of a here-document. Versions of bash differ in command substitutions inside of its other expansions.
+    fn document(&mut self, parts: &[Part]) -> Checked {
+        let changes = |operation: &Operation| match operation {
+            Operation::Trim { pattern, .. } | Operation::Case { pattern, .. } => substitutes(pattern),
+            Operation::Replace { pattern, replacement, .. } => substitutes(pattern) || substitutes(replacement),
+            Operation::Substring { offset, length } => {
+                substitutes(offset) || length.as_ref().is_some_and(|parts| substitutes(parts))
+            }
+            _ => false,
+        };
+        if parts.iter().any(|part| matches!(part, Part::Parameter(found) if changes(&found.operation))) {
+            return self.refuse("a command substitution inside of ${ } in a here-document");
+        }
+        self.parts(parts)
     }
 
     fn assignment(&mut self, assignment: &Assignment) -> Checked {
@@ -259,4 +275,26 @@ impl Check {
             | Operation::Bad => Ok(()),
         }
     }
+}
+
+/// Whether parts of a word have a command substitution.
+fn substitutes(parts: &[Part]) -> bool {
+    parts.iter().any(|part| match part {
+        Part::Command(_) => true,
+        Part::DoubleQuoted(inner) | Part::Arithmetic(inner) => substitutes(inner),
+        Part::Parameter(found) => match &found.operation {
+            Operation::Default(_, word)
+            | Operation::Assign(_, word)
+            | Operation::Error(_, word)
+            | Operation::Alternative(_, word)
+            | Operation::Trim { pattern: word, .. }
+            | Operation::Case { pattern: word, .. } => substitutes(word),
+            Operation::Replace { pattern, replacement, .. } => substitutes(pattern) || substitutes(replacement),
+            Operation::Substring { offset, length } => {
+                substitutes(offset) || length.as_ref().is_some_and(|parts| substitutes(parts))
+            }
+            _ => false,
+        },
+        _ => false,
+    })
 }

@@ -35,9 +35,10 @@ pub(in crate::builtins) fn mapfile(shell: &mut Shell<'_>, args: &[Vec<u8>], _tes
         return Ok(1);
     }
     let target = shell.target(name)?;
-    if origin.is_none() {
-        shell.set_indexed(&target, Vec::new())?;
-    }
+    match origin {
+        None => shell.set_indexed(&target, Vec::new())?,
+        Some(_) => shell.assign_compound(&target, Vec::new(), true)?,
+    };
     let mut number = 0_u64;
     while most == 0 || number < most.saturating_add(skipped) {
         shell.step()?;
