@@ -114,8 +114,15 @@ pub(super) fn passwords(tree: &Tree) -> Vec<Violation> {
     found
 }
 
+/// The password field that systemd writes for root where a password may still be set on the first boot: locked, and not a hash although it
+/// has the length of one by DES (`PASSWORD_UNPROVISIONED` in `user-util.h`).
+const UNPROVISIONED: &[u8] = b"!unprovisioned";
+
 /// What is wrong with a password field (shadow(5)): `x` refers to shadow, `!` and `*` match no password.
 fn password(field: &[u8]) -> Option<&'static str> {
+    if field == UNPROVISIONED {
+        return None;
+    }
     let locked = field.iter().take_while(|byte| matches!(byte, b'!' | b'*')).count();
     match (&field[locked..], locked) {
         (b"x", 0) => None,
