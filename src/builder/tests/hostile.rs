@@ -22,13 +22,20 @@ pub(crate) struct Site {
 
 #[derive(Clone)]
 pub(crate) struct File {
+    status: &'static str,
     headers: String,
     body: Vec<u8>,
 }
 
 pub(crate) fn file(body: impl Into<Vec<u8>>) -> File {
     let body = body.into();
-    File { headers: format!("content-length: {}\r\n", body.len()), body }
+    File { status: "200 OK", headers: format!("content-length: {}\r\n", body.len()), body }
+}
+
+/// Says that it is at another address.
+pub(crate) fn redirect(location: &str) -> File {
+    let headers = format!("location: {location}\r\ncontent-length: 0\r\n");
+    File { status: "301 Moved Permanently", headers, body: Vec::new() }
 }
 
 pub(crate) fn serve(pause: Duration, files: BTreeMap<String, File>) -> Site {
@@ -47,10 +54,9 @@ pub(crate) fn serve(pause: Duration, files: BTreeMap<String, File>) -> Site {
                 let path = first.split([' ', '?']).nth(1).unwrap().to_owned();
                 log.lock().unwrap().push(path.clone());
                 std::thread::sleep(pause);
-                let (status, found) = match files.get(&path) {
-                    Some(found) => ("200 OK", found.clone()),
-                    None => ("404 Not Found", file("")),
-                };
+                let absent = || File { status: "404 Not Found", ..file("") };
+                let found = files.get(&path).cloned().unwrap_or_else(absent);
+                let status = found.status;
                 let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n{}\r\n", found.headers);
                 // Whoever hangs up early is no failure of the server.
                 let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&found.body));

@@ -33,6 +33,7 @@ pub(super) const UPDATE: &str = "\
 Examples:
   vmbake update node                              # what is missing in the manifests of kind node
   vmbake update node --os debian-13 --arch amd64 --image base.qcow2   # with a base image of your own
+  vmbake update node --at 2026-09-01              # packages as of that day, from snapshots of the archives
   vmbake update --check                           # what has a newer version? changes nothing
   vmbake update knd --only containerd             # this entry again, and no other
   vmbake update web                               # a layer of your own that asks for packages

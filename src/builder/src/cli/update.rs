@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::accounts::AccountPlan;
@@ -46,6 +48,10 @@ pub(super) struct UpdateArgs {
     /// Change nothing; print why this package would be among those that layers ask for
     #[arg(long, value_name = "PACKAGE", conflicts_with_all = ["check", "only", "refresh"])]
     explain: Option<String>,
+    /// Pin what archives had at this time: a day, which is its start in UTC, or a time such as 2026-09-01T12:00:00Z. Their Valid-Until is
+    /// not enforced
+    #[arg(long, value_name = "DATE", value_parser = past, conflicts_with_all = ["check", "refresh"])]
+    at: Option<Timestamp>,
     /// Pin this disk image as base, in place of the published one
     #[arg(long, value_name = "FILE")]
     image: Option<PathBuf>,
@@ -80,7 +86,7 @@ impl UpdateArgs {
         (layers, catalog): (LayersArgs, CatalogArgs),
     ) -> Self {
         let (kinds, os, only) = (vec![kind], vec![os], Vec::new());
-        let (refresh, check, explain, partition, json, jobs) = (false, false, None, None, false, JOBS);
+        let (refresh, check, explain, at, partition, json, jobs) = (false, false, None, None, None, false, JOBS);
         Self {
             kinds,
             os,
@@ -89,6 +95,7 @@ impl UpdateArgs {
             refresh,
             check,
             explain,
+            at,
             image,
             partition,
             manifests,
@@ -121,6 +128,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         anchors: &anchors,
         now: Timestamp::now(),
         seen: seen(&sources, &args.manifests, &targets)?,
+        at: args.at,
         image: args.image,
         partition: args.partition,
         cache: Cache::default(),
@@ -150,6 +158,16 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     let found = newer(&request, &resolver, &progress)?;
     print(&found, args.json)?;
     Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
+}
+
+/// A time in the past.
+fn past(text: &str) -> Result<Timestamp, String> {
+    let day = || Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp());
+    // A time has a `T`, which would be ignored in a day.
+    let found = if text.contains(['T', 't']) { text.parse().ok() } else { day() };
+    let found: Timestamp = found.ok_or("not a day such as 2026-09-01 or a time such as 2026-09-01T12:00:00Z")?;
+    let second = Timestamp::from_second(found.as_second()).map_err(|error| error.to_string())?;
+    if second > Timestamp::now() { Err("is in the future".to_owned()) } else { Ok(second) }
 }
 
 /// Fails before anything is downloaded if no manifest could be written.

@@ -41,11 +41,37 @@ pub enum Proof {
         /// The `InRelease`, then the index of packages.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         evidence: Vec<Digest>,
+        /// The past state of the archive that it is from, if it is not from the archive itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        snapshot: Option<Snapshot>,
     },
     /// A bundle of sigstore.
     Sigstore(Signed),
     /// `.sig` and `.cert` of cosign.
     Cosign(Signed),
+}
+
+/// A past state of an archive.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Snapshot {
+    /// The time that was asked for.
+    pub at: Timestamp,
+    /// When the state was copied, which is part of its address: the last time until `at`.
+    pub copied: Timestamp,
+    /// `Valid-Until` of its `InRelease`, which was not compared with any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub valid_until: Option<Timestamp>,
+}
+
+impl fmt::Display for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "snapshot {} for {}", self.copied, self.at)?;
+        match self.valid_until {
+            Some(until) => write!(f, ", Valid-Until {until} not enforced"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A signature with a short-lived certificate of sigstore's.
@@ -130,8 +156,9 @@ impl fmt::Display for Proof {
             Self::FirstUse => f.write_str("the first download"),
             Self::Stated => f.write_str("the SHA-256 that its layer states"),
             Self::Checksum { url, .. } => write!(f, "checksum file {url}"),
-            Self::Apt { archive, suite, date, signers, .. } => {
-                write!(f, "archive {archive}, {suite} of {date}, signed by {}", signers.join(", "))
+            Self::Apt { archive, suite, date, signers, snapshot, .. } => {
+                write!(f, "archive {archive}, {suite} of {date}, signed by {}", signers.join(", "))?;
+                snapshot.iter().try_for_each(|snapshot| write!(f, ", {snapshot}"))
             }
             Self::Sigstore(signed) => write!(f, "sigstore bundle by {signed}"),
             Self::Cosign(signed) => write!(f, "cosign signature by {signed}"),

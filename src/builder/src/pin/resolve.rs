@@ -30,6 +30,7 @@ mod apt;
 mod error;
 mod image;
 mod signature;
+mod snapshot;
 mod version;
 
 pub(in crate::pin) use apt::Offer;
@@ -54,6 +55,8 @@ pub struct Resolver<'a> {
     pub now: Timestamp,
     /// The newest `Date` of each archive and suite that manifests record: an older one is a replay.
     pub seen: BTreeMap<(String, String), Timestamp>,
+    /// The time whose state of archives is wanted; `None` for that of now.
+    pub at: Option<Timestamp>,
     /// A base image of the user's own, in place of the published one.
     pub image: Option<PathBuf>,
     /// Number of its root partition; `None` where that is obvious.

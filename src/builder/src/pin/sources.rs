@@ -204,15 +204,19 @@ impl Archive {
 
     /// Where copies of what was at `url` are that the archive had at a time and soon after: a state is copied hours after its `Date`.
     pub fn past(&self, url: &str, date: Timestamp) -> Vec<String> {
-        let Some((snapshot, path)) = self.snapshot.as_ref().zip(url.strip_prefix(self.url.start())) else {
-            return Vec::new();
-        };
-        let (snapshot, path) = (snapshot.trim_end_matches('/'), path.trim_start_matches('/'));
         let copy = |hours| {
             let time = date.saturating_add(SignedDuration::from_hours(hours)).unwrap_or(date);
-            format!("{snapshot}/{}/{path}", time.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ"))
+            self.snapshot_of(url, time)
         };
-        COPIED_AFTER.map(copy).to_vec()
+        COPIED_AFTER.into_iter().filter_map(copy).collect()
+    }
+
+    /// Where the copy of what was at `url` at a time is; `None` where the archive has no copies.
+    pub fn snapshot_of(&self, url: &str, time: Timestamp) -> Option<String> {
+        let (snapshot, path) = self.snapshot.as_ref().zip(url.strip_prefix(self.url.start()))?;
+        let time = time.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string();
+        let copy = format!("{}/{time}/{}", snapshot.trim_end_matches('/'), path.trim_start_matches('/'));
+        Some(copy.trim_end_matches('/').to_owned())
     }
 }
 

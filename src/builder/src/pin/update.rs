@@ -15,7 +15,7 @@ use crate::parallel::for_each;
 use crate::pin::closure::Requests;
 use crate::pin::prove::Prover;
 use crate::pin::resolve::Resolver;
-use crate::pin::sources::Sources;
+use crate::pin::sources::{Sources, VersionSource};
 use crate::progress::{Event, Progress};
 use jiff::Timestamp;
 
@@ -117,7 +117,22 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
         open.iter().try_for_each(|open| open.settle(resolver.sources))?;
     }
     // Which packages are needed depends on the base, and on those that the manifest has anyhow.
-    open.iter().try_for_each(|open| packages::bring(request, open, resolver, &prover, progress))
+    open.iter().try_for_each(|open| packages::bring(request, open, resolver, &prover, progress))?;
+    open.iter().flat_map(snapshots).for_each(|note| progress.tell(Event::Note { path: None, note }));
+    Ok(())
+}
+
+/// The past states of archives that a manifest pins packages from, as text.
+fn snapshots(open: &Open<'_>) -> BTreeSet<String> {
+    let content = open.content();
+    let proofs = content.dependencies.values().filter_map(|entry| entry.proof.as_ref());
+    let text = |proof: &Proof| match proof {
+        Proof::Apt { archive, suite, snapshot: Some(snapshot), .. } => {
+            Some(format!("{}: archive {archive}, {suite}: {snapshot}", open.target.name()))
+        }
+        _ => None,
+    };
+    proofs.filter_map(text).collect()
 }
 
 /// Pins the ids of accounts in the manifest of a target; says whether that is new.
@@ -194,7 +209,8 @@ impl UpdateRequest {
         };
         let wanted = |entry: &Entry<'_>| {
             let own_image = matches!(entry, Entry::OsImage) && resolver.image.is_some();
-            let again = self.refresh || !self.only.is_empty() || own_image;
+            let is_past = resolver.at.is_some() && matches!(entry.version(open), Some(VersionSource::Apt { .. }));
+            let again = self.refresh || !self.only.is_empty() || own_image || is_past;
             entry.needs().is_some() == second && self.asks_for(entry.name()) && (again || !is_proven(*entry))
         };
         open.entries(resolver.sources).filter(wanted).map(|entry| (open, entry)).collect()

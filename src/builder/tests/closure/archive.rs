@@ -25,7 +25,7 @@ const STATUS: &str = "Package: libc6\nStatus: install ok installed\nArchitecture
 /// Where `main` and `extra` are; nobody has the key of `extra`.
 const SOURCES: &str = r#"{
   "archives": {
-    "main": {"url": "https://a.example/debian", "suite": "{codename}", "component": "main", "keyring": "k.asc", "label": "Test"},
+    "main": {"url": "https://a.example/debian", "suite": "{codename}", "component": "main", "keyring": "k.asc", "label": "Test", "snapshot": "https://s.example/archive/debian"},
     "extra": {"url": "https://b.example/debian", "suite": "{codename}", "component": "main", "keyring": "absent.asc"}},
   "systems": {"o": {"codename": "one", "archive": "main", "arches": ["amd64", "arm64"],
     "image": {"type": "qcow2", "version": {"pinned": "1"}, "url": "https://i.example/{version}", "proof": "first-use"}}}
@@ -81,6 +81,7 @@ impl Workshop {
         let sign = ["--digest-algo", "SHA256", "--local-user", "old@test.invalid", "--clearsign"];
         let signed = lab.gpg(SIGNED, &sign, release.as_bytes());
         files.insert("/debian/dists/one/InRelease".to_owned(), hostile::file(signed));
+        snapshots(&lab, &release, &mut files);
         let workshop = Self { dir, site: hostile::serve(Duration::ZERO, files) };
         fs::create_dir(workshop.path("trust")).unwrap();
         fs::write(workshop.path("trust/k.asc"), lab.export(&["old"])).unwrap();
@@ -128,6 +129,11 @@ impl Workshop {
         self.run(&[&args, more].concat())
     }
 
+    /// Pins them as of a time.
+    pub fn update_at(&self, at: &str) -> Output {
+        self.update(&[&format!("--mirror=https://s.example={}", self.site.url), &format!("--at={at}")])
+    }
+
     /// The same for `fetch`.
     pub fn fetch(&self) -> Output {
         let mirror = format!("--mirror=https://a.example={}", self.site.url);
@@ -142,6 +148,35 @@ impl Workshop {
     pub fn manifest(&self) -> String {
         fs::read_to_string(self.path("m/web.o.amd64.json")).unwrap()
     }
+}
+
+/// Adds two past states of the archive: one that the server redirects later times to, and one that is only in its list.
+fn snapshots(lab: &Lab, release: &str, files: &mut BTreeMap<String, hostile::File>) {
+    let sign = ["--digest-algo", "SHA256", "--local-user", "old@test.invalid", "--clearsign"];
+    let pool: Vec<_> = files.clone().into_iter().filter(|(path, _)| !path.ends_with("InRelease")).collect();
+    for (time, day) in [("20240501T060000Z", "01 May"), ("20240601T100000Z", "01 Jun")] {
+        let until = day.replace("01", "08");
+        let past = release.replace(
+            "01 Jun 2024 08:00:00 UTC",
+            &format!("{day} 2024 05:00:00 UTC\nValid-Until: Sat, {until} 2024 05:00:00 UTC"),
+        );
+        let signed = lab.gpg(
+            &SIGNED.replace("0601T08", if day.ends_with("May") { "0501T05" } else { "0601T05" }),
+            &sign,
+            past.as_bytes(),
+        );
+        let root = format!("/archive/debian/{time}");
+        files.insert(format!("{root}/dists/one/InRelease"), hostile::file(signed));
+        for (path, file) in &pool {
+            files.insert(path.replacen("/debian", &root, 1), file.clone());
+        }
+    }
+    let later = "/archive/debian/20240602T000000Z/dists/one/InRelease";
+    files.insert(later.to_owned(), hostile::redirect("/archive/debian/20240601T100000Z/dists/one/InRelease"));
+    let wrong = "/archive/debian/20240503T000000Z/dists/one/InRelease";
+    files.insert(wrong.to_owned(), hostile::redirect("/archive/debian/20240601T100000Z/dists/one/InRelease"));
+    let list = r#"<a href="20240501T060000Z/">..</a> <a href="20240601T100000Z/">..</a>"#;
+    files.insert("/archive/debian/".to_owned(), hostile::file(list));
 }
 
 fn for_amd64() -> Vec<(String, Vec<u8>)> {

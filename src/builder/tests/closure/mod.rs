@@ -4,3 +4,4 @@ mod archive;
 mod bake;
 mod refusals;
 mod rules;
+mod snapshot;

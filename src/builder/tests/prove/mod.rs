@@ -22,7 +22,7 @@ fn changed(manifest: &Value, place: &str, value: Value) -> Value {
 fn what_the_evidence_says_is_proven() {
     let Some(lab) = Lab::with_keys(&["good"]) else { return };
     let site = Site::signed_by(&lab, "good");
-    let archive = Standing::Archive { archive: "Test".to_owned(), date: DATE.parse().unwrap() };
+    let archive = Standing::Archive { archive: "Test".to_owned(), date: DATE.parse().unwrap(), snapshot: None };
     assert_eq!(site.one(&site.manifest, "tool"), Ok(archive));
     assert_eq!(site.one(&site.manifest, "program"), Ok(Standing::Checksum));
     let proofs = json!([

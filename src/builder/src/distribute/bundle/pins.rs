@@ -175,6 +175,7 @@ fn resolve(
             anchors: tools.anchors,
             now: Timestamp::now(),
             seen: BTreeMap::new(),
+            at: None,
             image: None,
             partition: None,
             cache: Cache::default(),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::evidence::{MAX_INDEX, MAX_LEN, Wants};
 use super::{LinkError, ManifestContext, Prover, Standing, differs, same, weak};
 use crate::digest::Digest;
-use crate::manifest::{Dependency, Form, Proof};
+use crate::manifest::{Dependency, Form, Proof, Snapshot};
 use crate::pin::proof::apt::{Expect, Packages, PackagesIndex, Release};
 use crate::pin::proof::openpgp::Keyring;
 use crate::pin::sources::Archive;
@@ -22,6 +22,7 @@ struct Record<'a> {
     signed: Timestamp,
     release: &'a Digest,
     index: &'a Digest,
+    snapshot: Option<&'a Snapshot>,
 }
 
 pub(super) fn replay(
@@ -35,7 +36,11 @@ pub(super) fn replay(
     let Some(archive) = prover.sources.schema().archives.get(record.archive) else {
         return Err(weak(format!("archive {}", record.archive), entry.proof.as_ref()));
     };
-    let (base, suite) = archive.place(&place.values())?;
+    let (mut base, suite) = archive.place(&place.values())?;
+    if let Some(snapshot) = record.snapshot {
+        let copy = archive.snapshot_of(&base, snapshot.copied).filter(|_| snapshot.copied <= snapshot.at);
+        base = copy.ok_or_else(|| weak(format!("archive {}", record.archive), entry.proof.as_ref()))?;
+    }
     same("suite", record.suite, &suite)?;
     let dists = format!("{base}/dists/{suite}");
     let release = release(prover, place, &record, archive, &format!("{dists}/InRelease"))?;
@@ -49,7 +54,7 @@ pub(super) fn replay(
     same("digest", &entry.digest.to_string(), &proven.digest.to_string())?;
     same("size", &entry.size.to_string(), &proven.size.to_string())?;
     let name = archive.label.as_ref().or(archive.origin.as_ref()).map_or(record.archive, String::as_str);
-    Ok(Standing::Archive { archive: name.to_owned(), date: release.date() })
+    Ok(Standing::Archive { archive: name.to_owned(), date: release.date(), snapshot: record.snapshot.cloned() })
 }
 
 /// Proves a package that was chosen since a layer asks for packages: it is from the archive of the operating system, or from one that the
@@ -70,7 +75,7 @@ pub(super) fn replay_chosen(
 fn record<'a>(prover: &Prover<'_>, archives: &[&str], entry: &'a Dependency) -> Result<Record<'a>, LinkError> {
     let proof = entry.proof.as_ref();
     let demanded = || weak(format!("the signed index of archive {}", archives.join(" or ")), proof);
-    let Some(Proof::Apt { archive: found, suite, date, signers, signed, evidence }) = proof else {
+    let Some(Proof::Apt { archive: found, suite, date, signers, signed, evidence, snapshot }) = proof else {
         return Err(demanded());
     };
     if !archives.iter().any(|archive| prover.sources.archives_for(archive).any(|archive| archive == found)) {
@@ -78,7 +83,8 @@ fn record<'a>(prover: &Prover<'_>, archives: &[&str], entry: &'a Dependency) -> 
     }
     match (signed, &evidence[..]) {
         (Some(signed), [release, index]) => {
-            Ok(Record { archive: found, suite, date: *date, signers, signed: *signed, release, index })
+            let (date, signed, snapshot) = (*date, *signed, snapshot.as_ref());
+            Ok(Record { archive: found, suite, date, signers, signed, release, index, snapshot })
         }
         _ => Err(LinkError::NoEvidence { proof: format!("archive {found}") }),
     }
@@ -107,6 +113,10 @@ fn release(
     })?;
     same("Date", &record.date.to_string(), &release.date().to_string())?;
     same("time of signing", &record.signed.to_string(), &release.signed().to_string())?;
+    if let Some(snapshot) = record.snapshot {
+        let or_none = |time: Option<Timestamp>| time.map(|time| time.to_string()).unwrap_or_default();
+        same("Valid-Until", &or_none(snapshot.valid_until), &or_none(release.valid_until()))?;
+    }
     if record.signers != release.signers() {
         return Err(differs("signers", &record.signers.join(", "), &release.signers().join(", ")));
     }

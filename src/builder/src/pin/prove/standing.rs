@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::OS_IMAGE;
+use crate::manifest::{OS_IMAGE, Snapshot};
 use crate::progress::{Event, ProofCount};
 
 /// Who answers for the digest of an entry, proven anew.
@@ -20,6 +20,9 @@ pub enum Standing {
         archive: String,
         /// `Date` of its `InRelease`.
         date: Timestamp,
+        /// The past state of it that was asked for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        snapshot: Option<Snapshot>,
     },
     /// An identity of sigstore's.
     Signer {
@@ -48,8 +51,9 @@ impl Standing {
 impl fmt::Display for Standing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Archive { archive, date } => {
-                write!(f, "by the {archive} archive of {}", date.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d"))
+            Self::Archive { archive, date, snapshot } => {
+                write!(f, "by the {archive} archive of {}", date.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d"))?;
+                snapshot.iter().try_for_each(|snapshot| write!(f, " ({snapshot})"))
             }
             Self::Signer { identity } => write!(f, "by the signature of {identity}"),
             Self::Checksum => f.write_str("by a checksum file of the site, which nobody has signed"),
@@ -97,7 +101,8 @@ mod tests {
 
     #[test]
     fn only_what_is_signed_is_called_so() {
-        let debian = Standing::Archive { archive: "Debian".to_owned(), date: "2026-09-12T07:55:41Z".parse().unwrap() };
+        let date = "2026-09-12T07:55:41Z".parse().unwrap();
+        let debian = Standing::Archive { archive: "Debian".to_owned(), date, snapshot: None };
         let entries = [("a", Standing::ByHand), ("b", debian.clone()), ("c", debian), ("d", Standing::Checksum)];
         let mut entries = entries.map(|(name, standing)| (name.to_owned(), standing)).to_vec();
         entries.push((crate::manifest::OS_IMAGE.to_owned(), Standing::Local));

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::{ManifestContext, ResolveError, Resolved, Resolver};
 use crate::digest::Digest;
 use crate::input;
-use crate::manifest::{ArtifactType, Dependency, Document, Form, Proof};
+use crate::manifest::{ArtifactType, Dependency, Document, Form, Proof, Snapshot};
 use crate::pin::proof::apt::{self, AptError, Catalogue, Expect, Package, Packages, Release, Stanza};
 use crate::pin::proof::openpgp::Keyring;
 use crate::pin::sources::Archive;
@@ -25,6 +25,7 @@ pub(super) struct Index {
     /// The `InRelease`, then the index.
     evidence: [Digest; 2],
     documents: BTreeMap<Digest, Document>,
+    snapshot: Option<Snapshot>,
 }
 
 /// An index with all its packages.
@@ -43,6 +44,7 @@ impl Index {
             signers: self.release.signers().to_vec(),
             signed: Some(self.release.signed()),
             evidence: self.evidence.to_vec(),
+            snapshot: self.snapshot.clone(),
         };
         Dependency {
             version: package.version.to_string(),
@@ -167,6 +169,8 @@ impl Resolver<'_> {
         suite: &str,
         arch: &str,
     ) -> Result<Index, ResolveError> {
+        let copied = self.at.map(|at| self.copied(name, archive, &base, suite, at)).transpose()?;
+        let base = copied.as_ref().map_or(base, |copied| copied.url.clone());
         let dists = format!("{base}/dists/{suite}");
         let url = format!("{dists}/InRelease");
         let keyring = Keyring::parse(&self.anchors.read(&archive.keyring)?);
@@ -175,13 +179,18 @@ impl Resolver<'_> {
         let previous = self.seen.get(&(name.to_owned(), suite.to_owned())).copied();
         let untrusted = |source: AptError| ResolveError::Archive { url: url.clone(), source: Box::new(source) };
         let expect = Expect { suite, now: self.now, previous };
-        let release = Release::verify(&text, &keyring, &expect).map_err(untrusted)?;
-        release.check_age(archive.max_age_days, self.now).map_err(untrusted)?;
+        let release = match self.at {
+            Some(at) => Release::verify_past(&text, &keyring, suite, at),
+            None => Release::verify(&text, &keyring, &expect),
+        };
+        let release = release.map_err(untrusted)?;
+        release.check_age(archive.max_age_days, self.at.unwrap_or(self.now)).map_err(untrusted)?;
+        let snapshot = copied.map(|copied| copied.snapshot(&release));
         let mut documents = BTreeMap::new();
         let in_release = self.keep(&url, Form::Whole, &text, &mut documents)?;
         let (listed, packages, url, bytes) = self.read_packages(name, archive, &dists, &release, arch)?;
         let evidence = [in_release, self.keep(&url, Form::Whole, &bytes, &mut documents)?];
-        Ok(Index { archive: name.to_owned(), base, release, listed, packages, evidence, documents })
+        Ok(Index { archive: name.to_owned(), base, release, listed, packages, evidence, documents, snapshot })
     }
 
     /// The first form of the index that the archive serves, with its packages, address and bytes; it is asked for by digest where that is possible, since what

@@ -1,5 +1,7 @@
 //! Why an entry of `sources.json` was not resolved.
 
+use jiff::Timestamp;
+
 use crate::hint::Hint;
 use crate::image::grub::BootError;
 use crate::pin::anchors::AnchorError;
@@ -59,6 +61,22 @@ pub enum ResolveError {
         /// What is wrong with it.
         source: ChecksumError,
     },
+    /// There are no past states of the archive.
+    #[error("archive {archive}: its past states are not kept, so it has none for --at")]
+    NoSnapshot {
+        /// The archive.
+        archive: String,
+    },
+    /// The copy of an archive is of a later time.
+    #[error("{url}: answered by the state of {found}, which is later than {at}")]
+    LaterSnapshot {
+        /// What was requested.
+        url: String,
+        /// The time of the state.
+        found: Timestamp,
+        /// The time that was asked for.
+        at: Timestamp,
+    },
     /// The archive is not proven.
     #[error("{url}: not a trustworthy archive")]
     Archive {
@@ -111,6 +129,19 @@ pub enum ResolveError {
 }
 
 impl Hint for ResolveError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoSnapshot { .. } => Some(
+                "name the directory with its past states as `snapshot` of the archive in a file for --sources"
+                    .to_owned(),
+            ),
+            Self::Archive { source, .. } if matches!(**source, AptError::Stale { .. } | AptError::Aged { .. }) => {
+                Some("to pin from a past state of an archive, use `vmbake update --at DATE`".to_owned())
+            }
+            _ => None,
+        }
+    }
+
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Download(error) => Some(error),

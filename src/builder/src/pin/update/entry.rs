@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::EntryError;
 use super::open::{Entry, Open};
-use super::order::is_downgrade;
+use super::order::{self, is_downgrade};
 use super::requested::{AskedDownload, AskedImage};
 use crate::digest::Digest;
 use crate::input;
@@ -26,8 +26,17 @@ pub(super) fn resolve(
 ) -> Result<Event, EntryError> {
     let versions = open.versions();
     let place = open.place(&versions);
+    if let Some(at) = resolver.at
+        && let Some(source) = entry.version(open)
+        && (resolver.image.is_none() || !matches!(entry, Entry::OsImage))
+        && !order::is_as_of(source, || resolver.version(place, source), at)?
+    {
+        return Err(EntryError::NotPast { at });
+    }
     if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
         && resolver.image.is_none()
+        // Whoever names a past day wants the older version.
+        && resolver.at.is_none()
         // Of what nobody can prove, the version was made up as well.
         && open.is_proven(entry, prover).unwrap_or(false)
     {

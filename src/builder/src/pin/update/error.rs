@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use super::RequestError;
+use jiff::Timestamp;
+
 use crate::atomic_file::PublishError;
 use crate::hint::Hint;
 use crate::manifest::ManifestError;
@@ -113,6 +115,15 @@ pub enum EntryError {
         pinned: String,
         /// That of upstream.
         found: String,
+    },
+    /// What it was in the past is not known.
+    #[error(
+        "only what it is now is published, which may be newer than {at}: pin it first without --at, which keeps entries that are \
+         pinned, or name a base image with --image"
+    )]
+    NotPast {
+        /// The time that was asked for.
+        at: Timestamp,
     },
     /// The base image is not readable.
     #[error("{path}: cannot read the base image")]

@@ -1,6 +1,9 @@
 //! Which of two versions is the older one.
 
 use debversion::Version;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 use crate::pin::sources::VersionSource;
 
@@ -21,9 +24,42 @@ pub(super) fn is_downgrade(source: &VersionSource, pinned: &str, found: &str) ->
     }
 }
 
+/// Whether the version that a source leads to is that of a time: archives keep their states, what sources state does not change, and a
+/// version that starts with a day, such as `20260901-2299`, is no later than it. `found` looks a version up.
+pub(super) fn is_as_of<E>(
+    source: &VersionSource,
+    found: impl FnOnce() -> Result<String, E>,
+    at: Timestamp,
+) -> Result<bool, E> {
+    if matches!(source, VersionSource::Apt { .. } | VersionSource::Pinned(_) | VersionSource::SameAs(_)) {
+        return Ok(true);
+    }
+    let version = found()?;
+    let digits = version.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    let day = Date::strptime("%Y%m%d", digits).ok().filter(|_| digits.len() == "YYYYMMDD".len());
+    Ok(day.is_some_and(|day| day < at.to_zoned(TimeZone::UTC).date()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_versions_of_the_past_are_of_a_past_time() {
+        let at = "2026-09-01T00:00:00Z".parse().unwrap();
+        let json = VersionSource::Github("a/b".to_owned());
+        let is_as_of = |source, found: &str| super::is_as_of(source, || Ok::<_, ()>(found.to_owned()), at).unwrap();
+        for (found, expected) in [
+            ("20260831-2299", true),
+            ("20260901-2300", false),
+            ("20260914-1", false),
+            ("1.2", false),
+            ("2026083", false),
+        ] {
+            assert_eq!(is_as_of(&json, found), expected, "{found}");
+        }
+        assert!(is_as_of(&VersionSource::Pinned("1".to_owned()), ""));
+    }
 
     #[test]
     fn upstreams_that_go_back_are_noticed() {

@@ -52,7 +52,8 @@ pub(super) fn bring(
     }
     let record = record(&content, &requests).map_err(|source| failed(source.into()))?;
     let named = request.only.iter().any(|name| name != OS_IMAGE);
-    if !request.refresh && !named && content.closure.as_ref() == Some(&record) && are_proven(&content, prover) {
+    let is_now = !request.refresh && resolver.at.is_none();
+    if is_now && !named && content.closure.as_ref() == Some(&record) && are_proven(&content, prover) {
         return Ok(());
     }
     let (closure, dates) = choose(open, &content, resolver, &requests).map_err(|source| failed(source.into()))?;

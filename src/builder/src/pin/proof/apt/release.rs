@@ -96,6 +96,14 @@ impl Release {
         Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
     }
 
+    /// Verifies an `InRelease` as of a time in the past, whatever its `Valid-Until`: an archive of past states serves it unchanged.
+    pub fn verify_past(in_release: &[u8], keyring: &Keyring, suite: &str, at: Timestamp) -> Result<Self, AptError> {
+        let signed = Clearsigned::verify(in_release, keyring, at).map_err(|source| AptError::Signature { source })?;
+        let release = Self::read(&signed.text, suite)?;
+        check_times(release.date, None, &Expect { suite, now: at, previous: None })?;
+        Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
+    }
+
     /// The indexes that a text would list if it were signed. For fuzzers, whose texts nobody signs.
     #[doc(hidden)]
     pub fn unsigned_indexes(text: &str, expect: &Expect<'_>) -> Result<Vec<PackagesIndex>, AptError> {
@@ -104,14 +112,20 @@ impl Release {
 
     /// What stands in a text, without signers.
     fn unsigned(text: &str, expect: &Expect<'_>) -> Result<Self, AptError> {
+        let release = Self::read(text, expect.suite)?;
+        check_times(release.date, release.valid_until, expect)?;
+        Ok(release)
+    }
+
+    /// The same, whatever its times are.
+    fn read(text: &str, suite: &str) -> Result<Self, AptError> {
         let fields = Fields::only(FILE, text)?;
-        check_suite(&fields, expect.suite)?;
+        check_suite(&fields, suite)?;
         let date = time(&fields, "Date")?.ok_or(AptError::Missing { file: FILE.to_owned(), field: "Date" })?;
         let valid_until = time(&fields, "Valid-Until")?;
-        check_times(date, valid_until, expect)?;
         let acquire_by_hash = fields.get("Acquire-By-Hash")?.is_some_and(|value| value.eq_ignore_ascii_case("yes"));
         let files = files(&fields)?;
-        let suite = expect.suite.to_owned();
+        let suite = suite.to_owned();
         Ok(Self { suite, date, valid_until, signers: Vec::new(), signed: date, acquire_by_hash, files })
     }
 
