@@ -22,16 +22,23 @@ printf 'datasource_list: [ NoCloud, ConfigDrive, Ec2, GCE, None ]\n' >"$root/etc
 
 kernel=$(basename "$root"/boot/vmlinuz-*)
 initrd=$(basename "$root"/boot/initrd.img-*)
-mkdir -p "$root/boot/grub"
-serial=
-[ "$arch" != amd64 ] || serial="serial --unit=0 --speed=115200
-terminal_input console serial
-terminal_output console serial
-"
+mkdir -p "$root/boot/grub/fonts"
+cp "$root/usr/share/grub/unicode.pf2" "$root/boot/grub/fonts/"
+# A menu that draws, as grub-mkconfig(8) writes it.
 cat >"$root/boot/grub/grub.cfg" <<END
 set default=0
+function load_video {
+  insmod all_video
+}
+if loadfont unicode ; then
+  set gfxmode=auto
+  load_video
+  insmod gfxterm
+fi
+terminal_output gfxterm
+set timeout_style=menu
 set timeout=1
-${serial}menuentry 'Debian GNU/Linux' {
+menuentry 'Debian GNU/Linux' {
 	insmod part_gpt
 	insmod ext2
 	search --no-floppy --fs-uuid --set=root $root_uuid
