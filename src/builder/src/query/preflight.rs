@@ -10,6 +10,7 @@ mod disk;
 mod mounts;
 mod cloud_init;
 mod network;
+mod yaml;
 mod system;
 
 use std::fmt;

@@ -3,9 +3,11 @@
 //! Looked at are the settings of the image itself below `/etc`: of systemd-networkd, netplan, ifupdown and NetworkManager. Without any of
 //! these cloud-init writes them when it starts.
 
-use super::Verdict;
+use std::collections::BTreeMap;
+
 use super::cloud_init::configuration;
 use super::subject::Subject;
+use super::{Verdict, yaml};
 
 /// A folder, ends of names there, and how their files are read.
 type Place = (&'static str, &'static [&'static str], fn(&str) -> Found);
@@ -25,6 +27,8 @@ struct Found {
     /// The name of an interface that it is for.
     name: Option<String>,
     dhcp: bool,
+    /// Why it cannot be read.
+    fault: Option<String>,
 }
 
 pub(super) fn check(subject: &Subject<'_>) -> Verdict {
@@ -35,6 +39,9 @@ pub(super) fn check(subject: &Subject<'_>) -> Verdict {
     let path = "/etc/network/interfaces";
     files.extend(subject.text(path).map(|text| (path.to_owned(), ifupdown(&text))));
     for (path, found) in &files {
+        if let Some(fault) = &found.fault {
+            return Err(format!("{path} cannot be read as YAML: {fault}"));
+        }
         if let Some(mac) = &found.mac {
             return Err(format!("{path} is for the hardware address {mac}"));
         }
@@ -59,12 +66,8 @@ pub(super) fn check(subject: &Subject<'_>) -> Verdict {
 
 /// Whether settings of cloud-init say `network: {config: disabled}`.
 fn turns_off(text: &str) -> bool {
-    let lines = text.lines().map(|line| line.split(" #").next().unwrap_or_default());
-    let plain: String =
-        lines.filter(|line| !line.trim_start().starts_with('#')).flat_map(|line| [line, "\n"]).collect();
-    let Some((_, rest)) = plain.split_once("network:") else { return false };
-    let words: String = rest.chars().filter(|char| !char.is_whitespace() && !"{}\"'".contains(*char)).collect();
-    words.starts_with("config:disabled")
+    let is_off = |(path, value): &(Vec<String>, String)| path[..] == ["network", "config"] && value == "disabled";
+    yaml::values(text).is_ok_and(|values| values.iter().any(is_off))
 }
 
 /// Whether it is the name of one interface that hardware has.
@@ -98,31 +101,27 @@ fn networkd(text: &str) -> Found {
 /// netplan, "YAML configuration": an id of `ethernets` is the name of an interface unless something is to `match`.
 fn netplan(text: &str) -> Found {
     let mut found = Found::default();
-    // Indentation of `ethernets` and of the ids in it, and the last id without anything to match so far.
-    let (mut section, mut ids, mut id): (Option<usize>, Option<usize>, Option<String>) = (None, None, None);
-    for line in text.lines().filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#')) {
-        let indent = line.len() - line.trim_start().len();
-        let (key, value) = line.trim().split_once(':').unwrap_or((line.trim(), ""));
-        let value = value.trim().trim_matches(['"', '\'']);
-        if section.is_some_and(|section| indent <= section) {
-            (section, ids) = (None, None);
-            found.name = found.name.or(id.take());
+    let values = match yaml::values(text) {
+        Ok(values) => values,
+        Err(fault) => return Found { fault: Some(fault), ..found },
+    };
+    // Whether something is to match, by id.
+    let mut matching: BTreeMap<&str, bool> = BTreeMap::new();
+    for (path, value) in &values {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        if let ["network", "ethernets", id, rest @ ..] = &path[..] {
+            *matching.entry(id).or_default() |= rest.first() == Some(&"match");
         }
-        match key {
-            "ethernets" => section = Some(indent),
-            "macaddress" => found.mac = Some(value.to_owned()),
-            "set-name" => found.name = Some(value.to_owned()),
-            "dhcp4" => found.dhcp |= ["true", "yes", "on"].contains(&value),
-            "name" if is_fixed(value) => found.name = Some(value.to_owned()),
-            "match" => id = None,
-            _ if section.is_some() && indent <= *ids.get_or_insert(indent) => {
-                found.name = found.name.or(id.take());
-                id = is_fixed(key).then(|| key.to_owned());
-            }
+        match &path[..] {
+            [.., "macaddress"] => found.mac = Some(value.clone()),
+            [.., "set-name"] => found.name = Some(value.clone()),
+            [.., "match", "name"] if is_fixed(value) => found.name = Some(value.clone()),
+            [.., "dhcp4"] => found.dhcp |= ["true", "yes", "on", "y"].contains(&&*value.to_ascii_lowercase()),
             _ => {}
         }
     }
-    found.name = found.name.or(id);
+    let fixed = matching.into_iter().find(|(id, matches)| !matches && is_fixed(id)).map(|(id, _)| id.to_owned());
+    found.name = found.name.or(fixed);
     found
 }
 
@@ -164,7 +163,7 @@ mod tests {
     #[test]
     fn files_say_what_they_fix() {
         type Case = (fn(&str) -> Found, &'static str, Option<&'static str>, Option<&'static str>, bool);
-        let cases: [Case; 15] = [
+        let cases: [Case; 19] = [
             (networkd, "[Match]\nName=en*\n[Network]\nDHCP=yes\n", None, None, true),
             (networkd, "[Match]\nName=eth0\n", None, Some("eth0"), false),
             (networkd, "[Match]\nName=en* eth0\n", None, Some("eth0"), false),
@@ -199,6 +198,16 @@ mod tests {
                 Some("eth0"),
                 false,
             ),
+            (netplan, "network: {version: 2, ethernets: {ens5: {dhcp4: true}}}", None, Some("ens5"), true),
+            (netplan, "network: {ethernets: {all: {match: {name: \"e*\"}, dhcp4: yes}}}", None, None, true),
+            (
+                netplan,
+                "{network: {ethernets: {a: {match: {}, macaddress: '02:00:00:00:00:01'}}}}",
+                Some("02:00:00:00:00:01"),
+                None,
+                false,
+            ),
+            (netplan, "network:\n ethernets:\n  ? ens7\n  : dhcp4: \"true\"\n", None, Some("ens7"), true),
             (ifupdown, "auto lo\niface lo inet loopback\n", None, None, false),
             (ifupdown, "auto eth0\niface eth0 inet dhcp\n", None, Some("eth0"), true),
             (
@@ -212,8 +221,15 @@ mod tests {
             (network_manager, "[ethernet]\nmac-address=02:00:00:00:00:01\n", Some("02:00:00:00:00:01"), None, false),
         ];
         for (read, text, mac, name, dhcp) in cases {
-            let expected = Found { mac: mac.map(str::to_owned), name: name.map(str::to_owned), dhcp };
+            let expected = Found { mac: mac.map(str::to_owned), name: name.map(str::to_owned), dhcp, fault: None };
             assert_eq!(read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_yaml_is_told() {
+        for text in ["network: {ethernets: {", "a: &x 1\nb: *x\n", "network: a: b"] {
+            assert!(netplan(text).fault.is_some(), "{text}");
         }
     }
 
