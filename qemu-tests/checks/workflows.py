@@ -28,7 +28,10 @@ OPERATOR = re.compile(r"&&|\|\||;;|\|&|&>>?|>&|<&|>>|<<<?|<>|>\||.")
 SEPARATORS = {"&&", "||", ";;", "|&", ";", "&", "|", "(", ")"}
 ASSIGNMENT = re.compile(r"(\w+)=")
 # Variables that decide which programs run.
-LOADERS = re.compile(r"PATH|ENV|IFS|PS4|SHELLOPTS|BASH\w*|LD_\w+|GIT_\w+", re.IGNORECASE)
+LOADERS = re.compile(
+    r"PATH|ENV|IFS|PS4|SHELLOPTS|BASH\w*|LD_\w+|GIT_\w+|EDITOR|VISUAL|PAGER|BROWSER|GH_(?:EDITOR|PAGER|BROWSER|PATH|CONFIG_DIR)|SSH_ASKPASS|HOME|XDG_\w+",
+    re.IGNORECASE,
+)
 # They run for pull requests of forks, with the permissions of this repository.
 EVENTS = {"pull_request_target", "workflow_run"}
 # Allowed in a job with permissions: released tools, which read, compare and send files.
@@ -46,6 +49,16 @@ TOOLS = set("[ cat cmp cosign cp echo exit find gh git jq ls mkdir mv printf sha
 RELEASED = TOOLS | {"docker", "vmbake", "./ci/install-vmbake", "./ci/release", "./ci/sign-with-cosign"}
 # The program of this repository, which reads public repositories with a token.
 OWN_PROGRAM = {"target/release/vmbake"}
+# Subcommands of git and gh that run no program which a file or an argument names. Others, and aliases, are refused.
+SUBCOMMANDS = {
+    "git": set("add commit config diff log push rev-parse status switch tag".split()),
+    "gh": {"attestation verify", "pr create", "pr list", "pr view", *(f"release {name}" for name in "create download edit list upload view".split())},
+}
+# The only options before a subcommand of git, and the only settings that a job may write.
+GIT_OPTIONS = ["-c", "credential.helper=!gh auth git-credential"]
+GIT_SETTINGS = {"user.email", "user.name"}
+# Options and addresses that name a program.
+GIT_PROGRAM = re.compile(r"--(?:receive-pack|exec|upload-pack|ext-diff|textconv)\b|\w+::")
 KEYWORDS = set("if then else elif fi while until do done ! { } time".split())
 
 GOOD = """
@@ -95,6 +108,16 @@ WRONG = {
     "rights and an action of the repository": (f"actions/download-artifact@{'0' * 40} # v4.3.0", "./build", "./build"),
     "rights and a container": ("permissions: {id", f"container: debian@sha256:{'0' * 64}\n    permissions: {{id", "container"),
     "rights and another language": ("    - run: |", "    - shell: python\n      run: |", "python"),
+    "rights and an alias of git": ("cosign sign", "git -c alias.x='!make' x; cosign sign", "git -c"),
+    "rights and a setting of git": ("cosign sign", "git config alias.x '!make'; cosign sign", "git config alias.x"),
+    "rights and another command of git": ("cosign sign", "git submodule foreach make; cosign sign", "git submodule"),
+    "rights and a command of git in a variable": ("cosign sign", 'git "$command"; cosign sign', "git $command"),
+    "rights and a program of git": ("cosign sign", "git push --receive-pack=./a; cosign sign", "git --receive-pack"),
+    "rights and an address that runs": ("cosign sign", "git push ext::./a; cosign sign", "git ext::"),
+    "rights and another directory of git": ("cosign sign", "git -C a status; cosign sign", "git -C"),
+    "rights and an editor of git": ("cosign sign", "EDITOR=./a git commit; cosign sign", "EDITOR"),
+    "rights and an alias of gh": ("cosign sign", "gh alias set x '!make'; cosign sign", "gh alias set"),
+    "rights and an extension of gh": ("cosign sign", "if gh extension install a/b; then gh b; fi; cosign sign", "gh b"),
     "a secret and a build": ("- run: make dist", "- run: make dist\n      env: {KEY: '${{ secrets.KEY }}'}", "make"),
     "a token and a build": ("- run: make dist", "- run: make dist\n      env: {GH: '${{ github.token }}'}", "a token"),
     "a token for all steps": ("    container:", "    env: {GH: '${{ secrets.GITHUB_TOKEN }}'}\n    container:", "a token"),
@@ -149,6 +172,20 @@ def joined(script: str) -> list[str]:
     return lines + ["a line without an end"] * bool(before)
 
 
+def subcommand(name: str, words: list[str]) -> list[str]:
+    """What a call of git or gh runs that is not allowed."""
+    if name == "git" and words[:2] == GIT_OPTIONS:
+        words = words[2:]
+    allowed = SUBCOMMANDS[name]
+    length = 2 if name == "gh" else 1
+    found = [] if " ".join(words[:length]) in allowed else [" ".join([name, *words[:length]])]
+    if name == "git" and words[:1] == ["config"] and (len(words) != 3 or words[1] not in GIT_SETTINGS):
+        found.append(" ".join([name, *words[:2]]))
+    if name == "git":
+        found += [f"git {match[0]}" for word in words if (match := GIT_PROGRAM.match(word))]
+    return found
+
+
 def commands(script: str) -> list[str]:
     """The command names in a script. Unsupported syntax counts as one."""
     found = [name for inner in substituted(script) for name in commands(inner)]
@@ -156,6 +193,7 @@ def commands(script: str) -> list[str]:
         lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
         lexer.whitespace_split, lexer.commenters = True, ""
         begins, loop, last = True, False, ""
+        calls: list[tuple[str, list[str]]] = []
         try:
             words = list(lexer)
         except ValueError:
@@ -167,6 +205,8 @@ def commands(script: str) -> list[str]:
                 break
             if set(word) <= set("();<>|&"):
                 begins, loop = (True, False) if SEPARATORS & set(OPERATOR.findall(word)) else (begins, loop)
+            elif not begins and not loop and last in SUBCOMMANDS:
+                calls[-1][1].append(word)
             elif last == "find" and word in ("-exec", "-execdir", "-ok", "-okdir", "-delete") or (last, word) == ("printf", "-v"):
                 found.append(f"{last} {word}")
             elif loop and LOADERS.fullmatch(word):
@@ -181,6 +221,8 @@ def commands(script: str) -> list[str]:
             elif word not in KEYWORDS and (not (assigned := ASSIGNMENT.match(word)) or LOADERS.fullmatch(assigned[1])):
                 found.append(word)
                 begins, last = False, word
+                calls += [(word, [])] if word in SUBCOMMANDS else []
+        found += [fault for name, arguments in calls for fault in subcommand(name, arguments)]
     if "`" in re.sub(r"(?<!\\)\\`", "", script):
         found.append("`")
     return found
