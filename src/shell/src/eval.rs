@@ -21,7 +21,7 @@ use crate::descriptors::Handle;
 use crate::error::{ErrorKind, ShellError};
 use crate::shell::Shell;
 use crate::syntax::reader::Reader;
-use crate::syntax::{Descriptor, Node, Parser, Simple, SyntaxError, script};
+use crate::syntax::{Commands, Descriptor, Node, Parser, Simple, SyntaxError, script};
 
 /// What a pipe takes before its writer waits, in bytes: pipe(7), "Pipe capacity".
 const PIPE_CAPACITY: usize = 64 << 10;
@@ -80,7 +80,8 @@ impl Shell<'_> {
                 self.pipe(stages, tested)?
             }
             Node::Subshell(body, lines) => {
-                ends = true;
+                // Its own redirections end before the shell looks at its failure.
+                ends = !std::mem::take(&mut self.redirected_subshell);
                 self.state.line = lines.first;
                 self.note_line(lines.last);
                 let body = body.clone();
@@ -99,7 +100,7 @@ impl Shell<'_> {
             Node::Redirected(inner, redirects, line) => {
                 self.state.line = *line;
                 let status = self.redirected(inner, redirects, tested)?;
-                ends = status.is_none();
+                ends = status.is_none() || (matches!(**inner, Node::Subshell(..)) && self.state.language.is_bash());
                 status.unwrap_or(if self.state.language.is_bash() { 1 } else { 2 })
             }
             Node::If(branches, otherwise) => self.branches(branches, otherwise.as_deref(), tested)?,
@@ -358,13 +359,19 @@ impl Shell<'_> {
 
     /// Runs a script or sourced file of bash, all of which is parsed first.
     pub(crate) fn eval_bash(&mut self, source: &[u8], is_script: bool, tested: bool) -> Run<u8> {
-        let (nodes, whole) = match script(source, self.state.bash.shopt("extglob")) {
+        let Commands { nodes, ends, whole } = match script(source, self.state.bash.shopt("extglob")) {
             Ok(parsed) => parsed,
             Err(error) => return Err(self.syntax_error(error)),
         };
         let mut status = 0;
-        for node in &nodes {
-            status = self.kept(is_script, |shell| shell.eval(node, tested))?;
+        for (node, end) in nodes.iter().zip(ends) {
+            let mut discarded = false;
+            status = self.kept(is_script, |shell| {
+                let result = shell.eval(node, tested);
+                discarded = matches!(result, Err(Stop::Discard | Stop::DiscardAll));
+                result
+            })?;
+            self.state.bash.lines_lost |= discarded && self.state.command_line != end;
         }
         if !whole {
             return self.unsupported(b"an exit that does not end the script");

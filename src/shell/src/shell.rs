@@ -38,6 +38,8 @@ pub(crate) struct Shell<'h> {
     pub(crate) arrays: BTreeMap<usize, Vec<Entry>>,
     /// How many builtins such as `eval` run whose failure is tested: errors in them do not end a shell of bash with `set -e`.
     pub(crate) errors_ignored: u32,
+    /// Whether a subshell of bash that begins has redirections.
+    pub(crate) redirected_subshell: bool,
     /// The subshell in which `ls` writes for a command that reads only the mode, the owner or the group.
     pub(crate) narrow_output: Option<u32>,
     /// Nesting of the running expressions of bash.
@@ -68,6 +70,7 @@ impl<'h> Shell<'h> {
             command: Rc::default(),
             arrays: BTreeMap::new(),
             errors_ignored: 0,
+            redirected_subshell: false,
             narrow_output: None,
             expressions: 0,
             nothing_quoted: false,

@@ -20,7 +20,7 @@ pub(crate) use nodes::{
     Anchor, Arm, ArmEnd, Assigned, Assignment, CaseChange, Condition, Descriptor, Element, Lines, Node, Operation,
     Parameter, Part, Redirect, Simple, Subscript, Target, Word,
 };
-pub(crate) use script::script;
+pub(crate) use script::{Commands, script};
 
 /// The language of one script, by its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use crate::expand::Entry;
 use crate::shell::Shell;
 use crate::state::Variable;
 use crate::syntax::words::is_name;
+use crate::variables::{Array, Associative};
 
 /// Which of the builtins runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,12 +182,26 @@ fn one(shell: &mut Shell<'_>, kind: Kind, options: &Options, text: &[u8], entrie
         if !shell.make_local(&name, options.has(b'I'))? {
             return Ok(false);
         }
+        if (options.has(b'a') || options.has(b'A')) && !options.has(b'I') {
+            drop_scalar(shell, &name, options.has(b'A'));
+        }
         return apply(shell, kind, options, &operand, entries);
     }
     if options.has(b'g') {
         return shell.with_global(&name, |shell| apply(shell, kind, options, &operand, entries));
     }
     apply(shell, kind, options, &operand, entries)
+}
+
+/// A local variable that becomes an array loses its value.
+fn drop_scalar(shell: &mut Shell<'_>, name: &[u8], associative: bool) {
+    let variable = entry(shell, name);
+    if variable.array.is_none() && !variable.readonly && variable.value.take().is_some() {
+        variable.array = Some(Rc::new(match associative {
+            true => Array::Associative(Associative::default()),
+            false => Array::Indexed(Default::default()),
+        }));
+    }
 }
 
 fn apply(

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::commands::{mode, real_path};
 use crate::eval::Run;
-use crate::files::Follow;
+use crate::files::{Errno, Follow};
 use crate::shell::Shell;
 
 /// A path without `.`, `..` and empty names, by its text.
@@ -100,6 +100,11 @@ pub(super) fn cd(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run<
         }
     }
     if !shell.stat(&path, Follow::Yes).is_ok_and(|node| node.is_dir()) {
+        if shell.state.language.is_bash() {
+            let reason = shell.stat(&path, Follow::Yes).err().unwrap_or(Errno::Enotdir);
+            shell.complain(&[b"cd: ", &target[..], b": ", reason.text().as_bytes()].concat())?;
+            return Ok(1);
+        }
         return Err(shell.shell_error(&[b"cd: can't cd to ", &target[..]].concat()));
     }
     if physical {

@@ -45,7 +45,10 @@ impl Shell<'_> {
     pub(super) fn redirected(&mut self, inner: &Node, redirects: &[Redirect], tested: bool) -> Run<Option<u8>> {
         let saved = self.state.descriptors.clone();
         let result = match self.redirect(redirects)? {
-            true => self.eval(inner, tested).map(Some),
+            true => {
+                self.redirected_subshell = matches!(inner, Node::Subshell(..)) && self.state.language.is_bash();
+                self.eval(inner, tested).map(Some)
+            }
             false => Ok(None),
         };
         // The trap of the end sees the redirections of the commands that it ends.

@@ -59,6 +59,14 @@ impl Shell<'_> {
             _ => {}
         }
         let subject = self.subject(parameter)?;
+        // The length of what is not an array is looked at before the subscript.
+        if self.state.flags.nounset
+            && matches!((&parameter.operation, &subject.index), (Operation::Length, Index::One(_)))
+            && !self.is_assigned_array(&subject.name)?
+            && self.state.get(&subject.name).is_none()
+        {
+            return Err(self.discard_reported(&[&subject.name[..], b": unbound variable"].concat()));
+        }
         let value = self.subject_value(&subject)?;
         if let (Value::One(text), false) = (&value, matches!(parameter.operation, Operation::Value)) {
             self.ask(Question::Value(text))?;
@@ -256,6 +264,13 @@ impl Shell<'_> {
                     return Err(self.discard_reported(&[&subject.name[..], b": unbound variable"].concat()));
                 }
                 Ok(values.len())
+            }
+            // An element of an array may be missing.
+            Value::Unset if self.state.flags.nounset && matches!(subject.index, Index::One(_)) => {
+                match self.is_assigned_array(&subject.name)? {
+                    true => Ok(0),
+                    false => Err(self.discard_reported(&[&subject.shown[..], b": unbound variable"].concat())),
+                }
             }
             value => match self.bound(subject, value)? {
                 Value::One(text) => {

@@ -66,6 +66,9 @@ impl Shell<'_> {
         let text = String::from_utf8_lossy(name).into_owned();
         let one = |text: &str| Ok(Some(text.as_bytes().to_vec()));
         match name {
+            b"LINENO" if self.state.bash.lines_lost => {
+                self.unsupported(b"$LINENO after an error inside of a command of several lines")
+            }
             b"LINENO" => one(&self.state.command_line.to_string()),
             b"UID" | b"EUID" => one("0"),
             b"RANDOM" | b"SRANDOM" | b"BASHPID" | b"PPID" => {
@@ -102,6 +105,9 @@ impl Shell<'_> {
             b"PIPESTATUS" => Some(bash.pipestatus.iter().map(|status| status.to_string().into_bytes()).collect()),
             b"FUNCNAME" if self.state.functions_running == 0 => None,
             b"FUNCNAME" => Some(frames.map(|frame| frame.function.clone()).chain([b"main".to_vec()]).collect()),
+            b"BASH_LINENO" if self.state.bash.lines_lost => {
+                return self.unsupported(b"$BASH_LINENO after an error inside of a command of several lines");
+            }
             b"BASH_LINENO" => {
                 let lines = frames.map(|frame| frame.line).chain([0]);
                 Some(lines.map(|line| line.to_string().into_bytes()).collect())

@@ -112,6 +112,8 @@ pub(crate) struct Bash {
     pub(crate) fatal_status: u8,
     /// Whether a builtin that reads commands runs where its failure is tested: `set -e` has no effect.
     pub(crate) errexit_ignored: bool,
+    /// Whether an error inside of a command of several lines ended it: bash counts the lines of the script from there then.
+    pub(crate) lines_lost: bool,
     /// Whether a missing parameter ended the shell.
     pub(crate) forced: bool,
     /// Whether `exit` ends the shell.
@@ -145,6 +147,7 @@ impl Default for Bash {
             error_line: 1,
             fatal_status: 1,
             errexit_ignored: false,
+            lines_lost: false,
             forced: false,
             exiting: false,
             subshells: 0,

@@ -3,17 +3,25 @@
 use super::reader::Reader;
 use super::{Language, Node, Parser, Simple, SyntaxError, check};
 
-/// The commands of a script, by the lines in which bash reads them. What follows an unconditional `exit` or `exec` is not read: it may be
-/// anything, such as an archive; the flag is false then.
-pub(crate) fn script(source: &[u8], extglob: bool) -> Result<(Vec<Node>, bool), SyntaxError> {
+/// The commands of a script, by the lines in which bash reads them.
+pub(crate) struct Commands {
+    pub(crate) nodes: Vec<Node>,
+    /// The last line of each.
+    pub(crate) ends: Vec<u32>,
+    /// False where an unconditional `exit` or `exec` follows: what is behind it is not read, and may be anything, such as an archive.
+    pub(crate) whole: bool,
+}
+
+/// Parses and checks a script.
+pub(crate) fn script(source: &[u8], extglob: bool) -> Result<Commands, SyntaxError> {
     nested(source, extglob, 0)
 }
 
 /// A text inside of so many others.
-pub(super) fn nested(source: &[u8], extglob: bool, texts: u32) -> Result<(Vec<Node>, bool), SyntaxError> {
+pub(super) fn nested(source: &[u8], extglob: bool, texts: u32) -> Result<Commands, SyntaxError> {
     let mut reader = Reader::new(source, 1, 0, Language::Bash);
     reader.extglob = extglob;
-    let mut nodes = Vec::new();
+    let (mut nodes, mut last_lines) = (Vec::new(), Vec::new());
     let mut whole = true;
     while let Some(node) = Parser::new(&mut reader).line()? {
         let ends = leaves(&node);
@@ -21,13 +29,15 @@ pub(super) fn nested(source: &[u8], extglob: bool, texts: u32) -> Result<(Vec<No
             reader.extglob = on;
         }
         nodes.push(node);
+        let behind_newline = reader.at.checked_sub(1).and_then(|at| source.get(at)) == Some(&b'\n');
+        last_lines.push(reader.line - u32::from(behind_newline));
         if ends {
             whole = false;
             break;
         }
     }
     check::check(&nodes, texts)?;
-    Ok((nodes, whole))
+    Ok(Commands { nodes, ends: last_lines, whole })
 }
 
 /// Whether nothing after this line runs.

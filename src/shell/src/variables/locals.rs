@@ -119,6 +119,10 @@ impl Shell<'_> {
 
     /// Makes a variable local to the running function of bash, with `inherit` with its value. The flag is false if it is read-only.
     pub(crate) fn make_local(&mut self, name: &[u8], inherit: bool) -> Run<bool> {
+        let own = self.function_scope().and_then(|at| self.state.locals.get(at)).is_some_and(|scope| scope.has(name));
+        if own && self.state.variables.contains_key(name) {
+            return Ok(true);
+        }
         if !self.may_declare(name)? {
             return Ok(false);
         }

@@ -20,10 +20,14 @@ impl Shell<'_> {
         }
         let offset = self.number(offset)?;
         let length = length.map(|length| self.number(length)).transpose()?;
+        let is_list = matches!(value, Value::All(_, false));
         match self.text_of_scalar(subject, value) {
             Value::One(text) => {
                 self.ascii_only(&text)?;
-                self.substring(text, offset, length)
+                match self.substring(text, offset, length)? {
+                    None if is_list => Ok(Value::All(Vec::new(), false)),
+                    part => Ok(Value::One(part.unwrap_or_default())),
+                }
             }
             Value::All(values, star) => {
                 let indexed = self.indexed(subject, values)?;
@@ -50,11 +54,12 @@ impl Shell<'_> {
         self.evaluate(&text)
     }
 
-    fn substring(&mut self, text: Vec<u8>, offset: i64, length: Option<i64>) -> Run<Value> {
+    /// A part of a text; nothing if its start is outside.
+    fn substring(&mut self, text: Vec<u8>, offset: i64, length: Option<i64>) -> Run<Option<Vec<u8>>> {
         let len = i64::try_from(text.len()).unwrap_or(i64::MAX);
         let start = if offset < 0 { len.saturating_add(offset) } else { offset };
         if !(0..=len).contains(&start) {
-            return Ok(Value::One(Vec::new()));
+            return Ok(None);
         }
         let end = match length {
             None => len,
@@ -65,7 +70,7 @@ impl Shell<'_> {
             return Err(self.discard(b"substring expression < 0"));
         }
         let place = |at: i64| usize::try_from(at).unwrap_or_default();
-        Ok(Value::One(text.get(place(start)..place(end)).unwrap_or_default().to_vec()))
+        Ok(Some(text.get(place(start)..place(end)).unwrap_or_default().to_vec()))
     }
 
     /// Values with the numbers by which a slice counts.
