@@ -2,7 +2,7 @@
 
 use super::options::{Accepted, parse};
 use crate::eval::Run;
-use crate::files::Follow;
+use crate::files::{Errno, Follow};
 use crate::shell::Shell;
 
 /// As MAXSYMLINKS of Linux.
@@ -87,12 +87,31 @@ fn stripped(shell: &Shell<'_>, operand: &[u8], exists: Exists) -> Option<Vec<u8>
         }
     }
     let path = |names: &[Vec<u8>]| [&b"/"[..], &names.join(&b'/')].concat();
+    let found = shell.stat(&path(&left), Follow::Yes);
     let there = match exists {
-        // Without links nothing is looked at but with -e.
-        Exists::Nothing | Exists::AllButLast => true,
-        Exists::All => shell.exists(&path(&left)),
+        Exists::Nothing => true,
+        // A missing end does no harm, other than one below a file.
+        Exists::AllButLast => !matches!(found, Err(Errno::Enotdir)),
+        Exists::All => found.is_ok(),
     };
-    (there && !operand.is_empty()).then(|| path(&left))
+    let file = operand.ends_with(b"/") && found.is_ok_and(|node| !node.is_dir());
+    let passes = exists == Exists::Nothing || (!file && dots_leave_directories(shell, operand));
+    (there && passes && !operand.is_empty()).then(|| path(&left))
+}
+
+/// Whether what is before each `..` of a path, and before a `.` at its end, is a directory.
+fn dots_leave_directories(shell: &Shell<'_>, operand: &[u8]) -> bool {
+    let is_directory = |path: &[u8]| {
+        let path = crate::builtins::normalize(&shell.path(path));
+        shell.stat(&path, Follow::Yes).is_ok_and(|node| node.is_dir())
+    };
+    let mut starts = (1..operand.len()).filter(|at| {
+        let rest = &operand[*at..];
+        let name = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
+        let ends = || rest.split(|byte| *byte == b'/').all(|name| matches!(name, b"" | b"."));
+        operand[at - 1] == b'/' && (name == b".." || (name == b"." && ends()))
+    });
+    starts.all(|at| is_directory(&operand[..at]))
 }
 
 pub(super) fn readlink(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
