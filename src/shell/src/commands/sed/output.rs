@@ -52,4 +52,15 @@ impl Output {
 pub(super) struct Outputs {
     pub(super) edited: Output,
     pub(super) files: BTreeMap<Vec<u8>, Output>,
+    /// Whether the last line that `w /dev/stdout` wrote has no end, which is known apart from that of other lines.
+    named_missing: bool,
+}
+
+impl Outputs {
+    /// Writes a line to `/dev/stdout`.
+    pub(super) fn named_line(&mut self, line: &[u8], end: Option<u8>) {
+        std::mem::swap(&mut self.edited.missing, &mut self.named_missing);
+        self.edited.line(line, end);
+        std::mem::swap(&mut self.edited.missing, &mut self.named_missing);
+    }
 }

@@ -193,7 +193,7 @@ impl<'m> Machine<'m> {
         let end = ended.then_some(self.end);
         match (file, &mut self.standard) {
             (b"/dev/stdout", Some(standard)) => standard.line(text, end),
-            (b"/dev/stdout", None) => self.outputs.edited.line(text, end),
+            (b"/dev/stdout", None) => self.outputs.named_line(text, end),
             _ => self.outputs.files.entry(file.to_vec()).or_default().line(text, end),
         }
     }
@@ -355,12 +355,12 @@ impl<'m> Machine<'m> {
             Action::Hold(false) => self.hold = self.pattern.clone(),
             Action::Hold(true) => {
                 self.hold.text = joined(&self.hold, &self.pattern);
-                self.hold.ended |= self.pattern.ended;
+                self.hold.ended = self.pattern.ended;
             }
             Action::Get(false) => self.pattern = self.hold.clone(),
             Action::Get(true) => {
                 self.pattern.text = joined(&self.pattern, &self.hold);
-                self.pattern.ended |= self.hold.ended;
+                self.pattern.ended = self.hold.ended;
             }
             Action::Exchange => std::mem::swap(&mut self.hold, &mut self.pattern),
             Action::Zap => self.pattern.text.clear(),
