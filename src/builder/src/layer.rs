@@ -28,7 +28,8 @@ pub use by_arch::ByArch;
 pub use download::Download;
 pub use requirement::Requirement;
 pub use schema::{
-    Account, Alternative, AuditedScript, FileRule, Install, Layer, LayerFile, Schema, ScriptUnits, Subordinate, Units,
+    Account, Alternative, AuditedScript, DirectoryRule, FileRule, Install, Layer, LayerFile, Schema, ScriptUnits,
+    Subordinate, Units,
 };
 pub use set::Layers;
 pub use settings::Keyboard;

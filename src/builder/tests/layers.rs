@@ -391,7 +391,7 @@ fn the_schema_tells_good_layers_from_bad_ones() {
     let bad = [
         r#", "unknown": 1"#,
         r#", "directories": {"/x": {"mode": "750"}}"#,
-        r#", "directories": {"/x": {}}"#,
+        r#", "directories": {"/x": {"owner": 1}}"#,
         r#", "artifacts": {"x": {"type": "zip"}}"#,
         r#", "artifacts": {"x": {"type": "file", "path": "/x"}}"#,
         r#", "units": {"start": []}"#,

@@ -73,7 +73,11 @@ impl Shell<'_> {
         let status = match node {
             Node::Simple(simple) => {
                 ends = true;
-                self.simple(simple, tested)?
+                let next = std::mem::take(&mut self.tolerates_next);
+                let outer = std::mem::replace(&mut self.tolerated, next);
+                let result = self.simple(simple, tested);
+                self.tolerated = outer;
+                result?
             }
             Node::Pipe(stages) => {
                 ends = true;
@@ -157,6 +161,8 @@ impl Shell<'_> {
     }
 
     fn and_or(&mut self, first: &Node, rest: &[(bool, Node)], tested: bool) -> Run<u8> {
+        let is_ignored = matches!((first, rest), (Node::Simple(_), [(false, next)]) if always_succeeds(next));
+        self.tolerates_next = is_ignored;
         let mut status = self.eval(first, tested || !rest.is_empty())?;
         for (at, (on_success, node)) in rest.iter().enumerate() {
             if *on_success == (status == 0) {
@@ -403,4 +409,12 @@ fn may_be_bare(stage: &Node) -> bool {
         Node::If(..) | Node::Loop { .. } | Node::For { .. } | Node::ForArithmetic { .. } | Node::Case { .. } => true,
         _ => false,
     }
+}
+
+/// `true` or `:`, which end a list such as `COMMAND || true` with status 0.
+fn always_succeeds(node: &Node) -> bool {
+    let Node::Simple(simple) = node else { return false };
+    simple.assignments.is_empty()
+        && simple.redirects.is_empty()
+        && matches!(&simple.words[..], [name] if matches!(name.literal(), Some(b"true" | b":")))
 }

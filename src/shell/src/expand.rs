@@ -267,7 +267,7 @@ impl Shell<'_> {
         while text.last() == Some(&b'\n') {
             text.pop();
         }
-        Ok(text)
+        Ok(self.commands.substituted(text))
     }
 
     /// What a subshell writes; without `errexit` it does not end by failures.

@@ -124,6 +124,31 @@ impl Node {
     }
 }
 
+/// A property of a node that a result depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Property {
+    /// What it is, a link not followed.
+    Kind,
+    /// Permission bits.
+    Mode,
+    /// Length in bytes.
+    Size,
+    /// Last change of the content.
+    Time,
+}
+
+impl Property {
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Kind => "type",
+            Self::Mode => "mode",
+            Self::Size => "size",
+            Self::Time => "time",
+        }
+    }
+}
+
 /// A file tree. New nodes belong to root, with the group of a directory that has the set-group-ID bit, and have the time of the image.
 /// Permissions are not checked, since scripts run as root.
 pub trait Files {
@@ -183,6 +208,17 @@ pub trait Files {
     /// interpreter gives the run up after each command for which this is not `None`. Complete trees know everything.
     fn unknown(&self) -> Option<String> {
         None
+    }
+
+    /// Called for a property of a [`Node`] that decides a result. An incomplete tree records one that it does not know, see
+    /// [`Files::unknown`].
+    fn inspect(&self, path: &[u8], follow: Follow, property: Property) {
+        let _ = (path, follow, property);
+    }
+
+    /// [`Files::read`] of a program that runs.
+    fn read_program(&self, path: &[u8], limit: usize) -> Result<Vec<u8>, Errno> {
+        self.read(path, limit)
     }
 
     /// What a new file at this path would replace, links followed: [`Files::lookup`] for commands that create the file whether or not

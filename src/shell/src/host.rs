@@ -49,6 +49,8 @@ pub struct Call<'a> {
     pub cwd: &'a [u8],
     /// Whether the script looks at how it ends or at what it writes: it is tested, or stands in a pipe or substitution.
     pub is_observed: bool,
+    /// Whether its exit status changes nothing, as in `COMMAND || true`.
+    pub is_tolerated: bool,
     /// The script.
     pub script: &'a str,
     /// The line of the call.
@@ -91,6 +93,8 @@ pub enum Question<'a> {
     Value(&'a [u8]),
     /// A program that neither the interpreter has, nor the tree.
     Program(&'a [u8]),
+    /// A variable that is not set, by its name.
+    Unset(&'a [u8]),
 }
 
 /// What the caller knows.
@@ -120,6 +124,11 @@ pub trait Commands {
     fn unknown(&self, question: Question<'_>) -> bool {
         let _ = question;
         false
+    }
+
+    /// The value of a command substitution, given what is left of the output without newlines at its end.
+    fn substituted(&self, output: Vec<u8>) -> Vec<u8> {
+        output
     }
 
     /// The id of a user.

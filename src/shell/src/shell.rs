@@ -8,7 +8,7 @@ use crate::descriptors::Handle;
 use crate::error::{ErrorKind, ShellError, show};
 use crate::eval::{Run, Stop};
 use crate::expand::Entry;
-use crate::files::{Errno, Files, Follow, Node, NodeKind};
+use crate::files::{Errno, Files, Follow, Node, NodeKind, Property};
 use crate::host::{Commands, Question, Variables};
 use crate::limits::Budget;
 use crate::run::Settings;
@@ -32,6 +32,10 @@ pub(crate) struct Shell<'h> {
     pub(crate) lost: bool,
     /// Whether the running command is tested.
     pub(crate) tested: bool,
+    /// Whether the exit status of the running command changes nothing.
+    pub(crate) tolerated: bool,
+    /// Whether that will hold for the next simple command.
+    pub(crate) tolerates_next: bool,
     /// The running command, for errors.
     pub(crate) command: Rc<Vec<Vec<u8>>>,
     /// Values of arrays among the operands of the running `declare` and its like, by the position of the operand: `name=` or `name+=`.
@@ -67,6 +71,8 @@ impl<'h> Shell<'h> {
             own_output: None,
             lost: false,
             tested: false,
+            tolerated: false,
+            tolerates_next: false,
             command: Rc::default(),
             arrays: BTreeMap::new(),
             errors_ignored: 0,
@@ -79,6 +85,9 @@ impl<'h> Shell<'h> {
         }
     }
 }
+
+/// [`Files::read`], or what is like it.
+type Read = fn(&dyn Files, &[u8], usize) -> Result<Vec<u8>, Errno>;
 
 impl Shell<'_> {
     /// A run that is given up here.
@@ -165,12 +174,29 @@ impl Shell<'_> {
         if is_plain { self.stat(operand, Follow::Yes) } else { self.files.destination(&path) }
     }
 
+    /// Notes that a result depends on a property of what [`Shell::stat`] found.
+    pub(crate) fn inspect(&self, operand: &[u8], follow: Follow, property: Property) {
+        let path = self.path(operand);
+        if path != b"/dev/null" {
+            self.files.inspect(&path, follow, property);
+        }
+    }
+
     pub(crate) fn exists(&self, operand: &[u8]) -> bool {
         self.stat(operand, Follow::Yes).is_ok()
     }
 
     /// The content of a file.
     pub(crate) fn read_file(&mut self, operand: &[u8]) -> Run<Result<Vec<u8>, Errno>> {
+        self.read_by(operand, |files, path, limit| files.read(path, limit))
+    }
+
+    /// The content of a program that runs.
+    pub(crate) fn read_program(&mut self, operand: &[u8]) -> Run<Result<Vec<u8>, Errno>> {
+        self.read_by(operand, |files, path, limit| files.read_program(path, limit))
+    }
+
+    fn read_by(&mut self, operand: &[u8], read: Read) -> Run<Result<Vec<u8>, Errno>> {
         if operand.is_empty() {
             return Ok(Err(Errno::Enoent));
         }
@@ -186,7 +212,7 @@ impl Shell<'_> {
             return Ok(Err(Errno::Enoent));
         }
         self.ask_machine(&path)?;
-        match self.files.read(&path, self.budget.limits.file_bytes) {
+        match read(&*self.files, &path, self.budget.limits.file_bytes) {
             Ok(content) => {
                 self.spend(content.len())?;
                 Ok(Ok(content))
@@ -230,6 +256,7 @@ impl Shell<'_> {
         let (what, subject) = match question {
             Question::Value(text) => ("the text", text),
             Question::Program(name) => ("the program", name),
+            Question::Unset(name) => ("the variable", name),
         };
         Err(self.fatal(ErrorKind::Unknown { what: format!("{what} {}", show(subject)) }))
     }

@@ -222,9 +222,12 @@ fn place_images(target: &mut Target, layer: &str, path: &str, images: &Layout) -
 /// What a layer says beside its artifacts, in the order of its documentation.
 fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), MergeError> {
     let schema = &layer.schema;
-    for (path, owner) in &schema.directories {
-        let meta = accounts::metadata(target, schema, owner)?;
-        target.directory(path, meta)?;
+    for (path, rule) in &schema.directories {
+        let meta = accounts::metadata(target, schema, &rule.ownership())?;
+        match rule.mode {
+            Some(_) => target.directory(path, meta)?,
+            None => target.ensure_directory(path, meta)?,
+        }
     }
     for (path, file) in &layer.files {
         let meta = match schema.files.get(path) {

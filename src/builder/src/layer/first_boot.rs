@@ -120,8 +120,8 @@ impl Joiner {
             self.compiled.plan.accounts.insert(name.clone(), account);
             self.compiled.sources.insert(child("/accounts", name), source);
         }
-        for (path, owner) in &schema.directories {
-            self.owned("/directories", path, child("/directories", path), owner);
+        for (path, rule) in schema.directories.iter().filter(|(_, rule)| rule.mode.is_some()) {
+            self.owned("/directories", path, child("/directories", path), &rule.ownership());
         }
         for (pointer, _, install) in schema.installs() {
             if let Install::File { path, mode, .. } = install {

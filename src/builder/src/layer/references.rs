@@ -94,7 +94,7 @@ fn unknown_accounts(found: &mut Findings, schema: &Schema, all: &BTreeMap<String
         })
     };
     let owned = |parent: &str, path: &str, owner: &Ownership| (child(parent, path), owner.clone());
-    let directories = schema.directories.iter().map(|(path, owner)| owned("/directories", path, owner));
+    let directories = schema.directories.iter().map(|(path, rule)| owned("/directories", path, &rule.ownership()));
     let modes = schema.modes.iter().map(|(path, owner)| owned("/modes", path, owner));
     let files = schema.files.iter().map(|(path, file)| owned("/files", path, &file.ownership(path)));
     for (pointer, owner) in directories.chain(files).chain(modes) {

@@ -91,7 +91,7 @@ pub struct Schema {
     pub users: BTreeMap<String, Account>,
     /// Directories by absolute path.
     #[serde(default)]
-    pub directories: BTreeMap<String, Ownership>,
+    pub directories: BTreeMap<String, DirectoryRule>,
     /// Files of the layer whose mode or owner is not the default, or whose content stands here.
     #[serde(default)]
     pub files: BTreeMap<String, FileRule>,
@@ -340,6 +340,29 @@ pub struct Units {
     /// Units of the layer's own, with their text; they go to `/etc/systemd/system`.
     #[serde(default)]
     pub files: BTreeMap<String, Text>,
+}
+
+/// A directory of the layer.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirectoryRule {
+    /// Permissions, octal. Without them, a directory that exists keeps mode and owner, and a new one has 0755.
+    #[serde(default, deserialize_with = "some_octal")]
+    #[schemars(with = "Option<String>", regex(pattern = "^[0-7]{4}$"))]
+    pub mode: Option<u16>,
+    /// User, by name.
+    #[serde(default = "root")]
+    pub owner: String,
+    /// Group, by name.
+    #[serde(default = "root")]
+    pub group: String,
+}
+
+impl DirectoryRule {
+    /// Mode and owner of a new directory.
+    pub fn ownership(&self) -> Ownership {
+        Ownership { mode: self.mode.unwrap_or(0o755), owner: self.owner.clone(), group: self.group.clone() }
+    }
 }
 
 /// A file of the layer.

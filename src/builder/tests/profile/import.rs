@@ -232,6 +232,15 @@ const REFUSED: &[(&str, &str)] = &[
     ("mkfifo /opt/x", "the command is not known"),
     ("touch /opt/x; chmod 4755 /opt/x", "/opt/x: it has set-id bits"),
     ("date > /opt/x", "the result depends on the time"),
+    ("[ -n \"${SUDO_USER:-}\" ] || touch /opt/x", "the variable SUDO_USER"),
+    ("sh -c 'echo $LANG > /opt/x'", "the variable LANG"),
+    ("systemctl stop ufw && touch /opt/x", "the running machine"),
+    ("if systemctl disable ufw; then touch /opt/x; fi", "the running machine"),
+    ("modprobe overlay || touch /opt/x", "depends on the kernel"),
+    (
+        "ln -sf /lib/systemd/system/a.service /etc/systemd/system/b.service; systemctl enable b",
+        "b.service, which is a link",
+    ),
 ];
 
 /// Scripts whose result depends on what a machine has, and what of it.
@@ -312,8 +321,41 @@ const DEPENDS: &[(&str, &str)] = &[
     ("echo x > /etc/kubernetes/x", "the file /etc/kubernetes"),
     ("echo a > /etc/a; rm /etc/a", "the file of the system at /etc/a"),
     ("echo a > /etc/a; mv /etc/a /opt/a", "the file of the system at /etc/a"),
-    ("echo a > /etc/a; cp /etc/a /opt/a; sed -i.orig s/a/b/ /etc/a", "the file of the system at /etc/a"),
+    ("echo a > /etc/a; sed -i.orig s/a/b/ /etc/a", "the file of the system at /etc/a"),
+    // Sizes.
+    ("stat -c %s /usr/bin/apt > /opt/x", "the size of /usr/bin/apt"),
+    ("stat -Lc %s /etc/os-release > /opt/x", "the size of /usr/lib/os-release"),
+    ("stat -c %F /usr/bin/apt > /opt/x", "the size of /usr/bin/apt"),
+    ("[ -s /usr/bin/apt ] || touch /opt/x", "the size of /usr/bin/apt"),
+    ("[[ -s /usr/bin/apt ]] || touch /opt/x", "the size of /usr/bin/apt"),
+    ("find /usr/bin/apt -empty > /opt/x", "the size of /usr/bin/apt"),
+    ("find /usr/bin/apt -size -1k > /opt/x", "the size of /usr/bin/apt"),
+    ("find /usr/bin/apt -printf %s > /opt/x", "the size of /usr/bin/apt"),
+    ("curl -fLo /opt/t https://h.example/t; stat -c %s /opt/t > /opt/x", "the size of /opt/t"),
+    ("curl -fLo /opt/t https://h.example/t; [ -s /opt/t ] || exit 1", "the size of /opt/t"),
+    // Times.
+    ("stat -c %Y /usr/bin/apt > /opt/x", "the time of /usr/bin/apt"),
+    ("touch /opt/a; stat -c %Y /opt/a > /opt/x", "the time of /opt/a"),
+    ("touch /opt/a; [ /opt/a -nt /usr/bin/apt ] || touch /opt/x", "the time of /opt/a"),
+    ("touch /opt/a; [[ /opt/a -ot /usr/bin/apt ]] || touch /opt/x", "the time of /opt/a"),
+    ("touch /opt/a; find /usr/bin/apt -newer /opt/a > /opt/x", "the time of /usr/bin/apt"),
+    ("touch /opt/a /opt/b; cp -u /opt/a /opt/b", "the time of /opt/a"),
+    ("touch /opt/a /opt/b; mv -u /opt/a /opt/b", "the time of /opt/a"),
+    // Types and modes of what may have been there.
+    ("mkdir -p /etc/kubernetes; [ -L /etc/kubernetes ] || touch /opt/x", "the type of /etc/kubernetes"),
+    ("echo a > /etc/a; [ -h /etc/a ] || touch /opt/x", "the type of /etc/a"),
+    ("echo a > /etc/a; readlink /etc/a || touch /opt/x", "the type of /etc/a"),
+    ("echo a > /etc/a; find /etc/a -type f > /opt/x", "the type of /etc/a"),
+    ("echo a > /etc/a; [ -x /etc/a ] || touch /opt/x", "the mode of /etc/a"),
+    ("echo a > /etc/a; chmod u+x /etc/a", "the mode of /etc/a"),
+    ("echo a > /etc/a; stat -c %a /etc/a > /opt/x", "the mode of /etc/a"),
+    ("echo a > /etc/a; cp /etc/a /opt/a", "the mode of /etc/a"),
+    ("echo '#!/bin/sh' > /etc/a; /etc/a || touch /opt/x", "the mode of /etc/a"),
+    ("mkdir -p /etc/kubernetes; stat -c %a /etc/kubernetes > /opt/x", "the mode of /etc/kubernetes"),
+    ("ln -s /etc/a /opt/l; touch /opt/b; cp /opt/b /opt/l || true", "the file /etc/a"),
     // Contents.
+    ("cp /usr/bin/sudo /opt/x", "the content of /usr/bin/sudo"),
+    ("cat /usr/bin/sudo > /opt/x", "the content of /usr/bin/sudo"),
     ("grep -q ^nobody: /etc/passwd && touch /opt/x || true", "the file /etc/passwd"),
     ("echo x >> /opt/../etc/hosts", "the file /etc/hosts"),
     ("ln -s /etc/hosts /opt/h; echo x >> /opt/h", "the file /etc/hosts"),
@@ -381,7 +423,8 @@ const DEPENDS: &[(&str, &str)] = &[
     ("FETCH; mapfile x < /opt/t; printf %s \"${x[@]}\" > /opt/u", "the text"),
     ("FETCH; cat -A /opt/t > /opt/u", "the text"),
     ("cat /bin/sh > /opt/x", "the content of /usr/bin/dash"),
-    ("FETCH; [ -s /opt/t ] && wc -c /opt/t > /opt/n", "the text"),
+    ("FETCH; [ -s /opt/t ] && touch /opt/n", "the size of /opt/t"),
+    ("FETCH; wc -c /opt/t > /opt/n", "the text"),
 ];
 
 #[test]
@@ -581,5 +624,67 @@ fn rules_say_one_thing_each() {
         fs::write(&path, text).unwrap();
         let error = Rules::open(std::slice::from_ref(&path)).unwrap_err().to_string();
         assert!(error.contains(expected), "{text}: {error}");
+    }
+}
+
+#[test]
+fn values_of_a_fetched_file_are_no_copies_of_it() {
+    let fetch = format!("curl -fLo /opt/t https://h.example/t; echo '{}  /opt/t' | sha256sum -c; ", "b".repeat(64));
+    for script in [
+        r#"printf %s "$(cat /opt/t)" > /opt/u"#,
+        r#"x=$(cat /opt/t); echo -n "$x" > /opt/u"#,
+        r#"printf %b "$(cat /opt/t)" > /opt/u"#,
+        r#"printf %s "`cat /opt/t`" > /opt/u"#,
+    ] {
+        let error = match run(&format!("{fetch}{script}"), &[], &json!({})) {
+            Ok(imported) => panic!("{script}: {}", document(&imported)),
+            Err(error) => error.to_string(),
+        };
+        assert!(error.starts_with("/opt/u: it is made of files that are fetched"), "{script}: {error}");
+    }
+    let found = layer(&format!("{fetch}cat /opt/t > /opt/u; rm /opt/t"), &[], &json!({}));
+    assert_eq!(found["downloads"]["t"]["install"]["path"], "/opt/u", "{found}");
+}
+
+#[test]
+fn packages_of_other_archives_may_fill_local_directories() {
+    let rules = json!({"archive": "kubernetes"});
+    for (script, expected) in [
+        ("[ -e /opt/cni/bin/bridge ] || touch /opt/x", "the file /opt/cni"),
+        ("[ -e /usr/local/bin/tool ] || touch /opt/x", "the file /usr/local/bin/tool"),
+    ] {
+        let error = run(&format!("apt-get install -y kubeadm\n{script}"), &[], &rules).unwrap_err().to_string();
+        assert!(error.contains(expected), "{script}: {error}");
+    }
+}
+
+#[test]
+fn statuses_that_change_nothing_are_not_looked_at() {
+    for script in [
+        "systemctl stop ufw || true",
+        "systemctl disable ufw || :",
+        "modprobe overlay || true",
+        "systemctl stop ufw 2> /dev/null || true",
+        "echo '[Service]' > /etc/systemd/system/a.service; if systemctl stop a; then touch /opt/x; fi",
+        "echo '#!/bin/sh' > /etc/a; chmod 755 /etc/a; [ -x /etc/a ]; /etc/a",
+        "touch /opt/a; chmod u+x /opt/a; [ -x /opt/a ]; [ ! -s /opt/a ]; cp -u /opt/a /opt/b",
+        "[ -z \"${FLAVOUR:-}\" ]; sudo touch /opt/x",
+    ] {
+        let imported = run(script, &[], &json!({}));
+        assert!(imported.is_ok(), "{script}: {}", imported.unwrap_err());
+    }
+}
+
+#[test]
+fn directories_that_may_exist_keep_their_mode() {
+    let script = "mkdir -p /etc/kubernetes/manifests /opt/cni; mkdir -p /etc/crio; chmod 700 /etc/crio";
+    let found = layer(script, &[], &json!({}));
+    for (path, expected) in [
+        ("/etc/crio", json!({"mode": "0700"})),
+        ("/etc/kubernetes", json!({})),
+        ("/etc/kubernetes/manifests", json!({})),
+        ("/opt/cni", json!({"mode": "0755"})),
+    ] {
+        assert_eq!(found["directories"][path], expected, "{path}");
     }
 }

@@ -3,7 +3,7 @@
 use super::options::{Accepted, Options, parse};
 use super::{Words, cannot, join, versions};
 use crate::eval::Run;
-use crate::files::{Errno, Follow, Node, NodeKind};
+use crate::files::{Errno, Follow, Node, NodeKind, Property};
 use crate::shell::Shell;
 use crate::syntax::{Descriptor, Part, Simple, Word};
 
@@ -55,7 +55,7 @@ pub(super) fn ls(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let titled = directories.len() + plain.len() > 1 || status > 0 || options.has(b'R');
     let mut first = plain.is_empty();
     for (name, node) in &plain {
-        listing.line(shell, name, node)?;
+        listing.line(shell, name, name, node)?;
     }
     let mut todo: Vec<(Vec<u8>, usize)> = directories.into_iter().rev().map(|directory| (directory, 0)).collect();
     while let Some((directory, depth)) = todo.pop() {
@@ -106,7 +106,13 @@ impl Listing<'_> {
         if self.options.has(b'r') { order.reverse() } else { order }
     }
 
-    fn line(&self, shell: &mut Shell<'_>, name: &[u8], node: &Node) -> Run<()> {
+    fn line(&self, shell: &mut Shell<'_>, name: &[u8], path: &[u8], node: &Node) -> Run<()> {
+        if self.marks.is_some() {
+            shell.inspect(path, Follow::No, Property::Kind);
+        }
+        if self.marks == Some(b'F') {
+            shell.inspect(path, Follow::Yes, Property::Mode);
+        }
         let mark: &[u8] = match (self.marks, node.kind) {
             (Some(_), NodeKind::Directory) => b"/",
             (Some(b'F'), NodeKind::Symlink) => b"@",
@@ -140,7 +146,7 @@ impl Listing<'_> {
             if self.options.has(b'L') && self.marks.is_some() && node.is_symlink() {
                 return shell.unsupported(b"-L with a link to a missing file");
             }
-            self.line(shell, &name, &node)?;
+            self.line(shell, &name, &path, &node)?;
             if self.options.has(b'R') && node.is_dir() && !matches!(&name[..], b"." | b"..") {
                 if self.options.has(b'L') {
                     return shell.unsupported(b"-L with -R");

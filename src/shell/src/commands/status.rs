@@ -3,7 +3,7 @@
 use super::cannot;
 use super::options::{Accepted, parse};
 use crate::eval::Run;
-use crate::files::{Follow, Node, NodeKind};
+use crate::files::{Follow, Node, NodeKind, Property};
 use crate::shell::Shell;
 
 pub(super) fn stat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -23,7 +23,7 @@ pub(super) fn stat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         let follow = if options.has(b'L') { Follow::Yes } else { Follow::No };
         match shell.stat(operand, follow) {
             Ok(node) => {
-                let mut line = formatted(shell, &format, operand, &node)?;
+                let mut line = formatted(shell, &format, (operand, follow), &node)?;
                 if newline {
                     line.push(b'\n');
                 }
@@ -35,7 +35,8 @@ pub(super) fn stat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     Ok(status)
 }
 
-fn formatted(shell: &Shell<'_>, format: &[u8], operand: &[u8], node: &Node) -> Run<Vec<u8>> {
+fn formatted(shell: &Shell<'_>, format: &[u8], (operand, follow): (&[u8], Follow), node: &Node) -> Run<Vec<u8>> {
+    let inspect = |property| shell.inspect(operand, follow, property);
     let mut out = Vec::new();
     let mut bytes = format.iter();
     while let Some(byte) = bytes.next() {
@@ -43,7 +44,16 @@ fn formatted(shell: &Shell<'_>, format: &[u8], operand: &[u8], node: &Node) -> R
             out.push(*byte);
             continue;
         }
-        let text = match bytes.next() {
+        let field = bytes.next();
+        match field {
+            Some(b'a') => inspect(Property::Mode),
+            Some(b'A') => [Property::Kind, Property::Mode].into_iter().for_each(inspect),
+            Some(b's') => inspect(Property::Size),
+            Some(b'Y') => inspect(Property::Time),
+            Some(b'F') => [Property::Kind, Property::Size].into_iter().for_each(inspect),
+            _ => {}
+        }
+        let text = match field {
             Some(b'%') => b"%".to_vec(),
             Some(b'a') => format!("{:o}", node.mode).into_bytes(),
             Some(b'A') => letters(node).into_bytes(),

@@ -128,6 +128,7 @@ impl Shell<'_> {
                 stderr: &mut stderr,
                 cwd: &self.state.cwd,
                 is_observed: self.tested || !is_own,
+                is_tolerated: self.tolerated && is_own,
                 script: &self.state.script,
                 line: self.state.line,
             };
@@ -157,7 +158,7 @@ impl Shell<'_> {
         if self.stat(path, Follow::Yes).is_ok_and(|node| node.size > longest) {
             return Err(self.foreign(path, COMPILED.to_owned()));
         }
-        let content = match self.read_file(path)? {
+        let content = match self.read_program(path)? {
             Ok(content) => content,
             Err(error) => return self.cannot_run(path, error),
         };

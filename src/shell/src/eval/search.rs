@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Run;
 use crate::commands;
-use crate::files::{Errno, Follow};
+use crate::files::{Errno, Follow, Property};
 use crate::host::{SYSTEM, in_system};
 use crate::shell::Shell;
 use crate::state::Hashed;
@@ -132,6 +132,9 @@ impl Shell<'_> {
     /// Whether a program could run: a file with a permission to execute it.
     fn executable(&self, path: &[u8]) -> Result<(), Errno> {
         let node = self.destination(path)?;
+        if node.is_file() {
+            self.inspect(path, Follow::Yes, Property::Mode);
+        }
         if node.is_file() && node.mode & 0o111 != 0 { Ok(()) } else { Err(Errno::Eperm) }
     }
 

@@ -68,6 +68,9 @@ impl Shell<'_> {
             return Err(self.discard_reported(&[&subject.name[..], b": unbound variable"].concat()));
         }
         let value = self.subject_value(&subject)?;
+        if matches!(value, Value::Unset) {
+            self.ask(Question::Unset(&subject.name))?;
+        }
         if let (Value::One(text), false) = (&value, matches!(parameter.operation, Operation::Value)) {
             self.ask(Question::Value(text))?;
         }

@@ -25,6 +25,9 @@ impl Shell<'_> {
         }
         let name = &parameter.name;
         let value = self.parameter_value(name)?;
+        if matches!(value, Value::Unset) {
+            self.ask(Question::Unset(name))?;
+        }
         if let (Value::One(text), false) = (&value, matches!(parameter.operation, Operation::Value)) {
             self.ask(Question::Value(text))?;
         }

@@ -27,8 +27,8 @@ pub fn merge(staged: Staged, release: (String, String), epoch: Timestamp) -> Res
             install(&mut target, artifact)?;
         }
         target.enter(own());
-        for (path, owner) in &layer.schema.directories {
-            let meta = target.meta(owner.mode);
+        for (path, rule) in &layer.schema.directories {
+            let meta = target.meta(rule.ownership().mode);
             target.directory(path, meta)?;
         }
         for (path, file) in &layer.files {

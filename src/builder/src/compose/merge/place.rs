@@ -116,6 +116,15 @@ impl Target {
         self.place(path.as_bytes(), meta, Kind::directory()).map(|_| ())
     }
 
+    /// Makes a directory unless the path leads to one.
+    pub(super) fn ensure_directory(&mut self, path: &str, meta: Metadata) -> Result<(), MergeError> {
+        let found = self.tree.resolve(path.as_bytes()).ok();
+        match found.map(|id| &self.tree.inode(id).kind) {
+            Some(Kind::Directory(_)) => Ok(()),
+            _ => self.directory(path, meta),
+        }
+    }
+
     /// Gives a file that exists another owner and mode; links are followed. A file of the base that has
     /// another one then counts as the writer's.
     pub(super) fn set_mode(&mut self, path: &str, meta: &Metadata) -> Result<(), MergeError> {

@@ -97,7 +97,11 @@ fn details(layer: &Layer, document: &BundleDocument) -> Result<Vec<(String, Stri
     for (path, rule) in &schema.files {
         found.push((path.clone(), serde_json::to_string(&rule.ownership(path))?));
     }
-    for (path, ownership) in schema.directories.iter().chain(&schema.modes) {
+    for (path, rule) in &schema.directories {
+        let kept = if rule.mode.is_none() { " if it is new" } else { "" };
+        found.push((path.clone(), serde_json::to_string(&rule.ownership())? + kept));
+    }
+    for (path, ownership) in &schema.modes {
         found.push((path.clone(), serde_json::to_string(ownership)?));
     }
     found.extend(schema.symlinks.iter().map(|(path, target)| (path.clone(), format!("-> {target}"))));

@@ -229,5 +229,6 @@ fn sysctl(side: &Side<'_>) -> BTreeMap<String, String> {
 
 fn directories(side: &Side<'_>) -> BTreeMap<String, String> {
     let all = side.layers.iter().flat_map(|layer| &layer.schema.directories);
-    all.map(|(path, of)| (path.clone(), format!("{:04o} {}:{}", of.mode, of.owner, of.group))).collect()
+    // A directory without a mode is as the other side has it.
+    all.filter_map(|(path, of)| Some((path.clone(), format!("{:04o} {}:{}", of.mode?, of.owner, of.group)))).collect()
 }

@@ -34,8 +34,8 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
 
 /// Modes that change who runs a file are listed in `setuid`, so that one look there tells all of them.
 pub(super) fn modes(found: &mut Findings, schema: &Schema) {
-    for (path, owner) in &schema.directories {
-        found.value(child("/directories", path) + "/mode", rules::directory_mode(owner.mode));
+    for (path, rule) in &schema.directories {
+        found.value(child("/directories", path) + "/mode", rules::directory_mode(rule.ownership().mode));
     }
     let listed = |path: &String, mode: u16| {
         let missing = mode & 0o7000 != 0 && !schema.setuid.contains(path);

@@ -6,7 +6,7 @@ use vmbake_shell::{Errno, Files, Follow, NodeKind, TreeFiles};
 
 use super::runtime::{CLOSE, OPEN};
 
-/// The script that stands for sudo: its commands are those of whoever calls it.
+/// The program in place of which a script runs: its commands are those of its caller.
 pub(super) const SUDO: &str = "/usr/bin/sudo";
 /// Directories of base-files, apt, systemd and cloud-init, each after the one that it is in, with their modes.
 const DIRECTORIES: [(&str, u16); 42] = [
@@ -215,8 +215,8 @@ pub(super) fn tree() -> Result<Tree, Errno> {
     for path in PROGRAMS {
         files.write(path.as_bytes(), Vec::new(), 0o755)?;
     }
-    // Its commands are those of whoever calls it.
     files.write(SUDO.as_bytes(), b"#!/bin/sh\nexec \"$@\"\n".to_vec(), 0o755)?;
+    files.set_mode(SUDO.as_bytes(), 0o4755)?;
     files.write(RELEASE.as_bytes(), RELEASE_TEXT.join(&point_release()).into_bytes(), 0o644)?;
     files.write(ENVIRONMENT.as_bytes(), Vec::new(), 0o644)?;
     Ok(tree)
@@ -232,7 +232,7 @@ pub(super) fn basis(path: &[u8]) -> Option<Basis> {
     let path = str::from_utf8(path).ok()?;
     match path {
         ENVIRONMENT => Some(Basis::Whole),
-        SUDO | RELEASE => Some(Basis::Content),
+        RELEASE => Some(Basis::Content),
         path if ASSUMED.contains(&path) => Some(Basis::Assumed),
         _ => Some(Basis::Exists),
     }

@@ -136,6 +136,7 @@ impl Writer<'_> {
             return refuse("it has set-id bits");
         }
         match content {
+            Content::Directory if self.evaluated.kept.contains(path) => self.insert("directories", path, json!({})),
             Content::Directory => self.insert("directories", path, json!({"mode": format!("{mode:04o}")})),
             Content::Link(target) if is_marked(target.as_bytes()) || has_token(target.as_bytes()) => {
                 return refuse("it leads where only machines know");

@@ -45,6 +45,8 @@ pub(super) struct Evaluated {
     /// Everything that is there before and in the end, sorted by path.
     pub(super) before: Vec<Found>,
     pub(super) after: Vec<Found>,
+    /// Directories that a machine may have already, with a mode that stays.
+    pub(super) kept: BTreeSet<String>,
     pub(super) effects: Effects,
     /// Scripts that only a machine can run.
     pub(super) deferred: BTreeSet<String>,
@@ -118,7 +120,9 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
     }
     let after = base::walk(files.tree()).map_err(broken("/"))?;
     let effects = machine.effects;
-    Ok(Ended::Done(Box::new(Evaluated { before, after, effects, deferred: deferred.clone() })))
+    let paths = after.iter().map(|found| found.path.clone());
+    let kept = paths.filter(|path| files.keeps_mode(path)).collect();
+    Ok(Ended::Done(Box::new(Evaluated { before, after, kept, effects, deferred: deferred.clone() })))
 }
 
 /// The command by which a script may install something.

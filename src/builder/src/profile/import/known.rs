@@ -9,9 +9,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use vmbake_disk::tree::{InodeId, Kind, Timestamp, Tree, components};
-use vmbake_shell::{Errno, Files, Follow, Node, TreeFiles};
+use vmbake_shell::{Errno, Files, Follow, Node, Property, TreeFiles};
 
 use super::base::{self, Basis};
+use super::machine::has_token;
+use super::runtime::is_marked;
 
 /// As MAXSYMLINKS of Linux.
 const MAX_LINKS: usize = 40;
@@ -27,6 +29,10 @@ pub(super) struct KnownFiles<'t> {
     base: BTreeMap<InodeId, Basis>,
     /// Directories in which a machine has nothing but what the tree shows.
     complete: BTreeSet<InodeId>,
+    /// Nodes whose names the base may have: a command that wrote them would have kept what was there.
+    kept: BTreeSet<InodeId>,
+    /// Those whose mode no command has set.
+    modes: BTreeSet<InodeId>,
     /// Names that the base may have, and that commands took away to create them anew.
     vacated: BTreeSet<Vec<u8>>,
     /// Directories below which there may be more than the tree shows.
@@ -58,6 +64,8 @@ impl<'t> KnownFiles<'t> {
             absent,
             base,
             complete: BTreeSet::new(),
+            kept: BTreeSet::new(),
+            modes: BTreeSet::new(),
             vacated: BTreeSet::new(),
             open: BTreeSet::new(),
             unknown: RefCell::default(),
@@ -67,6 +75,14 @@ impl<'t> KnownFiles<'t> {
     /// The tree, with no question of what is known.
     pub(super) fn tree(&self) -> &dyn Files {
         &self.files
+    }
+
+    /// Whether a machine may have a node already, whose mode then stays.
+    pub(super) fn keeps_mode(&self, path: &str) -> bool {
+        match self.resolve(path.as_bytes(), Follow::No) {
+            Place::Found(id, _) => self.modes.contains(&id),
+            _ => false,
+        }
     }
 
     /// A name that was taken away, and that the base may have.
@@ -189,6 +205,27 @@ impl<'t> KnownFiles<'t> {
         }
     }
 
+    /// Whether the tree has the length of a node.
+    fn has_size(&self, id: InodeId, path: &[u8]) -> bool {
+        let is_known = |text: &[u8]| !is_marked(text) && !has_token(text);
+        match (&self.files.tree().inode(id).kind, self.base.get(&id)) {
+            (Kind::File(_), None | Some(Basis::Whole)) => {
+                self.files.read(path, base::LARGEST).is_ok_and(|text| is_known(&text))
+            }
+            (Kind::File(_), Some(_)) => false,
+            (Kind::Symlink(target), _) => is_known(target),
+            _ => true,
+        }
+    }
+
+    /// Notes a node that a command wrote to where the base may have one.
+    fn keep(&mut self, path: &[u8]) {
+        if let Place::Found(id, _) = self.resolve(path, Follow::Yes) {
+            self.kept.insert(id);
+            self.modes.insert(id);
+        }
+    }
+
     /// A file that is written as a whole, whether or not it is there.
     fn writable(&self, path: &[u8]) -> Result<(), Errno> {
         match self.resolve(path, Follow::Yes) {
@@ -236,7 +273,13 @@ impl Files for KnownFiles<'_> {
     }
 
     fn write(&mut self, path: &[u8], content: Vec<u8>, mode: u16) -> Result<(), Errno> {
-        self.writable(path).and_then(|()| self.files.write(path, content, mode))
+        self.writable(path)?;
+        let is_new = matches!(self.resolve(path, Follow::Yes), Place::Unknown(_));
+        self.files.write(path, content, mode)?;
+        if is_new {
+            self.keep(path);
+        }
+        Ok(())
     }
 
     fn copy(&mut self, from: &[u8], to: &[u8], mode: u16, limit: usize) -> Result<(), Errno> {
@@ -254,6 +297,7 @@ impl Files for KnownFiles<'_> {
     }
 
     fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        self.inspect(path, Follow::No, Property::Kind);
         self.found(path, Follow::No).and_then(|_| self.files.read_link(path))
     }
 
@@ -296,8 +340,11 @@ impl Files for KnownFiles<'_> {
     }
 
     fn set_mode(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {
-        if self.found(path, Follow::Yes).is_ok() && self.files.lookup(path, Follow::Yes)?.mode == mode {
-            return Ok(());
+        if let Ok((id, _)) = self.found(path, Follow::Yes) {
+            self.modes.remove(&id);
+            if self.files.lookup(path, Follow::Yes)?.mode == mode {
+                return Ok(());
+            }
         }
         self.own(path, Follow::Yes).and_then(|_| self.files.set_mode(path, mode))
     }
@@ -325,6 +372,39 @@ impl Files for KnownFiles<'_> {
 
     fn unknown(&self) -> Option<String> {
         self.unknown.borrow().clone()
+    }
+
+    fn inspect(&self, path: &[u8], follow: Follow, property: Property) {
+        let Place::Found(id, full) = self.resolve(path, follow) else { return };
+        let is_known = match property {
+            Property::Kind => !self.kept.contains(&id),
+            Property::Mode => !self.modes.contains(&id),
+            Property::Size => self.has_size(id, &full),
+            Property::Time => false,
+        };
+        if !is_known {
+            let _ = self.ask::<()>(&format!("the {} of", property.name()), &full);
+        }
+    }
+
+    fn read_program(&self, path: &[u8], limit: usize) -> Result<Vec<u8>, Errno> {
+        match self.resolve(path, Follow::Yes) {
+            Place::Found(_, full) if full == base::SUDO.as_bytes() => self.files.read(&full, limit),
+            _ => self.read(path, limit),
+        }
+    }
+
+    fn dangles(&self, path: &[u8]) -> bool {
+        let Place::Found(id, _) = self.resolve(path, Follow::No) else { return false };
+        let is_link = matches!(self.files.tree().inode(id).kind, Kind::Symlink(_));
+        match self.resolve(path, Follow::Yes) {
+            Place::Absent | Place::Error(Errno::Enoent) => is_link,
+            Place::Unknown(full) | Place::Beyond(full) => {
+                let _ = self.ask::<()>("the file", &full);
+                is_link
+            }
+            _ => false,
+        }
     }
 
     fn destination(&self, path: &[u8]) -> Result<Node, Errno> {
@@ -369,7 +449,11 @@ impl Files for KnownFiles<'_> {
             Place::Found(..) => Err(Errno::Eexist),
             Place::Absent => self.create_dir(path, mode),
             Place::Unknown(full) if base::is_special(&full) => self.ask("the directory", &full),
-            Place::Unknown(_) => self.files.create_dir(path, mode),
+            Place::Unknown(_) => {
+                self.files.create_dir(path, mode)?;
+                self.keep(path);
+                Ok(())
+            }
             Place::Beyond(full) => self.ask("the file", &full),
             Place::Error(error) => Err(error),
         }

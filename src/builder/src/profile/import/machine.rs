@@ -28,6 +28,26 @@ const COMPILED: [&str; 10] =
     ["apt", "apt-get", "bash", "cloud-init", "dpkg", "hostnamectl", "netplan", "networkctl", "sysctl", "systemctl"];
 /// Most rounds of one `sleep`: a script that waits for something that failed here would never end.
 const MAX_SLEEPS: u32 = 3;
+/// Variables that systemd, cloud-init or sudo may set for a script.
+const SESSION: [&str; 17] = [
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "MAIL",
+    "MEMORY_PRESSURE_WATCH",
+    "MEMORY_PRESSURE_WRITE",
+    "NOTIFY_SOCKET",
+    "SHELL",
+    "SUDO_COMMAND",
+    "SUDO_GID",
+    "SUDO_UID",
+    "SUDO_USER",
+    "SYSTEMD_EXEC_PID",
+    "TERM",
+    "USER",
+];
 /// The environment of commands.
 const ENVIRONMENT: [(&str, &str); 4] = [
     ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
@@ -268,6 +288,9 @@ impl<'a> Machine<'a> {
         if call.args.is_empty() || !call.args.iter().all(|name| is_name(name) && !name.starts_with(b"-")) {
             return Outcome::Unsupported("modprobe with options".to_owned());
         }
+        if call.is_observed && !call.is_tolerated {
+            return Outcome::Deferred("its exit status depends on the kernel".to_owned());
+        }
         self.effects.modules.extend(call.args.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
         self.note(StatementClass::Baked, "each boot loads it")
     }
@@ -330,7 +353,12 @@ impl Commands for Machine<'_> {
         match question {
             Question::Value(text) => is_marked(text) || has_token(text),
             Question::Program(_) => true,
+            Question::Unset(name) => SESSION.iter().any(|known| known.as_bytes() == name),
         }
+    }
+
+    fn substituted(&self, output: Vec<u8>) -> Vec<u8> {
+        fetch::value(output)
     }
 
     fn user_id(&self, files: &dyn Files, name: &[u8]) -> Option<u32> {

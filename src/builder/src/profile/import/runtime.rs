@@ -120,7 +120,7 @@ pub(super) fn has_private_use(text: &str) -> bool {
 /// A text for people: marks as what stands for them on a machine.
 pub(super) fn legible(text: &str) -> String {
     let text = text.replace(OPEN, "{{ ").replace(CLOSE, " }}");
-    text.replace(TOKEN.0, "{{ fetched ").replace(TOKEN.1, " }}")
+    text.replace(TOKEN.0, "{{ fetched ").replace("~\u{e003}", TOKEN.1).replace(TOKEN.1, " }}")
 }
 
 /// Which of the values are there, and how many elements lists have.

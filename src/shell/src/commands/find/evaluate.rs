@@ -5,14 +5,29 @@ use super::{Entry, Search, Test, links};
 use crate::commands::paths::{bare, last_name};
 use crate::commands::{Words, cannot};
 use crate::eval::Run;
-use crate::files::Follow;
+use crate::files::{Follow, Node, Property};
 
 /// What counting the names of a file costs.
 const LINKS: usize = 10_000;
 
+/// The property of a node that a test depends on.
+fn decisive(test: &Test, node: &Node) -> Option<Property> {
+    match test {
+        Test::Kind(_) | Test::OtherKind(_) | Test::Target(..) => Some(Property::Kind),
+        Test::Mode(..) => Some(Property::Mode),
+        Test::Empty if node.is_file() => Some(Property::Size),
+        Test::Size(..) => Some(Property::Size),
+        Test::Newer(_) => Some(Property::Time),
+        _ => None,
+    }
+}
+
 impl Search<'_, '_> {
     pub(super) fn holds(&mut self, entry: &Entry<'_>, test: &Test, pruned: &mut bool) -> Run<bool> {
         let Entry { path, node, .. } = *entry;
+        if let Some(property) = decisive(test, &node) {
+            self.shell.inspect(path, self.follow, property);
+        }
         Ok(match test {
             Test::And(tests) => {
                 for test in tests {

@@ -4,7 +4,7 @@ use super::Entry;
 use crate::commands::paths::{bare, last_name};
 use crate::commands::status::letters;
 use crate::eval::Run;
-use crate::files::NodeKind;
+use crate::files::{Follow, NodeKind, Property};
 use crate::shell::Shell;
 
 /// A piece of what `-printf` prints.
@@ -71,6 +71,14 @@ fn escaped(letter: u8) -> Option<u8> {
 pub(super) fn field(shell: &Shell<'_>, entry: &Entry<'_>, letter: u8) -> Run<Vec<u8>> {
     let Entry { path, node, operand, depth } = *entry;
     let number = |number: u32| number.to_string().into_bytes();
+    let inspect = |property| shell.inspect(path, Follow::No, property);
+    match letter {
+        b'm' => inspect(Property::Mode),
+        b'M' => [Property::Kind, Property::Mode].into_iter().for_each(inspect),
+        b's' => inspect(Property::Size),
+        b'y' | b'l' => inspect(Property::Kind),
+        _ => {}
+    }
     Ok(match letter {
         b'f' | b'h' if path.len() > 1 && bare(path) != path => {
             return shell.unsupported(b"the name of a path with a slash at its end");

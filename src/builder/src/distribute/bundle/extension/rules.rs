@@ -83,7 +83,7 @@ fn of_schema(schema: &Schema, kind: ExtensionKind) -> Vec<(&'static str, String)
 /// Owners other than root, and bits of privileges.
 fn of_owners(schema: &Schema) -> Vec<(&'static str, String)> {
     let files = schema.files.iter().map(|(path, rule)| ("files", path, rule.ownership(path)));
-    let directories = schema.directories.iter().map(|(path, owner)| ("directories", path, owner.clone()));
+    let directories = schema.directories.iter().map(|(path, rule)| ("directories", path, rule.ownership()));
     let mut found = Vec::new();
     for (key, path, owned) in files.chain(directories) {
         if owned.owner != "root" || owned.group != "root" {

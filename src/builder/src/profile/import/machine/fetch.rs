@@ -9,6 +9,8 @@ use crate::address;
 use crate::profile::import::report::StatementClass;
 use crate::profile::import::runtime::{RuntimeValue, TOKEN, is_marked};
 
+/// Ends the token of a fetched file in a value of a shell.
+const VALUE: &str = "~\u{e003}";
 /// Most that is read of one file.
 const LARGEST: usize = 1 << 20;
 /// Where OSM keeps what machines fetch from their cluster.
@@ -51,6 +53,20 @@ pub(in crate::profile::import) struct Unpacked {
 /// Whether something that is fetched has a part in a text.
 pub(in crate::profile::import) fn has_token(text: &[u8]) -> bool {
     text.windows(TOKEN.0.len()).any(|window| window == TOKEN.0.as_bytes())
+}
+
+/// Which fetched file a text is, byte for byte or as a value of a shell.
+fn value_of(text: &[u8]) -> Option<usize> {
+    let text = str::from_utf8(text).ok()?;
+    token_of(text.replace(VALUE, TOKEN.1).as_bytes())
+}
+
+/// A text as the value of a command substitution, which lacks newlines and NUL of a fetched file: no file with it is a copy.
+pub(super) fn value(text: Vec<u8>) -> Vec<u8> {
+    match String::from_utf8(text) {
+        Ok(text) => text.replace(VALUE, TOKEN.1).replace(TOKEN.1, VALUE).into_bytes(),
+        Err(error) => error.into_bytes(),
+    }
 }
 
 /// Which fetched file a text is, byte for byte.
@@ -121,7 +137,7 @@ impl Machine<'_> {
         let filter = call.args.iter().filter(|arg| !matches!(&arg[..], b"-r" | b"--raw-output")).collect::<Vec<_>>();
         let [filter] = filter[..] else { return Outcome::Unsupported("more than one filter".to_owned()) };
         let filter = text(filter);
-        let wanted = match token_of(input.trim_ascii_end())
+        let wanted = match value_of(input.trim_ascii_end())
             .and_then(|at| self.effects.fetched.get(at))
             .map(|fetched| &fetched.what)
         {
@@ -142,9 +158,10 @@ impl Machine<'_> {
             return Some(Outcome::Unsupported("base64 without -d".to_owned()));
         }
         let input = (call.stdin)();
-        let fetched = token_of(input.trim_ascii_end()).and_then(|at| self.effects.fetched.get(at));
+        let number = value_of(input.trim_ascii_end());
+        let fetched = number.and_then(|at| self.effects.fetched.get(at));
         match fetched.map(|fetched| &fetched.what) {
-            Some(What::Provisioning) => call.stdout.extend_from_slice(input.trim_ascii_end()),
+            Some(What::Provisioning) => call.stdout.extend_from_slice(token(number.unwrap_or_default()).as_bytes()),
             Some(What::Kubeconfig) => {
                 let mark = RuntimeValue::of("BOOTSTRAP_KUBECONFIG").map(RuntimeValue::mark).unwrap_or_default();
                 call.stdout.extend_from_slice(mark.as_bytes());
@@ -193,7 +210,7 @@ impl Machine<'_> {
             Some(What::Url(url)) => url.clone(),
             _ => String::new(),
         };
-        if let Some(list) = token_of(sum.as_bytes()).filter(is_file) {
+        if let Some(list) = value_of(sum.as_bytes()).filter(is_file) {
             let list = url(list);
             let file = match name {
                 "" => self.beside(call, &list),

@@ -5,9 +5,12 @@ use vmbake_shell::{Call, Outcome};
 use super::Machine;
 use crate::profile::import::report::StatementClass;
 
+/// Directories to which packages of Debian bring no files.
+const LOCAL: [&str; 2] = ["/opt", "/usr/local"];
+
 impl Machine<'_> {
     /// `apt` and `apt-get`.
-    pub(super) fn apt(&mut self, call: &Call<'_>) -> Outcome {
+    pub(super) fn apt(&mut self, call: &mut Call<'_>) -> Outcome {
         let mut words = call.args.iter().map(|arg| String::from_utf8_lossy(arg).into_owned());
         let (mut operands, mut recommends) = (Vec::new(), true);
         while let Some(word) = words.next() {
@@ -35,7 +38,13 @@ impl Machine<'_> {
             Some((verb, [])) if matches!(verb.as_str(), "clean" | "autoclean") => {
                 self.dropped("no package is left to be cleaned up")
             }
-            Some((verb, packages)) if verb == "install" && !packages.is_empty() => self.install(packages, recommends),
+            Some((verb, packages)) if verb == "install" && !packages.is_empty() => {
+                // Packages that do not come from Debian have files there.
+                if self.rules.archive.is_some() {
+                    LOCAL.iter().for_each(|path| call.files.may_have_more(path.as_bytes()));
+                }
+                self.install(packages, recommends)
+            }
             Some((verb, _)) if matches!(verb.as_str(), "upgrade" | "dist-upgrade" | "full-upgrade") => {
                 Outcome::Refused("an image changes by being baked again: run `vmbake update` and bake".to_owned())
             }

@@ -33,6 +33,17 @@ impl Machine<'_> {
         let Some(units) = units.iter().map(|name| unit_name(name)).collect::<Option<Vec<String>>>() else {
             return Outcome::Unsupported(words(b"a name of a unit in", call.args));
         };
+        let link = |unit: &&String| call.files.known_link(format!("{UNITS}/{unit}").as_bytes()).is_some();
+        if let Some(unit) = units.iter().find(link) {
+            return Outcome::Unsupported(format!("{unit}, which is a link,"));
+        }
+        if matches!(verb.as_str(), "stop" | "kill" | "reload" | "try-restart" | "disable")
+            && call.is_observed
+            && !call.is_tolerated
+            && !units.iter().all(|unit| self.is_own(&*call.files, unit))
+        {
+            return Outcome::Deferred("its exit status depends on the units of the running machine".to_owned());
+        }
         match verb.as_str() {
             "daemon-reload" | "daemon-reexec" | "reset-failed" => self.dropped("nothing runs yet"),
             "is-active" | "is-enabled" | "is-failed" | "is-system-running" | "status" | "show" | "cat"
@@ -55,6 +66,11 @@ impl Machine<'_> {
             "start" | "restart" => self.start(call, &units),
             other => Outcome::Unsupported(other.to_owned()),
         }
+    }
+
+    /// Whether a unit is one of the profile.
+    fn is_own(&self, files: &dyn Files, unit: &str) -> bool {
+        self.effects.done.contains(unit) || files.destination(format!("{UNITS}/{unit}").as_bytes()).is_ok()
     }
 
     fn disable(&mut self, units: Vec<String>) -> Outcome {
