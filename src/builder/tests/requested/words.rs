@@ -74,8 +74,8 @@ const FAULTS: &[(&str, &str)] = &[
         "mode 4755 has set-uid",
     ),
     (
-        r#""downloads": {"x": {"url": "https://a/x", "version": "1", STATED, "install": {"type": ¦"zip"}}}"#,
-        "unknown variant `zip`",
+        r#""downloads": {"x": {"url": "https://a/x", "version": "1", STATED, "install": {"type": ¦"rpm"}}}"#,
+        "unknown variant `rpm`",
     ),
     (r#""container_images": [¦"redis:7"]"#, "\"redis:7\" is not HOST/NAME:TAG"),
     (r#""container_images": [¦"docker.io/library/redis"]"#, "\"docker.io/library/redis\" is not HOST/NAME:TAG"),
