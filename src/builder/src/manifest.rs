@@ -16,7 +16,7 @@ pub use additions::{Additions, ImageNeed, LayerGrants, NeedKind};
 pub use closure::{ClosureRecord, PackageReason};
 pub use content::{Boot, BootFile, ContainerImage, Content, Dependency, Os, PinnedBundle};
 pub use error::ManifestError;
-pub use proof::{Document, Form, Proof, Signed, Snapshot};
+pub use proof::{ArchiveSnapshot, Document, Form, Proof, Signed};
 
 mod additions;
 mod form;

@@ -43,7 +43,7 @@ pub enum Proof {
         evidence: Vec<Digest>,
         /// The past state of the archive that it is from, if it is not from the archive itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        snapshot: Option<Snapshot>,
+        snapshot: Option<ArchiveSnapshot>,
     },
     /// A bundle of sigstore.
     Sigstore(Signed),
@@ -54,7 +54,7 @@ pub enum Proof {
 /// A past state of an archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Snapshot {
+pub struct ArchiveSnapshot {
     /// The time that was asked for.
     pub at: Timestamp,
     /// When the state was copied, which is part of its address: the last time until `at`.
@@ -64,7 +64,7 @@ pub struct Snapshot {
     pub valid_until: Option<Timestamp>,
 }
 
-impl fmt::Display for Snapshot {
+impl fmt::Display for ArchiveSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "snapshot {} for {}", self.copied, self.at)?;
         match self.valid_until {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::evidence::{MAX_INDEX, MAX_LEN, Wants};
 use super::{LinkError, ManifestContext, Prover, Standing, differs, same, weak};
 use crate::digest::Digest;
-use crate::manifest::{Dependency, Form, Proof, Snapshot};
+use crate::manifest::{ArchiveSnapshot, Dependency, Form, Proof};
 use crate::pin::proof::apt::{Expect, Packages, PackagesIndex, Release};
 use crate::pin::proof::openpgp::Keyring;
 use crate::pin::sources::Archive;
@@ -22,7 +22,7 @@ struct Record<'a> {
     signed: Timestamp,
     release: &'a Digest,
     index: &'a Digest,
-    snapshot: Option<&'a Snapshot>,
+    snapshot: Option<&'a ArchiveSnapshot>,
 }
 
 pub(super) fn replay(

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::{OS_IMAGE, Snapshot};
+use crate::manifest::{ArchiveSnapshot, OS_IMAGE};
 use crate::progress::{Event, ProofCount};
 
 /// Who answers for the digest of an entry, proven anew.
@@ -22,7 +22,7 @@ pub enum Standing {
         date: Timestamp,
         /// The past state of it that was asked for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        snapshot: Option<Snapshot>,
+        snapshot: Option<ArchiveSnapshot>,
     },
     /// An identity of sigstore's.
     Signer {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::{ManifestContext, ResolveError, Resolved, Resolver};
 use crate::digest::Digest;
 use crate::input;
-use crate::manifest::{ArtifactType, Dependency, Document, Form, Proof, Snapshot};
+use crate::manifest::{ArchiveSnapshot, ArtifactType, Dependency, Document, Form, Proof};
 use crate::pin::proof::apt::{self, AptError, Catalogue, Expect, Package, Packages, Release, Stanza};
 use crate::pin::proof::openpgp::Keyring;
 use crate::pin::sources::Archive;
@@ -25,7 +25,7 @@ pub(super) struct Index {
     /// The `InRelease`, then the index.
     evidence: [Digest; 2],
     documents: BTreeMap<Digest, Document>,
-    snapshot: Option<Snapshot>,
+    snapshot: Option<ArchiveSnapshot>,
 }
 
 /// An index with all its packages.

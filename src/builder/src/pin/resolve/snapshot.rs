@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, civil::DateTime};
 
 use super::{MAX_DOCUMENT, ResolveError, Resolver};
-use crate::manifest::Snapshot;
+use crate::manifest::ArchiveSnapshot;
 use crate::pin::proof::apt::Release;
 use crate::pin::sources::Archive;
 use crate::supply::http::Request;
@@ -27,8 +27,8 @@ pub(super) struct Copied {
 
 impl Copied {
     /// What a manifest records of it.
-    pub(super) fn snapshot(&self, release: &Release) -> Snapshot {
-        Snapshot { at: self.at, copied: self.time, valid_until: release.valid_until() }
+    pub(super) fn snapshot(&self, release: &Release) -> ArchiveSnapshot {
+        ArchiveSnapshot { at: self.at, copied: self.time, valid_until: release.valid_until() }
     }
 }
 
