@@ -154,6 +154,26 @@ impl RepositoryName {
         host == "localhost" || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback())
     }
 
+    /// One spelling for all that name the same server and repository: lower case, without a dot at the end of the host, zeros
+    /// before the port, the ports of HTTP and HTTPS, and the second name of Docker Hub.
+    pub(crate) fn canonical(&self) -> String {
+        let host = self.host.to_ascii_lowercase();
+        let (host, port) = match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (name, port),
+            _ => (host.as_str(), ""),
+        };
+        let ipv6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let host = match ipv6.map(str::parse::<std::net::Ipv6Addr>) {
+            Some(Ok(address)) => format!("[{address}]"),
+            _ => host.strip_suffix('.').unwrap_or(host).to_owned(),
+        };
+        let host = if host == "registry-1.docker.io" { "docker.io".to_owned() } else { host };
+        match port.trim_start_matches('0') {
+            "" | "80" | "443" => format!("{host}/{}", self.name),
+            port => format!("{host}:{port}/{}", self.name),
+        }
+    }
+
     /// The address below which its parts are. Docker Hub answers under another name than the one that references have.
     pub(crate) fn base(&self, plain_http: bool) -> String {
         let host = if self.host == "docker.io" { "registry-1.docker.io" } else { &self.host };
@@ -186,6 +206,22 @@ mod tests {
         }
         for wrong in ["r.example/a@sha256:1", "r.example/a:", "r.example", "r.example/a@", "r.example/a:b@c", "a/b:c"] {
             assert!(wrong.parse::<RemoteName>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn spellings_of_one_registry_are_one() {
+        for (spelled, expected) in [
+            ("localhost:01/a", "localhost:1/a"),
+            ("R.Example:443/a/b", "r.example/a/b"),
+            ("r.example.:0443/a", "r.example/a"),
+            ("r.example:/a", "r.example/a"),
+            ("[0:0::1]:05000/a", "[::1]:5000/a"),
+            ("registry-1.docker.io/library/a", "docker.io/library/a"),
+            ("r.example:4430/a", "r.example:4430/a"),
+            ("127.0.0.1:5000/a", "127.0.0.1:5000/a"),
+        ] {
+            assert_eq!(spelled.parse::<RepositoryName>().unwrap().canonical(), expected, "{spelled}");
         }
     }
 

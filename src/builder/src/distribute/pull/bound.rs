@@ -70,14 +70,23 @@ fn refusal(name: String, seen: &SeenRelease, version: Option<Version>, digest: &
     }
 }
 
-/// The key of the record: the reference without its digest.
+/// The key of the record: the repository in one spelling, with the tag.
 fn reference(name: &RemoteName) -> String {
-    RemoteName { digest: None, ..name.clone() }.to_string()
+    let tag = name.tag.as_ref().map(|tag| format!(":{tag}")).unwrap_or_default();
+    name.repository.canonical() + &tag
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spellings_of_a_host_share_a_record() {
+        let of = |text: &str| super::reference(&text.parse().unwrap());
+        assert_eq!(of("H.example:443/images:1"), of("h.example/images:1"));
+        assert_eq!(of("localhost:05000/a/b:T"), "localhost:5000/a/b:T");
+        assert_ne!(of("h.example:5000/images:1"), of("h.example/images:1"));
+    }
 
     #[test]
     fn a_name_that_was_asked_for_is_compared_in_every_case() {
