@@ -202,7 +202,7 @@ impl<'a> Begun<'a> {
         let origins = origin::record(&ingredients, &mut merged, epoch)?;
         let tree = merged.tree;
         additions::check(&tree, &request.more)?;
-        if let Some(finding) = unclean(&tree, &merged.setuid) {
+        if let Some(finding) = unclean(&tree, &merged.setuid, &merged.keep) {
             return Err(BakeError::Unclean(Box::new(finding)));
         }
         progress.tell(Event::Merged { files: tree.walk().count() });

@@ -37,7 +37,8 @@ pub use skeleton::init;
 pub use text::{Scalar, Text};
 
 pub(crate) use position::child;
-pub(crate) use rules::default_mode;
+pub(crate) use rules::{default_mode, hidden_by};
+pub(crate) use set::HYGIENE;
 pub(crate) use text::without_comments;
 
 use std::fmt;

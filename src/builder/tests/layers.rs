@@ -109,6 +109,29 @@ const FAULTS: &[(&str, &str)] = &[
     (r#""units": {"enable": [¦"x.timer"], "mask": ["x.timer"]}"#, "unit \"x.timer\" is also disabled or masked"),
     (r#""remove": [¦"/"]"#, "path \"/\" has an empty name"),
     (r#""remove": [¦"/a/*/b"]"#, "path \"/a/*/b\" has `*` before its last component"),
+    (
+        r#""files": {¦"/etc/cron.daily/tidy": {"content": "x"}, "/etc/cron.daily/a.txt": {"content": "x"}}"#,
+        "\"/etc/cron.daily/tidy\" is not executable, but /etc/cron.daily runs only executable files: add",
+    ),
+    (
+        r#""files": {¦"/opt/x": {"content": "x"}, "/etc/cron.d/x": {"content": "A=1\n5 * * * * root /opt/x -a\n"}}"#,
+        "\"/opt/x\" is not executable, but /etc/cron.d/x runs it",
+    ),
+    (
+        r#""files": {¦"/opt/x": {"content": "x"}, "/opt/y": {"content": "", "mode": "0755"}}, "units": {"enable": ["x.service"],
+            "files": {"x.service": "[Service]\nExecStartPre=/opt/y\nExecStart = -/opt/x a\n[Install]\nWantedBy=a.target\n"}}"#,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
+    ),
+    (
+        r#""units": {"files": {¦"x.service": "[Unit]\nConditionFirstBoot=yes\n"}}"#,
+        "\"/etc/systemd/system/x.service\" waits for ConditionFirstBoot=, which is never true",
+    ),
+    (r#""truncate": [¦"x"]"#, "path \"x\" is not absolute"),
+    (r#""keep": [¦"/none"]"#, "\"/none\" is not a file, directory or link of the layer"),
+    (r#""files": {¦"/run/x": {"content": ""}}"#, "path \"/run/x\" is below /run, where no file of an image stays"),
+    (r#""directories": {¦"/var/tmp/x": {"mode": "0755"}}"#, "path \"/var/tmp/x\" is below /var/tmp"),
+    (r#""symlinks": {¦"/dev/x": "y"}"#, "path \"/dev/x\" is below /dev"),
+    (r#""artifacts": {"x": {"type": "file", "path": ¦"/tmp/x", "mode": "0755"}}"#, "path \"/tmp/x\" is below /tmp"),
     (r#""os_release": {¦"a b": "c"}"#, "key \"a b\" is not a variable of os-release"),
     (
         r#""first_boot": {"files": [{"path": "/x", "mode": ¦"640", "content": {"text": ""}}]}"#,

@@ -6,6 +6,7 @@ mod accounts;
 mod advice;
 mod alternatives;
 mod audited;
+mod cleaned;
 mod config;
 mod configure;
 mod conffiles;
@@ -28,6 +29,7 @@ mod pattern;
 mod place;
 mod placed;
 mod present;
+mod privileged;
 mod programs;
 mod relations;
 mod status;
@@ -55,8 +57,9 @@ use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 
 use crate::compose::stage::{FIRSTBOOT, Member, Staged, StagedArtifact, StagedContent};
 use crate::fetch::images::Layout;
-use crate::layer::{Layer, LayerFile, default_mode};
+use crate::layer::{HYGIENE, Layer, LayerFile, default_mode};
 use crate::manifest::{LayerGrants, Manifest, PinnedAccounts};
+use cleaned::Brought;
 use grants::Step;
 pub(crate) use pattern::{FILES_BELOW, matches};
 use place::Target;
@@ -81,6 +84,8 @@ pub struct Merged {
     pub privileged: BTreeMap<String, String>,
     /// Files that layers list in `setuid`, by path.
     pub setuid: BTreeSet<String>,
+    /// Paths that layers list in `keep`.
+    pub keep: BTreeSet<String>,
 }
 
 /// A package that is not configured here.
@@ -103,12 +108,14 @@ pub fn merge(
     let Staged { layers, mut artifacts, images } = staged;
     let arch = &manifest.content().os.arch;
     let mut target = Target::new(base, epoch);
+    let base_privileged = privileged::find(&target.tree);
     target.by_name = chosen_by_name(manifest);
     target.grants.clone_from(grants);
     let mut packages = database::Database::read(&target, arch)?;
     packages.ids.pin(manifest.content().accounts.as_ref());
     let kept = packages.satisfied(&mut artifacts, &layers)?;
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
+    let archives = cleaned::archives(&artifacts);
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
     let (mut deferred, mut setuid) = (Vec::new(), BTreeSet::new());
     for (index, layer) in layers.iter().enumerate() {
@@ -148,7 +155,12 @@ pub fn merge(
             install(&mut target, artifact)?;
         }
         target.enter(own());
+        let is_last = name == HYGIENE;
+        let brought = is_last.then(|| Brought::find(&target, &layers, &archives)).transpose()?;
+        let kept = layers.iter().filter(|_| is_last).flat_map(|layer| &layer.schema.keep);
+        target.kept = cleaned::kept(&target, kept.chain(&layer.schema.truncate))?.into_iter().collect();
         apply(&mut target, layer, manifest)?;
+        brought.iter().try_for_each(|brought| brought.check(&target))?;
         if let (Some(path), Some(images)) = (&layer.schema.images, &images) {
             place_images(&mut target, &layer.schema.name, path, images)?;
         }
@@ -158,6 +170,7 @@ pub fn merge(
     first_boot::write(&mut target, &layers, manifest.content())?;
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch, &target.by_name)?;
+    privileged::check(&target, &packages, &base_privileged, &setuid)?;
     Ok(Merged {
         tree: target.tree,
         kept,
@@ -165,6 +178,7 @@ pub fn merge(
         accounts: packages.ids.given(),
         privileged: target.granted.into_inner(),
         setuid,
+        keep: layers.iter().flat_map(|layer| layer.schema.keep.iter().cloned()).collect(),
     })
 }
 
@@ -259,6 +273,9 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
     }
     for path in &schema.empty {
         target.empty(path)?;
+    }
+    for path in &schema.truncate {
+        target.truncate(path)?;
     }
     os_release(target, &schema.os_release, manifest)
 }

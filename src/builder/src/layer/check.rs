@@ -1,6 +1,7 @@
 //! What a layer of the right form may not say: a [`Layer`] in, its faults out, each with the pointer (RFC 6901) of the value
 //! that is wrong.
 
+mod executable;
 mod paths;
 
 use std::collections::BTreeMap;
@@ -38,6 +39,8 @@ pub(super) fn check(layer: &Layer) -> Vec<Found> {
     paths::modes(&mut found, schema);
     paths::symlinks(&mut found, schema);
     units(&mut found, layer);
+    executable::check(&mut found, layer);
+    first_boots(&mut found, layer);
     settings::check(&mut found, schema);
     found.keys("/os_release", schema.os_release.keys(), os_release_key);
     paths::cases(&mut found, schema);
@@ -230,6 +233,29 @@ fn units(found: &mut Findings, layer: &Layer) {
         let plain = file.is_some_and(|file| !rules::has_install(&file.content));
         let plain = plain.then(|| format!("unit {unit:?} has no [Install] section that would enable it"));
         found.value(format!("/units/enable/{index}"), against.or(plain));
+    }
+}
+
+/// Units that wait for a first boot as systemd means it. The empty `/etc/machine-id` of an image gives each machine an ID, but
+/// is none (machine-id(5)): what else happens on a first boot, such as presets, would undo what layers say of units.
+fn first_boots(found: &mut Findings, layer: &Layer) {
+    let is_never = |line: &str| {
+        let (key, value) = line.trim().split_once('=').unwrap_or_default();
+        let is_yes =
+            |value: &str| matches!(value.to_ascii_lowercase().as_str(), "1" | "yes" | "y" | "true" | "t" | "on");
+        matches!(key.trim_end(), "ConditionFirstBoot" | "AssertFirstBoot")
+            && is_yes(value.trim().trim_start_matches('|').trim())
+    };
+    for (path, file) in layer.files.iter().filter(|(path, _)| path.contains("/systemd/system/")) {
+        if String::from_utf8_lossy(&file.content).lines().any(is_never) {
+            let unit = path.rsplit('/').next().filter(|unit| layer.schema.units.files.contains_key(*unit));
+            let pointer = unit.map_or_else(|| "/name".to_owned(), |unit| child("/units/files", unit));
+            let message = format!(
+                "{path:?} waits for ConditionFirstBoot=, which is never true in an image: let it make a file, and have \
+                 ConditionPathExists=! look for that"
+            );
+            found.key(pointer, Some(message));
+        }
     }
 }
 

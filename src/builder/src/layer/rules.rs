@@ -104,6 +104,24 @@ pub(super) fn path(path: &str) -> Option<String> {
     below(rest).map(|reason| format!("path {path:?} {reason}"))
 }
 
+/// Where machines mount other file systems, which hide what an image has there, and the links that lead there. systemd empties
+/// or ages the temporary directories as well.
+const MOUNTS: [&str; 8] = ["/dev", "/proc", "/run", "/sys", "/tmp", "/var/lock", "/var/run", "/var/tmp"];
+
+/// The directory of [`MOUNTS`] that `path` is below.
+pub(crate) fn hidden_by(path: &str) -> Option<&'static str> {
+    let is_below = |mount: &&str| path.strip_prefix(*mount).is_some_and(|rest| rest.starts_with('/'));
+    MOUNTS.into_iter().find(is_below)
+}
+
+/// The fault of a path below one of them.
+pub(super) fn visible(path: &str) -> Option<String> {
+    let mount = hidden_by(path)?;
+    Some(format!(
+        "path {path:?} is below {mount}, where no file of an image stays: /etc/tmpfiles.d makes files there at boot"
+    ))
+}
+
 /// A path below a directory, as members of archives and files of layers have it: what is wrong about it.
 pub(super) fn below(path: &str) -> Option<String> {
     let mut names = path.split('/');

@@ -146,6 +146,12 @@ pub struct Schema {
     /// What is shown after a login.
     #[serde(default)]
     pub motd: Option<Text>,
+    /// Files that are made empty where they exist: owner and mode stay, and `remove` of the same layer leaves them.
+    #[serde(default)]
+    pub truncate: Vec<String>,
+    /// Files, directories and links of the layer that `hygiene` leaves.
+    #[serde(default)]
+    pub keep: Vec<String>,
     /// Keys of `/etc/os-release` that are set; `{kind}` and `{version}` are replaced.
     #[serde(default)]
     pub os_release: BTreeMap<String, String>,

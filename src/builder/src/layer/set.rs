@@ -14,7 +14,7 @@ use crate::digest::Digest;
 use crate::embedded;
 
 /// The layer that every image gets, as its last one.
-const LAST: &str = "hygiene";
+pub(crate) const HYGIENE: &str = "hygiene";
 
 /// A layer whose description has the right form.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ impl Layers {
             }
             more.iter().try_for_each(|name| self.visit(name, os, &mut order))?;
         }
-        for name in [kind, LAST] {
+        for name in [kind, HYGIENE] {
             self.visit(name, os, &mut order)?;
         }
         let layers: Vec<Layer> = order.iter().filter_map(|name| self.layers.get(name)).cloned().collect();

@@ -42,6 +42,10 @@ struct Rule {
 /// The rule that `setuid` of a layer makes exceptions from.
 const PRIVILEGED: &str = "privileged-files";
 
+/// The rules that `keep` of a layer makes exceptions from.
+const LOGS: &str = "logs";
+const AUTHORIZED_KEYS: &str = "authorized-keys";
+
 /// All rules, in the order in which they are reported. `*` stands for any part of one name.
 const RULES: &[Rule] = &[
     Rule { name: "machine-id", good: "empty", check: Check::Custom("/etc/machine-id", check::machine_id) },
@@ -65,7 +69,7 @@ const RULES: &[Rule] = &[
     },
     Rule { name: "credential-secret", good: "absent", check: Check::Absent(&["/var/lib/systemd/credential.secret"]) },
     Rule {
-        name: "logs",
+        name: LOGS,
         good: "no file with content",
         check: Check::NoContent(&["/var/log/*", "/var/lib/lastlog/*", "/var/lib/wtmpdb/*"]),
     },
@@ -83,7 +87,7 @@ const RULES: &[Rule] = &[
     Rule { name: "tmp", good: "empty", check: Check::Absent(&["/tmp/*", "/var/tmp/*"]) },
     Rule { name: "shell-history", good: "absent", check: Check::Absent(&["/root/.*_history", "/home/*/.*_history"]) },
     Rule {
-        name: "authorized-keys",
+        name: AUTHORIZED_KEYS,
         good: "absent",
         check: Check::Absent(&["/root/.ssh/authorized_keys*", "/home/*/.ssh/authorized_keys*"]),
     },
@@ -136,9 +140,14 @@ pub fn lint(tree: &Tree) -> Vec<Finding> {
     RULES.iter().flat_map(|rule| findings(tree, rule)).collect()
 }
 
-/// The first violation that stops a bake. Files that layers list in `setuid` may have privileges.
-pub fn unclean(tree: &Tree, listed: &BTreeSet<String>) -> Option<Finding> {
-    let is_meant = |finding: &Finding| finding.rule == PRIVILEGED && listed.contains(&finding.path);
+/// The first violation that stops a bake. Files that layers list in `setuid` may have privileges, and logs and authorized keys
+/// may be there if layers list them in `keep`.
+pub fn unclean(tree: &Tree, setuid: &BTreeSet<String>, keep: &BTreeSet<String>) -> Option<Finding> {
+    let is_meant = |finding: &Finding| match finding.rule {
+        PRIVILEGED => setuid.contains(&finding.path),
+        LOGS | AUTHORIZED_KEYS => keep.contains(&finding.path),
+        _ => false,
+    };
     lint(tree).into_iter().find(|finding| !finding.ok && !is_meant(finding))
 }
 

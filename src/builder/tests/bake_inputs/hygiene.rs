@@ -6,7 +6,7 @@ use vmbake::query::lint::lint;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
-use super::parts::{bake_onto, base};
+use super::parts::{Part, archive, bake_layers, bake_onto, base, base_with, file, program, tar};
 
 const HYGIENE: &str = include_str!("../../../../layers/hygiene/layer.json");
 
@@ -92,4 +92,79 @@ fn hygiene_cleans_a_base_that_was_in_use() {
     let baked = bake_onto(tree, &[], &keys).unwrap();
     assert_eq!(found(&baked), Vec::<String>::new());
     assert!(baked.lookup(b"/var/log/exim4").is_some(), "a service needs its directory");
+}
+
+/// A pattern through a link removes what is behind it.
+#[test]
+fn patterns_lead_through_links() {
+    for pattern in ["/srv/link/*.a", "/srv/link/**", "/srv/x/../link/*.a", "/srv/chain/*.a"] {
+        let mut tree = base_with(&[("/data/log/x.a", "x"), ("/srv/x/y", "y")]);
+        let origin = tree.add_origin(Origin { layer: "base".to_owned(), ..Origin::default() });
+        for (path, target) in [("/srv/link", "../data/log"), ("/srv/chain", "/srv/link"), ("/srv/lost", "none")] {
+            let kind = Kind::Symlink(target.as_bytes().to_vec());
+            tree.place(path.as_bytes(), Inode { meta: Metadata::default(), kind, origin }).unwrap();
+        }
+        let keys = format!(r#", "remove": ["{}", "/srv/lost/*"]"#, pattern.replace("/x/..", ""));
+        let baked = bake_onto(tree, &[], &keys).unwrap();
+        assert!(baked.lookup(b"/data/log/x.a").is_none(), "{pattern}");
+        assert!(baked.lookup(b"/data/log").is_some() && baked.lookup(b"/srv/link").is_some(), "{pattern}");
+    }
+}
+
+const CLEANED: &str = r#", "remove": ["/var/log/**", "/root/.ssh/authorized_keys*", "/var/lib/cloud/*"],
+    "empty": ["/etc/machine-id"], "truncate": ["/var/log/wtmp", "/var/log/btmp"]"#;
+
+/// What a layer brings and hygiene deletes stops the bake, unless the layer keeps it.
+#[test]
+fn what_hygiene_would_delete_of_a_layer_is_named() {
+    let unpacked = |name| Part {
+        install: r#"{"type": "tar", "path": "/var/lib/cloud"}"#.to_owned(),
+        ..archive(name, tar(&[file("seed/nocloud/user-data", "u")]))
+    };
+    let cases: [(&str, &str, Vec<Part>); 6] = [
+        ("/var/log/acme/a.log", r#""files": {"/var/log/acme/a.log": {"content": "a"}}"#, vec![]),
+        ("/root/.ssh/authorized_keys", r#""files": {"/root/.ssh/authorized_keys": {"content": "k"}}"#, vec![]),
+        ("/var/lib/cloud/seed", r#""directories": {"/var/lib/cloud/seed": {"mode": "0755"}}"#, vec![]),
+        ("/var/lib/cloud/x", r#""symlinks": {"/var/lib/cloud/x": "/etc/x"}"#, vec![]),
+        ("/var/lib/cloud/tool", r#""motd": "m""#, vec![program("tool", "/var/lib/cloud/tool")]),
+        ("/var/lib/cloud/seed/nocloud/user-data", r#""motd": "m""#, vec![unpacked("seed")]),
+    ];
+    for (path, keys, parts) in cases {
+        let layers = |keys: &str| bake_layers(&[("hygiene", CLEANED, &[]), ("k", &format!(", {keys}"), &parts)]);
+        let error = layers(keys).unwrap_err();
+        assert_eq!(error, format!("{path}: layer k brings it, and layer hygiene removes it"));
+        if !path.ends_with("user-data") {
+            let tree = layers(&format!(r#"{keys}, "keep": ["{path}"]"#)).unwrap();
+            assert!(tree.lookup(path.as_bytes()).is_some(), "{path}");
+        }
+    }
+    let keys = r#", "files": {"/etc/machine-id": {"content": "1"}}"#;
+    let error = bake_layers(&[("hygiene", CLEANED, &[]), ("k", keys, &[])]).unwrap_err();
+    assert_eq!(error, "/etc/machine-id: layer k brings it, and layer hygiene empties it");
+}
+
+#[test]
+fn login_records_stay_without_content() {
+    let mut tree = base_with(&[("/var/log/wtmp", "w"), ("/var/log/syslog", "s"), ("/var/log/deep/wtmp", "w")]);
+    let id = tree.lookup(b"/var/log/wtmp").unwrap();
+    let meta = tree.meta_mut(id);
+    (meta.mode, meta.gid) = (0o664, 43);
+    let baked = bake_onto(tree, &[], CLEANED).unwrap();
+    let inode = baked.inode(baked.lookup(b"/var/log/wtmp").unwrap());
+    assert!(matches!(&inode.kind, Kind::File(map) if map.is_empty()));
+    assert_eq!((inode.meta.mode, inode.meta.uid, inode.meta.gid), (0o664, 0, 43));
+    for gone in ["/var/log/btmp", "/var/log/syslog", "/var/log/deep/wtmp"] {
+        assert!(baked.lookup(gone.as_bytes()).is_none(), "{gone}");
+    }
+}
+
+#[test]
+fn archives_bring_no_files_where_machines_mount_others() {
+    for (member, mount) in [("run/x", "/run"), ("tmp/x/y", "/tmp"), ("var/run/x", "/var/run")] {
+        let part =
+            Part { install: r#"{"type": "tar", "path": "/"}"#.to_owned(), ..archive("a", tar(&[file(member, "x")])) };
+        let error = bake_layers(&[("k", "", &[part])]).unwrap_err();
+        let expected = format!("/{member}: layer k brings it, but machines mount another file system at {mount}");
+        assert_eq!(error, expected);
+    }
 }

@@ -45,6 +45,7 @@ const BROKEN: &[(&str, &str, &str)] = &[
         "`ssh_authorized_keys` belongs to the image",
     ),
     ("", r#", "os_release": {"ID": "acme"}"#, "`os_release` belongs to the image"),
+    ("", r#", "truncate": ["/etc/passwd"]"#, "`truncate`: \"/etc/passwd\" is not in `asks/paths`"),
     ("", r#", "packages": ["nginx"]"#, "`packages` cannot travel in a bundle"),
     (
         "",

@@ -32,6 +32,17 @@ fn of_merge(error: &MergeError) -> Option<String> {
              bundle out until it is fixed"
                 .to_owned(),
         ),
+        MergeError::Cleaned { path, layer, verb: "removes" } => Some(match path.contains("/.ssh/authorized_keys") {
+            true => format!(
+                "`ssh_authorized_keys` of layer {layer} lets keys log in as the default user; \"keep\": [\"{path}\"] keeps this file"
+            ),
+            false => format!("if every machine is to have it, add to layer {layer}: \"keep\": [\"{path}\"]"),
+        }),
+        MergeError::Cleaned { layer, .. } => Some(format!("remove it from layer {layer}: no image has content there")),
+        MergeError::Hidden { .. } => Some(
+            "choose other members or another path; what is needed there at each boot, a file in /etc/tmpfiles.d makes"
+                .to_owned(),
+        ),
         MergeError::TriggerCycle { .. } => Some(
             "answer for one of their triggers in `scripts` of the layer, with the digest of its postinst".to_owned(),
         ),

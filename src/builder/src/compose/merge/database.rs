@@ -44,6 +44,12 @@ pub(super) struct Changeable {
 }
 
 impl Database {
+    /// Whether the package lists the file at `path`, or the one that is diverted to it.
+    pub(super) fn owns(&self, target: &Target, package: &str, path: &[u8]) -> bool {
+        let diverted = std::str::from_utf8(path).ok().and_then(|path| self.overrides.diverted_from(path));
+        self.owners.owns(&target.tree, package, diverted.map_or(path, str::as_bytes))
+    }
+
     /// What a script may change, to take it back.
     pub(super) fn changeable(&self) -> Changeable {
         let Self { overrides, debconf, pending, ids, left, .. } = self;

@@ -40,6 +40,26 @@ pub enum MergeError {
         /// The path, with symbolic links resolved.
         path: String,
     },
+    /// A layer brings what the layer `hygiene` removes or empties.
+    #[error("{path}: layer {layer} brings it, and layer hygiene {verb} it")]
+    Cleaned {
+        /// The path, with symbolic links resolved.
+        path: String,
+        /// Name of the layer.
+        layer: String,
+        /// What hygiene does.
+        verb: &'static str,
+    },
+    /// An archive brings what a file system that is mounted at boot hides.
+    #[error("{path}: layer {layer} brings it, but machines mount another file system at {mount}")]
+    Hidden {
+        /// The path.
+        path: String,
+        /// Name of the layer.
+        layer: String,
+        /// Where that is mounted.
+        mount: &'static str,
+    },
     /// A directory and something else want one path.
     #[error("{path}: a {found} stands where {artifact} needs a {wanted}")]
     Occupied {

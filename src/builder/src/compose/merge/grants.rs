@@ -4,11 +4,11 @@
 
 use std::collections::BTreeSet;
 
-use vmbake_disk::tree::{Inode, InodeId, Kind, ROOT, Tree, TreeError, components};
+use vmbake_disk::tree::{Inode, InodeId, Kind, ROOT, Tree};
 
 use super::MergeError;
 use super::place::Target;
-use super::place::limits::privilege;
+use super::place::limits::{landing, privilege};
 use crate::manifest::LayerGrants;
 
 /// Files that list accounts. `users` and `groups` of a layer, which are granted by name, add to them.
@@ -147,19 +147,6 @@ fn is_same(a: &Inode, b: &Inode) -> bool {
             (Kind::Directory(_), Kind::Directory(_)) => true,
             (a, b) => a == b,
         }
-}
-
-/// Resolves the links on the way to `path`, as far as it exists.
-fn landing(tree: &Tree, path: &[u8]) -> Result<Vec<u8>, TreeError> {
-    let names: Vec<&[u8]> = components(path).collect();
-    let Some((last, parents)) = names.split_last() else { return Ok(Vec::new()) };
-    for end in (0..=parents.len()).rev() {
-        if let Some((real, _)) = tree.real_path(&parents[..end].join(&b'/'), true)? {
-            let rest = parents[end..].iter().chain([last]);
-            return Ok(rest.fold(real, |path, name| [&path[..], b"/", *name].concat()));
-        }
-    }
-    Ok(path.to_vec())
 }
 
 /// Whether `path` is at or below a granted path.

@@ -81,6 +81,12 @@ impl Owners {
         listed.filter(|listed| listed.line == line).map(|listed| listed.stem.as_str()).collect()
     }
 
+    /// Whether the package lists the file at `path`, under any name that links at the top of the tree give it.
+    pub(super) fn owns(&self, tree: &Tree, package: &str, path: &[u8]) -> bool {
+        let listed = self.files.get(&place(tree, path)).into_iter().flatten();
+        listed.into_iter().any(|listed| listed.stem.split(':').next() == Some(package))
+    }
+
     /// All listed paths, and the stem of a package that lists each.
     pub(super) fn all(&self) -> impl Iterator<Item = (&[u8], &str)> {
         self.files.values().flatten().map(|listed| (listed.line.as_slice(), listed.stem.as_str()))

@@ -12,6 +12,7 @@ use vmbake_shell::TreeFiles;
 use super::pattern::{FILES_BELOW, matches};
 use super::{ContentFault, MAX_TEXT, MergeError};
 use crate::compose::stage::{Member, MemberKind};
+use crate::layer::hidden_by;
 use crate::manifest::LayerGrants;
 use limits::Limits;
 
@@ -30,8 +31,12 @@ pub(super) struct Target {
     pub(super) by_name: BTreeSet<String>,
     /// What they have got so, by path.
     pub(super) granted: RefCell<BTreeMap<String, String>>,
+    /// Which of them gave it last, by path without links.
+    pub(super) granters: RefCell<BTreeMap<Vec<u8>, Origin>>,
     /// What the layers that are named here may change.
     pub(super) grants: BTreeMap<String, LayerGrants>,
+    /// What `remove` leaves, by paths without links.
+    pub(super) kept: BTreeSet<Vec<u8>>,
     limits: Limits,
 }
 
@@ -39,8 +44,19 @@ impl Target {
     pub(super) fn new(mut tree: Tree, epoch: Timestamp) -> Self {
         let origin = tree.add_origin(Origin::default());
         let (written, accounts, limits) = (BTreeMap::new(), BTreeSet::new(), Limits::new(origin));
-        let (by_name, granted) = (BTreeSet::new(), RefCell::default());
-        Self { tree, epoch, origin, written, accounts, by_name, granted, grants: BTreeMap::new(), limits }
+        Self {
+            tree,
+            epoch,
+            origin,
+            written,
+            accounts,
+            by_name: BTreeSet::new(),
+            granted: RefCell::default(),
+            granters: RefCell::default(),
+            grants: BTreeMap::new(),
+            kept: BTreeSet::new(),
+            limits,
+        }
     }
 
     /// From now on, nodes come from `origin`.
@@ -205,6 +221,7 @@ impl Target {
             if own {
                 (meta.uid, meta.gid) = (0, 0);
                 self.check_case(path)?;
+                self.check_visible(path)?;
             }
             let kind = match &entry.kind {
                 MemberKind::Directory => {
@@ -235,6 +252,16 @@ impl Target {
             placed.insert(path, id);
         }
         Ok(())
+    }
+
+    /// Fails if an archive brings a file where machines mount another file system.
+    fn check_visible(&self, path: &[u8]) -> Result<(), MergeError> {
+        let path = crate::escape::name(path);
+        let path = format!("/{}", path.trim_start_matches('/'));
+        match hidden_by(&path) {
+            Some(mount) => Err(MergeError::Hidden { path, layer: self.origin().layer.clone(), mount }),
+            None => Ok(()),
+        }
     }
 
     fn hard_link(&mut self, path: &[u8], id: InodeId) -> Result<(), MergeError> {
@@ -283,6 +310,16 @@ impl Target {
         self.file(path, meta, text.as_bytes().to_vec())
     }
 
+    /// Makes a file empty that exists, and keeps owner and mode. Links are left alone.
+    pub(super) fn truncate(&mut self, path: &str) -> Result<(), MergeError> {
+        self.check_way(path.as_bytes())?;
+        let found = self.wrap(self.tree.find(path.as_bytes()))?;
+        match found.map(|id| &self.tree.inode(id).kind) {
+            Some(Kind::File(_)) => self.empty(path),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes a file empty, or creates it.
     pub(super) fn empty(&mut self, path: &str) -> Result<(), MergeError> {
         self.set_text(path, "")
@@ -307,25 +344,34 @@ impl Target {
         self.check_way(pattern.as_bytes())?;
         let (dir, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
         if !last.contains('*') {
-            let removed = self.tree.remove(pattern.as_bytes());
+            let found = self.wrap(self.tree.real_path(pattern.as_bytes(), false))?;
+            return found.map_or(Ok(()), |(path, _)| self.remove_unkept(&path));
+        }
+        // The directory may be a link, as others on the way to it.
+        let found = self.wrap(self.tree.real_path(dir.as_bytes(), true))?;
+        let Some((dir, id)) = found else { return Ok(()) };
+        let names: Vec<Vec<u8>> = if last == FILES_BELOW {
+            let files = self.tree.walk_from(id).filter(|(.., inode)| matches!(inode.kind, Kind::File(_)));
+            files.map(|(inner, ..)| inner).filter(|inner| !inner.is_empty()).collect()
+        } else {
+            let Kind::Directory(entries) = &self.tree.inode(id).kind else { return Ok(()) };
+            let names = entries.keys().filter(|name| matches(last.as_bytes(), name));
+            names.map(|name| [b"/", name.as_slice()].concat()).collect()
+        };
+        names.iter().try_for_each(|name| self.remove_unkept(&[dir.as_slice(), name].concat()))
+    }
+
+    /// Deletes what is at `path`, which leads through no link, and below it, but for what is kept and the directories above that.
+    fn remove_unkept(&mut self, path: &[u8]) -> Result<(), MergeError> {
+        let is_above = |kept: &Vec<u8>| kept.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+        if !self.kept.iter().any(is_above) {
+            let removed = self.tree.remove(path);
             return self.wrap(removed).map(|_| ());
         }
-        let found = self.wrap(self.tree.find(dir.as_bytes()))?;
-        let Some(dir_id) = found else { return Ok(()) };
-        if last == FILES_BELOW {
-            let files = self.tree.walk_from(dir_id).filter(|(.., inode)| matches!(inode.kind, Kind::File(_)));
-            let below = files.map(|(inner, ..)| inner).filter(|inner| !inner.is_empty());
-            for inner in below.collect::<Vec<_>>() {
-                let removed = self.tree.remove(&[dir.as_bytes(), &inner].concat());
-                self.wrap(removed)?;
-            }
-            return Ok(());
-        }
-        let Kind::Directory(entries) = &self.tree.inode(dir_id).kind else { return Ok(()) };
-        for name in entries.keys().filter(|name| matches(last.as_bytes(), name)).cloned().collect::<Vec<_>>() {
-            let removed = self.tree.remove(&[dir.as_bytes(), &name].join(&b'/'));
-            self.wrap(removed)?;
-        }
-        Ok(())
+        let names: Vec<Vec<u8>> = match self.tree.lookup(path).map(|id| &self.tree.inode(id).kind) {
+            Some(Kind::Directory(entries)) => entries.keys().cloned().collect(),
+            _ => Vec::new(),
+        };
+        names.iter().try_for_each(|name| self.remove_unkept(&[path, b"/", name].concat()))
     }
 }

@@ -237,6 +237,7 @@ mod tests {
             deferred: Vec::new(),
             accounts: PinnedAccounts::default(),
             setuid: std::collections::BTreeSet::new(),
+            keep: std::collections::BTreeSet::new(),
             privileged: BTreeMap::new(),
         };
         let text = record(&ingredients, &mut merged, Timestamp::default())?;

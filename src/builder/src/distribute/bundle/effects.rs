@@ -121,6 +121,9 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
         units,
         remove,
         empty,
+        truncate,
+        // No bundle has them.
+        keep: _,
         sysctl: _,
         modules_load: _,
         hostname: _,
@@ -137,6 +140,7 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
     found.all(EffectKind::Directory, "directories", directories.keys());
     found.all(EffectKind::Change, "modes", modes.keys());
     found.all(EffectKind::Change, "empty", empty);
+    found.all(EffectKind::Change, "truncate", truncate);
     for pattern in remove {
         found.matching("remove", pattern);
     }

@@ -140,6 +140,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         units: _,
         remove: _,
         empty: _,
+        truncate: _,
         sysctl: _,
         modules_load: _,
         // These describe the layer, or its own files.
@@ -168,6 +169,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         ssh_authorized_keys,
         motd,
         os_release,
+        keep,
         first_boot,
     } = schema;
     let of_the_image = [
@@ -178,6 +180,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         ("motd", motd.is_some()),
         ("ssh_authorized_keys", !ssh_authorized_keys.is_empty()),
         ("os_release", !os_release.is_empty()),
+        ("keep", !keep.is_empty()),
         ("images", images.is_some()),
         ("bundles", !bundles.is_empty()),
         ("first_boot/inputs", first_boot.as_ref().is_some_and(|plan| plan.inputs.is_some())),

@@ -1,6 +1,6 @@
 //! What a layer may not say of paths: where they are, how they are linked, and who may run what is there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::layer::findings::{Findings, Found};
 use crate::layer::position::child;
@@ -26,9 +26,42 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
     found.list("/remove", &schema.remove, pattern);
     found.list("/empty", &schema.empty, rules::path);
     found.list("/setuid", &schema.setuid, rules::path);
+    found.list("/truncate", &schema.truncate, rules::path);
+    hidden(found, layer);
+    let own: BTreeSet<&String> =
+        layer.files.keys().chain(schema.symlinks.keys()).chain(schema.directories.keys()).collect();
+    let installed = |path: &str| {
+        schema.installs().any(|(_, _, install)| matches!(install, Install::File { path: found, .. } if found == path))
+    };
+    let missing = |path: &str| {
+        let is_own = own.iter().any(|own| *own == path) || installed(path);
+        (!is_own).then(|| format!("{path:?} is not a file, directory or link of the layer"))
+    };
+    found.list("/keep", &schema.keep, |path| rules::path(path).or_else(|| missing(path)));
     for path in schema.directories.keys() {
         let file = layer.files.contains_key(path).then(|| format!("{path:?} is also a file below files/"));
         found.key(child("/directories", path), file);
+    }
+}
+
+/// Nothing is placed where machines mount other file systems.
+fn hidden(found: &mut Findings, layer: &Layer) {
+    let schema = &layer.schema;
+    found.keys("/directories", schema.directories.keys(), rules::visible);
+    found.keys("/symlinks", schema.symlinks.keys(), rules::visible);
+    found.list("/empty", &schema.empty, rules::visible);
+    found.value("/images".to_owned(), schema.images.as_deref().and_then(rules::visible));
+    for path in layer.files.keys() {
+        // Those below `files/` have no place in the text.
+        let pointer = if schema.files.contains_key(path) { child("/files", path) } else { "/name".to_owned() };
+        found.key(pointer, rules::visible(path));
+    }
+    for (pointer, _, install) in schema.installs() {
+        let path = match install {
+            Install::File { path, .. } | Install::Tar { path, .. } | Install::Zip { path, .. } => path,
+            Install::Deb => continue,
+        };
+        found.value(pointer + "/path", rules::visible(path));
     }
 }
 

@@ -20,7 +20,21 @@ const KEY_PLACES: &[&str] = &["/etc", "/root", "/home", "/opt", "/srv", "/var/li
 pub(super) fn shadow(tree: &Tree) -> Vec<Violation> {
     let paths =
         matches(tree, &["/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/security/opasswd"]);
-    violations(tree, paths, |inode| inode.meta.mode & 0o037 != 0 || inode.meta.uid != 0)
+    let is_link = |path: &&Vec<u8>| {
+        let inode = tree.find(path).ok().flatten().map(|id| tree.inode(id));
+        inode.is_some_and(|inode| !matches!(inode.kind, Kind::File(_)))
+    };
+    // What is no file is replaced by a file of another mode when a password changes, or leads to one.
+    let mut found: Vec<Violation> = paths.iter().filter(is_link).map(|path| other_kind(tree, path)).collect();
+    found.extend(violations(tree, paths, |inode| {
+        matches!(inode.kind, Kind::File(_)) && (inode.meta.mode & 0o037 != 0 || inode.meta.uid != 0)
+    }));
+    found
+}
+
+fn other_kind(tree: &Tree, path: &[u8]) -> Violation {
+    let kind = tree.find(path).ok().flatten().map_or("unreadable", |id| tree.inode(id).kind.name());
+    Violation { path: escape::name(path), evidence: format!("{kind} in place of a regular file") }
 }
 
 /// The rules of sudo, which ignores files that others can write.
@@ -84,7 +98,11 @@ pub(super) fn keys(tree: &Tree) -> Vec<Violation> {
 /// Whether a file may be a key, by its name.
 fn is_key_name(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    name.ends_with(b".key") || name.ends_with(b".pem") || (name.starts_with(b"id_") && !name.ends_with(b".pub"))
+    let is_host_key = name.starts_with(b"ssh_host_") && name.ends_with(b"_key");
+    is_host_key
+        || name.ends_with(b".key")
+        || name.ends_with(b".pem")
+        || (name.starts_with(b"id_") && !name.ends_with(b".pub"))
 }
 
 fn is_key(content: &[u8]) -> bool {

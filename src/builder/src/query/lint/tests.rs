@@ -131,6 +131,7 @@ fn every_violation_is_found_by_its_rule_alone() {
         ("password-files", "/etc/shadow", Mode(0o644, "root:*:\n"), "regular file, 0644 0:0"),
         ("password-files", "/etc/gshadow", Mode(0o660, "root:*:\n"), "regular file, 0660 0:0"),
         ("password-files", "/etc/shadow-", Mode(0o604, "root:*:\n"), "regular file, 0604 0:0"),
+        ("password-files", "/etc/gshadow", Link("/etc/x"), "symbolic link in place of a regular file"),
         ("sudoers", "/etc/sudoers.d/x", Mode(0o464, "x"), "regular file, 0464 0:0"),
         ("sudoers", "/etc/sudoers.d", DirMode(0o775), "directory, 0775 0:0"),
         ("world-writable", "/etc/x.conf", Mode(0o666, "x"), "regular file, 0666 0:0"),
@@ -141,6 +142,12 @@ fn every_violation_is_found_by_its_rule_alone() {
             "private-keys",
             "/etc/agent/tls.key",
             Mode(0o644, "-----BEGIN RSA PRIVATE KEY-----\n"),
+            "regular file, 0644 0:0",
+        ),
+        (
+            "private-keys",
+            "/etc/dropbear/ssh_host_rsa_key",
+            Mode(0o644, "-----BEGIN OPENSSH PRIVATE KEY-----\n"),
             "regular file, 0644 0:0",
         ),
         (

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vmbake_disk::tree::{InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree, components};
+use vmbake_disk::tree::{InodeId, Kind, Metadata, Origin, OriginId, ROOT, Tree, TreeError, components};
 
 use super::Target;
 use crate::compose::merge::MergeError;
@@ -86,6 +86,8 @@ impl Target {
         }
         match privilege(meta, kind) {
             Some(privilege) if self.by_name.contains(&artifact) => {
+                let landing = self.wrap(landing(&self.tree, path.as_bytes()))?;
+                self.granters.borrow_mut().insert(landing, self.origin().clone());
                 self.granted.borrow_mut().insert(path, privilege);
                 Ok(())
             }
@@ -131,6 +133,19 @@ pub(in crate::compose::merge) fn privilege(meta: &Metadata, kind: &Kind) -> Opti
         Kind::File(_) if meta.mode & 0o7000 != 0 => Some(format!("mode {:04o}", meta.mode)),
         _ => None,
     }
+}
+
+/// Resolves the links on the way to `path`, as far as it exists.
+pub(in crate::compose::merge) fn landing(tree: &Tree, path: &[u8]) -> Result<Vec<u8>, TreeError> {
+    let names: Vec<&[u8]> = components(path).collect();
+    let Some((last, parents)) = names.split_last() else { return Ok(Vec::new()) };
+    for end in (0..=parents.len()).rev() {
+        if let Some((real, _)) = tree.real_path(&parents[..end].join(&b'/'), true)? {
+            let rest = parents[end..].iter().chain([last]);
+            return Ok(rest.fold(real, |path, name| [&path[..], b"/", *name].concat()));
+        }
+    }
+    Ok(path.to_vec())
 }
 
 /// The symbolic links that a look-up of `path` follows on the way to its last name, with their own paths.

@@ -1,0 +1,73 @@
+//! What layers bring and `hygiene` removes or empties: a path that vanishes stops the bake.
+
+use std::collections::BTreeMap;
+
+use vmbake_disk::tree::{InodeId, Kind};
+
+use super::MergeError;
+use super::place::Target;
+use crate::compose::stage::{StagedArtifact, StagedContent};
+use crate::layer::{HYGIENE, Install, Layer};
+
+/// What layers bring, by path without links: the layer, and whether it is a file with content.
+pub(super) struct Brought(BTreeMap<Vec<u8>, (String, bool)>);
+
+impl Brought {
+    /// The files, links and directories of the layers, and those of archives. Not those of packages, whose scripts leave
+    /// logs, nor what a later layer has removed.
+    pub(super) fn find(target: &Target, layers: &[Layer], archives: &[String]) -> Result<Self, MergeError> {
+        let mut found = BTreeMap::new();
+        for layer in layers.iter().filter(|layer| layer.schema.name != HYGIENE) {
+            let schema = &layer.schema;
+            let installed = schema.installs().filter_map(|(_, _, install)| match install {
+                Install::File { path, .. } => Some(path),
+                _ => None,
+            });
+            let own = layer.files.keys().chain(schema.symlinks.keys()).chain(schema.directories.keys());
+            for path in own.chain(installed) {
+                if let Some((real, id)) = target.wrap(target.tree.real_path(path.as_bytes(), false))? {
+                    found.insert(real, (schema.name.clone(), has_content(target, id)));
+                }
+            }
+        }
+        if !archives.is_empty() {
+            for (path, id, inode) in target.tree.walk() {
+                let origin = target.tree.origin(inode.origin);
+                if origin.artifact.as_ref().is_some_and(|artifact| archives.contains(artifact)) {
+                    found.insert(path, (origin.layer.clone(), has_content(target, id)));
+                }
+            }
+        }
+        Ok(Self(found))
+    }
+
+    /// Fails if one of them is gone or empty.
+    pub(super) fn check(&self, target: &Target) -> Result<(), MergeError> {
+        for (path, (layer, had_content)) in &self.0 {
+            let id = target.tree.lookup(path);
+            let verb = match id {
+                None => "removes",
+                Some(id) if *had_content && !has_content(target, id) => "empties",
+                Some(_) => continue,
+            };
+            return Err(MergeError::Cleaned { path: crate::escape::name(path), layer: layer.clone(), verb });
+        }
+        Ok(())
+    }
+}
+
+/// The names of artifacts that are archives.
+pub(super) fn archives(artifacts: &[StagedArtifact]) -> Vec<String> {
+    let archives = artifacts.iter().filter(|artifact| matches!(artifact.content, StagedContent::Members(_)));
+    archives.map(|artifact| artifact.name.clone()).collect()
+}
+
+/// The paths that `hygiene` leaves, without links: those that layers list in `keep`.
+pub(super) fn kept<'a>(target: &Target, paths: impl Iterator<Item = &'a String>) -> Result<Vec<Vec<u8>>, MergeError> {
+    let real = |path: &String| target.wrap(target.tree.real_path(path.as_bytes(), false)).transpose();
+    paths.filter_map(real).map(|found| found.map(|(path, _)| path)).collect()
+}
+
+fn has_content(target: &Target, id: InodeId) -> bool {
+    matches!(&target.tree.inode(id).kind, Kind::File(map) if !map.is_empty())
+}
