@@ -6,3 +6,4 @@ pub mod filesystem;
 pub mod disk;
 pub mod grub;
 pub mod inspect;
+pub mod identity;

@@ -15,6 +15,7 @@ use crate::fetch::FetchError;
 use crate::fetch::images::ImagesError;
 use crate::fetch::verify::VerifyError;
 use crate::hint::Hint;
+use crate::image::identity::IdentityError;
 use crate::layer::LayerError;
 use crate::manifest::{ImageNeed, ManifestError};
 use crate::query::lint::Finding;
@@ -75,6 +76,9 @@ pub enum BakeError {
         /// The architecture of the base.
         found: String,
     },
+    /// The base is another system than the manifest is for.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// It cannot be told what the image is made of.
     #[error(transparent)]
     Sbom(#[from] SbomError),
@@ -142,6 +146,7 @@ impl Hint for BakeError {
             Self::Stage(error) => Some(error),
             Self::Merge(error) => Some(error),
             Self::Origin(error) => Some(error),
+            Self::Identity(error) => Some(error),
             Self::Sbom(error) => Some(error),
             Self::Publish(error) => Some(error),
             _ => None,

@@ -1,6 +1,8 @@
 //! What cannot be had, at the front door: each error names the layer and the package, and says what to do.
 
 use super::archive::{Workshop, said};
+use crate::bake_inputs::parts;
+use crate::origin::image::write_disk;
 
 /// Keys of the layer, the error, and the hint.
 const CASES: &[(&str, &str, &str)] = &[
@@ -77,5 +79,30 @@ fn a_kind_is_a_layer_or_there_is_none() {
     ] {
         let text = said(&workshop.run(args));
         assert!(text.contains(expected), "{args:?}: {text}");
+    }
+}
+
+#[test]
+fn a_base_of_another_system_is_refused() {
+    let Some(workshop) = Workshop::new() else { return };
+    workshop.layer("web", r#", "packages": ["tool"]"#);
+    let menu = "menuentry 'x' {\n linux /boot/vmlinuz ro\n initrd /boot/initrd\n}\n";
+    let dpkg = "Package: dpkg\nStatus: install ok installed\nArchitecture: arm64\nVersion: 1\n";
+    for (release, status, expected) in [
+        ("ID=fedora\nVERSION_ID=42\n", "", "base.raw: is an image of fedora 42, not of o"),
+        ("ID=o\nVERSION_CODENAME=two\n", "", "base.raw: is an image of o two, not of o"),
+        ("ID=o\n", dpkg, "base.raw: is an image for arm64, not for amd64"),
+    ] {
+        let files = [
+            ("/boot/grub/grub.cfg", menu),
+            ("/boot/vmlinuz", "v"),
+            ("/boot/initrd", "i"),
+            ("/etc/os-release", release),
+            ("/var/lib/dpkg/status", status),
+        ];
+        std::fs::remove_file(workshop.path("base.raw")).unwrap();
+        write_disk(&parts::base_with(&files), &workshop.path("base.raw"));
+        let output = workshop.update(&[]);
+        assert!(!output.status.success() && said(&output).contains(expected), "{}", said(&output));
     }
 }

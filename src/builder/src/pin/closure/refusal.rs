@@ -102,6 +102,9 @@ pub enum Refusal {
     },
 }
 
+/// What remains to be done where packages do not go together.
+const NEVER_REMOVED: &str = "no package is ever removed: ask for another one";
+
 /// The other one of two packages that do not go together.
 fn other(package: &str, version: &str, chain: &[String]) -> String {
     match chain {
@@ -123,9 +126,10 @@ impl Hint for Refusal {
             Self::Given { package, .. } => {
                 format!("`vmbake update KIND --only {package}` takes the newest version of the artifact")
             }
-            Self::Conflict { .. } | Self::Loses { .. } => {
-                "no package is ever removed: ask for another one, or leave one out by `without`".to_owned()
-            }
+            // `without` is for packages that come along, and not for those that a layer asks for itself.
+            Self::Conflict { chain, second, .. } if chain.len() < 2 && second.len() < 2 => NEVER_REMOVED.to_owned(),
+            Self::Loses { chain, .. } if chain.len() < 2 => NEVER_REMOVED.to_owned(),
+            Self::Conflict { .. } | Self::Loses { .. } => format!("{NEVER_REMOVED}, or leave one out by `without`"),
             Self::Unmet { .. } => "`archive` names another archive that may have it".to_owned(),
             Self::Later { .. } => "ask for the version that the base has, or for none".to_owned(),
             Self::TooDeep { .. } => return None,

@@ -34,7 +34,7 @@ pub(super) fn replay(
 ) -> Result<Standing, LinkError> {
     let record = record(prover, archives, entry)?;
     let Some(archive) = prover.sources.schema().archives.get(record.archive) else {
-        return Err(weak(format!("archive {}", record.archive), entry.proof.as_ref()));
+        return Err(LinkError::NoArchive { archive: record.archive.to_owned() });
     };
     let (mut base, suite) = archive.place(&place.values())?;
     if let Some(snapshot) = record.snapshot {

@@ -167,6 +167,12 @@ pub enum LinkError {
     /// The trust anchor cannot be had.
     #[error(transparent)]
     Anchor(#[from] AnchorError),
+    /// The sources lack the archive.
+    #[error("archive {archive} is not in the sources")]
+    NoArchive {
+        /// The archive.
+        archive: String,
+    },
     /// The store does not work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -178,6 +184,7 @@ impl Hint for LinkError {
             Self::Absent { .. } | Self::Damaged { .. } | Self::Unseen | Self::Oci(_) => {
                 "`vmbake fetch` brings artifacts and evidence that a manifest pins; --store names another store"
             }
+            Self::NoArchive { .. } => "--sources FILE adds the file that lists it, as for `vmbake update`",
             Self::Anchor(_) => crate::pin::anchors::HINT,
             Self::NoEvidence { .. } | Self::Unlisted { .. } => {
                 "`vmbake update --refresh` proves every entry again, and pins what proves it"

@@ -2,16 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use vmbake_disk::disk::{self, Arch};
+use vmbake_disk::image::Image;
 
 use super::EntryError;
 use super::open::{Entry, Open};
 use super::order::{self, is_downgrade};
 use super::requested::{AskedDownload, AskedImage};
 use crate::digest::Digest;
+use crate::image::disk::InspectError;
+use crate::image::grub;
+use crate::image::identity::{self, Identity, IdentityError};
 use crate::input;
-use crate::manifest::{ArtifactType, ContainerImage, Content, Dependency, Proof};
+use crate::manifest::{ArtifactType, ContainerImage, Content, Dependency, Proof, Target};
 use crate::pin::prove::{LOCAL, Prover};
 use crate::pin::resolve::{ManifestContext, ResolveError, Resolved, Resolver};
 use crate::pin::sources::{ImageSource, Source, VersionSource};
@@ -109,11 +115,16 @@ impl Job<'_> {
 
     fn os_image(&self) -> Result<Dependency, EntryError> {
         let (found, boot) = match &self.resolver.image {
-            Some(path) => (
-                local_image(path)?,
-                crate::image::grub::read(path, self.resolver.partition).map_err(ResolveError::from)?,
-            ),
-            None => self.resolver.os_image(self.place)?,
+            Some(path) => {
+                let boot = grub::read(path, self.resolver.partition).map_err(ResolveError::from)?;
+                self.check_base(path, self.resolver.partition)?;
+                (local_image(path)?, boot)
+            }
+            None => {
+                let (found, boot) = self.resolver.os_image(self.place)?;
+                self.check_base(&self.resolver.store.path(&found.dependency.digest), None)?;
+                (found, boot)
+            }
         };
         let Resolved { dependency, evidence } = found;
         self.open.change(|content| {
@@ -125,6 +136,21 @@ impl Job<'_> {
             Ok(())
         })?;
         Ok(dependency)
+    }
+
+    /// Refuses a base that a bake would refuse: one whose partitions cannot be carried over, or of another system.
+    fn check_base(&self, path: &Path, partition: Option<u32>) -> Result<(), EntryError> {
+        let disk = Image::open(path).map_err(|error| IdentityError::from(InspectError::from(error)))?;
+        let partitions = |source| EntryError::Partitions { path: path.to_owned(), source };
+        let base = disk::open(Arc::new(disk), partition).map_err(partitions)?;
+        let Target { os, arch, .. } = self.place.target;
+        let found = base.arch().map(Arch::name).filter(|found| found != arch);
+        if let Some(found) = found {
+            let (path, expected, found) = (path.to_owned(), arch.clone(), found.to_owned());
+            return Err(IdentityError::Arch { path, expected, found }.into());
+        }
+        let codename = Some(self.place.system.codename.as_str());
+        Ok(identity::check_image(path, partition, Identity { os, codename, arch })?)
     }
 
     fn container(&self, source: &ImageSource) -> Result<ContainerImage, EntryError> {

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use super::RequestError;
 use jiff::Timestamp;
+use vmbake_disk::disk::AssembleError;
 
 use crate::atomic_file::PublishError;
 use crate::hint::Hint;
+use crate::image::identity::IdentityError;
 use crate::manifest::ManifestError;
 use crate::pin::closure::ClosureError;
 use crate::pin::prove::LinkError;
@@ -125,6 +127,16 @@ pub enum EntryError {
         /// The time that was asked for.
         at: Timestamp,
     },
+    /// The base image is another system than the manifest is for.
+    Identity(#[from] IdentityError),
+    /// The partitions of the base image cannot be carried over.
+    #[error("{path}: not usable as a base image")]
+    Partitions {
+        /// The image.
+        path: PathBuf,
+        /// What is wrong with them.
+        source: AssembleError,
+    },
     /// The base image is not readable.
     #[error("{path}: cannot read the base image")]
     Image {
@@ -143,6 +155,7 @@ impl Hint for EntryError {
             Self::Publish(error) => Some(error),
             Self::Manifest(error) => Some(error),
             Self::Replay(error) => Some(error),
+            Self::Identity(error) => Some(error),
             _ => None,
         }
     }
