@@ -126,7 +126,7 @@ impl Node {
 
 /// A property of a node that a result depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Property {
+pub enum Aspect {
     /// What it is, a link not followed.
     Kind,
     /// Permission bits.
@@ -137,7 +137,7 @@ pub enum Property {
     Time,
 }
 
-impl Property {
+impl Aspect {
     /// Its name in messages.
     pub fn name(self) -> &'static str {
         match self {
@@ -212,7 +212,7 @@ pub trait Files {
 
     /// Called for a property of a [`Node`] that decides a result. An incomplete tree records one that it does not know, see
     /// [`Files::unknown`].
-    fn inspect(&self, path: &[u8], follow: Follow, property: Property) {
+    fn inspect(&self, path: &[u8], follow: Follow, property: Aspect) {
         let _ = (path, follow, property);
     }
 

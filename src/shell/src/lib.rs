@@ -53,7 +53,7 @@ mod run;
 
 pub use error::{ErrorKind, ShellError};
 pub use eval::foreign;
-pub use files::{Errno, Files, Follow, Node, NodeKind, Property};
+pub use files::{Aspect, Errno, Files, Follow, Node, NodeKind};
 pub use host::{Call, Commands, Outcome, Question, Variables};
 pub use limits::Limits;
 pub use run::{Event, Finished, Host, Script, Settings, parses, run};

@@ -8,7 +8,7 @@ use crate::descriptors::Handle;
 use crate::error::{ErrorKind, ShellError, show};
 use crate::eval::{Run, Stop};
 use crate::expand::Entry;
-use crate::files::{Errno, Files, Follow, Node, NodeKind, Property};
+use crate::files::{Aspect, Errno, Files, Follow, Node, NodeKind};
 use crate::host::{Commands, Question, Variables};
 use crate::limits::Budget;
 use crate::run::Settings;
@@ -175,7 +175,7 @@ impl Shell<'_> {
     }
 
     /// Notes that a result depends on a property of what [`Shell::stat`] found.
-    pub(crate) fn inspect(&self, operand: &[u8], follow: Follow, property: Property) {
+    pub(crate) fn inspect(&self, operand: &[u8], follow: Follow, property: Aspect) {
         let path = self.path(operand);
         if path != b"/dev/null" {
             self.files.inspect(&path, follow, property);

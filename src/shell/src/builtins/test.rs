@@ -1,7 +1,7 @@
 //! `test` and `[`.
 
 use crate::eval::Run;
-use crate::files::{Follow, Node, NodeKind, Property};
+use crate::files::{Aspect, Follow, Node, NodeKind};
 use crate::host::Question;
 use crate::shell::Shell;
 
@@ -210,10 +210,10 @@ pub(crate) fn unary(shell: &mut Shell<'_>, operator: &[u8], operand: &[u8]) -> R
     let node = |shell: &Shell<'_>, follow: Follow| shell.stat(operand, follow).ok();
     let is = |shell: &Shell<'_>, fits: fn(&Node) -> bool| node(shell, Follow::Yes).is_some_and(|node| fits(&node));
     match operator {
-        b"-h" | b"-L" => shell.inspect(operand, Follow::No, Property::Kind),
-        b"-s" if is(shell, Node::is_file) => shell.inspect(operand, Follow::Yes, Property::Size),
-        b"-x" if is(shell, Node::is_file) => shell.inspect(operand, Follow::Yes, Property::Mode),
-        b"-u" | b"-g" | b"-k" => shell.inspect(operand, Follow::Yes, Property::Mode),
+        b"-h" | b"-L" => shell.inspect(operand, Follow::No, Aspect::Kind),
+        b"-s" if is(shell, Node::is_file) => shell.inspect(operand, Follow::Yes, Aspect::Size),
+        b"-x" if is(shell, Node::is_file) => shell.inspect(operand, Follow::Yes, Aspect::Mode),
+        b"-u" | b"-g" | b"-k" => shell.inspect(operand, Follow::Yes, Aspect::Mode),
         _ => {}
     }
     Ok(match operator {
@@ -249,8 +249,8 @@ pub(crate) fn binary(shell: &mut Shell<'_>, left: &[u8], operator: &[u8], right:
     shell.ask(Question::Value(right))?;
     let time = |operand: &[u8]| shell.stat(operand, Follow::Yes).ok().map(|node| node.mtime);
     if matches!(operator, b"-nt" | b"-ot") && time(left).is_some() && time(right).is_some() {
-        shell.inspect(left, Follow::Yes, Property::Time);
-        shell.inspect(right, Follow::Yes, Property::Time);
+        shell.inspect(left, Follow::Yes, Aspect::Time);
+        shell.inspect(right, Follow::Yes, Aspect::Time);
     }
     Ok(match operator {
         b"=" | b"==" => left == right,

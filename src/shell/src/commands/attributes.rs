@@ -5,7 +5,7 @@ use super::options::{Accepted, parse};
 use super::status::permissions;
 use super::{Words, complain, join, quoted};
 use crate::eval::Run;
-use crate::files::{Errno, Follow, Node, Property};
+use crate::files::{Aspect, Errno, Follow, Node};
 use crate::shell::Shell;
 
 /// Deepest directories that are gone through.
@@ -147,7 +147,7 @@ impl Change {
         let new = self.mode.apply(node.mode, node.is_dir(), shell.state.umask);
         let applied = |old| self.mode.apply(old, node.is_dir(), shell.state.umask);
         if self.tells.is_some() || applied(0) != applied(0o777) {
-            shell.inspect(path, Follow::Yes, Property::Mode);
+            shell.inspect(path, Follow::Yes, Aspect::Mode);
         }
         let absolute = shell.path(path);
         if absolute != b"/dev/null"

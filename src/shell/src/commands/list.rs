@@ -3,7 +3,7 @@
 use super::options::{Accepted, Options, parse};
 use super::{Words, cannot, join, versions};
 use crate::eval::Run;
-use crate::files::{Errno, Follow, Node, NodeKind, Property};
+use crate::files::{Aspect, Errno, Follow, Node, NodeKind};
 use crate::shell::Shell;
 use crate::syntax::{Descriptor, Part, Simple, Word};
 
@@ -108,10 +108,10 @@ impl Listing<'_> {
 
     fn line(&self, shell: &mut Shell<'_>, name: &[u8], path: &[u8], node: &Node) -> Run<()> {
         if self.marks.is_some() {
-            shell.inspect(path, Follow::No, Property::Kind);
+            shell.inspect(path, Follow::No, Aspect::Kind);
         }
         if self.marks == Some(b'F') {
-            shell.inspect(path, Follow::Yes, Property::Mode);
+            shell.inspect(path, Follow::Yes, Aspect::Mode);
         }
         let mark: &[u8] = match (self.marks, node.kind) {
             (Some(_), NodeKind::Directory) => b"/",

@@ -6,7 +6,7 @@ use super::options::{Accepted, Options, parse};
 use super::targets::{Created, occupant, targets};
 use super::{cannot, complain, quoted};
 use crate::eval::Run;
-use crate::files::{Errno, Follow, Node, Property};
+use crate::files::{Aspect, Errno, Follow, Node};
 use crate::shell::Shell;
 
 const OPTIONS: Accepted = Accepted {
@@ -144,8 +144,8 @@ impl Moving {
             return fail(shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
         }
         if self.update && !self.no_clobber && !node.is_dir() {
-            shell.inspect(source, Follow::No, Property::Time);
-            shell.inspect(place, Follow::No, Property::Time);
+            shell.inspect(source, Follow::No, Aspect::Time);
+            shell.inspect(place, Follow::No, Aspect::Time);
         }
         // mv -n of Debian 13 succeeds, unlike coreutils 9.2 to 9.4.
         if self.no_clobber || (self.update && !node.is_dir() && old.mtime >= node.mtime) {

@@ -3,7 +3,7 @@
 use super::cannot;
 use super::options::{Accepted, parse};
 use crate::eval::Run;
-use crate::files::{Follow, Node, NodeKind, Property};
+use crate::files::{Aspect, Follow, Node, NodeKind};
 use crate::shell::Shell;
 
 pub(super) fn stat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
@@ -46,11 +46,11 @@ fn formatted(shell: &Shell<'_>, format: &[u8], (operand, follow): (&[u8], Follow
         }
         let field = bytes.next();
         match field {
-            Some(b'a') => inspect(Property::Mode),
-            Some(b'A') => [Property::Kind, Property::Mode].into_iter().for_each(inspect),
-            Some(b's') => inspect(Property::Size),
-            Some(b'Y') => inspect(Property::Time),
-            Some(b'F') => [Property::Kind, Property::Size].into_iter().for_each(inspect),
+            Some(b'a') => inspect(Aspect::Mode),
+            Some(b'A') => [Aspect::Kind, Aspect::Mode].into_iter().for_each(inspect),
+            Some(b's') => inspect(Aspect::Size),
+            Some(b'Y') => inspect(Aspect::Time),
+            Some(b'F') => [Aspect::Kind, Aspect::Size].into_iter().for_each(inspect),
             _ => {}
         }
         let text = match field {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Run;
 use crate::commands;
-use crate::files::{Errno, Follow, Property};
+use crate::files::{Aspect, Errno, Follow};
 use crate::host::{SYSTEM, in_system};
 use crate::shell::Shell;
 use crate::state::Hashed;
@@ -133,7 +133,7 @@ impl Shell<'_> {
     fn executable(&self, path: &[u8]) -> Result<(), Errno> {
         let node = self.destination(path)?;
         if node.is_file() {
-            self.inspect(path, Follow::Yes, Property::Mode);
+            self.inspect(path, Follow::Yes, Aspect::Mode);
         }
         if node.is_file() && node.mode & 0o111 != 0 { Ok(()) } else { Err(Errno::Eperm) }
     }

@@ -9,7 +9,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use vmbake_disk::tree::{InodeId, Kind, Timestamp, Tree, components};
-use vmbake_shell::{Errno, Files, Follow, Node, Property, TreeFiles};
+use vmbake_shell::{Aspect, Errno, Files, Follow, Node, TreeFiles};
 
 use super::base::{self, Basis};
 use super::machine::has_token;
@@ -297,7 +297,7 @@ impl Files for KnownFiles<'_> {
     }
 
     fn read_link(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
-        self.inspect(path, Follow::No, Property::Kind);
+        self.inspect(path, Follow::No, Aspect::Kind);
         self.found(path, Follow::No).and_then(|_| self.files.read_link(path))
     }
 
@@ -374,13 +374,13 @@ impl Files for KnownFiles<'_> {
         self.unknown.borrow().clone()
     }
 
-    fn inspect(&self, path: &[u8], follow: Follow, property: Property) {
+    fn inspect(&self, path: &[u8], follow: Follow, property: Aspect) {
         let Place::Found(id, full) = self.resolve(path, follow) else { return };
         let is_known = match property {
-            Property::Kind => !self.kept.contains(&id),
-            Property::Mode => !self.modes.contains(&id),
-            Property::Size => self.has_size(id, &full),
-            Property::Time => false,
+            Aspect::Kind => !self.kept.contains(&id),
+            Aspect::Mode => !self.modes.contains(&id),
+            Aspect::Size => self.has_size(id, &full),
+            Aspect::Time => false,
         };
         if !is_known {
             let _ = self.ask::<()>(&format!("the {} of", property.name()), &full);

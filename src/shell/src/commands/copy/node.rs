@@ -6,7 +6,7 @@ use super::super::targets::{Created, occupant, same_entry};
 use super::super::{cannot, complain, join, quoted};
 use super::{Copying, Dereference, Replaced, Same, same_file};
 use crate::eval::Run;
-use crate::files::{Errno, Follow, Node, NodeKind, Property};
+use crate::files::{Aspect, Errno, Follow, Node, NodeKind};
 use crate::shell::Shell;
 
 /// Deepest directories that are copied.
@@ -129,8 +129,8 @@ impl<'c, 'h> Copier<'c, 'h> {
             return fail(self.shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
         }
         if how.update && !how.no_clobber && !node.is_dir() {
-            self.shell.inspect(source, Follow::Yes, Property::Time);
-            self.shell.inspect(place, Follow::Yes, Property::Time);
+            self.shell.inspect(source, Follow::Yes, Aspect::Time);
+            self.shell.inspect(place, Follow::Yes, Aspect::Time);
         }
         // cp -n of Debian 13 succeeds, unlike coreutils 9.2 to 9.4.
         if !node.is_dir() && (how.no_clobber || (how.update && old.mtime >= node.mtime)) || same == Same::Done {
@@ -240,7 +240,7 @@ impl<'c, 'h> Copier<'c, 'h> {
             NodeKind::File => {
                 self.shell.spend(256)?;
                 if (old.is_none() && !self.how.plain_mode) || self.how.mode {
-                    self.shell.inspect(source, Follow::Yes, Property::Mode);
+                    self.shell.inspect(source, Follow::Yes, Aspect::Mode);
                 }
                 let mode = if self.how.plain_mode { 0o666 } else { node.mode & 0o777 };
                 let limit = self.shell.budget.limits.file_bytes;

@@ -5,19 +5,19 @@ use super::{Entry, Search, Test, links};
 use crate::commands::paths::{bare, last_name};
 use crate::commands::{Words, cannot};
 use crate::eval::Run;
-use crate::files::{Follow, Node, Property};
+use crate::files::{Aspect, Follow, Node};
 
 /// What counting the names of a file costs.
 const LINKS: usize = 10_000;
 
 /// The property of a node that a test depends on.
-fn decisive(test: &Test, node: &Node) -> Option<Property> {
+fn decisive(test: &Test, node: &Node) -> Option<Aspect> {
     match test {
-        Test::Kind(_) | Test::OtherKind(_) | Test::Target(..) => Some(Property::Kind),
-        Test::Mode(..) => Some(Property::Mode),
-        Test::Empty if node.is_file() => Some(Property::Size),
-        Test::Size(..) => Some(Property::Size),
-        Test::Newer(_) => Some(Property::Time),
+        Test::Kind(_) | Test::OtherKind(_) | Test::Target(..) => Some(Aspect::Kind),
+        Test::Mode(..) => Some(Aspect::Mode),
+        Test::Empty if node.is_file() => Some(Aspect::Size),
+        Test::Size(..) => Some(Aspect::Size),
+        Test::Newer(_) => Some(Aspect::Time),
         _ => None,
     }
 }

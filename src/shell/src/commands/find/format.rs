@@ -4,7 +4,7 @@ use super::Entry;
 use crate::commands::paths::{bare, last_name};
 use crate::commands::status::letters;
 use crate::eval::Run;
-use crate::files::{Follow, NodeKind, Property};
+use crate::files::{Aspect, Follow, NodeKind};
 use crate::shell::Shell;
 
 /// A piece of what `-printf` prints.
@@ -73,10 +73,10 @@ pub(super) fn field(shell: &Shell<'_>, entry: &Entry<'_>, letter: u8) -> Run<Vec
     let number = |number: u32| number.to_string().into_bytes();
     let inspect = |property| shell.inspect(path, Follow::No, property);
     match letter {
-        b'm' => inspect(Property::Mode),
-        b'M' => [Property::Kind, Property::Mode].into_iter().for_each(inspect),
-        b's' => inspect(Property::Size),
-        b'y' | b'l' => inspect(Property::Kind),
+        b'm' => inspect(Aspect::Mode),
+        b'M' => [Aspect::Kind, Aspect::Mode].into_iter().for_each(inspect),
+        b's' => inspect(Aspect::Size),
+        b'y' | b'l' => inspect(Aspect::Kind),
         _ => {}
     }
     Ok(match letter {
