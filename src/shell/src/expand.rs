@@ -19,7 +19,7 @@ use crate::error::ErrorKind;
 use crate::eval::Run;
 use crate::pattern::{Pattern, Style};
 use crate::shell::Shell;
-use crate::syntax::{Node, Part, Word};
+use crate::syntax::{Node, Part, Redirect, Word};
 
 /// A byte of an expanded word with what it came from, or a mark between bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -277,15 +277,32 @@ impl Shell<'_> {
         let bash = self.state.language.is_bash();
         let tested = bash && self.tested;
         let nothing_quoted = self.nothing_quoted;
+        let ends = tested && self.state.flags.errexit;
         let status = self.subshell(|shell| {
             shell.set_descriptor(1, Some(handle));
             shell.state.flags.errexit &= errexit;
-            shell.eval(node, tested)
+            match node.lone_input().filter(|_| bash) {
+                Some(redirect) => shell.content_of(redirect, ends),
+                None => shell.eval(node, tested),
+            }
         })?;
         self.nothing_quoted = nothing_quoted;
         self.state.output_status = status;
         (self.state.line, self.state.command_line) = (line, command_line);
         Ok(collected.take())
+    }
+
+    /// `$(<file)` of bash: what is in the file. Where there is none, bash may end (`ends`) though the command is tested.
+    fn content_of(&mut self, redirect: &Redirect, ends: bool) -> Run<u8> {
+        self.state.status = u8::from(!self.redirect(std::slice::from_ref(redirect))?);
+        if self.state.status != 0 && ends {
+            return self.unsupported(b"$(<file) without the file below set -e");
+        }
+        if self.state.status == 0 {
+            let content = self.read_all(0)?;
+            self.out(&content)?;
+        }
+        Ok(self.state.status)
     }
 
     /// Literal bytes with a tilde in them: at their start, and in assignments behind colons.

@@ -17,7 +17,7 @@ use crate::digest::Digest;
 use crate::fetch::images::lay_out;
 use crate::fetch::verify::{Verified, check};
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
-use crate::image::identity::{self, Identity};
+use crate::image::identity::{self, BaseIdentity};
 use crate::layer::{Layer, Layers};
 use crate::manifest::{Manifest, PinnedAccounts};
 use crate::progress::{Event, PackageVersion, Progress};
@@ -79,7 +79,7 @@ pub(super) fn combine(
     let (file_system, base_tree) = read_root(&path, &base)?;
     let target = manifest.content().target();
     let codename = request.sources.system(&target).ok().map(|system| system.codename.as_str());
-    identity::check(&path, &base_tree, Identity { os: &target.os, codename, arch: &target.arch })?;
+    identity::check(&path, &base_tree, BaseIdentity { os: &target.os, codename, arch: &target.arch })?;
     origin::check_base(&base_tree, staged.layers())?;
     progress.tell(Event::Read { path, files: base_tree.walk().count() });
     progress.tell(Event::Layers { layers: names });

@@ -42,6 +42,7 @@ use crate::fetch::images::ImagesError;
 use crate::fetch::verify::VerifyError;
 use crate::hint::Hint;
 use crate::image::disk::InspectError;
+use crate::image::identity::IdentityError;
 use crate::layer::LayerError;
 use crate::machine::MachineError;
 use crate::manifest::ManifestError;
@@ -109,6 +110,7 @@ const KNOWN: &[Look] = &[
     known::<ImagesError>,
     known::<InputError>,
     known::<InspectError>,
+    known::<IdentityError>,
     known::<KeyError>,
     known::<KeySourceError>,
     known::<LayerError>,

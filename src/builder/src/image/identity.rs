@@ -24,7 +24,7 @@ const WANTS: [Want<'static>; 3] = [
 
 /// The operating system and architecture that a base must be of.
 #[derive(Clone, Copy, Debug)]
-pub struct Identity<'a> {
+pub struct BaseIdentity<'a> {
     /// Name of the operating system, such as `debian-13`.
     pub os: &'a str,
     /// Codename of its release, where sources state it.
@@ -87,12 +87,12 @@ impl Hint for IdentityError {
 }
 
 /// Checks the disk image at `path`; `root` is the number of its root partition, where that is not obvious.
-pub fn check_image(path: &Path, root: Option<u32>, wanted: Identity<'_>) -> Result<(), IdentityError> {
+pub fn check_image(path: &Path, root: Option<u32>, wanted: BaseIdentity<'_>) -> Result<(), IdentityError> {
     check(path, &open_some(path, root, &WANTS)?, wanted)
 }
 
 /// Checks the root file system of the disk image at `path`.
-pub fn check(path: &Path, tree: &Tree, wanted: Identity<'_>) -> Result<(), IdentityError> {
+pub fn check(path: &Path, tree: &Tree, wanted: BaseIdentity<'_>) -> Result<(), IdentityError> {
     let unreadable = |source| IdentityError::Tree { path: path.to_owned(), source };
     let release = os_release(tree).map_err(unreadable)?;
     let value = |key: &str| release.get(key).map(String::as_str).filter(|value| !value.is_empty());
@@ -116,7 +116,7 @@ pub fn check(path: &Path, tree: &Tree, wanted: Identity<'_>) -> Result<(), Ident
 }
 
 /// Whether os-release(5) agrees: the codename, where both sides have one, else what the name of the system consists of.
-fn is_system(wanted: Identity<'_>, id: Option<&str>, version: Option<&str>, codename: Option<&str>) -> bool {
+fn is_system(wanted: BaseIdentity<'_>, id: Option<&str>, version: Option<&str>, codename: Option<&str>) -> bool {
     if let (Some(wanted), Some(found)) = (wanted.codename, codename) {
         return wanted == found;
     }
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn a_base_must_be_of_the_system_that_is_wanted() {
-        let trixie = Identity { os: "debian-13", codename: Some("trixie"), arch: "amd64" };
-        let unnamed = Identity { codename: None, ..trixie };
+        let trixie = BaseIdentity { os: "debian-13", codename: Some("trixie"), arch: "amd64" };
+        let unnamed = BaseIdentity { codename: None, ..trixie };
         for (wanted, id, version, codename, expected) in [
             (trixie, "debian", "13", "trixie", true),
             (trixie, "debian", "12", "bookworm", false),
@@ -150,7 +150,7 @@ mod tests {
             (trixie, "", "", "", true),
             (unnamed, "debian", "12", "bookworm", false),
             (unnamed, "debian", "13", "trixie", true),
-            (Identity { os: "arch", ..unnamed }, "arch", "", "", true),
+            (BaseIdentity { os: "arch", ..unnamed }, "arch", "", "", true),
         ] {
             let value = |text: &'static str| Some(text).filter(|text| !text.is_empty());
             let found = is_system(wanted, value(id), value(version), value(codename));

@@ -219,6 +219,25 @@ pub(crate) enum ArmEnd {
     Continue,
 }
 
+impl Node {
+    /// The redirection, where a program consists of `<file` and nothing else.
+    pub(crate) fn lone_input(&self) -> Option<&Redirect> {
+        match self {
+            Self::Sequence(nodes) => match &nodes[..] {
+                [node] => node.lone_input(),
+                _ => None,
+            },
+            Self::Simple(simple) if simple.words.is_empty() && simple.assignments.is_empty() => {
+                match &simple.redirects[..] {
+                    [redirect @ Redirect { fd: Descriptor::Number(0), target: Target::Read(_) }] => Some(redirect),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
 /// A simple command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Simple {

@@ -31,7 +31,14 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
     let own: BTreeSet<&String> =
         layer.files.keys().chain(schema.symlinks.keys()).chain(schema.directories.keys()).collect();
     let installed = |path: &str| {
-        schema.installs().any(|(_, _, install)| matches!(install, Install::File { path: found, .. } if found == path))
+        schema.installs().any(|(_, _, install)| match install {
+            Install::File { path: found, .. } => found == path,
+            // What an archive has is known when it is unpacked.
+            Install::Tar { path: folder, .. } | Install::Zip { path: folder, .. } => {
+                path.strip_prefix(folder.as_str()).is_some_and(|rest| rest.starts_with('/'))
+            }
+            Install::Deb => false,
+        })
     };
     let missing = |path: &str| {
         let is_own = own.iter().any(|own| *own == path) || installed(path);

@@ -15,7 +15,7 @@ use super::requested::{AskedDownload, AskedImage};
 use crate::digest::Digest;
 use crate::image::disk::InspectError;
 use crate::image::grub;
-use crate::image::identity::{self, Identity, IdentityError};
+use crate::image::identity::{self, BaseIdentity, IdentityError};
 use crate::input;
 use crate::manifest::{ArtifactType, ContainerImage, Content, Dependency, Proof, Target};
 use crate::pin::prove::{LOCAL, Prover};
@@ -150,7 +150,7 @@ impl Job<'_> {
             return Err(IdentityError::Arch { path, expected, found }.into());
         }
         let codename = Some(self.place.system.codename.as_str());
-        Ok(identity::check_image(path, partition, Identity { os, codename, arch })?)
+        Ok(identity::check_image(path, partition, BaseIdentity { os, codename, arch })?)
     }
 
     fn container(&self, source: &ImageSource) -> Result<ContainerImage, EntryError> {
