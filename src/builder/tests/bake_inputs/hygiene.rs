@@ -133,10 +133,11 @@ fn what_hygiene_would_delete_of_a_layer_is_named() {
         let layers = |keys: &str| bake_layers(&[("hygiene", CLEANED, &[]), ("k", &format!(", {keys}"), &parts)]);
         let error = layers(keys).unwrap_err();
         assert_eq!(error, format!("{path}: layer k brings it, and layer hygiene removes it"));
-        let tree = layers(&format!(r#"{keys}, "keep": ["{path}"]"#)).unwrap();
-        assert!(tree.lookup(path.as_bytes()).is_some(), "{path}");
-        let below = tree.lookup(b"/var/lib/cloud/seed/nocloud/user-data").is_some();
-        assert_eq!(below, parts.iter().any(|part| part.name == "seed"), "{path}");
+        // A file keeps the directories above it, a directory nothing that is below it.
+        let kept =
+            if parts.iter().any(|part| part.name == "seed") { "/var/lib/cloud/seed/nocloud/user-data" } else { path };
+        let tree = layers(&format!(r#"{keys}, "keep": ["{kept}"]"#)).unwrap();
+        assert!(tree.lookup(kept.as_bytes()).is_some(), "{kept}");
     }
     let keys = r#", "files": {"/etc/machine-id": {"content": "1"}}"#;
     let error = bake_layers(&[("hygiene", CLEANED, &[]), ("k", keys, &[])]).unwrap_err();
