@@ -48,7 +48,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// An error in the value of an integer or in a subscript, which not even `eval` survives.
+    /// An error in the value of an integer or in a subscript, which also ends `eval`.
     pub(crate) fn through_texts(self) -> Self {
         if matches!(self, Self::Discard) { Self::DiscardAll } else { self }
     }
@@ -68,7 +68,7 @@ impl Shell<'_> {
 
     fn eval_node(&mut self, node: &Node, tested: bool) -> Run<u8> {
         let mut ends = false;
-        // A trap that the command itself sets does not see how it fails.
+        // A trap that the command itself sets does not run for its failure.
         let trapped = self.state.bash.error_trap.as_ref().is_some_and(|action| !action.is_empty());
         let status = match node {
             Node::Simple(simple) => {

@@ -124,16 +124,16 @@ impl Node {
     }
 }
 
-/// A property of a node that a result depends on.
+/// A property of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Aspect {
-    /// What it is, a link not followed.
+    /// File type.
     Kind,
     /// Permission bits.
     Mode,
     /// Length in bytes.
     Size,
-    /// Last change of the content.
+    /// Modification time.
     Time,
 }
 
@@ -210,13 +210,13 @@ pub trait Files {
         None
     }
 
-    /// Called for a property of a [`Node`] that decides a result. An incomplete tree records one that it does not know, see
+    /// Called before a result depends on a property of a [`Node`]. An incomplete tree records properties that it does not know, see
     /// [`Files::unknown`].
     fn inspect(&self, path: &[u8], follow: Follow, property: Aspect) {
         let _ = (path, follow, property);
     }
 
-    /// [`Files::read`] of a program that runs.
+    /// [`Files::read`] for a program that is about to run.
     fn read_program(&self, path: &[u8], limit: usize) -> Result<Vec<u8>, Errno> {
         self.read(path, limit)
     }

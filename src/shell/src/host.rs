@@ -126,7 +126,7 @@ pub trait Commands {
         false
     }
 
-    /// The value of a command substitution, given what is left of the output without newlines at its end.
+    /// The value of a command substitution, given its output without trailing newlines.
     fn substituted(&self, output: Vec<u8>) -> Vec<u8> {
         output
     }

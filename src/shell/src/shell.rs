@@ -191,7 +191,7 @@ impl Shell<'_> {
         self.read_by(operand, |files, path, limit| files.read(path, limit))
     }
 
-    /// The content of a program that runs.
+    /// The content of a program that is about to run.
     pub(crate) fn read_program(&mut self, operand: &[u8]) -> Run<Result<Vec<u8>, Errno>> {
         self.read_by(operand, |files, path, limit| files.read_program(path, limit))
     }
@@ -342,21 +342,21 @@ impl Shell<'_> {
         }
     }
 
-    /// `getopts` of dash begins anew with other parameters.
+    /// `getopts` of dash starts over when the parameters change.
     pub(crate) fn restart_options(&mut self) {
         if !self.state.language.is_bash() {
             self.state.getopts = Default::default();
         }
     }
 
-    /// `getopts` of bash goes on where `OPTIND` says, which 1 and what is not a number do from the beginning.
+    /// `getopts` of bash continues at `OPTIND`; 1, or a text that is not a number, starts over.
     pub(crate) fn restart_at_index(&mut self) {
         let text = self.state.get(b"OPTIND").unwrap_or_default();
         let index = usize::try_from(leading_number(text)).unwrap_or_default();
         self.state.getopts.index = if index == 1 { 0 } else { index };
     }
 
-    /// `getopts` of dash goes on where `OPTIND` says.
+    /// `getopts` of dash continues at `OPTIND`.
     pub(crate) fn option_index(&mut self) -> Run<()> {
         let text = self.state.get(b"OPTIND").unwrap_or_default().to_vec();
         if self.state.language.is_bash() {

@@ -58,7 +58,7 @@ fn is_fixed(target: &[u8]) -> bool {
     target.starts_with(b"/") || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
-/// Whether bash goes to the path by its text: what `..` leaves must be a directory, as must be the end. If not, the path is followed as it is.
+/// Whether bash resolves the path lexically: each component before a `..` and the result must be directories. Otherwise the path is used as it is.
 fn is_passable(shell: &Shell<'_>, path: &[u8], by_text: &[u8]) -> bool {
     let is_directory = |path: &[u8]| shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir());
     let mut left =

@@ -47,7 +47,7 @@ pub(super) fn popd(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> Run
 }
 
 impl Shell<'_> {
-    /// The directory that `~0`, `~+1` or `~-1` stands for.
+    /// The directory that `~0`, `~+1` or `~-1` expands to.
     pub(crate) fn stacked_directory(&self, text: &[u8]) -> Option<Vec<u8>> {
         let (from_end, digits) = match text.split_first()? {
             (b'-', digits) => (true, digits),

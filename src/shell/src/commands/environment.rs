@@ -4,7 +4,7 @@ use super::options::{Accepted, parse};
 use crate::eval::Run;
 use crate::shell::Shell;
 
-/// Where execvp(3) looks without `PATH`.
+/// The search path of execvp(3) if `PATH` is not set.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
 /// Names with values, in the order of the environment.
@@ -38,7 +38,7 @@ pub(super) fn env(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     Ok(0)
 }
 
-/// What putenv(3) does.
+/// As putenv(3).
 fn put(variables: &mut Variables, name: &[u8], value: &[u8]) {
     match variables.iter_mut().find(|(found, _)| found == name) {
         Some((_, old)) => *old = value.to_vec(),
@@ -70,7 +70,7 @@ fn run(shell: &mut Shell<'_>, argv: &[Vec<u8>], empty: bool, removed: &[&[u8]], 
     })
 }
 
-/// The environment, in the order in which dash gives it to programs: that of its hash table, where the newest variable of a bucket is last.
+/// The environment, in the order in which dash passes it to programs: that of its hash table, the newest variable of a bucket last.
 fn ordered(shell: &Shell<'_>) -> Run<Variables> {
     const BUCKETS: usize = 39;
     if shell.state.language.is_bash() {
@@ -89,7 +89,7 @@ fn ordered(shell: &Shell<'_>) -> Run<Variables> {
         variables.push((bucket(&name), made, name, value));
     }
     variables.sort();
-    // Which of two comes first depends on when each was made.
+    // The order of two in a bucket depends on when each was created.
     if variables.windows(2).any(|pair| (pair[0].0, pair[0].1) == (pair[1].0, pair[1].1)) {
         return shell.unsupported(b"a list of variables");
     }

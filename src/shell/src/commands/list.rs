@@ -10,7 +10,7 @@ use crate::syntax::{Descriptor, Part, Simple, Word};
 /// Deepest directories that `-R` lists.
 const MAX_DEPTH: usize = 200;
 
-/// Of `-l` only some columns are known: those behind them have sizes of directories and dates.
+/// Only some columns of `-l` are known: dates and the sizes of directories are not.
 const OPTIONS: Accepted = Accepted {
     letters: b"1AadFLlpRrv",
     long: &[("all", b'a'), ("almost-all", b'A'), ("directory", b'd'), ("recursive", b'R'), ("reverse", b'r')],
@@ -158,14 +158,14 @@ impl Listing<'_> {
     }
 }
 
-/// A line of `-l` whose reader looks at the mode, the owner or the group.
+/// A line of `-l` for a command that reads only the mode, the owner or the group.
 fn long_line(shell: &mut Shell<'_>, node: &Node) -> Run<()> {
     let user = shell.commands.user_name(&*shell.files, node.uid).unwrap_or_else(|| node.uid.to_string().into());
     let group = shell.commands.group_name(&*shell.files, node.gid).unwrap_or_else(|| node.gid.to_string().into());
     shell.out(&[super::status::letters(node).as_bytes(), b" ? ", &user, b" ", &group, b" ?\n"].concat())
 }
 
-/// Whether a command reads only those columns of `ls -l` that are known: the mode, the owner, the group.
+/// Whether a command reads only the known columns of `ls -l`: mode, owner and group.
 pub(crate) fn is_narrow_reader(command: &Simple) -> bool {
     let only_errors = command.redirects.iter().all(|redirect| redirect.fd == Descriptor::Number(2));
     if !only_errors || !command.assignments.is_empty() {

@@ -90,7 +90,7 @@ fn stripped(shell: &Shell<'_>, operand: &[u8], exists: Exists) -> Option<Vec<u8>
     let found = shell.stat(&path(&left), Follow::Yes);
     let there = match exists {
         Exists::Nothing => true,
-        // A missing end does no harm, other than one below a file.
+        // The last component may be missing, but not below a file.
         Exists::AllButLast => !matches!(found, Err(Errno::Enotdir)),
         Exists::All => found.is_ok(),
     };
@@ -99,7 +99,7 @@ fn stripped(shell: &Shell<'_>, operand: &[u8], exists: Exists) -> Option<Vec<u8>
     (there && passes && !operand.is_empty()).then(|| path(&left))
 }
 
-/// Whether what is before each `..` of a path, and before a `.` at its end, is a directory.
+/// Whether the path before each `..`, and before a `.` at its end, is a directory.
 fn dots_leave_directories(shell: &Shell<'_>, operand: &[u8]) -> bool {
     let is_directory = |path: &[u8]| {
         let path = crate::builtins::normalize(&shell.path(path));

@@ -1,4 +1,4 @@
-//! Programs that run others: `nice`, `ionice`, `sh`, `xargs`; and `which`, which only looks for them.
+//! Programs that run others: `nice`, `ionice`, `sh`, `xargs`; and `which`, which only finds them.
 
 use super::count;
 use super::options::{Accepted, parse};
@@ -129,7 +129,7 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
 fn verbose(shell: &mut Shell<'_>, argv: &[Vec<u8>]) -> Run<()> {
     let plain = |word: &Vec<u8>| word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"/._-+,".contains(byte));
     if !argv.iter().all(|word| !word.is_empty() && plain(word)) {
-        return shell.unsupported(b"-t with words to quote");
+        return shell.unsupported(b"-t with words that need quoting");
     }
     shell.err(&[&argv.join(&b' ')[..], b"\n"].concat())
 }

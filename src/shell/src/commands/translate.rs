@@ -6,7 +6,7 @@ use crate::host::Question;
 use crate::pattern::in_class;
 use crate::shell::Shell;
 
-/// Most bytes that one `[c*n]` stands for.
+/// Maximum number of bytes of one `[c*n]`.
 const MAX_REPEAT: usize = 1 << 16;
 
 /// `[c*n]`, or `[c*]` without a count.
@@ -61,7 +61,7 @@ fn set(shell: &Shell<'_>, text: &[u8], fill: Option<usize>) -> Run<Vec<u8>> {
                 Some(count) => count,
                 None => match fill {
                     Some(len) => len.saturating_sub(bytes.len() + set(shell, &text[repeat.end..], None)?.len()),
-                    None => return shell.unsupported(b"[c*] where nothing says how often"),
+                    None => return shell.unsupported(b"[c*] without a count in this operand"),
                 },
             };
             bytes.resize(bytes.len() + count, repeat.byte);

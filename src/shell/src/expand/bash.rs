@@ -59,7 +59,7 @@ impl Shell<'_> {
             _ => {}
         }
         let subject = self.subject(parameter)?;
-        // The length of what is not an array is looked at before the subscript.
+        // If it is not an array, its length is checked before the subscript.
         if self.state.flags.nounset
             && matches!((&parameter.operation, &subject.index), (Operation::Length, Index::One(_)))
             && !self.is_assigned_array(&subject.name)?
@@ -157,7 +157,7 @@ impl Shell<'_> {
         }
         let subject = self.indirect(direct)?;
         if matches!(parameter.operation, Operation::Assign(..)) && subject.name == parameter.name {
-            return self.unsupported(b"an assignment to what nothing refers to");
+            return self.unsupported(b"an assignment by ${! } through a variable without a value");
         }
         Ok(subject)
     }
@@ -285,7 +285,7 @@ impl Shell<'_> {
         }
     }
 
-    /// Whether a variable is an array with a value: others have no length for `set -u`, even if they are set.
+    /// Whether a variable is an array with a value. With `set -u`, others have no length even if they are set.
     fn is_assigned_array(&mut self, name: &[u8]) -> Run<bool> {
         match self.state.variable(name) {
             Some(found) => Ok(found.array.is_some() && !found.is_invisible()),

@@ -38,7 +38,7 @@ const ASSIGNING: [&[u8]; 10] = [b"<<=", b">>=", b"*=", b"/=", b"%=", b"+=", b"-=
 struct Place {
     name: Vec<u8>,
     subscript: Option<Vec<u8>>,
-    /// The element, once its value was read: an assignment does not evaluate the subscript again.
+    /// The element, after its value was read: an assignment does not evaluate the subscript again.
     key: Option<Key>,
 }
 

@@ -112,7 +112,7 @@ pub(crate) struct Bash {
     pub(crate) fatal_status: u8,
     /// Whether a builtin that reads commands runs where its failure is tested: `set -e` has no effect.
     pub(crate) errexit_ignored: bool,
-    /// Whether an error inside of a command of several lines ended it: bash counts the lines of the script from there then.
+    /// Whether an error ended a command of several lines: from then on, bash counts the lines of the script from there.
     pub(crate) lines_lost: bool,
     /// Whether a missing parameter ended the shell.
     pub(crate) forced: bool,

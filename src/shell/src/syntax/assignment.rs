@@ -112,7 +112,7 @@ impl<'s> Reader<'s> {
             self.name_before_brace = false;
             let value = self.word()?;
             if self.expand_braces(value.clone())?.len() > 1 {
-                return Err(self.unsupported("a brace expansion behind a subscript in the value of an array"));
+                return Err(self.unsupported("a brace expansion after a subscript in an array assignment"));
             }
             return Ok(vec![Element { index: Some(index), append, value }]);
         }

@@ -196,7 +196,7 @@ impl Check {
         })
     }
 
-    /// The text of a here-document. Versions of bash differ in command substitutions inside of its other expansions.
+    /// The text of a here-document. Releases of bash 5.2 differ in command substitutions inside its other expansions.
     fn document(&mut self, parts: &[Part]) -> Checked {
         let changes = |operation: &Operation| match operation {
             Operation::Trim { pattern, .. } | Operation::Case { pattern, .. } => substitutes(pattern),
@@ -207,7 +207,7 @@ impl Check {
             _ => false,
         };
         if parts.iter().any(|part| matches!(part, Part::Parameter(found) if changes(&found.operation))) {
-            return self.refuse("a command substitution inside of ${ } in a here-document");
+            return self.refuse("a command substitution inside ${ } in a here-document");
         }
         self.parts(parts)
     }

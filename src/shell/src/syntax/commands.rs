@@ -270,7 +270,7 @@ impl<'p, 's> Parser<'p, 's> {
             if simple.words.is_empty() || is_declaring(&simple.words) {
                 self.reader.assignable = true;
             }
-            // bash has read the token behind the name when it notes the line.
+            // bash records the line after reading the token that follows the name.
             let is_second = simple.words.len() == 1 && simple.assignments.is_empty() && simple.redirects.is_empty();
             if !matches!(self.peek()?, Token::Newline | Token::End) && is_second {
                 simple.number = self.reader.line;

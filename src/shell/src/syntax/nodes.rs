@@ -245,7 +245,7 @@ pub(crate) struct Simple {
     pub(crate) words: Vec<Word>,
     pub(crate) redirects: Vec<Redirect>,
     pub(crate) line: u32,
-    /// What `$LINENO` of bash is: the line on which the word behind the name ends.
+    /// `$LINENO` in bash: the line on which the word after the name ends.
     pub(crate) number: u32,
 }
 

@@ -8,7 +8,7 @@ pub(crate) struct Commands {
     pub(crate) nodes: Vec<Node>,
     /// The last line of each.
     pub(crate) ends: Vec<u32>,
-    /// False where an unconditional `exit` or `exec` follows: what is behind it is not read, and may be anything, such as an archive.
+    /// False if an unconditional `exit` or `exec` follows: the rest is not parsed and may be anything, such as an archive.
     pub(crate) whole: bool,
 }
 

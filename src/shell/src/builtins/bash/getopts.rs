@@ -1,11 +1,11 @@
-//! `getopts` of bash (getopt.c): unlike dash, `set` and `shift` do not begin anew, and options end where `OPTIND` is behind the last argument.
+//! `getopts` of bash (getopt.c): unlike in dash, `set` and `shift` do not restart it, and options end if `OPTIND` is beyond the last argument.
 
 use crate::eval::Run;
 use crate::shell::Shell;
 use crate::state::Getopts;
 use crate::syntax::words::is_name;
 
-/// What the next letter is.
+/// The next option.
 enum Found {
     End,
     Invalid(u8),
@@ -34,7 +34,7 @@ pub(in crate::builtins) fn getopts(shell: &mut Shell<'_>, args: &[Vec<u8>], _tes
     let mut place = shell.state.getopts;
     let found = next(&mut place, letters.strip_prefix(b":").unwrap_or(letters), &params);
     shell.assign_text(b"OPTIND", place.index.to_string().as_bytes(), false)?;
-    // The assignment would begin anew with the argument.
+    // The assignment would start over at the beginning of the argument.
     shell.state.getopts = place;
     let (letter, value) = match found {
         Found::End => (None, None),
@@ -43,7 +43,7 @@ pub(in crate::builtins) fn getopts(shell: &mut Shell<'_>, args: &[Vec<u8>], _tes
         Found::Invalid(letter) => (reported(shell, b"illegal option -- ", letter)?, None),
         Found::Lacking(letter) => (reported(shell, b"option requires an argument -- ", letter)?, None),
         Found::Option(letter, value) => {
-            // Without an argument `OPTARG` has no value, but is there.
+            // Without an argument `OPTARG` is declared, but has no value.
             shell.change(b"OPTARG", value, false)?;
             return named(shell, name, Some(letter));
         }
@@ -113,7 +113,7 @@ fn next(place: &mut Getopts, letters: &[u8], params: &[Vec<u8>]) -> Found {
         return Found::Option(letter, Some(arg[rest..].to_vec()));
     }
     match argument(place.index - 1) {
-        // An empty argument is seen as a missing one only after a wrong letter.
+        // An empty argument counts as missing only after an invalid option.
         Some(value) => Found::Option(letter, Some(value.clone())),
         None => {
             place.index -= 1;

@@ -94,7 +94,7 @@ fn store(shell: &mut Shell<'_>, request: &Request, names: &[Vec<u8>], text: &Tex
     let bytes = |text: &[(u8, bool)]| text.iter().map(|(byte, _)| *byte).collect::<Vec<u8>>();
     let ifs = shell.state.ifs();
     if let Some(array) = &request.array {
-        // With `-N` nothing is divided.
+        // `-N` does not split the input.
         let values = match request.delimiter {
             None if text.is_empty() => Vec::new(),
             None => vec![bytes(text)],

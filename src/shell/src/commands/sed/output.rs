@@ -52,7 +52,7 @@ impl Output {
 pub(super) struct Outputs {
     pub(super) edited: Output,
     pub(super) files: BTreeMap<Vec<u8>, Output>,
-    /// Whether the last line that `w /dev/stdout` wrote has no end, which is known apart from that of other lines.
+    /// Whether the last line written by `w /dev/stdout` lacks a newline, which is tracked separately from other output.
     named_missing: bool,
 }
 
