@@ -22,7 +22,7 @@ pub enum ArtifactType {
     /// A Debian package.
     #[serde(rename = "deb")]
     Deb,
-    /// A tar archive that is compressed, with gzip, xz, Zstandard or bzip2.
+    /// A tar archive, compressed with gzip, xz, Zstandard or bzip2.
     #[serde(rename = "tar.gz")]
     TarGz,
     /// A tar archive that is installed as it is, such as a container image.
@@ -31,7 +31,7 @@ pub enum ArtifactType {
     /// A zip file.
     #[serde(rename = "zip")]
     Zip,
-    /// A single file that is compressed.
+    /// A single file, compressed with one of the same.
     #[serde(rename = "compressed")]
     Compressed,
     /// A disk image.

@@ -1,4 +1,4 @@
-//! Archives, tar and zip: all that members point at is there, and a tree can be made of them or says why not.
+//! Tar and zip archives: members lie within the archive, and they make a tree or an error.
 #![no_main]
 
 use std::sync::Arc;

@@ -191,14 +191,14 @@ fn index_targets() -> Option<String> {
     String::from_utf8(output.stdout).ok()
 }
 
-/// Adds the mirrors of the host's apt for the archives that have a built-in address. Any other address was chosen by the user, such
-/// as that of a snapshot: a mirror of the same origin has other contents.
+/// Adds the mirrors of the host's apt for archives at a built-in address. Any other address was chosen by the user, such as that of a
+/// snapshot, and a mirror of the same origin has different contents.
 fn add_host_mirrors(mirrors: &mut Mirrors, sources: &Sources, built_in: &Sources, targets: &str) {
     let archives = |of: &Sources| of.schema().archives.clone().into_values();
     let known: Vec<_> = archives(built_in).map(|archive| archive.url).collect();
     let (published, chosen): (Vec<_>, Vec<_>) = archives(sources).partition(|archive| known.contains(&archive.url));
     for archive in chosen {
-        // An address below a built-in one must not fit its mirror either.
+        // The mirror of a built-in address must not match an address below it either.
         let start = archive.url.start();
         let is_below = known.iter().any(|url| start.starts_with(&format!("{}/", url.start().trim_end_matches('/'))));
         if let Some(own) = Mirror::new(start, start).ok().filter(|_| is_below) {

@@ -48,7 +48,7 @@ pub(super) struct UpdateArgs {
     /// Change nothing; print why this package would be among those that layers ask for
     #[arg(long, value_name = "PACKAGE", conflicts_with_all = ["check", "only", "refresh"])]
     explain: Option<String>,
-    /// Pin what archives had at this time: a day, which is its start in UTC, or a time such as 2026-09-01T12:00:00Z. Their Valid-Until is
+    /// Pin packages as of this time: a day, which means 00:00 UTC, or a timestamp such as 2026-09-01T12:00:00Z. Valid-Until of the archives is
     /// not enforced
     #[arg(long, value_name = "DATE", value_parser = past, conflicts_with_all = ["check", "refresh"])]
     at: Option<Timestamp>,
@@ -160,12 +160,12 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
     Ok(if found.is_empty() { Outcome::Clean } else { Outcome::Findings })
 }
 
-/// A time in the past.
+/// Parses a day or timestamp that is not in the future.
 fn past(text: &str) -> Result<Timestamp, String> {
     let day = || Some(text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp());
-    // A time has a `T`, which would be ignored in a day.
+    // `Date` would accept a timestamp and ignore its time.
     let found = if text.contains(['T', 't']) { text.parse().ok() } else { day() };
-    let found: Timestamp = found.ok_or("not a day such as 2026-09-01 or a time such as 2026-09-01T12:00:00Z")?;
+    let found: Timestamp = found.ok_or("not a day such as 2026-09-01 or a timestamp such as 2026-09-01T12:00:00Z")?;
     let second = Timestamp::from_second(found.as_second()).map_err(|error| error.to_string())?;
     if second > Timestamp::now() { Err("is in the future".to_owned()) } else { Ok(second) }
 }

@@ -197,7 +197,7 @@ pub enum Install {
         #[serde(deserialize_with = "octal")]
         #[schemars(with = "String", regex(pattern = "^[0-7]{4}$"))]
         mode: u16,
-        /// Whether it is compressed, and what is inside becomes the file.
+        /// Whether to decompress the artifact.
         #[serde(default)]
         decompress: bool,
     },
@@ -208,7 +208,7 @@ pub enum Install {
         /// Leading components of member names that are dropped.
         #[serde(default)]
         strip: usize,
-        /// The members to install, directories with all that is below them; all when empty.
+        /// The members to install, all when empty. A directory includes everything below it.
         #[serde(default)]
         members: Vec<String>,
     },
@@ -352,7 +352,7 @@ pub struct Units {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DirectoryRule {
-    /// Permissions, octal. Without them, a directory that exists keeps mode and owner, and a new one has 0755.
+    /// Permissions, octal. Without them, an existing directory keeps its mode, owner and group, and a new one gets 0755.
     #[serde(default, deserialize_with = "some_octal")]
     #[schemars(with = "Option<String>", regex(pattern = "^[0-7]{4}$"))]
     pub mode: Option<u16>,

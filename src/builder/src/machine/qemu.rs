@@ -128,7 +128,7 @@ impl VirtualMachine {
         let mut machine = Self { program, arguments: Vec::new(), files: Vec::new(), console: options.console };
         machine.processors(parts.guest.arch, &parts.accel, options);
         if parts.started.is_none() && parts.kernel.is_none() {
-            // Debian's menu draws with `gfxterm`: where the BIOS has no display to offer, GRUB waits for ever.
+            // Debian's GRUB menu uses `gfxterm`, and hangs if the BIOS has no display.
             machine.add(["-device", "VGA"]);
         }
         if let Some(uefi) = parts.started {

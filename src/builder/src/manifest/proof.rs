@@ -41,7 +41,7 @@ pub enum Proof {
         /// The `InRelease`, then the index of packages.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         evidence: Vec<Digest>,
-        /// The past state of the archive that it is from, if it is not from the archive itself.
+        /// The snapshot that it comes from; `None` for the archive itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         snapshot: Option<ArchiveSnapshot>,
     },
@@ -51,22 +51,22 @@ pub enum Proof {
     Cosign(Signed),
 }
 
-/// A past state of an archive.
+/// A snapshot of an archive: a copy of a past state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveSnapshot {
-    /// The time that was asked for.
+    /// The requested time.
     pub at: Timestamp,
-    /// When the state was copied, which is part of its address: the last time until `at`.
+    /// Time of the copy, which is part of its address: the last one at or before `at`.
     pub copied: Timestamp,
-    /// `Valid-Until` of its `InRelease`, which was not compared with any time.
+    /// `Valid-Until` of its `InRelease`, which was not enforced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub valid_until: Option<Timestamp>,
 }
 
 impl fmt::Display for ArchiveSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "snapshot {} for {}", self.copied, self.at)?;
+        write!(f, "snapshot of {}, requested for {}", self.copied, self.at)?;
         match self.valid_until {
             Some(until) => write!(f, ", Valid-Until {until} not enforced"),
             None => Ok(()),

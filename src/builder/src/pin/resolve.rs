@@ -55,7 +55,7 @@ pub struct Resolver<'a> {
     pub now: Timestamp,
     /// The newest `Date` of each archive and suite that manifests record: an older one is a replay.
     pub seen: BTreeMap<(String, String), Timestamp>,
-    /// The time whose state of archives is wanted; `None` for that of now.
+    /// Pins packages as of this time; `None` for now.
     pub at: Option<Timestamp>,
     /// A base image of the user's own, in place of the published one.
     pub image: Option<PathBuf>,

@@ -211,7 +211,7 @@ impl Archive {
         COPIED_AFTER.into_iter().filter_map(copy).collect()
     }
 
-    /// Where the copy of what was at `url` at a time is; `None` where the archive has no copies.
+    /// The address of `url` in the snapshot of that time; `None` if the archive has no snapshots.
     pub fn snapshot_of(&self, url: &str, time: Timestamp) -> Option<String> {
         let (snapshot, path) = self.snapshot.as_ref().zip(url.strip_prefix(self.url.start()))?;
         let time = time.to_zoned(TimeZone::UTC).strftime("%Y%m%dT%H%M%SZ").to_string();

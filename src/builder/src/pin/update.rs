@@ -122,7 +122,7 @@ pub fn update(request: &UpdateRequest, resolver: &Resolver<'_>, progress: &Progr
     Ok(())
 }
 
-/// The past states of archives that a manifest pins packages from, as text.
+/// The snapshots that a manifest pins packages from, as text.
 fn snapshots(open: &Open<'_>) -> BTreeSet<String> {
     let content = open.content();
     let proofs = content.dependencies.values().filter_map(|entry| entry.proof.as_ref());

@@ -44,7 +44,7 @@ const LIMITS: Limits = Limits {
     retry: Retry { attempts: 3, first_pause: Duration::from_millis(250), max_pause: Duration::from_secs(2) },
 };
 
-/// How often a blob is put where others put the same at that moment, and the pause before it is tried again, which doubles each time.
+/// How often an upload is tried while other machines upload the same blob, and the pause before the second try, which doubles each time.
 const ATTEMPTS: usize = 5;
 const CONTENTION_PAUSE: Duration = Duration::from_millis(300);
 
@@ -190,8 +190,8 @@ fn is_other_file(error: &RegistryError) -> bool {
     }
 }
 
-/// Whether others may have put the same at that moment: the registry of the distribution project then finds a blob half linked, or, with status 500, a
-/// link that is still empty.
+/// Whether another machine may be uploading the same blob: the registry of the distribution project then finds a blob half linked, or, with status
+/// 500, a link that is still empty.
 fn is_contended(error: &RegistryError) -> bool {
     let RegistryError::Download(DownloadError::Http(error)) = error else { return false };
     matches!(error, HttpError::Status { status: 400 | 404 | 409 | 500, .. })

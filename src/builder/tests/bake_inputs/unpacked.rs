@@ -1,4 +1,4 @@
-//! Archives as upstreams publish them: what GNU tar and unzip make of a file is compared with what a bake makes of it.
+//! Archives as upstreams publish them: the result of a bake is compared with that of GNU tar and unzip.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -132,8 +132,8 @@ fn a_compressed_file_becomes_what_is_inside() {
         let tree = bake(&[file("compressed", decompress, bytes.clone())]).unwrap();
         assert_eq!(text(&tree, "/opt/tool"), "a program", "{program}");
         let error = bake(&[file("binary", decompress, bytes.clone())]).unwrap_err();
-        assert!(error.contains("the layer decompresses it, and the manifest has it as \"binary\""), "{error}");
-        // As it is, where nobody asks for more.
+        assert!(error.contains("the layer has `decompress`, but its type in the manifest is \"binary\""), "{error}");
+        // Unchanged without `decompress`.
         let tree = bake(&[file("binary", "", bytes.clone())]).unwrap();
         assert_eq!(tree.read(b"/opt/tool", 1 << 20).unwrap(), bytes);
         let error = bake(&[file("compressed", decompress, bytes[..bytes.len() - 6].to_vec())]).unwrap_err();
@@ -185,7 +185,7 @@ fn hostile_zip_files_are_refused() {
         ),
         (
             "i = I('p')\ni.create_system = 3\ni.external_attr = 0o010644 << 16\nz.writestr(i, '')",
-            "is no file, directory or symbolic link: mode 10644",
+            "is not a file, directory or symbolic link: mode 10644",
         ),
         (
             "i = I('s')\ni.create_system = 3\ni.external_attr = 0o104755 << 16\nz.writestr(i, 'x')",

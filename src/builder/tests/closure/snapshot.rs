@@ -1,4 +1,4 @@
-//! Packages as of a past time: where they are requested, what of it is recorded, and what is refused.
+//! Packages as of a past time: where they are requested, what the manifest records, and what is refused.
 
 use super::archive::{Workshop, said};
 
@@ -12,7 +12,7 @@ fn a_past_time_pins_the_last_state_until_then() {
     assert!(output.status.success(), "{}", said(&output));
     let newest = workshop.manifest();
     for (at, copied, until) in [
-        // Redirected, in the list, and exact: the archive has shown a newer state before, which stops nothing here.
+        // By redirect, from the list, and exact. A newer index was seen before, which is no error here.
         ("2024-06-02", "20240601T100000Z", "2024-06-08"),
         ("2024-05-20", "20240501T060000Z", "2024-05-08"),
         ("2024-05-01T06:00:00Z", "20240501T060000Z", "2024-05-08"),
@@ -59,7 +59,7 @@ fn what_is_not_of_that_time_is_refused() {
     let without = sources.replace(r#", "snapshot": "https://s.example/archive/debian""#, "");
     std::fs::write(workshop.path("sources.json"), without).unwrap();
     let output = workshop.update_at("2024-06-02");
-    assert!(said(&output).contains("archive main: its past states are not kept"), "{}", said(&output));
+    assert!(said(&output).contains("archive main has no `snapshot`"), "{}", said(&output));
 }
 
 #[test]

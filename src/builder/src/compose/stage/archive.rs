@@ -1,5 +1,5 @@
 //! Tar archives (POSIX.1-2001 pax, ustar, GNU): what enters is an uncompressed archive in a file, what leaves are its
-//! entries, whose contents are ranges of that file. A zip file becomes such an archive first.
+//! entries, whose contents are ranges of that file. A zip file is converted to such an archive first.
 //!
 //! Stricter than tar: names may not be absolute nor have `..`, nothing may be placed below a symbolic link of the same
 //! archive, hard links must point to files of the same archive, no name may come twice, and sparse members are refused, as
@@ -63,22 +63,22 @@ pub enum ArchiveError {
         /// The end of its name.
         format: String,
     },
-    /// It is no archive, or one of a form that is not read.
-    #[error("is a {found}, which is not what is installed so")]
+    /// Not an archive, or one in an unsupported format.
+    #[error("is a {found}, which this `type` of `install` cannot read")]
     Foreign {
         /// What it is.
         found: &'static str,
     },
-    /// It should be compressed, and is not so in a form that is known.
+    /// Not compressed, or in an unsupported format.
     #[error("is not compressed with gzip, xz, Zstandard or bzip2")]
     NotCompressed,
-    /// A zip file is damaged.
-    #[error("not a usable zip file")]
+    /// A zip file is corrupt, or cannot be read.
+    #[error("cannot read the zip file")]
     Zip {
-        /// What the library says.
+        /// The error of the zip reader.
         source: rawzip::Error,
     },
-    /// A zip file has bytes before or behind what its directory speaks of, or another number of members.
+    /// A zip file has bytes before its first member or after its end, or another number of members than it states.
     #[error("zip file: {what} is {found}, expected {expected}")]
     ZipForm {
         /// What differs.
@@ -200,7 +200,7 @@ pub(super) fn open_kept(file: &File, digest: &Digest, store: &Store) -> Result<(
     })
 }
 
-/// As [`open`], for a zip file: what is returned is a tar archive of its members.
+/// As [`open`], for a zip file: returns a tar archive of its members.
 pub fn open_zip(file: &File, limits: &ArchiveLimits) -> Result<(File, Vec<Member>), ArchiveError> {
     let plain = tempfile::tempfile().map_err(compress::no_spool)?;
     zip::to_tar(file, limits, &plain)?;
@@ -216,7 +216,7 @@ pub(super) fn open_zip_kept(file: &File, digest: &Digest, store: &Store) -> Resu
     Ok((plain, entries))
 }
 
-/// What is inside the single compressed file `file`, which has that digest and was proven: decompressed once and then kept in `store`.
+/// The content of the compressed file `file`, whose digest was proven: decompressed once and then kept in `store`.
 pub(super) fn decompress_kept(mut file: &File, digest: &Digest, store: &Store) -> Result<File, ArchiveError> {
     let limits = &ArchiveLimits::ARTIFACT;
     let format = compress::detect(file)?.ok_or(ArchiveError::NotCompressed)?;

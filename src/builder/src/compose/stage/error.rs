@@ -81,8 +81,8 @@ pub enum StageError {
         /// Why.
         source: ArchiveError,
     },
-    /// What the layer takes for compressed was pinned as it is.
-    #[error("{name}: the layer decompresses it, and the manifest has it as {:?}", kind.name())]
+    /// The layer decompresses an artifact of another type.
+    #[error("{name}: the layer has `decompress`, but its type in the manifest is {:?}", kind.name())]
     NotCompressed {
         /// Name of the artifact.
         name: String,
@@ -111,12 +111,10 @@ impl Hint for StageError {
             Self::OtherUpstreams { .. } | Self::NoImage { .. } => {
                 "`vmbake update KIND` pins what the layers ask for now, with the --layers of the bake"
             }
-            Self::NotCompressed { .. } => {
-                "the type of the source must be `compressed`; `vmbake update KIND` then pins it anew"
-            }
-            Self::Archive { source: ArchiveError::Foreign { found: ZIP }, .. } => "install it with the type `zip`",
+            Self::NotCompressed { .. } => "set `type` of the source to `compressed`, then run `vmbake update KIND`",
+            Self::Archive { source: ArchiveError::Foreign { found: ZIP }, .. } => "install it with `\"type\": \"zip\"`",
             Self::Archive { source: ArchiveError::Foreign { .. }, .. } => {
-                "archives are tar, plain or compressed with gzip, xz, Zstandard or bzip2, and zip; packages of Debian have the type `deb`"
+                "supported are zip files and tar archives, plain or compressed with gzip, xz, Zstandard or bzip2; Debian packages have the type `deb`"
             }
             _ => return None,
         };

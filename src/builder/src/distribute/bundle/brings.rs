@@ -98,7 +98,7 @@ fn details(layer: &Layer, document: &BundleDocument) -> Result<Vec<(String, Stri
         found.push((path.clone(), serde_json::to_string(&rule.ownership(path))?));
     }
     for (path, rule) in &schema.directories {
-        let kept = if rule.mode.is_none() { " if it is new" } else { "" };
+        let kept = if rule.mode.is_none() { " unless it exists" } else { "" };
         found.push((path.clone(), serde_json::to_string(&rule.ownership())? + kept));
     }
     for (path, ownership) in &schema.modes {

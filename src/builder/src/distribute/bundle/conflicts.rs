@@ -229,6 +229,6 @@ fn sysctl(side: &Side<'_>) -> BTreeMap<String, String> {
 
 fn directories(side: &Side<'_>) -> BTreeMap<String, String> {
     let all = side.layers.iter().flat_map(|layer| &layer.schema.directories);
-    // A directory without a mode is as the other side has it.
+    // A directory without a mode keeps that of the other side.
     all.filter_map(|(path, of)| Some((path.clone(), format!("{:04o} {}:{}", of.mode?, of.owner, of.group)))).collect()
 }

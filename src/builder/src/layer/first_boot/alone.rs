@@ -95,7 +95,7 @@ fn places(install: &Install, path: &str) -> bool {
             let place = |member: &String| member.splitn(strip + 1, '/').nth(*strip).map(str::to_owned);
             let is_below =
                 |place: &str| rest.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-            // Of a directory that is stripped, all that is below it may be that file.
+            // A directory whose name is stripped completely may contain any path.
             members.is_empty() || members.iter().any(|member| place(member).is_none_or(|place| is_below(&place)))
         }
     }

@@ -20,7 +20,7 @@ pub enum Standing {
         archive: String,
         /// `Date` of its `InRelease`.
         date: Timestamp,
-        /// The past state of it that was asked for.
+        /// The snapshot, if it is not from the archive itself.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         snapshot: Option<ArchiveSnapshot>,
     },

@@ -61,20 +61,20 @@ pub enum ResolveError {
         /// What is wrong with it.
         source: ChecksumError,
     },
-    /// There are no past states of the archive.
-    #[error("archive {archive}: its past states are not kept, so it has none for --at")]
+    /// The sources state no snapshots of the archive.
+    #[error("archive {archive} has no `snapshot`, which --at needs")]
     NoSnapshot {
         /// The archive.
         archive: String,
     },
-    /// The copy of an archive is of a later time.
-    #[error("{url}: answered by the state of {found}, which is later than {at}")]
+    /// The server answered with a later snapshot.
+    #[error("{url}: the server returned the snapshot of {found}, which is later than {at}")]
     LaterSnapshot {
         /// What was requested.
         url: String,
-        /// The time of the state.
+        /// The time of the snapshot.
         found: Timestamp,
-        /// The time that was asked for.
+        /// The requested time.
         at: Timestamp,
     },
     /// The archive is not proven.
@@ -132,11 +132,10 @@ impl Hint for ResolveError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::NoSnapshot { .. } => Some(
-                "name the directory with its past states as `snapshot` of the archive in a file for --sources"
-                    .to_owned(),
+                "set `snapshot` of the archive to the directory with its snapshots, in a file for --sources".to_owned(),
             ),
             Self::Archive { source, .. } if matches!(**source, AptError::Stale { .. } | AptError::Aged { .. }) => {
-                Some("to pin from a past state of an archive, use `vmbake update --at DATE`".to_owned())
+                Some("`vmbake update --at DATE` pins packages as of a past date".to_owned())
             }
             _ => None,
         }

@@ -1,7 +1,7 @@
-//! Past states of archives, in the layout of snapshot.debian.org: a directory for each time at which an archive was copied.
+//! Snapshots of archives, in the layout of snapshot.debian.org: a directory for each time at which an archive was copied.
 //!
-//! An archive, a suite and a time enter, the last copy until then leaves. A server answers for any time by a redirect to that copy, or
-//! it serves the copies only, and a list of those of a month.
+//! Takes an archive, a suite and a time; returns the last copy at or before that time. A server redirects any time to that copy, or
+//! serves only the copies and a list of them for each month.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, civil::DateTime};
@@ -14,10 +14,10 @@ use crate::supply::http::Request;
 
 /// Length of a time such as `20260901T000000Z`.
 const TIME_LEN: usize = 16;
-/// Months whose lists of copies are read, that of the wanted time first: archives are copied several times a day.
+/// Months whose lists are read, starting with that of the requested time: archives are copied several times a day.
 const MONTHS: usize = 2;
 
-/// The copy of an archive that is the last one until a time.
+/// The last copy of an archive at or before a time.
 pub(super) struct Copied {
     /// Its address, without a `/` at its end.
     pub(super) url: String,
@@ -26,14 +26,14 @@ pub(super) struct Copied {
 }
 
 impl Copied {
-    /// What a manifest records of it.
+    /// The record for the manifest.
     pub(super) fn snapshot(&self, release: &Release) -> ArchiveSnapshot {
         ArchiveSnapshot { at: self.at, copied: self.time, valid_until: release.valid_until() }
     }
 }
 
 impl Resolver<'_> {
-    /// The last copy of the archive at `base` until `at`.
+    /// The last copy of the archive at `base`, at or before `at`.
     pub(super) fn copied(
         &self,
         name: &str,
@@ -60,7 +60,7 @@ impl Resolver<'_> {
         Ok(Copied { url: place(time)?, at, time })
     }
 
-    /// The time of the last copy until `at` in the lists of the archive.
+    /// The time of the last copy at or before `at`, from the server's lists.
     fn listed(&self, archive: &Archive, at: Timestamp) -> Result<Option<Timestamp>, ResolveError> {
         let Some(snapshot) = &archive.snapshot else { return Ok(None) };
         let mut day = at;
@@ -71,7 +71,7 @@ impl Resolver<'_> {
             if let Some(last) = times(&String::from_utf8_lossy(&list)).filter(|time| *time <= at).max() {
                 return Ok(Some(last));
             }
-            // The last day of the month before.
+            // The last day of the previous month.
             day = day.saturating_sub(SignedDuration::from_hours(24 * i64::from(civil.day()))).unwrap_or(day);
         }
         Ok(None)

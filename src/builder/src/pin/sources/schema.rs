@@ -37,7 +37,7 @@ pub struct Archive {
     pub component: String,
     /// File of `trust/` with the keys that may sign it.
     pub keyring: String,
-    /// `Origin` of the repository: at a built-in address, a mirror of it that the host's apt uses is asked by default.
+    /// `Origin` of the repository. At a built-in address, the mirror of this origin that the host's apt uses is the default.
     #[serde(default)]
     pub origin: Option<String>,
     /// Its `Label`; absent means that it is the same as `origin`.
@@ -49,7 +49,7 @@ pub struct Archive {
     /// Days after which its `InRelease` is too old to pin anything from.
     #[serde(default)]
     pub max_age_days: Option<u16>,
-    /// Directory with a copy of the archive for every time, for files that left the pool.
+    /// Directory with the snapshots of the archive, for files that left the pool and for `update --at`.
     #[serde(default)]
     pub snapshot: Option<String>,
 }

@@ -41,7 +41,7 @@ pub(super) fn resolve(
     }
     if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
         && resolver.image.is_none()
-        // Whoever names a past day wants the older version.
+        // With a past date, an older version is expected.
         && resolver.at.is_none()
         // Of what nobody can prove, the version was made up as well.
         && open.is_proven(entry, prover).unwrap_or(false)

@@ -118,13 +118,13 @@ pub enum EntryError {
         /// That of upstream.
         found: String,
     },
-    /// What it was in the past is not known.
+    /// Its version at a past time is unknown.
     #[error(
-        "only what it is now is published, which may be newer than {at}: pin it first without --at, which keeps entries that are \
-         pinned, or name a base image with --image"
+        "its version at {at} is unknown: only the newest one is published. Pin it first without --at, which keeps pinned entries; \
+         a base image can be given with --image"
     )]
     NotPast {
-        /// The time that was asked for.
+        /// The requested time.
         at: Timestamp,
     },
     /// The base image is another system than the manifest is for.

@@ -24,8 +24,8 @@ pub(super) fn is_downgrade(source: &VersionSource, pinned: &str, found: &str) ->
     }
 }
 
-/// Whether the version that a source leads to is that of a time: archives keep their states, what sources state does not change, and a
-/// version that starts with a day, such as `20260901-2299`, is no later than it. `found` looks a version up.
+/// Whether the version that a source leads to is known to be that of a past time: archives have snapshots, stated versions do not change,
+/// and a version such as `20260901-2299` is of the day that it starts with. `found` looks up the version.
 pub(super) fn is_as_of<E>(
     source: &VersionSource,
     found: impl FnOnce() -> Result<String, E>,

@@ -6,7 +6,7 @@ use vmbake_shell::{Errno, Files, Follow, NodeKind, TreeFiles};
 
 use super::runtime::{CLOSE, OPEN};
 
-/// The program in place of which a script runs: its commands are those of its caller.
+/// In its place, a script runs: its commands count as those of the caller.
 pub(super) const SUDO: &str = "/usr/bin/sudo";
 /// Directories of base-files, apt, systemd and cloud-init, each after the one that it is in, with their modes.
 const DIRECTORIES: [(&str, u16); 42] = [

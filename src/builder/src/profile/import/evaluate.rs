@@ -45,7 +45,7 @@ pub(super) struct Evaluated {
     /// Everything that is there before and in the end, sorted by path.
     pub(super) before: Vec<Found>,
     pub(super) after: Vec<Found>,
-    /// Directories that a machine may have already, with a mode that stays.
+    /// Directories that the base may have; they keep their mode.
     pub(super) kept: BTreeSet<String>,
     pub(super) effects: Effects,
     /// Scripts that only a machine can run.

@@ -29,7 +29,7 @@ pub(super) struct KnownFiles<'t> {
     base: BTreeMap<InodeId, Basis>,
     /// Directories in which a machine has nothing but what the tree shows.
     complete: BTreeSet<InodeId>,
-    /// Nodes whose names the base may have: a command that wrote them would have kept what was there.
+    /// Nodes written by commands at paths that the base may have.
     kept: BTreeSet<InodeId>,
     /// Those whose mode no command has set.
     modes: BTreeSet<InodeId>,
@@ -77,7 +77,7 @@ impl<'t> KnownFiles<'t> {
         &self.files
     }
 
-    /// Whether a machine may have a node already, whose mode then stays.
+    /// Whether the base may have a node there, which then keeps its mode.
     pub(super) fn keeps_mode(&self, path: &str) -> bool {
         match self.resolve(path.as_bytes(), Follow::No) {
             Place::Found(id, _) => self.modes.contains(&id),
@@ -205,7 +205,7 @@ impl<'t> KnownFiles<'t> {
         }
     }
 
-    /// Whether the tree has the length of a node.
+    /// Whether the length of a node is known.
     fn has_size(&self, id: InodeId, path: &[u8]) -> bool {
         let is_known = |text: &[u8]| !is_marked(text) && !has_token(text);
         match (&self.files.tree().inode(id).kind, self.base.get(&id)) {

@@ -114,8 +114,8 @@ pub(super) fn passwords(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// The password field that systemd writes for root where a password may still be set on the first boot: locked, and not a hash although it
-/// has the length of one by DES (`PASSWORD_UNPROVISIONED` in `user-util.h`).
+/// The password field that systemd writes for root if a password may still be set on the first boot (`PASSWORD_UNPROVISIONED` in
+/// `user-util.h`). It is locked and not a hash, although it is as long as a DES hash.
 const UNPROVISIONED: &[u8] = b"!unprovisioned";
 
 /// What is wrong with a password field (shadow(5)): `x` refers to shadow, `!` and `*` match no password.

@@ -27,7 +27,7 @@ struct Found {
     /// The name of an interface that it is for.
     name: Option<String>,
     dhcp: bool,
-    /// Why it cannot be read.
+    /// Why it cannot be parsed.
     fault: Option<String>,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Verdict {
     files.extend(subject.text(path).map(|text| (path.to_owned(), ifupdown(&text))));
     for (path, found) in &files {
         if let Some(fault) = &found.fault {
-            return Err(format!("{path} cannot be read as YAML: {fault}"));
+            return Err(format!("{path}: cannot parse YAML: {fault}"));
         }
         if let Some(mac) = &found.mac {
             return Err(format!("{path} is for the hardware address {mac}"));
@@ -105,7 +105,7 @@ fn netplan(text: &str) -> Found {
         Ok(values) => values,
         Err(fault) => return Found { fault: Some(fault), ..found },
     };
-    // Whether something is to match, by id.
+    // Whether an id has `match`.
     let mut matching: BTreeMap<&str, bool> = BTreeMap::new();
     for (path, value) in &values {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_yaml_is_told() {
+    fn invalid_yaml_is_reported() {
         for text in ["network: {ethernets: {", "a: &x 1\nb: *x\n", "network: a: b"] {
             assert!(netplan(text).fault.is_some(), "{text}");
         }

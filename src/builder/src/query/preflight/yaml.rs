@@ -1,29 +1,29 @@
-//! The values of a YAML document, each with the keys that lead to it: text in, pairs out, in their order.
+//! The scalar values of a YAML document, each with the path of keys that leads to it, in document order.
 
 use saphyr_parser::{Event, Parser};
 
-/// Deepest nesting: settings of networks have six levels.
+/// Maximum nesting depth: network settings have six levels.
 const MAX_DEPTH: usize = 40;
 
-/// The scalars of all mappings and lists; an empty mapping or list counts as an empty text. Aliases, which would have to be followed, are refused.
+/// The scalars of all mappings and lists; an empty mapping or list counts as an empty string. Aliases are not supported.
 pub(super) fn values(text: &str) -> Result<Vec<(Vec<String>, String)>, String> {
     let mut parser = Parser::new_from_str(text);
     let mut found = Vec::new();
-    // Of each open mapping: the key whose value is to come. `None` for lists.
+    // The open mappings and lists, outermost first.
     let mut open: Vec<Level> = Vec::new();
     while let Some(event) = parser.next_event() {
         let (event, span) = event.map_err(|error| error.to_string())?;
-        let here = || format!("in line {}", span.start.line());
+        let here = || format!("on line {}", span.start.line());
         let value = match event {
             Event::Scalar(text, ..) => text.into_owned(),
-            Event::Alias(_) => return Err(format!("it has an alias {}", here())),
+            Event::Alias(_) => return Err(format!("unsupported alias {}", here())),
             Event::MappingStart(..) | Event::SequenceStart(..) if open.len() >= MAX_DEPTH => {
-                return Err(format!("it is nested more than {MAX_DEPTH} levels deep {}", here()));
+                return Err(format!("nested more than {MAX_DEPTH} levels deep {}", here()));
             }
             Event::MappingStart(..) | Event::SequenceStart(..) => {
                 let is_key = open.last().is_some_and(Level::awaits_key);
                 if is_key {
-                    return Err(format!("it has a key that is no text {}", here()));
+                    return Err(format!("key is not a scalar {}", here()));
                 }
                 let is_mapping = matches!(event, Event::MappingStart(..));
                 open.push(Level { is_mapping, key: None, is_empty: true });
@@ -51,7 +51,7 @@ pub(super) fn values(text: &str) -> Result<Vec<(Vec<String>, String)>, String> {
     Ok(found)
 }
 
-/// A mapping or list whose end is to come.
+/// An open mapping or list.
 struct Level {
     is_mapping: bool,
     key: Option<String>,
@@ -64,7 +64,7 @@ impl Level {
     }
 }
 
-/// The value of the last key is there.
+/// Ends the value of the current key.
 fn finish(open: &mut [Level]) {
     if let Some(level) = open.last_mut() {
         level.key = None;

@@ -24,7 +24,7 @@ pub enum DecodedForm {
     Tar,
     /// The members of a zip file, as a tar archive.
     Zip,
-    /// The file inside a compressed one.
+    /// The content of a compressed file.
     File,
     /// The data archive of a Debian package.
     DebData,

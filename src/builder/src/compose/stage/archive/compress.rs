@@ -13,10 +13,10 @@ use crate::supply::store::{Decoded, DecodedForm, Store};
 /// Most memory of a decoder of xz, in bytes: `xz -9` asks for 65 MiB, a hostile header for 4 GiB.
 const XZ_MEMORY: u64 = 256 << 20;
 
-/// How a zip file is called where it is not expected.
+/// The name of a zip file in errors.
 pub(in crate::compose::stage) const ZIP: &str = "zip file";
 
-/// What is no archive for us, told by how it begins.
+/// Formats that are not supported here, by their magic numbers.
 const FOREIGN: [(&[u8], &str); 10] = [
     (b"PK\x03\x04", ZIP),
     (b"PK\x05\x06", ZIP),
@@ -30,8 +30,8 @@ const FOREIGN: [(&[u8], &str); 10] = [
     (b"\x7fELF", "program"),
 ];
 
-/// The compression of `input` as a file name extension, told by magic numbers; `None` where no known one is seen. What begins as something
-/// that is never an archive here is refused by name. `input` is at its start before and after.
+/// The compression of `input` as a file name extension, by its magic number; `None` if it has no known one. Formats in `FOREIGN` are
+/// refused by name. `input` is at its start before and after.
 pub(super) fn detect(mut input: &File) -> Result<Option<&'static str>, ArchiveError> {
     let read = |source| ArchiveError::Read { offset: 0, source };
     let mut magic = [0; 8];
@@ -79,7 +79,7 @@ pub(in crate::compose::stage) fn spool_kept(
     })
 }
 
-/// What `write` makes of a blob: taken from the store, or made and kept there. Where the store has no room, in a temporary file.
+/// The output of `write` for a blob: taken from the store, or written and kept there. A temporary file if the store has no room.
 pub(super) fn kept(
     (store, blob, form): (&Store, &Digest, DecodedForm),
     mut write: impl FnMut(&File) -> Result<(), ArchiveError>,
@@ -143,7 +143,7 @@ fn decoder<'a>(input: impl Read + 'a, format: &str) -> Result<Box<dyn Read + 'a>
     })
 }
 
-/// Writes what a decoder gives for `len` bytes, as far as the limits allow it; `inspect` sees all of it.
+/// Writes the output of a decoder for `len` bytes of input, up to the limits; `inspect` sees all of it.
 fn copy(
     mut decoder: impl Read,
     len: u64,

@@ -47,32 +47,32 @@ pub enum MemberFault {
         /// What it leads to.
         target: String,
     },
-    /// What packs for Windows writes where a slash belongs.
-    #[error("name has a backslash in it")]
+    /// Some Windows programs write it in place of a slash.
+    #[error("name contains a backslash")]
     Backslash,
-    /// The header before its content has another name.
-    #[error("its own header calls it {name:?}")]
+    /// Its local header has another name than the central directory.
+    #[error("has the name {name:?} in its local header")]
     OtherName {
-        /// The name there.
+        /// The name in the local header.
         name: String,
     },
-    /// It can be read with a password alone.
+    /// It is encrypted.
     #[error("is encrypted")]
     Encrypted,
-    /// A method of compression that is not read.
-    #[error("compression method {method} of zip is not supported")]
+    /// An unsupported compression method.
+    #[error("zip compression method {method} is not supported")]
     Method {
         /// Its number.
         method: u16,
     },
-    /// Its content cannot be read, or is not what the directory of the zip file says.
+    /// Its content cannot be read, or differs from the central directory in length or checksum.
     #[error("cannot decompress: {error}")]
     Packed {
         /// In the words of the library.
         error: io::Error,
     },
-    /// A file of a kind that has no place in a zip file.
-    #[error("is no file, directory or symbolic link: mode {mode:o}")]
+    /// Its mode has an unsupported type, or one that does not match its name.
+    #[error("is not a file, directory or symbolic link: mode {mode:o}")]
     Mode {
         /// Type and permissions, as in the member's attributes.
         mode: u32,

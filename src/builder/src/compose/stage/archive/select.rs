@@ -7,8 +7,8 @@ use vmbake_disk::tree::{Metadata, components};
 use super::{ArchiveError, Member, MemberFault, MemberKind, refused};
 
 /// The members that are named (all when `names` is empty), with `strip` leading components dropped, below `directory`. The name of a
-/// directory stands for all that is below it. A directory of which nothing is left is dropped. A hard link to a file that is not taken
-/// becomes a file of its own.
+/// directory includes everything below it. A directory whose name is stripped completely is dropped. A hard link to a file that is not
+/// selected becomes a regular file.
 pub fn select(
     entries: Vec<Member>,
     directory: &str,
@@ -47,15 +47,15 @@ pub fn select(
 /// The regular files of an archive, so far.
 #[derive(Default)]
 struct Files {
-    /// By the path in the archive: which file it is.
+    /// Path in the archive to number of the file.
     numbers: BTreeMap<Vec<u8>, usize>,
     /// The metadata and content of each, and its path in the image once it has one.
     all: Vec<(Metadata, MemberKind, Option<Vec<u8>>)>,
 }
 
 impl Files {
-    /// Turns a hard link into a file with the content and metadata of the one that it leads to, which comes earlier. Gives the number of the
-    /// file, if it is one.
+    /// Turns a hard link into a file with the content and metadata of its target, which comes earlier. Returns the number of the file, if it
+    /// is one.
     fn resolve(&mut self, entry: &mut Member) -> Option<usize> {
         let number = match &entry.kind {
             MemberKind::File { .. } => {
@@ -74,7 +74,7 @@ impl Files {
         Some(number)
     }
 
-    /// Makes `entry` a hard link where its file has another path in the image already.
+    /// Makes `entry` a hard link if its file already has a path in the image.
     fn place(&mut self, number: usize, entry: &mut Member) {
         let Some((.., path)) = self.all.get_mut(number) else { return };
         match path {

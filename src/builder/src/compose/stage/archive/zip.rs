@@ -1,8 +1,8 @@
-//! Zip files (APPNOTE.TXT 6.3.10): a zip file enters, a tar archive of its members leaves, in the order of its directory.
+//! Converts a zip file (APPNOTE.TXT 6.3.10) to a tar archive of its members, in the order of the central directory.
 //!
-//! Stricter than unzip: nothing may stand before the first member or behind the directory, the header of a member repeats the name of
-//! the directory, and nothing is encrypted. Members are stored or deflated. Modes are those of Unix where the member has them, else 0644, and
-//! 0755 of directories. A local time, which has no zone, is taken for UTC.
+//! Stricter than unzip: there are no bytes before the first member or after the end, the local header of a member has the same name as the
+//! central directory, and nothing is encrypted. Members are stored or deflated. Without Unix modes, files get 0644 and directories 0755.
+//! A local time, which has no time zone, is taken as UTC.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -21,7 +21,7 @@ use super::compress::no_spool;
 use super::members::{MAX_PATH, check_target, clean};
 use super::{ArchiveError, ArchiveLimits, MemberFault, refused, show};
 
-/// Type bits of a mode, and those of what is taken (inode(7)).
+/// Type bits of a mode, and those of the supported types (inode(7)).
 const TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
@@ -37,7 +37,7 @@ pub(super) fn to_tar(file: &File, limits: &ArchiveLimits, output: &File) -> Resu
         true => Ok(()),
         false => Err(ArchiveError::ZipForm { what, found, expected }),
     };
-    expect("its end", archive.end_offset(), len)?;
+    expect("the end offset", archive.end_offset(), len)?;
     let (mut count, mut total, mut first) = (0, 0_u64, archive.directory_offset());
     let mut tar = Builder::new(output);
     let mut entries = archive.entries(&mut buffer);
@@ -47,7 +47,7 @@ pub(super) fn to_tar(file: &File, limits: &ArchiveLimits, output: &File) -> Resu
             return Err(ArchiveError::TooMany { limit: limits.members });
         }
         first = first.min(entry.local_header_offset());
-        // What a member says that it holds is compared with what comes out.
+        // The stated size of a member is compared with its content when that is read.
         total = total.saturating_add(entry.uncompressed_size_hint());
         let limit = limits.bytes(len);
         if total > limit {
@@ -55,8 +55,8 @@ pub(super) fn to_tar(file: &File, limits: &ArchiveLimits, output: &File) -> Resu
         }
         append(&archive, &entry, &mut tar)?;
     }
-    expect("the number of its members", count, archive.entries_hint())?;
-    expect("the place of its first header", first, 0)?;
+    expect("the number of members", count, archive.entries_hint())?;
+    expect("the offset of the first local header", first, 0)?;
     tar.finish().map_err(no_spool)
 }
 
@@ -132,7 +132,7 @@ fn mode(entry: &ZipFileHeaderRecord<'_>) -> Result<u32, MemberFault> {
     }
 }
 
-/// What a member holds, whose length and CRC-32 are compared at its end with those of the directory.
+/// The content of a member. At its end, length and CRC-32 are compared with the central directory.
 fn content<'a>(
     archive: &'a ZipArchive<FileReader>,
     entry: &ZipFileHeaderRecord<'_>,
@@ -150,7 +150,7 @@ fn content<'a>(
         CompressionMethod::DEFLATE => Box::new(flate2::read::DeflateDecoder::new(packed)),
         other => return Err(refused(raw.as_ref(), MemberFault::Method { method: other.as_u16() })),
     };
-    // One byte more than there should be is enough to tell.
+    // One extra byte is enough to detect a longer content.
     Ok(local.verifying_reader(plain.take(entry.uncompressed_size_hint().saturating_add(1))))
 }
 
@@ -176,7 +176,7 @@ fn seconds(time: &ZipDateTimeKind) -> u64 {
     utc.and_then(|utc| u64::try_from(utc.to_unix()).ok()).unwrap_or(0)
 }
 
-/// Remembers whether reading failed: the library that copies does not tell it from writing.
+/// Records whether reading failed: `tar` does not distinguish it from a write error.
 struct Content<R> {
     inner: R,
     failed: bool,

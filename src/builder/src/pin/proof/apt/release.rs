@@ -96,7 +96,7 @@ impl Release {
         Ok(Self { signers: signed.signers, signed: signed.signed.max(release.date), ..release })
     }
 
-    /// Verifies an `InRelease` as of a time in the past, whatever its `Valid-Until`: an archive of past states serves it unchanged.
+    /// Verifies an `InRelease` from a snapshot as of a past time. `Valid-Until` is not enforced: snapshots serve it unchanged.
     pub fn verify_past(in_release: &[u8], keyring: &Keyring, suite: &str, at: Timestamp) -> Result<Self, AptError> {
         let signed = Clearsigned::verify(in_release, keyring, at).map_err(|source| AptError::Signature { source })?;
         let release = Self::read(&signed.text, suite)?;
@@ -117,7 +117,7 @@ impl Release {
         Ok(release)
     }
 
-    /// The same, whatever its times are.
+    /// The same, without checking its times.
     fn read(text: &str, suite: &str) -> Result<Self, AptError> {
         let fields = Fields::only(FILE, text)?;
         check_suite(&fields, suite)?;

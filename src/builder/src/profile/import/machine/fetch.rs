@@ -61,7 +61,7 @@ fn value_of(text: &[u8]) -> Option<usize> {
     token_of(text.replace(VALUE, TOKEN.1).as_bytes())
 }
 
-/// A text as the value of a command substitution, which lacks newlines and NUL of a fetched file: no file with it is a copy.
+/// A text as the value of a command substitution. It lacks NUL bytes and trailing newlines, so that a file with it is not a copy of the fetched file.
 pub(super) fn value(text: Vec<u8>) -> Vec<u8> {
     match String::from_utf8(text) {
         Ok(text) => text.replace(VALUE, TOKEN.1).replace(TOKEN.1, VALUE).into_bytes(),

@@ -5,7 +5,7 @@ use vmbake_shell::{Call, Outcome};
 use super::Machine;
 use crate::profile::import::report::StatementClass;
 
-/// Directories to which packages of Debian bring no files.
+/// Directories in which Debian packages install no files.
 const LOCAL: [&str; 2] = ["/opt", "/usr/local"];
 
 impl Machine<'_> {
@@ -39,7 +39,7 @@ impl Machine<'_> {
                 self.dropped("no package is left to be cleaned up")
             }
             Some((verb, packages)) if verb == "install" && !packages.is_empty() => {
-                // Packages that do not come from Debian have files there.
+                // Packages that are not Debian's may have files there.
                 if self.rules.archive.is_some() {
                     LOCAL.iter().for_each(|path| call.files.may_have_more(path.as_bytes()));
                 }
