@@ -53,7 +53,7 @@ tools: firstboot ## Build vmbake, and the programs that only tests and documents
 
 # The root file system of a base waits for the archive and the disk more than for a processor: it is made beside the compiler.
 base: firstboot ## Build vmbake and a Debian base image, unless BASE names one
-	@test -z "$(BASE)" || test -f "$(BASE)" || { echo "BASE=$(BASE): there is no such file" >&2; exit 1; }
+	@test -z "$(BASE)" || test -f "$(BASE)" || { echo "BASE=$(BASE): no such file" >&2; exit 1; }
 	@umask 022 && mkdir -p target && { test -n "$(BASE)" || test -e "$$(cat $(base) 2>/dev/null)" || qemu-tests/base/build.sh --root-only --arch $(ARCH); } & root=$$!; \
 	$(compile); compiled=$$?; wait $$root && test $$compiled = 0 && umask 022 && \
 	{ test -n "$(BASE)" && realpath $(BASE) || qemu-tests/base/build.sh --arch $(ARCH); } > $(base)

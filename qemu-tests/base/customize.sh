@@ -24,7 +24,7 @@ kernel=$(basename "$root"/boot/vmlinuz-*)
 initrd=$(basename "$root"/boot/initrd.img-*)
 mkdir -p "$root/boot/grub/fonts"
 cp "$root/usr/share/grub/unicode.pf2" "$root/boot/grub/fonts/"
-# A menu that draws, as grub-mkconfig(8) writes it.
+# A graphical menu, as grub-mkconfig(8) writes it.
 cat >"$root/boot/grub/grub.cfg" <<END
 set default=0
 function load_video {
