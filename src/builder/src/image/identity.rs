@@ -1,6 +1,6 @@
-//! Which operating system and architecture a root file system is of, compared with those that an image is to have.
+//! Compares the operating system and architecture of a base image with those that are expected.
 //!
-//! A tree with [`WANTS`] enters; a base that states something else is refused. What it does not state is not compared.
+//! Takes a tree with [`WANTS`]; refuses a base that states something else. What the base does not state is not compared.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ const STATUS: &str = "/var/lib/dpkg/status";
 /// Largest status file that is read, in bytes: those of images have 1 to 10 MB.
 const MAX_STATUS: u64 = 64 << 20;
 
-/// What is read of a base.
+/// The files that are read from a base.
 const WANTS: [Want<'static>; 3] = [
     Want { path: b"/etc/os-release", reach: Reach::Node },
     Want { path: b"/usr/lib/os-release", reach: Reach::Node },
@@ -33,36 +33,36 @@ pub struct BaseIdentity<'a> {
     pub arch: &'a str,
 }
 
-/// Why a base is not the one that is wanted.
+/// Why a base is not the expected one.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// It cannot be read.
     #[error(transparent)]
     Inspect(#[from] InspectError),
     /// One of its files cannot be read.
-    #[error("{path}: cannot read what the image is")]
+    #[error("{path}: cannot identify the operating system of the image")]
     Tree {
         /// The base image.
         path: PathBuf,
         /// What its reader says.
         source: TreeError,
     },
-    /// It is of another operating system.
+    /// It has another operating system.
     #[error("{path}: is an image of {found}, not of {expected}")]
     System {
         /// The base image.
         path: PathBuf,
-        /// The operating system that is wanted.
+        /// The expected operating system.
         expected: String,
         /// What its os-release states.
         found: String,
     },
-    /// It is for other processors.
+    /// It is for another architecture.
     #[error("{path}: is an image for {found}, not for {expected}")]
     Arch {
         /// The base image.
         path: PathBuf,
-        /// The architecture that is wanted.
+        /// The expected architecture.
         expected: String,
         /// The architecture of its packages.
         found: String,

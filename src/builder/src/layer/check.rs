@@ -251,8 +251,8 @@ fn first_boots(found: &mut Findings, layer: &Layer) {
             let unit = path.rsplit('/').next().filter(|unit| layer.schema.units.files.contains_key(*unit));
             let pointer = unit.map_or_else(|| "/name".to_owned(), |unit| child("/units/files", unit));
             let message = format!(
-                "{path:?} waits for ConditionFirstBoot=, which is never true in an image: let it make a file, and have \
-                 ConditionPathExists=! look for that"
+                "{path:?} waits for ConditionFirstBoot=, which is never true in an image: let the unit create a file, and test for \
+                 it with ConditionPathExists=!"
             );
             found.key(pointer, Some(message));
         }

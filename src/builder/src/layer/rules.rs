@@ -118,7 +118,7 @@ pub(crate) fn hidden_by(path: &str) -> Option<&'static str> {
 pub(super) fn visible(path: &str) -> Option<String> {
     let mount = hidden_by(path)?;
     Some(format!(
-        "path {path:?} is below {mount}, where no file of an image stays: /etc/tmpfiles.d makes files there at boot"
+        "path {path:?} is below {mount}, where no file of an image stays: a file in /etc/tmpfiles.d can create files there at each boot"
     ))
 }
 

@@ -146,10 +146,10 @@ pub struct Schema {
     /// What is shown after a login.
     #[serde(default)]
     pub motd: Option<Text>,
-    /// Files that are made empty where they exist: owner and mode stay, and `remove` of the same layer leaves them.
+    /// Files that are emptied if they exist. They keep owner and mode, and `remove` of the same layer does not remove them.
     #[serde(default)]
     pub truncate: Vec<String>,
-    /// Files, directories and links of the layer that `hygiene` leaves.
+    /// Files, directories and links of the layer that `hygiene` does not remove.
     #[serde(default)]
     pub keep: Vec<String>,
     /// Keys of `/etc/os-release` that are set; `{kind}` and `{version}` are replaced.

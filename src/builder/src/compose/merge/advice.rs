@@ -36,11 +36,11 @@ fn of_merge(error: &MergeError) -> Option<String> {
             true => format!(
                 "`ssh_authorized_keys` of layer {layer} lets keys log in as the default user; \"keep\": [\"{path}\"] keeps this file"
             ),
-            false => format!("if every machine is to have it, add to layer {layer}: \"keep\": [\"{path}\"]"),
+            false => format!("to keep it in the image, add to layer {layer}: \"keep\": [\"{path}\"]"),
         }),
         MergeError::Cleaned { layer, .. } => Some(format!("remove it from layer {layer}: no image has content there")),
         MergeError::Hidden { .. } => Some(
-            "choose other members or another path; what is needed there at each boot, a file in /etc/tmpfiles.d makes"
+            "choose other members or another path; a file in /etc/tmpfiles.d can create files there at each boot"
                 .to_owned(),
         ),
         MergeError::TriggerCycle { .. } => Some(

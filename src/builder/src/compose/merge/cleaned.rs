@@ -1,4 +1,4 @@
-//! What layers bring and `hygiene` removes or empties: a path that vanishes stops the bake.
+//! Paths of layers that `hygiene` removes or empties: each stops the bake.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::place::Target;
 use crate::compose::stage::{StagedArtifact, StagedContent};
 use crate::layer::{HYGIENE, Install, Layer};
 
-/// What layers bring, by path without links: the layer, and whether it is a file with content.
+/// The paths of layers, with symbolic links resolved: the layer, and whether it is a file with content.
 pub(super) struct Brought(BTreeMap<Vec<u8>, (String, bool)>);
 
 impl Brought {
-    /// The files, links and directories of the layers, and those of archives. Not those of packages, whose scripts leave
-    /// logs, nor what a later layer has removed.
+    /// The files, links and directories of the layers and of archives. Without those of packages, whose scripts leave
+    /// logs, and those that a later layer has removed.
     pub(super) fn find(target: &Target, layers: &[Layer], archives: &[String]) -> Result<Self, MergeError> {
         let mut found = BTreeMap::new();
         for layer in layers.iter().filter(|layer| layer.schema.name != HYGIENE) {

@@ -40,7 +40,7 @@ pub enum MergeError {
         /// The path, with symbolic links resolved.
         path: String,
     },
-    /// A layer brings what the layer `hygiene` removes or empties.
+    /// The layer `hygiene` removes or empties a path of another layer.
     #[error("{path}: layer {layer} brings it, and layer hygiene {verb} it")]
     Cleaned {
         /// The path, with symbolic links resolved.
@@ -50,14 +50,14 @@ pub enum MergeError {
         /// What hygiene does.
         verb: &'static str,
     },
-    /// An archive brings what a file system that is mounted at boot hides.
+    /// An archive has a path that a file system mounted at boot hides.
     #[error("{path}: layer {layer} brings it, but machines mount another file system at {mount}")]
     Hidden {
         /// The path.
         path: String,
         /// Name of the layer.
         layer: String,
-        /// Where that is mounted.
+        /// The mount point.
         mount: &'static str,
     },
     /// A directory and something else want one path.

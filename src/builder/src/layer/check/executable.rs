@@ -1,5 +1,4 @@
-//! Files of a layer that machines run but could not: cron and update-motd skip those without the executable bit without a
-//! word, and a service fails.
+//! Files of a layer that are run but not executable: cron and update-motd skip them silently, and a service fails.
 
 use crate::layer::findings::{Findings, Found};
 use crate::layer::position::child;
@@ -15,7 +14,7 @@ const COMMANDS: [&str; 6] = ["ExecStart", "ExecStartPre", "ExecStartPost", "Exec
 /// Prefixes of a command, which are not part of the path.
 const PREFIXES: [char; 6] = ['@', '-', ':', '+', '!', '|'];
 
-/// Finds files that something of the layer runs, and whose mode does not allow it.
+/// Finds files that the layer runs and whose mode does not allow it.
 pub(super) fn check(found: &mut Findings, layer: &Layer) {
     for path in layer.files.keys() {
         let Some((dir, name)) = path.rsplit_once('/') else { continue };

@@ -184,7 +184,7 @@ impl Hint for LinkError {
             Self::Absent { .. } | Self::Damaged { .. } | Self::Unseen | Self::Oci(_) => {
                 "`vmbake fetch` brings artifacts and evidence that a manifest pins; --store names another store"
             }
-            Self::NoArchive { .. } => "--sources FILE adds the file that lists it, as for `vmbake update`",
+            Self::NoArchive { .. } => "pass --sources FILE with the file that lists it, as for `vmbake update`",
             Self::Anchor(_) => crate::pin::anchors::HINT,
             Self::NoEvidence { .. } | Self::Unlisted { .. } => {
                 "`vmbake update --refresh` proves every entry again, and pins what proves it"
