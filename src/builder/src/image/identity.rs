@@ -1,6 +1,6 @@
 //! Compares the operating system and architecture of a base image with those that are expected.
 //!
-//! Takes a tree with [`WANTS`]; refuses a base that states something else. What the base does not state is not compared.
+//! Takes a tree with `WANTS`; refuses a base that states something else. What the base does not state is not compared.
 
 use std::path::{Path, PathBuf};
 
