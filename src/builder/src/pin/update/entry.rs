@@ -32,12 +32,17 @@ pub(super) fn resolve(
 ) -> Result<Event, EntryError> {
     let versions = open.versions();
     let place = open.place(&versions);
-    if let Some(at) = resolver.at
-        && let Some(source) = entry.version(open)
-        && (resolver.image.is_none() || !matches!(entry, Entry::OsImage))
-        && !order::is_as_of(source, || resolver.version(place, source), at)?
-    {
-        return Err(EntryError::NotPast { at });
+    if let Some(at) = resolver.at {
+        let is_past = match (entry, entry.version(open)) {
+            // A registry tells what a tag stands for now.
+            (Entry::Container(_) | Entry::Image(_), _) => false,
+            (Entry::OsImage, _) if resolver.image.is_some() => true,
+            (_, Some(source)) => order::is_as_of(source, || resolver.version(place, source), at)?,
+            (_, None) => true,
+        };
+        if !is_past {
+            return Err(EntryError::NotPast { at });
+        }
     }
     if let (Some(source), Some(pinned)) = (entry.version(open), open.pinned(entry))
         && resolver.image.is_none()

@@ -119,10 +119,7 @@ pub enum EntryError {
         found: String,
     },
     /// Its version at a past time is unknown.
-    #[error(
-        "its version at {at} is unknown: only the newest one is published. Pin it first without --at, which keeps pinned entries; \
-         a base image can be given with --image"
-    )]
+    #[error("its version at {at} is unknown: only the newest one is published")]
     NotPast {
         /// The requested time.
         at: Timestamp,
@@ -148,6 +145,11 @@ pub enum EntryError {
 }
 
 impl Hint for EntryError {
+    fn hint(&self) -> Option<String> {
+        let text = "run `vmbake update` without --at first: entries that are pinned are kept. A base image can be given with --image";
+        matches!(self, Self::NotPast { .. }).then(|| text.to_owned())
+    }
+
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Closure(error) => Some(error),
