@@ -115,9 +115,12 @@ pub fn check(path: &Path, tree: &Tree, wanted: BaseIdentity<'_>) -> Result<(), I
     }
 }
 
+/// Codenames of sources that are names of suites, which os-release does not have.
+const SUITES: [&str; 5] = ["sid", "unstable", "testing", "stable", "oldstable"];
+
 /// Whether os-release(5) agrees: the codename, where both sides have one, else what the name of the system consists of.
 fn is_system(wanted: BaseIdentity<'_>, id: Option<&str>, version: Option<&str>, codename: Option<&str>) -> bool {
-    if let (Some(wanted), Some(found)) = (wanted.codename, codename) {
+    if let (Some(wanted), Some(found)) = (wanted.codename.filter(|name| !SUITES.contains(name)), codename) {
         return wanted == found;
     }
     let Some(id) = id.filter(|id| *id != wanted.os) else { return true };
@@ -148,6 +151,9 @@ mod tests {
             (trixie, "fedora", "42", "", false),
             (trixie, "debian", "", "", true),
             (trixie, "", "", "", true),
+            (BaseIdentity { codename: Some("stable"), ..trixie }, "debian", "13", "trixie", true),
+            (BaseIdentity { codename: Some("stable"), ..trixie }, "debian", "12", "bookworm", false),
+            (BaseIdentity { os: "debian-sid", codename: Some("sid"), ..trixie }, "debian", "", "forky", true),
             (unnamed, "debian", "12", "bookworm", false),
             (unnamed, "debian", "13", "trixie", true),
             (BaseIdentity { os: "arch", ..unnamed }, "arch", "", "", true),

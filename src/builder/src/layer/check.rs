@@ -207,7 +207,10 @@ fn user(found: &mut Findings, pointer: &str, account: &Account) {
     let field = |path: &str| {
         rules::path(path).or_else(|| path.contains(':').then(|| format!("path {path:?} has a colon in it")))
     };
-    found.value(format!("{pointer}/home"), account.home.as_deref().and_then(field));
+    found.value(
+        format!("{pointer}/home"),
+        account.home.as_deref().and_then(|home| field(home).or_else(|| rules::visible(home))),
+    );
     found.value(format!("{pointer}/shell"), field(&account.shell));
     found.list(&format!("{pointer}/groups"), &account.groups, rules::account);
     found.list(&format!("{pointer}/optional_groups"), &account.optional_groups, rules::account);
@@ -239,15 +242,15 @@ fn units(found: &mut Findings, layer: &Layer) {
 /// Units that wait for a first boot as systemd means it. The empty `/etc/machine-id` of an image gives each machine an ID, but
 /// is none (machine-id(5)): what else happens on a first boot, such as presets, would undo what layers say of units.
 fn first_boots(found: &mut Findings, layer: &Layer) {
-    let is_never = |line: &str| {
-        let (key, value) = line.trim().split_once('=').unwrap_or_default();
-        let is_yes =
-            |value: &str| matches!(value.to_ascii_lowercase().as_str(), "1" | "yes" | "y" | "true" | "t" | "on");
-        matches!(key.trim_end(), "ConditionFirstBoot" | "AssertFirstBoot")
-            && is_yes(value.trim().trim_start_matches('|').trim())
+    let is_unit = |path: &str| {
+        path.rsplit_once('/').is_some_and(|(dir, _)| {
+            executable::UNIT_DIRECTORIES
+                .iter()
+                .any(|units| dir.strip_prefix(units).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+        })
     };
-    for (path, file) in layer.files.iter().filter(|(path, _)| path.contains("/systemd/system/")) {
-        if String::from_utf8_lossy(&file.content).lines().any(is_never) {
+    for (path, file) in layer.files.iter().filter(|(path, _)| is_unit(path)) {
+        if waits_for_first_boot(&String::from_utf8_lossy(&file.content)) {
             let unit = path.rsplit('/').next().filter(|unit| layer.schema.units.files.contains_key(*unit));
             let pointer = unit.map_or_else(|| "/name".to_owned(), |unit| child("/units/files", unit));
             let message = format!(
@@ -257,6 +260,28 @@ fn first_boots(found: &mut Findings, layer: &Layer) {
             found.key(pointer, Some(message));
         }
     }
+}
+
+/// Whether a unit never starts because of ConditionFirstBoot= (systemd.unit(5)). An empty condition takes back the earlier ones, and of those
+/// with `|` one is enough.
+fn waits_for_first_boot(text: &str) -> bool {
+    let mut conditions: Vec<(bool, bool)> = Vec::new();
+    for (key, value) in text.lines().filter_map(|line| line.trim().split_once('=')) {
+        let (key, value) = (key.trim_end(), value.trim());
+        if !key.starts_with("Condition") && key != "AssertFirstBoot" {
+            continue;
+        }
+        if value.is_empty() {
+            conditions.clear();
+            continue;
+        }
+        let stated = value.trim_start_matches('|').trim().to_ascii_lowercase();
+        let is_yes = ["1", "yes", "y", "true", "t", "on"].contains(&&*stated);
+        conditions.push((value.starts_with('|'), is_yes && key.ends_with("FirstBoot")));
+    }
+    let (alternatives, needed): (Vec<_>, Vec<_>) =
+        conditions.into_iter().partition(|(is_alternative, _)| *is_alternative);
+    needed.iter().any(|(_, never)| *never) || (!alternatives.is_empty() && alternatives.iter().all(|(_, never)| *never))
 }
 
 /// A variable of os-release(5).

@@ -183,6 +183,13 @@ impl Schema {
     }
 }
 
+impl Schema {
+    /// The home directories that stand in the layer.
+    pub fn homes(&self) -> impl Iterator<Item = &String> {
+        self.users.values().filter_map(|user| user.home.as_ref())
+    }
+}
+
 /// How an artifact gets into the tree.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]

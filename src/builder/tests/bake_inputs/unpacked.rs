@@ -9,7 +9,7 @@ use std::process::Command;
 use vmbake_disk::tree::Tree;
 
 use super::judge::{Node, of_dir, of_tree};
-use super::parts::{Part, bake, text};
+use super::parts::{Part, bake, link, text};
 use crate::tools::have;
 
 /// Runs a command of the shell in `dir`.
@@ -144,6 +144,38 @@ fn a_compressed_file_becomes_what_is_inside() {
 }
 
 #[test]
+fn a_directory_has_the_mode_that_its_last_member_says() {
+    if !have(&["tar", "zip"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    sh(
+        dir.path(),
+        "mkdir -p t/d; echo x >t/d/f; chmod 700 t/d; tar -cf late.tar --no-recursion t/d/f t/d; zip -q late.zip t/d/f t/d",
+    );
+    sh(dir.path(), "mkdir -p a/d b/d; chmod 700 b/d; tar -cf equal.tar a/d b/d");
+    for (name, kind) in [("late.tar", "tar.gz"), ("late.zip", "zip"), ("equal.tar", "tar.gz")] {
+        let bytes = fs::read(dir.path().join(name)).unwrap();
+        let tree = bake(&[part(kind, r#", "strip": 1"#, bytes)]).unwrap();
+        assert_eq!(tree.inode(tree.lookup(b"/opt/tool/d").unwrap()).meta.mode, 0o700, "{name}");
+    }
+}
+
+#[test]
+fn links_of_zip_files_have_long_names() {
+    if !have(&["zip"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let long = format!("{}/{}", "d".repeat(70), "l".repeat(70));
+    fs::create_dir(dir.path().join("d".repeat(70))).unwrap();
+    symlink("t".repeat(150), dir.path().join(&long)).unwrap();
+    sh(dir.path(), "zip -qry t.zip d*");
+    let tree = bake(&[part("zip", "", fs::read(dir.path().join("t.zip")).unwrap())]).unwrap();
+    assert_eq!(link(&tree, &format!("/opt/tool/{long}")), "t".repeat(150));
+}
+
+#[test]
 fn other_forms_are_refused_by_name() {
     for (start, expected) in [
         (&b"7z\xbc\xaf\x27\x1c\0\0"[..], "is a 7-Zip archive"),
@@ -193,6 +225,11 @@ fn hostile_zip_files_are_refused() {
         ),
         ("i = I('b')\ni.compress_type = zipfile.ZIP_BZIP2\nz.writestr(i, 'x')", "compression method 12"),
         ("i = I('x')\ni.filename = 'a\\\\b'\nz.writestr(i, 'x')", "backslash"),
+        ("i = I('d')\ni.create_system = 0\ni.external_attr = 0x10\nz.writestr(i, '')", "is marked as a directory"),
+        (
+            "i = I('a_')\ni.extra = b'up\\x08\\x00\\x01' + bytes(4) + 'ä_'.encode()\nz.writestr(i, 'x')",
+            "has the name \"ä_\"",
+        ),
         ("z.writestr('zeros', bytes(80 << 20))", "refused as a decompression bomb"),
     ] {
         let error = bake(&[part("zip", "", zip_by_python(code))]).unwrap_err();

@@ -24,6 +24,7 @@ impl Brought {
                 _ => None,
             });
             let own = layer.files.keys().chain(schema.symlinks.keys()).chain(schema.directories.keys());
+            let own = own.chain(&schema.empty).chain(&schema.images).chain(schema.homes());
             for path in own.chain(installed) {
                 if let Some((real, id)) = target.wrap(target.tree.real_path(path.as_bytes(), false))? {
                     found.insert(real, (schema.name.clone(), has_content(target, id)));

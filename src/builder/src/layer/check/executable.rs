@@ -8,6 +8,10 @@ use crate::layer::{Layer, rules};
 const RUN_PARTS: [&str; 5] =
     ["/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly", "/etc/update-motd.d"];
 
+/// Directories of units (systemd.unit(5)).
+pub(super) const UNIT_DIRECTORIES: [&str; 4] =
+    ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system", "/lib/systemd/system"];
+
 /// Commands of a unit (systemd.service(5)).
 const COMMANDS: [&str; 6] = ["ExecStart", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost"];
 
@@ -25,8 +29,9 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
     for (path, file) in &layer.files {
         let text = String::from_utf8_lossy(&file.content);
         let commands = match path.rsplit_once('/') {
-            Some(("/etc/cron.d", _)) => text.lines().filter_map(of_cron).collect(),
-            Some((_, unit)) if is_enabled(layer, unit) => unit_commands(&text),
+            // cron skips other names, too.
+            Some(("/etc/cron.d", name)) if is_run_by_parts(name) => text.lines().filter_map(of_cron).collect(),
+            Some((dir, unit)) if UNIT_DIRECTORIES.contains(&dir) && is_enabled(layer, unit) => unit_commands(&text),
             _ => Vec::new(),
         };
         for command in commands.into_iter().filter(|command| is_without_bit(layer, command)) {
@@ -47,7 +52,9 @@ fn add(found: &mut Findings, layer: &Layer, path: &str, reason: &str) {
 
 /// Whether it is a file of the layer whose owner may not run it.
 fn is_without_bit(layer: &Layer, path: &str) -> bool {
-    let mode = layer.schema.files.get(path).map_or_else(|| rules::default_mode(path), |file| file.ownership(path).mode);
+    let schema = &layer.schema;
+    let mode = schema.files.get(path).map_or_else(|| rules::default_mode(path), |file| file.ownership(path).mode);
+    let mode = schema.modes.get(path).map_or(mode, |later| later.mode);
     layer.files.contains_key(path) && mode & 0o111 == 0
 }
 
@@ -66,8 +73,16 @@ fn is_enabled(layer: &Layer, unit: &str) -> bool {
 /// The programs that a unit runs.
 fn unit_commands(text: &str) -> Vec<&str> {
     let settings = text.lines().filter_map(|line| line.trim().split_once('='));
-    let commands = settings.filter(|(key, _)| COMMANDS.contains(&key.trim_end()));
-    commands.filter_map(|(_, value)| value.trim().trim_start_matches(PREFIXES).split_whitespace().next()).collect()
+    let mut commands: Vec<(&str, &str)> = Vec::new();
+    for (key, value) in settings.map(|(key, value)| (key.trim_end(), value.trim())) {
+        match value.trim_start_matches(PREFIXES).split_whitespace().next() {
+            _ if !COMMANDS.contains(&key) => {}
+            Some(command) => commands.push((key, command)),
+            // An empty value takes back the earlier ones.
+            None => commands.retain(|(earlier, _)| *earlier != key),
+        }
+    }
+    commands.into_iter().map(|(_, command)| command).collect()
 }
 
 /// The program of a line of `/etc/cron.d` (crontab(5)): five fields or one such as `@daily`, a user, and the command.

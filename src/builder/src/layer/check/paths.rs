@@ -30,6 +30,7 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
     hidden(found, layer);
     let own: BTreeSet<&String> =
         layer.files.keys().chain(schema.symlinks.keys()).chain(schema.directories.keys()).collect();
+    let others: BTreeSet<&String> = schema.empty.iter().chain(&schema.images).chain(schema.homes()).collect();
     let installed = |path: &str| {
         schema.installs().any(|(_, _, install)| match install {
             Install::File { path: found, .. } => found == path,
@@ -41,7 +42,7 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
         })
     };
     let missing = |path: &str| {
-        let is_own = own.iter().any(|own| *own == path) || installed(path);
+        let is_own = own.iter().chain(&others).any(|own| *own == path) || installed(path);
         (!is_own).then(|| format!("{path:?} is not a file, directory or link of the layer"))
     };
     found.list("/keep", &schema.keep, |path| rules::path(path).or_else(|| missing(path)));

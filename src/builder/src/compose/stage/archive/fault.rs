@@ -47,6 +47,12 @@ pub enum MemberFault {
         /// What it leads to.
         target: String,
     },
+    /// Its bytes are of an encoding that nothing states.
+    #[error("name is neither ASCII nor marked as UTF-8")]
+    Encoding,
+    /// It has the attribute of a directory and the name of a file.
+    #[error("is marked as a directory, but its name does not end with a slash")]
+    NoSlash,
     /// Some Windows programs write it in place of a slash.
     #[error("name contains a backslash")]
     Backslash,

@@ -41,7 +41,16 @@ pub fn select(
         }
         selected.push(entry);
     }
-    Ok(selected)
+    Ok(directories_first(selected))
+}
+
+/// Puts each directory once before what is in it, with what the last member of its name says, as tar leaves it.
+fn directories_first(members: Vec<Member>) -> Vec<Member> {
+    let (directories, others): (Vec<_>, Vec<_>) =
+        members.into_iter().partition(|member| member.kind == MemberKind::Directory);
+    let last: BTreeMap<Vec<u8>, Member> =
+        directories.into_iter().map(|directory| (directory.path.clone(), directory)).collect();
+    last.into_values().chain(others).collect()
 }
 
 /// The regular files of an archive, so far.

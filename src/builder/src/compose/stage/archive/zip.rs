@@ -26,6 +26,12 @@ const TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 const SYMLINK: u32 = 0o120_000;
+/// The attribute of directories on FAT file systems.
+const DOS_DIRECTORY: u32 = 0x10;
+/// General purpose flag of names that are UTF-8.
+const UTF8: u16 = 1 << 11;
+/// The header ID of the Info-ZIP Unicode Path extra field.
+const UNICODE_PATH: u16 = 0x7075;
 
 /// Writes the members of the zip file `file` into `output`.
 pub(super) fn to_tar(file: &File, limits: &ArchiveLimits, output: &File) -> Result<(), ArchiveError> {
@@ -78,6 +84,7 @@ fn append(
     if raw.contains(&b'\\') {
         return Err(refuse(MemberFault::Backslash));
     }
+    check_encoding(entry, raw).map_err(refuse)?;
     if entry.flags().is_encrypted() {
         return Err(refuse(MemberFault::Encrypted));
     }
@@ -108,8 +115,9 @@ fn append(
             header.set_entry_type(EntryType::Symlink);
             let target = target(&mut content).map_err(|source| unread(raw, source))?;
             let target = check_target(&target, raw)?;
-            tar.append_pax_extensions([("linkpath", target.as_slice())])
-                .and_then(|()| tar.append_data(&mut header, name, io::empty()))
+            // Both in one extended header: the name of its own would need a second one where it is long.
+            tar.append_pax_extensions([("path", path.as_slice()), ("linkpath", target.as_slice())])
+                .and_then(|()| tar.append_data(&mut header, "symlink", io::empty()))
         }
         _ => {
             header.set_size(size);
@@ -119,11 +127,28 @@ fn append(
     written.map_err(|source| if content.failed { unread(raw, source) } else { no_spool(source) })
 }
 
+/// Fails where readers take the name for different ones: neither ASCII nor marked as UTF-8 (APPNOTE 4.4.4, bit 11), or with another one
+/// in its Info-ZIP Unicode Path extra field (APPNOTE 4.6.9).
+fn check_encoding(entry: &ZipFileHeaderRecord<'_>, raw: &[u8]) -> Result<(), MemberFault> {
+    let mut unicode = entry.extra_fields().filter(|(id, _)| id.as_u16() == UNICODE_PATH);
+    // A version and a CRC-32 come before the name.
+    let stated = unicode.next().map(|(_, field)| field.get(5..).unwrap_or_default());
+    match stated {
+        Some(name) if name == raw => Ok(()),
+        Some(name) => Err(MemberFault::OtherName { name: show(name) }),
+        None if raw.is_ascii() || entry.flags().bits() & UTF8 != 0 => Ok(()),
+        None => Err(MemberFault::Encoding),
+    }
+}
+
 /// Type and permissions of a member.
 fn mode(entry: &ZipFileHeaderRecord<'_>) -> Result<u32, MemberFault> {
     let is_unix = entry.version_made_by().creator_system() == CreatorSystem::UNIX;
     let stated = if is_unix { entry.external_attributes() >> 16 } else { 0 };
     match (stated & TYPE, entry.is_dir()) {
+        _ if stated == 0 && !entry.is_dir() && entry.external_attributes() & DOS_DIRECTORY != 0 => {
+            Err(MemberFault::NoSlash)
+        }
         _ if stated == 0 => Ok(if entry.is_dir() { DIRECTORY | 0o755 } else { REGULAR | 0o644 }),
         (DIRECTORY, _) | (0, true) => Ok(DIRECTORY | stated & 0o7777),
         (REGULAR | 0, false) => Ok(REGULAR | stated & 0o7777),
