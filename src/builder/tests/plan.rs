@@ -161,7 +161,7 @@ fn base() -> Tree {
 /// Merges the layers up to `top` onto the base.
 fn merged(top: &str, layers: &[OneLayer<'_>]) -> Result<Tree, String> {
     let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &[("hygiene", r#""remove": ["/opt/gone"]"#, &[])]);
+    write(dir.path(), &[("hygiene", r#""remove": []"#, &[])]);
     write(dir.path(), layers);
     let layers =
         Layers::load(&Catalog::only(dir.path())).map_err(|error| error.to_string())?.resolve(top, "o").unwrap();
@@ -202,7 +202,7 @@ fn an_image_has_its_plan_its_defaults_and_what_is_baked() {
             "variables": {"B": {"mutable": true, "default": "it's"}, "A": {"mutable": true},
                 "U": {"mutable": true, "unlisted": true, "default": "u"}, "C": {"default": "c"}, "R": {"required": true}},
             "detect": [{"name": "KIND", "value": "{{ kind }}{{ hostname }}"}]}"#;
-    let b = r#""requires": ["a"], "expand": ["/opt/share/x.tmpl"],
+    let b = r#""requires": ["a"], "expand": ["/opt/share/x.tmpl"], "remove": ["/opt/gone"],
         "first_boot": {
             "values": [{"name": "D", "value": "{{ C ~ 'd' }}"}],
             "services": [{"unit": "good.service"}],

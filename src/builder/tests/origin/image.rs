@@ -55,12 +55,18 @@ pub fn link(tree: &mut Tree, path: &str, target: &str) {
 
 /// Writes the tree as the root file system of a raw disk with the partitions of Debian's cloud images.
 pub fn write_disk(tree: &Tree, out: &Path) {
+    write_disk_for("8304", tree, out);
+}
+
+/// The same with another type of the root partition, as sgdisk numbers them: `8305` for arm64.
+pub fn write_disk_for(root: &str, tree: &Tree, out: &Path) {
     let blank = out.with_extension("blank");
     fs::File::create(&blank).unwrap().set_len(48 << 20).unwrap();
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     let sgdisk = Command::new("sgdisk")
         .args(["--disk-guid=01234567-89AB-CDEF-0123-456789ABCDEF", "--new=14:2048:4095", "--typecode=14:EF02"])
-        .args(["--new=15:4096:8191", "--typecode=15:EF00", "--new=1:8192:98270", "--typecode=1:8304"])
+        .args(["--new=15:4096:8191", "--typecode=15:EF00", "--new=1:8192:98270"])
+        .arg(format!("--typecode=1:{root}"))
         .args([1, 14, 15].map(|number| format!("--partition-guid={number}:00000000-0000-4000-8000-{number:012}")))
         .arg(&blank)
         .env("PATH", path)

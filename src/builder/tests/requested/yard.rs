@@ -13,7 +13,7 @@ use vmbake::oci::Image;
 
 use crate::bake_inputs::parts;
 use crate::hostile::{self, Site, file};
-use crate::origin::image::{TOOLS, write_disk};
+use crate::origin::image::{TOOLS, write_disk_for};
 use crate::tools::have;
 
 const BLOBS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/oci/ok-index/blobs/sha256");
@@ -116,7 +116,9 @@ impl Yard {
             ("/etc/machine-id", ""),
             ("/etc/os-release", "ID=o\n"),
         ];
-        write_disk(&parts::base_with(&base), &yard.path("base.raw"));
+        for (root, name) in [("8304", "base.raw"), ("8305", "base.arm64.raw")] {
+            write_disk_for(root, &parts::base_with(&base), &yard.path(name));
+        }
         Some(yard)
     }
 
@@ -163,8 +165,9 @@ impl Yard {
 
     /// The same for another architecture.
     pub fn update_for(&self, arch: &str, more: &[&str]) -> (bool, String) {
+        let image = if arch == "arm64" { "--image=base.arm64.raw" } else { "--image=base.raw" };
         let arch = format!("--arch={arch}");
-        let args = ["update", "box", "--os=o", "--manifests=m", "--layers=layers", "--image=base.raw", &arch];
+        let args = ["update", "box", "--os=o", "--manifests=m", "--layers=layers", image, &arch];
         self.online(&args, more)
     }
 
