@@ -33,8 +33,6 @@ ALLOWED = [
     ("/var/cache/ldconfig/aux-cache", "content missing mode", "ldconfig's own notes on inodes of this machine, made again by it"),
     ("/lost[+]found", "missing", "every ext4 file system has it"),
     ("/var/log/(dpkg|alternatives)[.]log", "missing content", "no log of making the image is in it"),
-    ("/var/log/lastlog", "missing content", "no log of making the image is in it"),
-    ("/var/log/(faillog|btmp|wtmp)", "missing content", "no log of making the image is in it"),
     ("/etc/(passwd|group|shadow|gshadow|subuid|subgid)-", "missing content", "copies that useradd makes before it changes them"),
     ("/etc/[.]pwd[.]lock", "missing", "a lock of useradd"),
     ("/var/lib/dpkg/(status|diversions|statoverride)-old", "missing content", "copies that dpkg makes before it changes them"),
