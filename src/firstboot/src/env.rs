@@ -1,6 +1,6 @@
 //! Files with variables: bytes in, names and values out, and back. systemd's `EnvironmentFile=` and a POSIX shell read the
-//! same values out of what is written here, and out of what is accepted; but nothing is evaluated: `$` and the backtick are
-//! characters like others, as they are to systemd.
+//! same values out of what is written here, and, with one exception, out of what is accepted; but nothing is evaluated: `$`
+//! and the backtick are characters like others, as they are to systemd.
 //!
 //! A line is blank, a comment that begins with `#`, or `NAME=value`. A value is made of parts without anything between them:
 //! first those in quotes, `'…'` as it is and `"…"`, in which a backslash before `"`, `\`, `$`, the backtick or the end of a
@@ -9,11 +9,14 @@
 //!
 //! What the two read differently is an error. For a shell: bare `;&|<>()`, a second word, `~` at the beginning or after a
 //! colon. For systemd (252 to 257): `export`; a comment behind a value, which it takes for a part of that; quotes after bare
-//! characters, which it keeps, so that `'it'\''s'` is `it''s` to it; a comment that ends with a backslash or has a carriage
+//! characters, which it keeps; a comment that ends with a backslash or has a carriage
 //! return in it, which goes on or ends elsewhere; NUL, what is not UTF-8, and Unicode's noncharacters such as U+FFFE, for
 //! which it refuses the whole file. So are bare control characters, values above 128 KiB (the kernel takes no longer ones in
 //! an environment) and files above 1 MiB. A carriage return before the end of a line is systemd's: part of that end, not of
 //! the value, unless it is in quotes.
+//!
+//! The exception is `'it'\''s'`, which is `it''s` to systemd: it is read as a shell reads it, because tools quote so what they
+//! write for scripts. No unit has such a file as its `EnvironmentFile=`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -210,6 +213,8 @@ impl<'a> Reader<'a> {
         loop {
             match self.peek() {
                 None | Some(' ' | '\t' | '\n' | '\r') => return Ok(value),
+                // What stands between two parts in single quotes.
+                Some('\\') if self.rest().starts_with(r"\'") => self.escaped(&mut value)?,
                 Some('\'' | '"') if bare => {
                     return Err(
                         self.error(self.at, r#"no quote after bare characters; in single quotes, '"'"' is one"#)

@@ -150,24 +150,35 @@ fn systemd_reads_what_is_accepted() {
     let texts: Vec<Vec<u8>> =
         samples(proptest::string::string_regex(&text).unwrap(), 60_000).into_iter().map(String::into_bytes).collect();
     let raw = (1..=u8::MAX).flat_map(|byte| [vec![b'V', b'=', byte, b'\n'], [b"V='a", &[byte][..], b"b'\n"].concat()]);
-    let files: Vec<_> = texts.into_iter().chain(raw).filter_map(|text| Some((text.clone(), ours(&text)?))).collect();
+    // Those that are read as a shell reads them are left out.
+    let files: Vec<_> = texts
+        .into_iter()
+        .chain(raw)
+        .filter(|text| !text.windows(2).any(|two| two == br"\'"))
+        .filter_map(|text| Some((text.clone(), ours(&text)?)))
+        .collect();
     assert!(files.len() > 2000, "only {} are accepted", files.len());
     agree(&files, &["systemd"]);
+}
+
+/// An apostrophe as tools quote it that write for scripts.
+#[test]
+fn shells_read_what_is_quoted_for_them() {
+    let values = samples(prop::collection::btree_map("V[a-c]", r#"([^\x00\r]|['\n"\\$`=# ]){0,12}"#, 1..4), 300);
+    let quoted = |(name, value): (&str, &str)| format!("{name}='{}'\n", value.replace('\'', r"'\''"));
+    let file = |values: BTreeMap<String, String>| {
+        let text: String = pairs(&values).map(quoted).collect();
+        (ours(text.as_bytes()).as_ref() == Some(&values)).then_some((text.into_bytes(), values))
+    };
+    let files: Vec<_> = values.into_iter().filter_map(file).collect();
+    assert!(files.len() > 250, "only {} of 300 are read back", files.len());
+    agree(&files, &["bash", "dash"]);
 }
 
 /// What systemd would read otherwise than a shell, and what it would not read at all: that it still does is why we refuse it.
 #[test]
 fn what_is_refused_is_read_differently() {
-    let texts = [
-        "export V=a",
-        "V='a'\\''b'",
-        "V='a'\\''\nLD_PRELOAD=x\n'",
-        "V=a # b",
-        "V=a'b'",
-        "V='\u{fffe}'",
-        "#\rV=a",
-        "#\\\nV=a\nVb=",
-    ];
+    let texts = ["export V=a", "V=a # b", "V=a'b'", "V='\u{fffe}'", "#\rV=a", "#\\\nV=a\nVb="];
     let texts = texts.map(|text| format!("{text}\n").into_bytes());
     assert!(texts.iter().all(|text| ours(text).is_none()));
     let opinions = opinions(&texts, &ALL);
@@ -175,5 +186,5 @@ fn what_is_refused_is_read_differently() {
     assert_eq!(bash, dash);
     let differs = bash.iter().zip(systemd).map(|(shell, systemd)| shell != systemd).collect::<Vec<_>>();
     // That a comment goes on behind a backslash was so before 254.
-    assert_eq!(&differs[..7], [true; 7], "{opinions:?}");
+    assert_eq!(&differs[..5], [true; 5], "{opinions:?}");
 }
