@@ -10,7 +10,7 @@ Usage: firstboot COMMAND [OPTIONS]
        NAME.sh [OPTIONS]          the same, for a link of that name, such as configure.sh
 
 Commands:
-  install              succeed if the image was baked: then everything is installed
+  install              remove what user data downloaded to be installed: a baked image has it
   bootstrap            find out once what this machine is
   configure            bring directories, files and users up to date; bootstrap first, if it was not done
   restart              enable, start and stop the services by the settings

@@ -46,6 +46,7 @@ pub mod error;
 pub mod exec;
 pub mod facts;
 pub mod files;
+pub mod install;
 pub mod json;
 pub mod machine;
 pub mod mutable;

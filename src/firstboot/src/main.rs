@@ -17,7 +17,7 @@ use vmbake_firstboot::plan::{self, Plan};
 use vmbake_firstboot::record::Record;
 use vmbake_firstboot::root::{Lock, Root};
 use vmbake_firstboot::{
-    bootstrap, changes, configure, facts, json, mutable, permissions, receive, record, status, users,
+    bootstrap, changes, configure, install, json, mutable, permissions, receive, record, status, users,
 };
 
 const FAILED: u8 = 1;
@@ -61,7 +61,7 @@ fn command(root: &Root, command: &Command) -> Result<u8, Error> {
     match command {
         Command::Help => print(arguments::HELP)?,
         Command::Version => print(concat!("firstboot ", env!("CARGO_PKG_VERSION"), "\n"))?,
-        Command::Install => print(&format!("installed: {}\n", facts::installed(root)?))?,
+        Command::Install => print(&format!("installed: {}\n", install::run(root)?))?,
         Command::Status { json } => return show_status(root, *json),
         Command::Exec { name } => {
             let ready = Ready::new(root, &plan(root)?, name)?;
