@@ -43,10 +43,12 @@ pub fn run(root: &Root, plan: &Plan, inputs: &Inputs) -> Result<bool, Error> {
         (assignment.name.as_str(), value)
     });
     root.write(&inputs.detected, env::render(detected)?.as_bytes(), &PRIVATE)?;
-    // A machine without its marker keeps the settings that it received since, unless user data are younger.
+    // A machine without its marker keeps the settings that it received since, unless user data are younger. An unlisted
+    // variable is not copied from user data: these count, whatever they change to, until a delivery says otherwise.
     let present = settings::read(root, &inputs.mutable)?.unwrap_or_default();
     let written = |path: &str| root.find(path).map(|found| found.map(|found| found.modified));
-    let mut maps = [&present, &user_data];
+    let seeds = settings::without_unlisted(plan, &user_data);
+    let mut maps = [&present, &seeds];
     if written(&inputs.user_data)? > written(&inputs.mutable)? {
         maps.reverse();
     }

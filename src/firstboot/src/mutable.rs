@@ -6,7 +6,7 @@
 //! one. With another name, two different values for one name, or one that does not look as the plan says, nothing is written.
 //!
 //! What holds: the result has every mutable variable, sorted, under its present name, and no other, but an unlisted one only
-//! where somebody gave it a value; 0600, root's. What is not in the new values keeps its value, or else has its default. The
+//! where it was given a value, and no longer once that is emptied; 0600, root's. What is not in the new values keeps its value, or else has its default. The
 //! order of lines does not matter, and to do the same twice is to do it once.
 
 use std::collections::BTreeMap;
@@ -32,8 +32,7 @@ pub fn update(root: &Root, plan: &Plan, source: &str, destination: &str, delete_
     let shown = root.shown(source);
     let new = root.read(source, env::MAX_BYTES)?.ok_or_else(|| Error::missing(&shown))?;
     let new = values(&shown, &new)?;
-    if let Some(name) = new.keys().find(|name| !mutable(plan).any(|(known, variable)| has_name(known, variable, name)))
-    {
+    if let Some(name) = new.keys().find(|name| !mutable(plan).any(|(known, variable)| variable.has_name(known, name))) {
         return Err(Error::NotMutable { path: shown, name: name.clone() });
     }
     for (name, variable) in mutable(plan) {
@@ -52,16 +51,14 @@ pub fn update(root: &Root, plan: &Plan, source: &str, destination: &str, delete_
 pub fn merged(plan: &Plan, maps: &[&BTreeMap<String, String>]) -> Result<String, Error> {
     env::render(mutable(plan).filter_map(|(name, variable)| {
         let value = maps.iter().find_map(|map| value(name, variable, map));
-        (value.is_some() || !variable.unlisted).then(|| (name, value.unwrap_or(&variable.default)))
+        // An empty value of an unlisted variable takes it out again: what user data say is back.
+        let listed = if variable.unlisted { value.is_some_and(|value| !value.is_empty()) } else { true };
+        listed.then(|| (name, value.unwrap_or(&variable.default)))
     }))
 }
 
 fn mutable(plan: &Plan) -> impl Iterator<Item = (&str, &Variable)> {
     plan.variables.iter().filter(|(_, variable)| variable.mutable).map(|(name, variable)| (name.as_str(), variable))
-}
-
-fn has_name(present: &str, variable: &Variable, name: &str) -> bool {
-    present == name || variable.aliases.iter().any(|alias| alias == name)
 }
 
 /// The new values, by the names that they have in the file.

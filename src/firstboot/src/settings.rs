@@ -28,7 +28,7 @@ pub fn user_data(root: &Root, inputs: &Inputs) -> Result<Variables, Error> {
 /// Reports names in user data that the plan does not have: nobody asks for them.
 pub fn report_unknown(plan: &Plan, inputs: &Inputs, user_data: &Variables) {
     for name in user_data.keys() {
-        if !plan.variables.iter().any(|(key, variable)| key == name || variable.aliases.contains(name)) {
+        if !plan.variables.iter().any(|(key, variable)| variable.has_name(key, name)) {
             crate::report(&format!("warning: {}: {name} means nothing here", inputs.user_data));
         }
     }
@@ -50,6 +50,14 @@ pub fn combine(plan: &Plan, files: &[&Variables]) -> Result<Variables, Error> {
         variables.insert(name.clone(), value.to_owned());
     }
     Ok(variables)
+}
+
+/// What user data give to the file of mutable variables: all but the unlisted ones.
+pub fn without_unlisted(plan: &Plan, values: &Variables) -> Variables {
+    let is_unlisted = |name: &String| {
+        plan.variables.iter().any(|(known, variable)| variable.unlisted && variable.has_name(known, name))
+    };
+    values.iter().filter(|(name, _)| !is_unlisted(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// The value of a variable under any of its names: the first that is not empty, or else empty if one of them is there.

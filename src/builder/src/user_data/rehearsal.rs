@@ -101,7 +101,7 @@ fn variables(
     stopping.extend(failing(plan, Stage::Bootstrap, &Scope { variables: &variables, machine }));
     let detected = plan.detect.iter().filter_map(|assignment| variables.get_key_value(&assignment.name));
     let detected: Variables = detected.map(|(name, value)| (name.clone(), value.clone())).collect();
-    let written = mutable::merged(plan, &[user_data])?;
+    let written = mutable::merged(plan, &[&settings::without_unlisted(plan, user_data)])?;
     let mutable = env::parse(Path::new("mutable.env"), written.as_bytes())?;
     let mut variables = settings::combine(plan, &[user_data, &detected, &mutable])?;
     settings::assign(&plan.values, &mut variables, machine)?;

@@ -38,7 +38,7 @@ pub struct Variable {
     /// Whether an empty value counts where an input has one; otherwise the default takes its place.
     #[serde(skip_serializing_if = "is_false")]
     pub empty: bool,
-    /// Whether the file of mutable variables leaves it out until an input has it.
+    /// Whether the file of mutable variables has it only where a delivery gave it a value: until then, user data count.
     #[serde(skip_serializing_if = "is_false")]
     pub unlisted: bool,
     /// What it must look like, unless it is empty.
@@ -50,6 +50,13 @@ pub struct Variable {
     /// Older names, which count where this one is empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
+}
+
+impl Variable {
+    /// Whether `name` is one of its names: the `present` one, or an older one.
+    pub(crate) fn has_name(&self, present: &str, name: &str) -> bool {
+        present == name || self.aliases.iter().any(|alias| alias == name)
+    }
 }
 
 /// What a value looks like.
