@@ -37,6 +37,7 @@ class Node(scenarios.Node, Vm):
         self.server = nstance.Server(self.authority, folder)
         servers = {f"NSTANCE_SERVER_{kind.upper()}_ADDR": f"{nstance.ADDRESS}:{port}" for port, kind in nstance.PORTS.items()}
         self.servers = tuple(servers.values())
+        self.moved = tuple(f"{nstance.ADDRESS}:{port}" for port in nstance.MOVED)
         self.settings = cluster.delivery(KUBE_API_INTERNAL_LB_HOSTNAME=self.host)
         self.values = cluster.bare(self.authority, **servers) | (self.settings if script != BARE else {}) | dict(settings)
         more = [*more, "-object", f"filter-dump,id=capture,netdev=net0,file={self.capture}"]
@@ -72,9 +73,12 @@ class Node(scenarios.Node, Vm):
     def asked(self):
         return [connection.port for connection in self.server.connections]
 
+    def move(self):
+        self.server.move()
+
     def strangers(self):
         """What the machine asked of its network that it must not."""
-        return Traffic(self.capture).strangers(self.server.guests(), KNOWN)
+        return Traffic(self.capture).strangers([*self.servers, *self.moved], KNOWN)
 
     def close(self):
         super().close()
@@ -100,7 +104,7 @@ def quiet(node):
     known = {f"{flow.address}:{flow.port}" for flow in traffic.flows}
     node.case(f"{node.kind}, network: nothing but housekeeping, DNS, NTP and the servers of the cluster", not node.strangers(), node.strangers())
     # Else the capture was none.
-    node.case(f"{node.kind}, network: the capture has the servers of the cluster", set(node.server.guests()) <= known, (known, traffic.frames))
+    node.case(f"{node.kind}, network: the capture has the servers of the cluster", set(node.servers) <= known, (known, traffic.frames))
 
 
 def trusted(node):

@@ -13,6 +13,9 @@ import time
 
 ADDRESS = "10.0.2.100"
 PORTS = {8992: "registration", 8993: "agent"}
+# Where it is after it was started again.
+MOVED = {18992: "registration", 18993: "agent"}
+KINDS = PORTS | MOVED
 # What a server of the cluster is called.
 NAMES = ("nstance.podplane.internal", ADDRESS)
 # Seconds for a handshake: below emulation each side takes some.
@@ -36,7 +39,7 @@ class Connection:
         return "refused" if "alert" in self.fault else "broken"
 
     def __str__(self):
-        words = [PORTS[self.port], self.kind, self.tls, self.name, self.client, self.fault, self.said and ascii(self.said.decode("latin-1"))]
+        words = [KINDS[self.port], self.kind, self.tls, self.name, self.client, self.fault, self.said and ascii(self.said.decode("latin-1"))]
         return " ".join(word for word in words if word)
 
 
@@ -56,7 +59,7 @@ class Server:
         self.context.verify_mode = ssl.CERT_OPTIONAL
         self.context.sni_callback = self._asked
         self.connections, self.sockets = [], {}
-        for port in PORTS:
+        for port in KINDS:
             server = socket.create_server(("127.0.0.1", 0))
             self.sockets[port] = server
             threading.Thread(target=self._accept, args=(port, server), daemon=True).start()
@@ -67,10 +70,17 @@ class Server:
 
     def seen(self, since=0):
         """What connections came, but for the first ones: {(what the port is for, kind)}."""
-        return {(PORTS[connection.port], connection.kind) for connection in self.connections[since:]}
+        return {(KINDS[connection.port], connection.kind) for connection in self.connections[since:]}
+
+    def move(self):
+        """From now on it is at the other ports alone."""
+        self._deaf(*PORTS)
 
     def close(self):
-        for server in self.sockets.values():
+        self._deaf(*self.sockets)
+
+    def _deaf(self, *ports):
+        for server in [self.sockets.pop(port) for port in ports]:
             server.shutdown(socket.SHUT_RDWR)
             server.close()
 

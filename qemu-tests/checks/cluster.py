@@ -16,6 +16,8 @@ from cryptography.x509.oid import NameOID
 from machine import ADDRESS, ADDRESS6
 
 PORTS = (8992, 8993)
+# Where the servers are after they were started again.
+MOVED = (18992, 18993)
 ADMIN = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJkL5Q0n1ccS0S6mDeuq2HkJ0W1FWq2Oe4C5rMPkq9aB admin@example.org"
 CRT, PUB, KEY = "/opt/crt", "/opt/pub", "/opt/key"
 
@@ -28,6 +30,11 @@ UNTOUCHED = ["containerd.service", "nstance-agent.service", "first-boot-env.serv
 def environment(values):
     quoted = {name: value.replace("'", "'\"'\"'") for name, value in values.items()}
     return "".join(f"{name}='{value}'\n" for name, value in quoted.items())
+
+
+def delivered(values):
+    """A file as the server delivers it: sorted, without quotes, and without a line end at its end."""
+    return "\n".join(f"{name}={value}" for name, value in sorted(values.items()))
 
 
 class Authority:

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""life.py IMAGE.raw…: boots baked images of knc and knd with their own systemd below systemd-nspawn, and lives their lives.
+"""life.py [--only LIFE]… IMAGE.raw…: boots baked images of knc and knd with their own systemd below systemd-nspawn, and lives their lives.
 
 First boot with and without data, live updates, failures, second boot: the states are asserted with the systemctl of the
 machine. The images are not written to. Prints `ok: NAME` or `FAIL: NAME` for each case. Needs root.
 """
 
+import argparse
 import os
 import pathlib
 import re
@@ -14,7 +15,7 @@ import time
 
 import cluster
 import scenarios
-from cluster import ADMIN, PORTS, Authority, environment
+from cluster import ADMIN, MOVED, PORTS, Authority, environment
 from machine import ADDRESS, ADDRESS6, Machine
 from report import case, failures, skip
 from scenarios import FIRST, LATE, MARKER
@@ -28,6 +29,15 @@ USER_DATA = scenarios.USER_DATA.lstrip("/")
 FAST = "[Unit]\nStartLimitIntervalSec=6s\nStartLimitBurst=3\n[Service]\nRestartSec=100ms\n"
 # Seconds instead of a quarter of an hour, but more than that interval.
 SOON = "[Timer]\nOnUnitInactiveSec=\nOnUnitInactiveSec=8s\nAccuracySec=100ms\n"
+
+
+# What bare user data say on each provider, beside what they say on all.
+PROVIDERS = {
+    "local": {},
+    "aws": {"PROVIDER_KIND": "aws", "AWS_ACCOUNT_ID": "123456789012", "PROVIDER_REGION": "eu-west-1", "PROVIDER_ZONE": "eu-west-1a"},
+    "google": {"PROVIDER_KIND": "google", "GOOGLE_PROJECT_ID": "blue-project", "PROVIDER_REGION": "europe-west1", "PROVIDER_ZONE": "europe-west1-b"},
+    "proxmox": {"PROVIDER_KIND": "proxmox"},
+}
 
 
 class Node(scenarios.Node, Machine):
@@ -54,6 +64,11 @@ class Node(scenarios.Node, Machine):
         return self.network.connected
 
     servers = (f"{ADDRESS}:{PORTS[0]}", f"[{ADDRESS6}]:{PORTS[1]}")
+    moved = (f"{ADDRESS}:{MOVED[0]}", f"[{ADDRESS6}]:{MOVED[1]}")
+
+    def move(self, back=False):
+        self.network.deaf()
+        self.network.listen(*(PORTS if back else MOVED))
 
     @property
     def settings(self):
@@ -78,7 +93,7 @@ def begin(node, data=None):
 def bare(node):
     """Boots with the data that the command line of a cluster writes. The load balancer has an address and no name."""
     node.host = "fd00:9::20"
-    begin(node, environment(cluster.bare(node.authority)))
+    begin(node, environment(cluster.bare(node.authority, **PROVIDERS[node.provider])))
     scenarios.bare(node)
 
 
@@ -154,8 +169,21 @@ def late(node):
     case(f"{name}: recovers on its own", recovered and not node.failed(), node.journal("-u", FIRST))
 
 
+# What the command line's script does where everything is installed: the settings come before the nonce, and nothing is called.
+HANDED = """#!/bin/sh -eu
+mkdir -p /opt/podplane/artifacts
+echo downloaded >/opt/podplane/artifacts/runc
+cat /root/user-data.env >/opt/podplane/etc/user-data.env
+chmod 0600 /opt/podplane/etc/user-data.env
+sleep 0.5
+mv /root/nonce.jwt /opt/nstance-agent/identity/nonce.jwt
+systemctl restart nstance-agent || true
+"""
+
 # The script has to wait until its data were noticed: only then it can be overtaken.
 SCRIPT = """#!/bin/sh -eu
+mkdir -p /opt/podplane/artifacts/folder
+echo downloaded >/opt/podplane/artifacts/runc
 /opt/podplane/bin/install.sh
 cp /root/user-data.env /opt/podplane/etc/user-data.env
 until systemctl list-jobs | grep -q first-boot-user-data.service; do sleep 0.05; done
@@ -164,8 +192,8 @@ until systemctl list-jobs | grep -q first-boot-user-data.service; do sleep 0.05;
 """
 
 
-def scripted(node):
-    """Boots with a script of cloud-init that configures the machine itself."""
+def scripted(node, text=SCRIPT):
+    """Boots with a script of cloud-init, by default one that configures the machine itself."""
     (node.root / "etc/cloud/cloud-init.disabled").unlink()
     (node.root / "etc/cloud/cloud.cfg.d/99_life.cfg").write_text(
         "datasource_list: [NoCloud]\nnetwork: {config: disabled}\ncloud_init_modules: []\ncloud_config_modules: []\n"
@@ -173,7 +201,7 @@ def scripted(node):
     seed = node.root / "var/lib/cloud/seed/nocloud"
     seed.mkdir(parents=True)
     (seed / "meta-data").write_text("instance-id: iid-one\n")
-    (seed / "user-data").write_text(SCRIPT)
+    (seed / "user-data").write_text(text)
     (node.root / "root/user-data.env").write_text(node.data(IMMUTABLE_SSH_AUTHORIZED_KEYS=ADMIN))
     node.nonce()
     node.boot()
@@ -191,6 +219,22 @@ def script(node):
     found = node.states("cloud-final.service", "nstance-agent.service", "containerd.service", "fluent-bit.service", "nstance-recv-watch.path")
     case(f"{name}: services run", {state[0] for state in found.values()} == {"active"} and not node.failed(), (found, node.failed()))
     case(f"{name}: admin may log in", node.owned(KEYS) == {KEYS: "600 admin:admin"})
+    downloads = "/opt/podplane/artifacts"
+    case(f"{name}: what was downloaded is gone", node.owned(downloads) == {downloads: None})
+
+
+def handed(node):
+    """The script hands over settings and nonce, one after the other, and leaves the rest to the machine."""
+    node.network.listen(*PORTS)
+    (node.root / "root/nonce.jwt").write_text("nonce")
+    scripted(node, HANDED)
+    name = f"{node.kind}, settings before the nonce"
+    done = node.until(lambda: node.show(FIRST)[FIRST]["ActiveState"] == "active") and node.settled()
+    case(f"{name}: configured, at the first attempt", done and attempts(node) == 1, node.journal("-u", FIRST, "-u", LATE, "-u", "cloud-final.service"))
+    found = node.states("cloud-final.service", "nstance-agent.service", "containerd.service", "fluent-bit.service", "nstance-recv-watch.path")
+    case(f"{name}: services run", {state[0] for state in found.values()} == {"active"} and not node.failed(), (found, node.failed()))
+    nonce = "/opt/nstance-agent/identity/nonce.jwt"
+    case(f"{name}: the agent's user has the nonce", node.owned(nonce) == {nonce: "600 nstance-agent:nstance-agent"})
 
 
 def alone(node):
@@ -208,29 +252,42 @@ def alone(node):
 BEGIN = (bare, scenarios.forwarded, scenarios.delivered, scenarios.certificates)
 END = (scenarios.emptied, scenarios.restored, scenarios.second_boot)
 LIFE = (*BEGIN, scenarios.switched, scenarios.third_boot, scenarios.resumed, *END)
+# On each provider: bare, full, emptied, full again, and started again while the servers are at other ports.
+CYCLE = (bare, scenarios.delivered, scenarios.emptied, scenarios.again, scenarios.moved)
 
 
-def judge(images):
-    """Lives the lives of the images; returns how many cases failed."""
+def judge(images, only=()):
+    """Lives the lives of the images, or only those of these names; returns how many cases failed."""
     kinds = {path: pathlib.Path(path).name.split(".")[0] for path in images}
     plane = next((path for path, kind in kinds.items() if kind == "knc"), images[0])
     data = next((path for path, kind in kinds.items() if kind == "knd"), images[0])
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
-        for name, image, scenarios in (("life", plane, LIFE), ("worker", data, (*BEGIN, *END)), ("late", data, (late,)),
-                                       ("script", data, (script,)), ("alone", data, (alone,))):
+        lives = [("life", plane, "local", LIFE), ("worker", data, "local", (*BEGIN, *END)), ("late", data, "local", (late,)),
+                 ("script", data, "local", (script,)), ("handed", data, "local", (handed,)), ("alone", data, "local", (alone,))]
+        for kind, image in (("knc", plane), ("knd", data)):
+            # Once, the machine learns of the ports when it has booted.
+            lives += [(f"{kind}-{provider}", image, provider, (*CYCLE, *([scenarios.moved_back] if provider == "local" else []))) for provider in PROVIDERS]
+        for name, image, provider, steps in lives:
+            if only and name not in only:
+                continue
             start = time.monotonic()
             with Node(image, folder, name) as node:
                 node.prepare()
-                for scenario in scenarios:
-                    scenario(node)
+                node.provider = provider
+                for step in steps:
+                    step(node)
             print(f"{name}: {time.monotonic() - start:.1f} s", flush=True)
     return len(failures)
 
 
-def main(images):
+def main(words):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("images", nargs="+")
+    arguments = parser.parse_args(words)
     if os.getuid() != 0:
         return skip("needs root")
-    print(f"{judge(images)} failures")
+    print(f"{judge(arguments.images, arguments.only)} failures")
     return 1 if failures else 0
 
 

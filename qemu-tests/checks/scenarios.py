@@ -9,7 +9,7 @@ import pathlib
 import re
 
 import cluster
-from cluster import ADMIN, CRT, KEY, PLANE, PORTS, PUB, RECEIVERS, UNTOUCHED, environment
+from cluster import ADMIN, CRT, KEY, MOVED, PLANE, PORTS, PUB, RECEIVERS, UNTOUCHED, environment
 
 FIRST = "first-boot-env.service"
 LATE = "first-boot-user-data.service"
@@ -30,12 +30,15 @@ class Node:
     """What a scenario asks of any kind of machine, beside Asks. Whoever inherits has `run`, `put`, `get`, `console`, `until`, `reboot` and
 
     - `kind`, `authority`, and `servers`: the addresses of the servers of its cluster, as the user data have them;
+    - `moved`: those that the servers have once they were started again, which `move()` does, and below systemd-nspawn `move(back=True)` undoes;
     - `addresses`: its own, IPv4 and IPv6;
     - `host`: the address of KUBE_API_INTERNAL_LB_HOSTNAME;
     - `sysctl`: a file of /proc/sys, and what only `sysctl --system` of firstboot leaves there, or None;
-    - `asked()`: the ports of the servers of the cluster that were connected to, in order;
+    - `asked()`: the ports of the servers of the cluster that were connected to, in order; `ports` are those where they are now;
     - `case(name, ok, said)`, which reports.
     """
+
+    provider, ports = "local", PORTS
 
     @property
     def services(self):
@@ -85,7 +88,7 @@ def ended(node, name):
 def states(node, name, off=()):
     """The units that run, wait for certificates, or are off."""
     expected = {FIRST: ("active", "enabled"), "nstance-agent.service": ("active", "enabled"), "containerd.service": ("active", "enabled"),
-                "fluent-bit.service": ("active", "enabled"), "kube2iam.service": ("inactive", "disabled"),
+                "fluent-bit.service": ("active", "enabled"), "kube2iam.service": ("inactive", "enabled" if node.provider == "aws" else "disabled"),
                 "nstance-recv-watch.path": ("active", "enabled"), WATCH: ("inactive", "enabled"),
                 "hosts-refresh.timer": ("active", "enabled"), "first-boot-user-data.path": ("active", "enabled")}
     # Enabled, but without certificates.
@@ -142,7 +145,8 @@ def forwarded(node):
 def delivered(node):
     """The agent brings all settings of the cluster: what they complete is on, containerd has another configuration first."""
     before = node.invocations()
-    done = node.deliver({"mutable.env": environment(node.settings).encode()})
+    # A local cluster has no public key yet.
+    done = node.deliver({"mutable.env": cluster.delivered(node.settings).encode(), "ca.pub": b""})
     name = f"{node.kind}, settings"
     node.case(f"{name}: done", done and not node.failed(), node.systemctl("--failed") + node.journal("-u", WATCH))
     states(node, name)
@@ -150,8 +154,8 @@ def delivered(node):
     containerd(node, name, before)
     found = dict(line.split("=", 1) for line in node.get("/opt/podplane/etc/mutable.env").decode().splitlines())
     expected = {key: f"'{value}'" for key, value in node.settings.items()}
-    servers = {"NSTANCE_SERVER_REGISTRATION_ADDR", "NSTANCE_SERVER_AGENT_ADDR"}
-    node.case(f"{name}: all are kept", expected.items() <= found.items() and set(found) == set(expected) | servers and list(found) == sorted(found), found)
+    node.case(f"{name}: all are kept, and no address of a server", found == expected and list(found) == sorted(found), found)
+    node.owners(f"{name}: the empty key", {f"{PUB}/ca.pub": "640 root:podplane"})
     dns = re.findall(r'^  - "(.*)"$', node.get("/opt/kubelet/etc/kubelet.yaml").decode().split("clusterDNS:")[1], re.MULTILINE)
     node.case(f"{name}: the kubelet's DNS", dns == ["10.19.255.254", "fdc6::ffff"], dns)
     # zot joins address and port as they are.
@@ -171,18 +175,74 @@ def containerd(node, name, before):
 
 def emptied(node):
     """A delivery takes buckets, names and targets away again: what is incomplete is off, and nothing has failed."""
-    before, watched = node.invocations(), node.journal("-u", WATCH)
+    before, watched, were = node.invocations(), node.journal("-u", WATCH), node.states(*node.services, *UNTOUCHED)
     done = node.deliver({"mutable.env": environment(node.settings | dict.fromkeys(COMPLETE, "")).encode()})
     name = f"{node.kind}, settings taken away"
     node.case(f"{name}: done", done and not node.failed(), node.systemctl("--failed") + node.journal("-u", WATCH)[len(watched):])
     off = incomplete(node)
-    expected = {unit: ("inactive", "disabled") if unit in off else ("active", "enabled") for unit in [*node.services, *UNTOUCHED]}
+    expected = {unit: ("inactive", "disabled") if unit in off else (state, "enabled") for unit, (state, _) in were.items()}
     found = node.states(*expected)
     node.case(f"{name}: states", found == expected, {unit: state for unit, state in found.items() if state != expected[unit]})
     files = {"/opt/zot/etc/zot.yml": None, HOSTS: None} | ({"/opt/env/netsy.env": None, "/opt/netsy/etc/cluster.jsonc": None} if node.kind == "knc" else {})
     node.owners(f"{name}: files", files)
     kept(node, name)
     containerd(node, name, before)
+
+
+def again(node):
+    """All settings once more: what was off is on."""
+    before = node.invocations()
+    done = node.deliver({"mutable.env": cluster.delivered(node.settings).encode()})
+    name = f"{node.kind}, settings once more"
+    node.case(f"{name}: done", done and not node.failed(), node.systemctl("--failed") + node.journal("-u", WATCH))
+    found = node.states(*node.services)
+    off = {unit: state for unit, state in found.items() if state[1] != "enabled"}
+    node.case(f"{name}: all are on again", not off, off)
+    containerd(node, name, before)
+
+
+def moved(node):
+    """The machine is off while the servers of its cluster are started at other ports, and the command line edits the files that name them."""
+    _edit(node)
+    node.move()
+    asked = len(node.asked())
+    node.reboot()
+    _at_the_others(node, f"{node.kind}, other ports", asked)
+
+
+def moved_back(node):
+    """The servers are at the first ports again, which the machine learns after it has booted."""
+    node.move(back=True)
+    node.reboot()
+    name = f"{node.kind}, ports of before"
+    node.case(f"{name}: servers that are not there are asked again", node.until(lambda: "onfigure this machine" in node.journal("-u", FIRST)), node.journal("-u", FIRST))
+    asked = len(node.asked())
+    _edit(node, back=True)
+    _at_the_others(node, name, asked, back=True)
+
+
+def _edit(node, back=False):
+    """What the command line does to the files of a machine, in place."""
+    pairs = list(zip(node.servers, node.moved))
+    for path, mode, owner in ((USER_DATA, 0o600, "root:root"), ("/opt/env/nstance-agent.env", 0o640, "root:nstance-agent")):
+        text = node.get(path).decode()
+        for old, new in ((new, old) for old, new in pairs) if back else pairs:
+            assert old in text, (path, old)
+            text = text.replace(old, new)
+        node.put(path, text.encode(), mode, owner)
+
+
+def _at_the_others(node, name, asked, back=False):
+    """The machine is configured for the servers where they are now."""
+    addresses, node.ports = (node.servers, PORTS) if back else (node.moved, MOVED)
+    done = node.until(lambda: node.show(FIRST)[FIRST]["ActiveState"] == "active") and node.settled()
+    node.case(f"{name}: configured", done and not node.failed(), node.systemctl("--failed") + node.journal("-u", FIRST))
+    node.case(f"{name}: the servers were asked", sorted(set(node.asked()[asked:])) == list(node.ports), node.asked()[asked:])
+    _, variables = node.started("nstance-agent.service")
+    found = tuple(variables.get(f"NSTANCE_SERVER_{which}_ADDR") for which in ("REGISTRATION", "AGENT"))
+    node.case(f"{name}: the agent has them", found == addresses, found)
+    copies = [line for line in node.get("/opt/podplane/etc/mutable.env").decode().splitlines() if line.startswith("NSTANCE_SERVER_")]
+    node.case(f"{name}: no address was copied", not copies, copies)
 
 
 DAMAGE = """set -e
@@ -247,7 +307,9 @@ def programs(node, name):
                 "NSTANCE_INSTANCE_IPV6": ipv6, "NSTANCE_RECV_DIR": f"{AGENT}/recv", "USER": "nstance-agent"}
     node.case(f"{name}: the agent's environment", expected.items() <= variables.items(), variables)
     arguments, variables = node.started("fluent-bit.service")
-    node.case(f"{name}: fluent-bit", arguments[1:] == ["-c", "/opt/fluent-bit/etc/fluent-bit.yml"] and variables.get("AWS_ACCESS_KEY_ID") == "writer",
+    # On AWS a role is assumed, with no keys.
+    key = None if node.provider == "aws" else "writer"
+    node.case(f"{name}: fluent-bit", arguments[1:] == ["-c", "/opt/fluent-bit/etc/fluent-bit.yml"] and variables.get("AWS_ACCESS_KEY_ID") == key,
               (arguments, variables))
     pid = node.systemctl("show", "-P", "MainPID", "fluent-bit.service").strip()
     groups = re.search(r"^Groups:(.*)$", node.run("cat", f"/proc/{pid}/status")[1], re.MULTILINE)
@@ -361,7 +423,7 @@ def second_boot(node, number="second"):
     node.case(f"{name}: no file was written", before == after and len(before) > 1000, sorted(dict(before.items() ^ after.items())))
     found = {unit: state[0] for unit, state in node.states(*running).items()}
     node.case(f"{name}: all run", set(found.values()) == {"active"} and not node.failed(), (found, node.failed()))
-    node.case(f"{name}: the servers were asked", sorted(set(node.asked()[asked:])) == list(PORTS), node.asked()[asked:])
+    node.case(f"{name}: the servers were asked", sorted(set(node.asked()[asked:])) == list(node.ports), node.asked()[asked:])
     node.case(f"{name}: the console says so", node.console().count("vmbake-firstboot: configured") == configured + 1, node.console()[-2000:])
 
 

@@ -1,5 +1,5 @@
-//! The life of a node of a cluster whose command line writes bare user data: first boot, a delivery of everything else, and another one
-//! that takes most of it away. What each stage leaves is compared with a snapshot, and with what Jinja and parsers of the formats make
+//! The life of a node of a cluster whose command line writes bare user data: first boot, a delivery of everything else, another one
+//! that takes most of it away, all of it once more, and a boot after the servers of the cluster went to other ports. What each stage leaves is compared with a snapshot, and with what Jinja and parsers of the formats make
 //! of it.
 
 use std::collections::BTreeMap;
@@ -8,15 +8,19 @@ use std::path::Path;
 use std::thread;
 
 use super::image::{Image, put};
-use super::machine::{Machine, as_root, scratch};
+use super::machine::{Machine, USER_DATA, as_root, moved, scratch, server};
 use super::settings::{Choice, bare, delivery};
 use super::snapshot::{self, Point, Tree};
 use super::trees::{commands, compare, judge};
 
 const RECEIVED: &str = "/opt/nstance-agent/recv";
 
-const AXES: [&[&str]; 4] =
-    [&["knd", "knc"], &["local", "aws", "google", "proxmox"], &["ipv4", "dual"], &["bare", "delivered", "emptied"]];
+const AXES: [&[&str]; 4] = [
+    &["knd", "knc"],
+    &["local", "aws", "google", "proxmox"],
+    &["ipv4", "dual"],
+    &["bare", "delivered", "emptied", "again", "moved"],
+];
 
 /// What a delivery takes away again: buckets, targets and names.
 const EMPTIED: [&str; 5] =
@@ -68,12 +72,28 @@ fn live(choice: Choice, machine: &Machine, stage: usize) -> String {
         }
         return commands_of(&machine.succeed(&["configure"]));
     }
+    if stage == 4 {
+        // As the command line of a local cluster edits it, which starts its servers at other ports each time.
+        let mut text = fs::read_to_string(machine.root.join(&USER_DATA[1..])).unwrap();
+        for (old, new) in server().iter().zip(moved()) {
+            assert!(text.contains(old), "{choice}: {text}");
+            text = text.replace(old, new);
+        }
+        put(&machine.root, USER_DATA, &text);
+        let said = commands_of(&machine.succeed(&["configure"]));
+        let agent = fs::read_to_string(machine.root.join("opt/env/nstance-agent.env")).unwrap();
+        assert!(moved().iter().all(|address| agent.contains(&format!("_ADDR='{address}'\n"))), "{choice}: {agent}");
+        return said;
+    }
     let mut values = delivery(choice);
+    values.sort();
     if stage == 2 {
         values.iter_mut().filter(|(name, _)| EMPTIED.contains(name)).for_each(|(_, value)| value.clear());
     }
-    let lines: String = values.iter().map(|(name, value)| format!("{name}='{value}'\n")).collect();
-    put(&machine.root, &format!("{RECEIVED}/mutable.env"), &lines);
+    // As the server writes it: without quotes, and without a line end at its end.
+    let lines: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    put(&machine.root, &format!("{RECEIVED}/mutable.env"), &lines.join("\n"));
+    put(&machine.root, &format!("{RECEIVED}/ca.pub"), "");
     put(&machine.root, &format!("{RECEIVED}/write-files.last"), "");
     let said = commands_of(&machine.succeed(&["recv-watch"]));
     // A run without news changes nothing.
@@ -131,20 +151,77 @@ fn older_names_are_kept_where_somebody_gives_them() {
     user_data.insert("OIDC_ISSUER".to_owned(), "https://login.demo.example".to_owned());
     let machine = Machine::new(work.path().join("0"), &Image::new("knc"), "amd64", &user_data);
     live(choice, &machine, 0);
-    for (setting, port, claim) in [
-        ("", "16443", "sub"),
-        ("OIDC_USERNAME_CLAIM=email", "16443", "email"),
-        ("KUBE_API_PORT=6443", "6443", "email"),
-        ("OIDC_USERNAME_CLAIM=", "6443", "sub"),
-    ] {
+    for (setting, port) in [("", "16443"), ("KUBE_API_PORT=6443", "6443"), ("KUBE_API_PORT=", "16443")] {
         put(&machine.root, "/opt/new.env", &format!("{setting}\n"));
         machine.succeed(&["update-mutable-env", "/opt/new.env", "/opt/podplane/etc/mutable.env"]);
         machine.succeed(&["configure"]);
         let said = machine.succeed(&["exec", "kube-apiserver"]);
-        for flag in [format!("    --secure-port={port}\n"), format!("    --oidc-username-claim={claim}\n")] {
+        for flag in [format!("    --secure-port={port}\n"), "    --oidc-username-claim=sub\n".to_owned()] {
             assert!(said.contains(&flag), "{setting}: {said}");
         }
         let config = fs::read_to_string(machine.root.join("opt/kubelet/etc/kubeconfig")).unwrap();
         assert!(config.contains(&format!("kube-apiserver.podplane.internal:{port}")), "{setting}: {config}");
     }
+    put(&machine.root, "/opt/new.env", "OIDC_USERNAME_CLAIM=email\n");
+    let refused = machine.run(&["update-mutable-env", "/opt/new.env", "/opt/podplane/etc/mutable.env"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("OIDC_USERNAME_CLAIM is none of the variables"));
+}
+
+#[test]
+fn an_address_of_a_server_is_that_of_user_data_while_none_is_delivered() {
+    if !as_root("life::an_address_of_a_server_is_that_of_user_data_while_none_is_delivered") {
+        return;
+    }
+    let work = scratch();
+    let choice = Choice([0, 0, 0, 0, 0]);
+    let machine = Machine::new(work.path().join("0"), &Image::new("knd"), "amd64", &bare(choice));
+    live(choice, &machine, 0);
+    let ([old, _], [new, _]) = (server(), moved());
+    for (delivered, expected) in [(new.as_str(), new), ("", old)] {
+        put(&machine.root, "/opt/new.env", &format!("NSTANCE_SERVER_REGISTRATION_ADDR={delivered}"));
+        machine.succeed(&["update-mutable-env", "/opt/new.env", "/opt/podplane/etc/mutable.env"]);
+        machine.succeed(&["configure"]);
+        let agent = fs::read_to_string(machine.root.join("opt/env/nstance-agent.env")).unwrap();
+        let line = format!("NSTANCE_SERVER_REGISTRATION_ADDR='{expected}'\n");
+        assert!(agent.contains(&line), "{delivered}: {agent}");
+    }
+}
+
+#[test]
+fn variables_of_the_newest_agent_are_passed_on() {
+    if !as_root("life::variables_of_the_newest_agent_are_passed_on") {
+        return;
+    }
+    let work = scratch();
+    let choice = Choice([0, 0, 0, 0, 0]);
+    let mut user_data = bare(choice);
+    for (name, value) in [("NSTANCE_REPORT_INTERVAL", "5s"), ("NSTANCE_HEALTH_ADDR", "[::1]:8081")] {
+        user_data.insert(name.to_owned(), value.to_owned());
+    }
+    let machine = Machine::new(work.path().join("0"), &Image::new("knd"), "amd64", &user_data);
+    live(choice, &machine, 0);
+    let agent = fs::read_to_string(machine.root.join("opt/env/nstance-agent.env")).unwrap();
+    for line in ["NSTANCE_REPORT_INTERVAL='5s'\n", "NSTANCE_HEALTH_ADDR='[::1]:8081'\n"] {
+        assert!(agent.contains(line), "{agent}");
+    }
+    for name in ["NSTANCE_METRICS_INTERFACE", "NSTANCE_EBPF_COUNTERS_PATH", "NSTANCE_METRICS_INTERVAL"] {
+        assert!(!agent.contains(name), "{agent}");
+    }
+}
+
+#[test]
+fn an_apostrophe_is_read_as_tools_quote_it() {
+    if !as_root("life::an_apostrophe_is_read_as_tools_quote_it") {
+        return;
+    }
+    let work = scratch();
+    let choice = Choice([0, 1, 0, 0, 0]);
+    let machine = Machine::new(work.path().join("0"), &Image::new("knd"), "amd64", &bare(choice));
+    let text = fs::read_to_string(machine.root.join(&USER_DATA[1..])).unwrap();
+    put(&machine.root, USER_DATA, &(text + "SSH_AUTHORIZED_KEY='ssh-ed25519 AAAA jo'\\''s laptop'\n"));
+    live(choice, &machine, 0);
+    let read = |path: &str| fs::read_to_string(machine.root.join(path)).unwrap();
+    assert_eq!(read("home/admin/.ssh/authorized_keys"), "ssh-ed25519 AAAA jo's laptop\n");
+    let kept = r#"SSH_AUTHORIZED_KEYS='ssh-ed25519 AAAA jo'"'"'s laptop'"#;
+    assert!(read("opt/podplane/etc/mutable.env").contains(kept), "written as systemd and shells read it");
 }

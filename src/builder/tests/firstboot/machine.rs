@@ -47,15 +47,23 @@ pub fn as_root(test: &str) -> bool {
 /// Addresses of a server that takes every connection: of both families, where the machine has them.
 pub fn server() -> &'static [String; 2] {
     static SERVER: OnceLock<[String; 2]> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let ipv4 = TcpListener::bind("127.0.0.1:0").unwrap();
-        let ipv6 = TcpListener::bind("[::1]:0");
-        let addresses = [&ipv4, ipv6.as_ref().unwrap_or(&ipv4)].map(|one| one.local_addr().unwrap().to_string());
-        for listener in [Some(ipv4), ipv6.ok()].into_iter().flatten() {
-            std::thread::spawn(move || listener.incoming().for_each(drop));
-        }
-        addresses
-    })
+    SERVER.get_or_init(listening)
+}
+
+/// Those of another server.
+pub fn moved() -> &'static [String; 2] {
+    static SERVER: OnceLock<[String; 2]> = OnceLock::new();
+    SERVER.get_or_init(listening)
+}
+
+fn listening() -> [String; 2] {
+    let ipv4 = TcpListener::bind("127.0.0.1:0").unwrap();
+    let ipv6 = TcpListener::bind("[::1]:0");
+    let addresses = [&ipv4, ipv6.as_ref().unwrap_or(&ipv4)].map(|one| one.local_addr().unwrap().to_string());
+    for listener in [Some(ipv4), ipv6.ok()].into_iter().flatten() {
+        std::thread::spawn(move || listener.incoming().for_each(drop));
+    }
+    addresses
 }
 
 /// The static program of an architecture, ready to run.

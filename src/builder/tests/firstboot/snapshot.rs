@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::machine::{USER_DATA, server};
+use super::machine::{USER_DATA, moved, server};
 
 /// What is there by its path: type, mode and owner in the first line, then the content.
 pub type Tree = BTreeMap<String, String>;
@@ -52,9 +52,14 @@ pub fn tree(root: &Path) -> Tree {
 }
 
 fn content(path: &Path) -> String {
-    let [first, second] = server();
+    let ([first, second], [third, fourth]) = (server(), moved());
     // The ports of the server are those that were free.
-    fs::read_to_string(path).unwrap().replace(first, "SERVER:1").replace(second, "SERVER:2")
+    fs::read_to_string(path)
+        .unwrap()
+        .replace(first, "SERVER:1")
+        .replace(second, "SERVER:2")
+        .replace(third, "SERVER:3")
+        .replace(fourth, "SERVER:4")
 }
 
 /// One of the names on each axis, by its number.

@@ -81,7 +81,9 @@ fn wrong_arguments_are_not_repeated() {
         "KUBE_SERVICE_ACCOUNT_ISSUER: may change on a running machine; url",
         "KUBE_SERVICE_CLUSTER_IP_RANGE: may change on a running machine; default 198.18.0.0/15,fdc6::/108",
         "OIDC_SIGNING_ALGS: may change on a running machine; default RS256",
-        "OIDC_USERNAME_CLAIM: may change on a running machine; default sub",
+        "NSTANCE_HEALTH_ADDR",
+        "NSTANCE_REPORT_INTERVAL: default 60s",
+        "NSTANCE_SERVER_AGENT_ADDR: may change on a running machine",
         "TELEMETRY_ENABLED: may change on a running machine; may be empty; boolean; default true",
     ] {
         assert!(listed.contains(&format!("{line}\n")), "{line}: {listed}");

@@ -251,15 +251,18 @@ FORMATS = {
 
 def judge_mutable(plan, root):
     """`bootstrap` writes every mutable variable: what user data says, or the default. What was delivered since counts more, and
-    has all that it does not leave to user data."""
+    has all that it does not leave to user data. Unlisted variables are not copied from those."""
     given, path = read_variables(root / plan["inputs"]["user_data"][1:]), root / plan["inputs"]["mutable"][1:]
+    unlisted = {one for name, variable in plan["variables"].items() if variable.get("unlisted") for one in [name, *variable.get("aliases", [])]}
+    given = {name: value for name, value in given.items() if name not in unlisted}
     delivered = root / plan["receive"]["directory"][1:] / plan["receive"]["mutable"]
     if delivered.exists():
-        given |= read_variables(delivered)
+        # Values are the rest of their lines, without quotes.
+        given |= dict(line.split("=", 1) for line in delivered.read_text().splitlines())
     wanted = {}
     for name, variable in plan["variables"].items():
         names = [one for one in [name, *variable.get("aliases", [])] if one in given]
-        if variable.get("mutable") and (names or not variable.get("unlisted")):
+        if variable.get("mutable") and (any(map(given.get, names)) or not variable.get("unlisted")):
             default = "" if names else variable.get("default", "")
             wanted[name] = next((given[one] for one in names if given[one]), default)
     if path.read_text() != "".join(line(*pair, bare=False) for pair in sorted(wanted.items())):
