@@ -20,11 +20,13 @@ image=$cache/$arch-$key.qcow2
 exec 9>"$cache/$arch-$key.lock"
 flock 9
 if [ ! -e "$image" ]; then
-    # libwrap0 is in every base that has an SSH server.
+    # libwrap0 is in every base that has an SSH server, and python3 in every one with cloud-init: rsync brings a script for it, and its
+    # own packages cannot be configured on the host.
     mmdebstrap --quiet --mode=chrootless --variant=minbase --architectures="$arch" \
         --include=ca-certificates,curl,libwrap0,passwd,procps,tar \
         --aptopt='APT::Install-Recommends "false"' --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
         --customize-hook='echo systemd-journal:x:101: >>"$1/etc/group"; echo "systemd-journal:!::" >>"$1/etc/gshadow"' \
+        --customize-hook='printf "#!/bin/sh\n" >"$1/usr/bin/python3"; chmod 755 "$1/usr/bin/python3"' \
         --customize-hook='rm -f "$1/etc/hostname"; : >"$1/etc/machine-id"' \
         trixie "$work/rootfs.tar" - <"$work/apt/sources.list" >&2
     mkdir "$work/root"
