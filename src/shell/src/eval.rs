@@ -135,7 +135,9 @@ impl Shell<'_> {
                 (self.state.line, self.state.command_line) = (lines.first, lines.last);
                 self.note_line(lines.last);
                 self.step()?;
-                u8::from(self.expression(expression)?.unwrap_or(0) == 0)
+                let value = self.expression(expression)?;
+                self.assumed = None;
+                u8::from(value.unwrap_or(0) == 0)
             }
             Node::Conditional(condition, lines) => {
                 ends = true;
@@ -144,6 +146,7 @@ impl Shell<'_> {
                 let tested = std::mem::replace(&mut self.tested, tested);
                 let result = self.condition(condition);
                 self.tested = tested;
+                self.assumed = None;
                 u8::from(!result?)
             }
         };

@@ -253,6 +253,12 @@ pub trait Files {
         }
     }
 
+    /// Gives a file the owner and mode of the one whose name it took.
+    fn inherit(&mut self, path: &[u8], from: &Node) -> Result<(), Errno> {
+        self.set_owner(path, from.uid, from.gid, Follow::Yes)?;
+        self.set_mode(path, from.mode)
+    }
+
     /// mkdir(2), unless the path leads to a directory already.
     fn ensure_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {
         match self.lookup(path, Follow::Yes) {

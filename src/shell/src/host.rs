@@ -18,6 +18,9 @@ pub(crate) fn in_system(path: &[u8]) -> bool {
 pub enum Outcome {
     /// It ran, and this is its exit status.
     Status(u8),
+    /// It succeeds on a machine for which the script is right, and that is not known here: a script that goes on after a failure may not
+    /// read its exit status.
+    Assumed,
     /// It can only run on the machine; the script is given up here.
     Deferred(String),
     /// It must not run; the script is given up here.
@@ -51,6 +54,8 @@ pub struct Call<'a> {
     pub is_observed: bool,
     /// Whether its exit status changes nothing, as in `COMMAND || true`.
     pub is_tolerated: bool,
+    /// Whether its output goes to a file, a pipe or a substitution.
+    pub is_captured: bool,
     /// The script.
     pub script: &'a str,
     /// The line of the call.

@@ -175,6 +175,8 @@ fn state(script: &Script<'_>, settings: &Settings, interpreter: Interpreter) -> 
     let mut variables: BTreeMap<Vec<u8>, Variable> = environment.collect();
     defaults(&mut variables, &settings.directory, interpreter.language());
     State {
+        caller_tests: false,
+        caller_tolerates: false,
         inherited: Rc::new(settings.environment.keys().cloned().collect()),
         variables_bytes: variables
             .iter()

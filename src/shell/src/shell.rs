@@ -36,6 +36,8 @@ pub(crate) struct Shell<'h> {
     pub(crate) tolerated: bool,
     /// Whether that will hold for the next simple command.
     pub(crate) tolerates_next: bool,
+    /// The last command, if its exit status is only assumed.
+    pub(crate) assumed: Option<String>,
     /// The running command, for errors.
     pub(crate) command: Rc<Vec<Vec<u8>>>,
     /// Values of arrays among the operands of the running `declare` and its like, by the position of the operand: `name=` or `name+=`.
@@ -73,6 +75,7 @@ impl<'h> Shell<'h> {
             tested: false,
             tolerated: false,
             tolerates_next: false,
+            assumed: None,
             command: Rc::default(),
             arrays: BTreeMap::new(),
             errors_ignored: 0,

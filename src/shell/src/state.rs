@@ -149,6 +149,10 @@ pub(crate) struct State {
     pub(crate) umask: u16,
     /// Commands of `trap`, by the numbers of conditions.
     pub(crate) traps: Rc<BTreeMap<u8, Vec<u8>>>,
+    /// Whether the caller of the script looks at its exit status.
+    pub(crate) caller_tests: bool,
+    /// Whether that status changes nothing.
+    pub(crate) caller_tolerates: bool,
     /// Loops that run in the running function.
     pub(crate) loops: u32,
     pub(crate) functions_running: u32,

@@ -83,6 +83,8 @@ pub(super) fn exec(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Ru
         return Ok(0);
     }
     let place = shell.search(&args[0], None)?;
+    // Its exit status is that of the script.
+    shell.tolerated |= shell.state.caller_tolerates;
     shell.state.status = shell.program_at(&place, args)?;
     let found = place.file.is_some() || place.system_name().is_some_and(crate::commands::is_known);
     if found || !matches!(shell.state.status, 126 | 127) {

@@ -243,6 +243,14 @@ pub(crate) fn unary(shell: &mut Shell<'_>, operator: &[u8], operand: &[u8]) -> R
     })
 }
 
+/// `-nt`, given the times of files that exist. For bash, a file is newer than one that does not exist.
+fn newer(shell: &Shell<'_>, file: Option<(i64, u32)>, other: Option<(i64, u32)>) -> bool {
+    match other {
+        None => file.is_some() && shell.state.language.is_bash(),
+        Some(_) => file > other,
+    }
+}
+
 /// An operator with two operands.
 pub(crate) fn binary(shell: &mut Shell<'_>, left: &[u8], operator: &[u8], right: &[u8]) -> Run<bool> {
     shell.ask(Question::Value(left))?;
@@ -257,8 +265,8 @@ pub(crate) fn binary(shell: &mut Shell<'_>, left: &[u8], operator: &[u8], right:
         b"!=" => left != right,
         b"<" => left < right,
         b">" => left > right,
-        b"-nt" => matches!((time(left), time(right)), (Some(left), Some(right)) if left > right),
-        b"-ot" => matches!((time(left), time(right)), (Some(left), Some(right)) if left < right),
+        b"-nt" => newer(shell, time(left), time(right)),
+        b"-ot" => newer(shell, time(right), time(left)),
         b"-ef" => {
             let node = |operand: &[u8]| shell.stat(operand, Follow::Yes).ok().map(|node| node.id);
             node(left).is_some() && node(left) == node(right)

@@ -231,7 +231,6 @@ fn replace(
     if let Err(error) = shell.write_path(path, text)? {
         return Ok(Err(error));
     }
-    let _ = shell.files.set_owner(path, node.uid, node.gid, Follow::Yes);
-    let _ = shell.files.set_mode(path, node.mode);
+    let _ = shell.files.inherit(path, node);
     Ok(Ok(()))
 }

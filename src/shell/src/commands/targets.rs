@@ -54,6 +54,10 @@ pub(super) fn targets(
         return Ok(None);
     }
     let into = !file && is_dir(shell, &target);
+    if !into && (named.is_some() || sources.len() > 1 || target.ends_with(b"/")) {
+        // The command fails unless a directory is there: a tree that does not know says so.
+        let _ = shell.stat(&target, Follow::Yes);
+    }
     if !into && (named.is_some() || sources.len() > 1) {
         complain(shell, program, &[b"target '", &target[..], b"': Not a directory"].concat())?;
         return Ok(None);

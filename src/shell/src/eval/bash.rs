@@ -148,6 +148,7 @@ impl Shell<'_> {
                 self.trace_assignment(&assignment.name, simple)?;
             }
             let redirected = self.redirect(&simple.redirects)?;
+            self.assumed = None;
             return Ok(if redirected { self.state.substituted } else { 1 });
         }
         if simple.assignments.is_empty() {
@@ -183,6 +184,7 @@ impl Shell<'_> {
     }
 
     fn redirected_of_bash(&mut self, simple: &Simple, found: &Found, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
+        self.assumed = None;
         if let Found::Program = found {
             return self.program_of_bash(simple, argv);
         }

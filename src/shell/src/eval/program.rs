@@ -127,8 +127,9 @@ impl Shell<'_> {
                 stdout: &mut stdout,
                 stderr: &mut stderr,
                 cwd: &self.state.cwd,
-                is_observed: self.tested || !is_own,
+                is_observed: self.tested || self.state.caller_tests || !is_own,
                 is_tolerated: self.tolerated && is_own,
+                is_captured: !is_own,
                 script: &self.state.script,
                 line: self.state.line,
             };
@@ -146,6 +147,14 @@ impl Shell<'_> {
         match outcome {
             None => Ok(None),
             Some(Outcome::Status(status)) => Ok(Some(status)),
+            Some(Outcome::Assumed) => {
+                // With `set -e`, nothing runs after a failure.
+                if !self.exits_on_failure() && !self.tolerated {
+                    let words = std::iter::once(name).chain(args.iter().map(Vec::as_slice)).map(show);
+                    self.assumed = Some(words.collect::<Vec<_>>().join(" "));
+                }
+                Ok(Some(0))
+            }
             Some(Outcome::Deferred(reason)) => Err(self.fatal(ErrorKind::Deferred { reason })),
             Some(Outcome::Refused(reason)) => Err(self.fatal(ErrorKind::Refused { reason })),
             Some(Outcome::Unsupported(what)) => Err(self.fatal(ErrorKind::Unsupported { what })),
@@ -193,7 +202,9 @@ impl Shell<'_> {
     pub(crate) fn run_script(&mut self, name: &[u8], source: &[u8], args: &[Vec<u8>], by: Interpreter) -> Run<u8> {
         self.budget.enter_call().map_err(|kind| self.fatal(kind))?;
         let outer = self.command.clone();
+        let (tests, tolerates) = (self.tested || self.state.caller_tests, self.tolerated);
         let status = self.subshell(|shell| {
+            (shell.state.caller_tests, shell.state.caller_tolerates) = (tests, tolerates);
             let mut exported: BTreeMap<Vec<u8>, Variable> = shell
                 .state
                 .variables

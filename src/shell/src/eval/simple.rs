@@ -89,6 +89,7 @@ impl Shell<'_> {
         if !argv.is_empty() {
             self.trace_words(argv, simple)?;
         }
+        self.assumed = None;
         match found {
             Found::Nothing => Ok(self.state.substituted),
             Found::Function(body) => self.call(body, &argv[1..], tested),

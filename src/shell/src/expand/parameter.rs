@@ -95,7 +95,13 @@ impl Shell<'_> {
         match name {
             b"@" | b"*" => Ok(Value::All(state.params.to_vec())),
             b"#" => one(state.params.len().to_string()),
-            b"?" => one(state.status.to_string()),
+            b"?" => match &self.assumed {
+                Some(command) => {
+                    let what = format!("the exit status of `{command}`");
+                    Err(self.fatal(crate::ErrorKind::Unknown { what }))
+                }
+                None => one(state.status.to_string()),
+            },
             b"$" => Ok(Value::One(PID.to_vec())),
             b"!" => Ok(Value::Unset),
             b"-" if state.language.is_bash() => one(crate::builtins::letters_of_bash(&state.flags)),
