@@ -4,6 +4,7 @@ mod golden;
 mod import;
 mod refusals;
 mod templates;
+mod unknown;
 
 use std::fs;
 use std::path::{Path, PathBuf};

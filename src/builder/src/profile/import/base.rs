@@ -1,10 +1,12 @@
 //! What a new machine of Debian 13 has before a profile comes: as much of it as scripts rely on. Whatever else they ask of the system
 //! is not known here, and stops the import.
 
+use std::collections::BTreeMap;
+
 use vmbake_disk::tree::{Metadata, Origin, Timestamp, Tree};
 use vmbake_shell::{Errno, Files, Follow, NodeKind, TreeFiles};
 
-use super::runtime::{CLOSE, OPEN};
+use super::runtime::unknown_text;
 
 /// In its place, a script runs: its commands count as those of the caller.
 pub(super) const SUDO: &str = "/usr/bin/sudo";
@@ -103,6 +105,9 @@ const RELEASE_TEXT: [&str; 2] = [
 ];
 /// Directories to which no package of Debian brings files: a machine has no name there but those that something of its own has made.
 const VACANT: [&str; 5] = ["/opt", "/tmp", "/usr/local/bin", "/usr/local/sbin", "/var/tmp"];
+/// Directories for temporary files, in which systemd and cloud-init make names with these prefixes when a machine starts.
+const TEMPORARY: [&str; 2] = ["/tmp/", "/var/tmp/"];
+const TEMPORARY_NAMES: [&str; 4] = [".", "cloud-init", "snap", "systemd-"];
 /// Names that systems have in the root directory, beside those of the tree; packages may not bring others.
 const ROOT: [&str; 16] = [
     ".dockerenv",
@@ -124,10 +129,12 @@ const ROOT: [&str; 16] = [
 ];
 /// What OSM marks its phases with, and what only a machine that has started has.
 const ABSENT: [&str; 3] = ["/etc/bootstrap-complete", "/etc/cloud/cloud-init.disabled", "/etc/machine-name"];
-/// Directories that packages make with another owner or mode, or as links: `mkdir -p` would not give what a machine has.
-const SPECIAL: [&str; 14] = [
+/// Directories that packages or cloud-init make with another owner or mode, or as links: `mkdir -p` would not give what a machine has.
+const SPECIAL: [&str; 16] = [
     "/etc/polkit-1/rules.d",
     "/etc/ssl/private",
+    "/home",
+    "/root/.ssh",
     "/var/cache/ldconfig",
     "/var/cache/private",
     "/var/lib/polkit-1",
@@ -224,7 +231,7 @@ pub(super) fn tree() -> Result<Tree, Errno> {
 
 /// A mark in place of the point release, which differs between images.
 fn point_release() -> String {
-    format!("{OPEN}DEBIAN_VERSION_FULL{CLOSE}")
+    unknown_text("DEBIAN_VERSION_FULL")
 }
 
 /// What is known of a node of the tree, by its path; the root has an empty one.
@@ -242,8 +249,12 @@ pub(super) fn basis(path: &[u8]) -> Option<Basis> {
 pub(super) fn is_vacant(path: &[u8]) -> bool {
     let is_below = |root: &&str| path.strip_prefix(root.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
     let is_new = |name: &[u8]| !name.contains(&b'/') && !ROOT.iter().any(|known| known.as_bytes() == name);
+    let is_temporary = |directory: &str| {
+        let name = path.strip_prefix(directory.as_bytes());
+        name.is_some_and(|name| TEMPORARY_NAMES.iter().any(|prefix| name.starts_with(prefix.as_bytes())))
+    };
     path.strip_prefix(b"/").is_some_and(is_new)
-        || VACANT.iter().any(is_below)
+        || (VACANT.iter().any(is_below) && !TEMPORARY.into_iter().any(is_temporary))
         || ABSENT.iter().any(|absent| absent.as_bytes() == path)
 }
 
@@ -267,6 +278,24 @@ pub(super) fn is_special(path: &[u8]) -> bool {
 
 /// Everything below the root, sorted.
 pub(super) fn walk(files: &dyn Files) -> Result<Vec<Found>, Errno> {
+    Ok(walk_with_ids(files)?.into_iter().map(|(_, found)| found).collect())
+}
+
+/// Two names of one file.
+pub(super) fn hard_links(files: &dyn Files) -> Result<Option<[String; 2]>, Errno> {
+    let mut names = BTreeMap::new();
+    for (id, found) in walk_with_ids(files)? {
+        if found.content != Content::Directory
+            && let Some(first) = names.insert(id, found.path.clone())
+        {
+            return Ok(Some([first, found.path]));
+        }
+    }
+    Ok(None)
+}
+
+/// As [`walk`], with the id of each node.
+fn walk_with_ids(files: &dyn Files) -> Result<Vec<(u64, Found)>, Errno> {
     let (mut todo, mut found) = (vec![String::new()], Vec::new());
     while let Some(directory) = todo.pop() {
         let list = if directory.is_empty() { files.list(b"/")? } else { files.list(directory.as_bytes())? };
@@ -284,10 +313,10 @@ pub(super) fn walk(files: &dyn Files) -> Result<Vec<Found>, Errno> {
                 }
                 _ => Content::Other,
             };
-            found.push(Found { path, mode: node.mode, owner: (node.uid, node.gid), content });
+            found.push((node.id, Found { path, mode: node.mode, owner: (node.uid, node.gid), content }));
         }
     }
-    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found.sort_by(|(_, one), (_, other)| one.path.cmp(&other.path));
     Ok(found)
 }
 
@@ -310,6 +339,9 @@ mod tests {
             ("/etc/machine-name/x", false),
             ("/usr/local/bin/x", true),
             ("/usr/local/lib/x", false),
+            ("/tmp/x", true),
+            ("/tmp/.X11-unix", false),
+            ("/var/tmp/systemd-private-x", false),
         ] {
             assert_eq!(is_vacant(path.as_bytes()), expected, "{path}");
         }

@@ -118,6 +118,10 @@ fn once(program: &Program<'_>, deferred: &BTreeSet<String>) -> Result<Ended, Imp
         let path = crate::escape::line(String::from_utf8_lossy(path));
         return Err(ImportError::Tree { path, what: what.to_owned() });
     }
+    if let Some([first, path]) = base::hard_links(files.tree()).map_err(broken("/"))? {
+        let what = format!("it is another name of the file {first}, and layers have no hard links");
+        return Err(ImportError::Tree { path, what });
+    }
     let after = base::walk(files.tree()).map_err(broken("/"))?;
     let effects = machine.effects;
     let paths = after.iter().map(|found| found.path.clone());

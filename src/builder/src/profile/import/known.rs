@@ -13,7 +13,7 @@ use vmbake_shell::{Aspect, Errno, Files, Follow, Node, TreeFiles};
 
 use super::base::{self, Basis};
 use super::machine::has_token;
-use super::runtime::is_marked;
+use super::runtime::{is_marked, name_of_unknown};
 
 /// As MAXSYMLINKS of Linux.
 const MAX_LINKS: usize = 40;
@@ -33,6 +33,8 @@ pub(super) struct KnownFiles<'t> {
     kept: BTreeSet<InodeId>,
     /// Those whose mode no command has set.
     modes: BTreeSet<InodeId>,
+    /// Names of such nodes that were taken away.
+    former: BTreeSet<Vec<u8>>,
     /// Names that the base may have, and that commands took away to create them anew.
     vacated: BTreeSet<Vec<u8>>,
     /// Directories below which there may be more than the tree shows.
@@ -66,6 +68,7 @@ impl<'t> KnownFiles<'t> {
             complete: BTreeSet::new(),
             kept: BTreeSet::new(),
             modes: BTreeSet::new(),
+            former: BTreeSet::new(),
             vacated: BTreeSet::new(),
             open: BTreeSet::new(),
             unknown: RefCell::default(),
@@ -273,6 +276,9 @@ impl Files for KnownFiles<'_> {
     }
 
     fn write(&mut self, path: &[u8], content: Vec<u8>, mode: u16) -> Result<(), Errno> {
+        if let Some(name) = name_of_unknown(&content) {
+            let _ = self.ask::<()>("the text", format!("{{{{ {name} }}}}").as_bytes());
+        }
         self.writable(path)?;
         let is_new = matches!(self.resolve(path, Follow::Yes), Place::Unknown(_));
         self.files.write(path, content, mode)?;
@@ -425,9 +431,13 @@ impl Files for KnownFiles<'_> {
     fn make_way(&mut self, path: &[u8]) -> Result<(), Errno> {
         match self.resolve(path, Follow::No) {
             Place::Found(id, _) if self.is_dir(id) => Err(Errno::Eisdir),
-            Place::Found(_, full) => {
+            Place::Found(id, full) => {
                 self.own(&full, Follow::No)?;
                 self.files.remove(path)?;
+                match self.modes.contains(&id) {
+                    true => self.former.insert(full.clone()),
+                    false => self.former.remove(&full),
+                };
                 if !self.replaces_nothing(&full) {
                     self.vacated.insert(full);
                 }
@@ -441,6 +451,16 @@ impl Files for KnownFiles<'_> {
             Place::Unknown(full) | Place::Beyond(full) => self.ask("the file", &full),
             Place::Error(error) => Err(error),
         }
+    }
+
+    fn inherit(&mut self, path: &[u8], from: &Node) -> Result<(), Errno> {
+        self.set_owner(path, from.uid, from.gid, Follow::Yes)?;
+        self.set_mode(path, from.mode)?;
+        match self.resolve(path, Follow::Yes) {
+            Place::Found(id, full) if self.former.contains(&full) => drop(self.modes.insert(id)),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn ensure_dir(&mut self, path: &[u8], mode: u16) -> Result<(), Errno> {

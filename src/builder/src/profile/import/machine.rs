@@ -6,11 +6,14 @@
 mod arguments;
 mod fetch;
 mod packages;
+mod sudo;
 pub(super) mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vmbake_shell::{Call, Commands, Event, Files, Host, Outcome, Question, Script, Settings, ShellError};
+use vmbake_shell::{Call, Commands, Event, Files, Follow, Host, Outcome, Question, Script, Settings, ShellError};
+
+use sudo::sudo;
 
 pub(super) use fetch::{Fetched, Unpacked, What, has_token, token_of};
 
@@ -18,7 +21,7 @@ use super::base::SUDO;
 use super::error::Place;
 use super::report::{Statement, StatementClass};
 use super::rules::Rules;
-use super::runtime::{is_marked, legible};
+use super::runtime::{is_marked, legible, unknown_text};
 
 /// Files of accounts.
 const PASSWD: &[u8] = b"/etc/passwd";
@@ -48,6 +51,11 @@ const SESSION: [&str; 17] = [
     "TERM",
     "USER",
 ];
+/// Programs whose output differs between machines.
+const PRINTING: [&[u8]; 8] =
+    [b"apt", b"apt-get", b"apt-mark", b"cloud-init", b"sha256sum", b"sha512sum", b"sysctl", b"update-ca-certificates"];
+/// Options with which they print nothing.
+const SILENT: [&[u8]; 4] = [b"--quiet", b"--status", b"-q", b"-qq"];
 /// The environment of commands.
 const ENVIRONMENT: [(&str, &str); 4] = [
     ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
@@ -240,9 +248,8 @@ impl<'a> Machine<'a> {
             "netplan" if matches!(first(call), Some(b"apply" | b"generate")) => {
                 self.dropped("each boot sets up the network")
             }
-            "sysctl" if call.args.iter().any(|arg| matches!(&arg[..], b"--system" | b"-p")) => {
-                self.dropped("each boot sets what /etc/sysctl.d says")
-            }
+            "sysctl" => self.sysctl(call),
+            "sudo" => return sudo(call),
             "update-ca-certificates" => {
                 self.effects.commands.push(vec!["/usr/sbin/update-ca-certificates".to_owned()]);
                 self.note(StatementClass::FirstBoot, "it has to look at all certificates of the image")
@@ -292,7 +299,28 @@ impl<'a> Machine<'a> {
             return Outcome::Deferred("its exit status depends on the kernel".to_owned());
         }
         self.effects.modules.extend(call.args.iter().map(|name| String::from_utf8_lossy(name).into_owned()));
-        self.note(StatementClass::Baked, "each boot loads it")
+        self.note(StatementClass::Baked, "each boot loads it");
+        Outcome::Assumed
+    }
+
+    /// `sysctl` that sets what each boot does: systemd-sysctl reads `/etc/sysctl.d`, and not `/etc/sysctl.conf`.
+    fn sysctl(&mut self, call: &Call<'_>) -> Outcome {
+        let is_quiet = |arg: &&Vec<u8>| matches!(&arg[..], b"-q" | b"--quiet" | b"-e" | b"--ignore");
+        let args: Vec<String> = call.args.iter().filter(|arg| !is_quiet(arg)).map(|arg| text(arg)).collect();
+        let is_read = |path: &String| {
+            let name = path.strip_prefix("/etc/sysctl.d/").and_then(|name| name.strip_suffix(".conf"));
+            name.is_some_and(|name| !name.contains('/')) && call.files.lookup(path.as_bytes(), Follow::Yes).is_ok()
+        };
+        match args.split_first() {
+            Some((option, [])) if option == "--system" => self.dropped("each boot sets what /etc/sysctl.d says"),
+            Some((option, paths)) if option == "-p" && !paths.is_empty() && paths.iter().all(is_read) => {
+                self.dropped("each boot sets what /etc/sysctl.d says")
+            }
+            Some((option, _)) if option == "-p" => {
+                Outcome::Unsupported("-p for anything but files in /etc/sysctl.d, which each boot reads,".to_owned())
+            }
+            _ => Outcome::Deferred("sysctl is a compiled program, which only a machine runs".to_owned()),
+        }
     }
 
     fn sleep(&mut self, call: &Call<'_>) -> Option<Outcome> {
@@ -321,7 +349,16 @@ impl Commands for Machine<'_> {
         if let Some(outcome) = self.deferred_script(call) {
             return Some(outcome);
         }
-        if call.is_system() { self.known(call) } else { None }
+        if !call.is_system() {
+            return None;
+        }
+        let outcome = self.known(call)?;
+        let is_done = matches!(outcome, Outcome::Status(0) | Outcome::Assumed);
+        if is_done && call.is_captured && call.stdout.is_empty() && prints(call) {
+            let name = String::from_utf8_lossy(call.base_name()).into_owned();
+            call.stdout.extend_from_slice(unknown_text(&format!("output-of-{name}")).as_bytes());
+        }
+        Some(outcome)
     }
 
     fn ran(&mut self, event: &Event) {
@@ -399,6 +436,11 @@ fn words(name: &[u8], args: &[Vec<u8>]) -> String {
         .map(|word| String::from_utf8_lossy(word).into_owned())
         .collect();
     all.join(" ")
+}
+
+/// Whether a program prints something that is not known here.
+fn prints(call: &Call<'_>) -> bool {
+    PRINTING.contains(&call.base_name()) && !call.args.iter().any(|arg| SILENT.contains(&arg.as_slice()))
 }
 
 /// Accounts are those of the base: their file is not known, and the run is given up.

@@ -105,6 +105,19 @@ pub(super) fn address(at: usize) -> String {
     format!("192.0.2.{at}")
 }
 
+/// What stands for a text that is not known before a machine runs; `name` says which one. It has no blanks, at which shells divide texts.
+pub(super) fn unknown_text(name: &str) -> String {
+    format!("{OPEN}{name}{CLOSE}")
+}
+
+/// The name of a text in `text` that [`unknown_text`] stands for.
+pub(super) fn name_of_unknown(text: &[u8]) -> Option<String> {
+    let text = is_marked(text).then(|| String::from_utf8_lossy(text))?;
+    let names = text.split(OPEN).skip(1).filter_map(|rest| rest.split_once(CLOSE)).map(|(name, _)| name);
+    let mut unknown = names.filter(|name| RuntimeValue::of(name.split(':').next().unwrap_or_default()).is_none());
+    unknown.next().map(str::to_owned)
+}
+
 /// Whether a text has marks.
 pub(super) fn is_marked(text: &[u8]) -> bool {
     let mut mark = [0; 4];

@@ -14,6 +14,10 @@ const LARGEST: usize = 64 << 10;
 /// Most units that start each other.
 const MAX_RUNNING: usize = 8;
 
+/// Verbs that fail for units that a machine does not have, or that do not start.
+const STATUS_OF_UNITS: [&str; 8] =
+    ["disable", "kill", "reload", "reset-failed", "restart", "start", "stop", "try-restart"];
+
 /// Units whose end is the end of an installation: an image is one that was never started.
 const CLOUD_INIT: [&str; 5] = ["cloud-init", "cloud-init-local", "cloud-init-main", "cloud-config", "cloud-final"];
 
@@ -37,14 +41,19 @@ impl Machine<'_> {
         if let Some(unit) = units.iter().find(link) {
             return Outcome::Unsupported(format!("{unit}, which is a link,"));
         }
-        if matches!(verb.as_str(), "stop" | "kill" | "reload" | "try-restart" | "disable")
-            && call.is_observed
-            && !call.is_tolerated
-            && !units.iter().all(|unit| self.is_own(&*call.files, unit))
-        {
+        let depends = (STATUS_OF_UNITS.contains(&verb.as_str()) || now)
+            && !units.iter().all(|unit| self.is_own(&*call.files, unit));
+        if depends && call.is_observed && !call.is_tolerated {
             return Outcome::Deferred("its exit status depends on the units of the running machine".to_owned());
         }
-        match verb.as_str() {
+        match self.systemctl_verb(call, verb, units, now) {
+            Outcome::Status(0) if depends => Outcome::Assumed,
+            other => other,
+        }
+    }
+
+    fn systemctl_verb(&mut self, call: &mut Call<'_>, verb: &str, units: Vec<String>, now: bool) -> Outcome {
+        match verb {
             "daemon-reload" | "daemon-reexec" | "reset-failed" => self.dropped("nothing runs yet"),
             "is-active" | "is-enabled" | "is-failed" | "is-system-running" | "status" | "show" | "cat"
             | "list-units" | "list-unit-files" => Outcome::Deferred("it asks the running machine".to_owned()),
