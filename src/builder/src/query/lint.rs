@@ -3,6 +3,7 @@
 
 mod check;
 mod modes;
+mod system;
 
 use std::collections::BTreeSet;
 
@@ -41,6 +42,10 @@ struct Rule {
 
 /// The rule that `setuid` of a layer makes exceptions from.
 const PRIVILEGED: &str = "privileged-files";
+
+/// Rules for images of which only the tree is known: a bake compares privileges with those in the packages, and layers list owners.
+const SHIPPED_PRIVILEGES: &str = "shipped-privileges";
+const SYSTEM_FILES: &str = "system-files";
 
 /// The rules that `keep` of a layer makes exceptions from.
 const LOGS: &str = "logs";
@@ -132,6 +137,12 @@ const RULES: &[Rule] = &[
         good: "only files of packages have set-uid or set-gid bits or capabilities",
         check: Check::Custom("/", modes::privileged),
     },
+    Rule {
+        name: SHIPPED_PRIVILEGES,
+        good: "only programs that Debian ships so have set-uid or set-gid bits or capabilities",
+        check: Check::Custom("/usr", system::privileges),
+    },
+    Rule { name: SYSTEM_FILES, good: "only root writes", check: Check::Custom("/usr /boot /etc", system::writable) },
     Rule { name: "private-keys", good: "none is world-readable", check: Check::Custom("/etc", modes::keys) },
 ];
 
@@ -145,6 +156,7 @@ pub fn lint(tree: &Tree) -> Vec<Finding> {
 pub fn unclean(tree: &Tree, setuid: &BTreeSet<String>, keep: &BTreeSet<String>) -> Option<Finding> {
     let is_meant = |finding: &Finding| match finding.rule {
         PRIVILEGED => setuid.contains(&finding.path),
+        SHIPPED_PRIVILEGES | SYSTEM_FILES => true,
         LOGS | AUTHORIZED_KEYS => keep.contains(&finding.path),
         _ => false,
     };

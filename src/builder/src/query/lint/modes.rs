@@ -26,10 +26,20 @@ pub(super) fn shadow(tree: &Tree) -> Vec<Violation> {
     };
     // What is no file is replaced by a file of another mode when a password changes, or leads to one.
     let mut found: Vec<Violation> = paths.iter().filter(is_link).map(|path| other_kind(tree, path)).collect();
-    found.extend(violations(tree, paths, |inode| {
-        matches!(inode.kind, Kind::File(_)) && (inode.meta.mode & 0o037 != 0 || inode.meta.uid != 0)
+    let readers = [Some(0), group(tree, b"shadow")];
+    found.extend(violations(tree, paths, |Inode { meta, kind, .. }| {
+        let is_group = meta.mode & 0o040 != 0 && !readers.contains(&Some(meta.gid));
+        matches!(kind, Kind::File(_)) && (meta.mode & 0o037 != 0 || meta.uid != 0 || is_group)
     }));
     found
+}
+
+/// The id of a group.
+fn group(tree: &Tree, name: &[u8]) -> Option<u32> {
+    let text = tree.read(b"/etc/group", MAX_TEXT).ok()?;
+    let mut lines = text.split(|byte| *byte == b'\n').map(|line| line.split(|byte| *byte == b':'));
+    let mut fields = lines.find_map(|mut fields| (fields.next() == Some(name)).then_some(fields))?;
+    fields.nth(1).and_then(|id| str::from_utf8(id).ok()?.parse().ok())
 }
 
 fn other_kind(tree: &Tree, path: &[u8]) -> Violation {
@@ -53,14 +63,18 @@ pub(super) fn world_writable(tree: &Tree) -> Vec<Violation> {
     tree.walk().filter(|(.., inode)| is_open(inode)).map(|(path, _, inode)| violation(&path, inode)).collect()
 }
 
-/// Files with set-uid or set-gid bits or file capabilities that belong to no package.
-pub(super) fn privileged(tree: &Tree) -> Vec<Violation> {
+/// Files with set-uid or set-gid bits or file capabilities.
+pub(super) fn with_privileges(tree: &Tree) -> Vec<(Vec<u8>, &Inode)> {
     let has = |inode: &Inode| {
         matches!(inode.kind, Kind::File(_))
             && (inode.meta.mode & 0o6000 != 0 || inode.meta.xattrs.contains_key(CAPABILITY))
     };
-    let mut found: Vec<(Vec<u8>, &Inode)> =
-        tree.walk().filter(|(.., inode)| has(inode)).map(|(path, _, inode)| (path, inode)).collect();
+    tree.walk().filter(|(.., inode)| has(inode)).map(|(path, _, inode)| (path, inode)).collect()
+}
+
+/// Those that belong to no package.
+pub(super) fn privileged(tree: &Tree) -> Vec<Violation> {
+    let mut found = with_privileges(tree);
     if !found.is_empty() {
         let packaged = packaged(tree, found.iter().map(|(path, _)| path.as_slice()).collect());
         found.retain(|(path, _)| !packaged.contains(path));
@@ -69,7 +83,7 @@ pub(super) fn privileged(tree: &Tree) -> Vec<Violation> {
 }
 
 /// Those of `paths` that a package lists, under the names that links such as /bin give them.
-fn packaged(tree: &Tree, paths: BTreeSet<&[u8]>) -> BTreeSet<Vec<u8>> {
+pub(super) fn packaged(tree: &Tree, paths: BTreeSet<&[u8]>) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
     let names: BTreeSet<&[u8]> = paths.iter().filter_map(|path| path.rsplit(|byte| *byte == b'/').next()).collect();
     for list in matches(tree, &["/var/lib/dpkg/info/*.list"]) {
@@ -117,7 +131,7 @@ fn violations(tree: &Tree, paths: Vec<Vec<u8>>, bad: impl Fn(&Inode) -> bool) ->
     found.map(|(path, inode)| violation(&path, inode)).collect()
 }
 
-fn violation(path: &[u8], inode: &Inode) -> Violation {
+pub(super) fn violation(path: &[u8], inode: &Inode) -> Violation {
     let meta = &inode.meta;
     let capabilities = if meta.xattrs.contains_key(CAPABILITY) { ", file capabilities" } else { "" };
     let evidence = format!("{}, {:04o} {}:{}{capabilities}", inode.kind.name(), meta.mode, meta.uid, meta.gid);

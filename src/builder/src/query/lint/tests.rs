@@ -14,20 +14,26 @@ enum Node {
     Mode(u16, &'static str),
     /// A directory with this mode.
     DirMode(u16),
+    /// A file with this mode, user and group.
+    Owned(u16, u32, u32),
 }
-use Node::{Dir, DirMode, File, Link, Mode};
+use Node::{Dir, DirMode, File, Link, Mode, Owned};
 
 fn put(tree: &mut Tree, path: &str, node: &Node) {
     let mode = match node {
-        Mode(mode, _) | DirMode(mode) => *mode,
+        Mode(mode, _) | DirMode(mode) | Owned(mode, ..) => *mode,
         _ if path.starts_with("/etc/shadow") => 0o640,
         _ => 0o755,
     };
     let origin = tree.add_origin(Origin::default());
     let parent = path.rsplit_once('/').unwrap().0;
     tree.make_dirs(parent.as_bytes(), &Metadata::root(0o755, Timestamp::default()), origin).unwrap();
-    let meta = Metadata::root(mode, Timestamp::default());
+    let mut meta = Metadata::root(mode, Timestamp::default());
+    if let Owned(_, uid, gid) = node {
+        (meta.uid, meta.gid) = (*uid, *gid);
+    }
     let kind = match node {
+        Owned(..) => Kind::File(Map::default()),
         File(content) | Mode(_, content) => {
             let source = tree.sources_mut().add(Arc::new(content.as_bytes().to_vec()));
             Kind::File(Map::whole(source, 0, content.len() as u64))
@@ -70,6 +76,9 @@ fn clean() -> Tree {
         ("/usr/bin/su", Mode(0o4755, "s")),
         ("/usr/bin/chage", Mode(0o2755, "c")),
         ("/var/lib/dpkg/info/login.list", File("/.\n/bin/su\n/usr/bin/chage\n")),
+        ("/usr/bin/locate", Mode(0o2755, "l")),
+        ("/var/lib/dpkg/info/findutils.list", File("/usr/bin/find\n/usr/bin/locate\n")),
+        ("/var/lib/dpkg/statoverride", File("root locate 2755 /bin/locate\n")),
         ("/etc/ssl/certs/a.pem", File("-----BEGIN CERTIFICATE-----\n")),
         ("/etc/ssl/private/a.key", Mode(0o640, "-----BEGIN PRIVATE KEY-----\n")),
         ("/usr/share/doc/x/a.key", File("-----BEGIN PRIVATE KEY-----\n")),
@@ -131,6 +140,7 @@ fn every_violation_is_found_by_its_rule_alone() {
         ("password-files", "/etc/shadow", Mode(0o644, "root:*:\n"), "regular file, 0644 0:0"),
         ("password-files", "/etc/gshadow", Mode(0o660, "root:*:\n"), "regular file, 0660 0:0"),
         ("password-files", "/etc/shadow-", Mode(0o604, "root:*:\n"), "regular file, 0604 0:0"),
+        ("password-files", "/etc/shadow", Owned(0o640, 0, 100), "regular file, 0640 0:100"),
         ("password-files", "/etc/gshadow", Link("/etc/x"), "symbolic link in place of a regular file"),
         ("sudoers", "/etc/sudoers.d/x", Mode(0o464, "x"), "regular file, 0464 0:0"),
         ("sudoers", "/etc/sudoers.d", DirMode(0o775), "directory, 0775 0:0"),
@@ -138,6 +148,10 @@ fn every_violation_is_found_by_its_rule_alone() {
         ("world-writable", "/srv/x", DirMode(0o777), "directory, 0777 0:0"),
         ("privileged-files", "/usr/bin/bash", Mode(0o4755, "x"), "regular file, 4755 0:0"),
         ("privileged-files", "/opt/x/chage", Mode(0o2755, "x"), "regular file, 2755 0:0"),
+        ("shipped-privileges", "/usr/bin/find", Mode(0o4755, "x"), "regular file, 4755 0:0"),
+        ("shipped-privileges", "/usr/bin/locate", Mode(0o6755, "x"), "regular file, 6755 0:0"),
+        ("system-files", "/usr/lib/x/y", Owned(0o644, 1000, 0), "regular file, 0644 1000:0"),
+        ("system-files", "/etc/cron.d/x", Owned(0o664, 0, 1000), "regular file, 0664 0:1000"),
         (
             "private-keys",
             "/etc/agent/tls.key",
