@@ -127,6 +127,17 @@ const FAULTS: &[(&str, &str)] = &[
         "\"/etc/systemd/system/x.service\" waits for ConditionFirstBoot=, which is never true",
     ),
     (r#""truncate": [¦"x"]"#, "path \"x\" is not absolute"),
+    (
+        r#""units": {"files": {¦"x.service": "[Unit]\nConditionFirstBoot=!no\n"}}"#,
+        "\"/etc/systemd/system/x.service\" waits for ConditionFirstBoot=, which is never true",
+    ),
+    (
+        r#""units": {"files": {¦"x.service": "[Unit]\nConditionFirstBoot=| ! OFF\nConditionFirstBoot=|maybe\n"}}"#,
+        "\"/etc/systemd/system/x.service\" waits for ConditionFirstBoot=, which is never true",
+    ),
+    (r#""directories": {¦"/x": {"owner": "root"}}"#, "`owner` and `group` need a `mode`"),
+    (r#""directories": {¦"/x": {"group": "adm"}}"#, "`owner` and `group` need a `mode`"),
+    (r#""keep": [¦"/tmp/f"]"#, "path \"/tmp/f\" is below /tmp, where no file of an image stays"),
     (r#""keep": [¦"/none"]"#, "\"/none\" is not a file, directory or link of the layer"),
     (r#""files": {¦"/run/x": {"content": ""}}"#, "path \"/run/x\" is below /run, where no file of an image stays"),
     (r#""directories": {¦"/var/tmp/x": {"mode": "0755"}}"#, "path \"/var/tmp/x\" is below /var/tmp"),

@@ -191,7 +191,10 @@ fn chosen_by_name(manifest: &Manifest) -> BTreeSet<String> {
 fn install(target: &mut Target, artifact: StagedArtifact) -> Result<(), MergeError> {
     let source = target.tree.sources_mut().add(artifact.source);
     match &artifact.content {
-        StagedContent::File { path, mode, len } => target.artifact_file(path, *mode, source, *len),
+        StagedContent::File { path, mode, len } => {
+            target.check_visible(path.as_bytes())?;
+            target.artifact_file(path, *mode, source, *len)
+        }
         StagedContent::Members(entries) => target.entries(entries, source, true),
         // Packages are unpacked before, all together.
         StagedContent::Deb(_) => Ok(()),
@@ -224,6 +227,7 @@ pub fn unpack(entries: &[Member], source: Arc<dyn ReadAt>, origin: Origin) -> Re
 
 /// Places an OCI image layout below `path`.
 fn place_images(target: &mut Target, layer: &str, path: &str, images: &Layout) -> Result<(), MergeError> {
+    target.check_visible(format!("{path}/image").as_bytes())?;
     for (name, file) in &images.files {
         let (artifact, digest) = file.image.clone().map(|(image, digest)| (image, digest.to_string())).unzip();
         target.enter(Origin { layer: layer.to_owned(), artifact, digest });
@@ -237,6 +241,7 @@ fn place_images(target: &mut Target, layer: &str, path: &str, images: &Layout) -
 fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), MergeError> {
     let schema = &layer.schema;
     for (path, rule) in &schema.directories {
+        target.check_visible(path.as_bytes())?;
         let meta = accounts::metadata(target, schema, &rule.ownership())?;
         match rule.mode {
             Some(_) => target.directory(path, meta)?,
@@ -244,6 +249,7 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
         }
     }
     for (path, file) in &layer.files {
+        target.check_visible(path.as_bytes())?;
         let meta = match schema.files.get(path) {
             Some(file) => accounts::metadata(target, schema, &file.ownership(path))?,
             None => target.meta(default_mode(path)),
@@ -260,6 +266,7 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
         target.set_mode(&path.replace("{multiarch}", arch), &meta)?;
     }
     for (path, to) in &schema.symlinks {
+        target.check_visible(path.as_bytes())?;
         target.symlink(path, to)?;
     }
     locales::check(target, schema)?;

@@ -183,7 +183,8 @@ fn stage_one(
             if kind != ArtifactType::Compressed {
                 return Err(StageError::NotCompressed { name, kind });
             }
-            let plain = archive::decompress_kept(artifact.file(), digest, store).map_err(archive)?;
+            let failed = |source| StageError::Compressed { name: name.clone(), source };
+            let plain = archive::decompress_kept(artifact.file(), digest, store).map_err(failed)?;
             let len = plain.metadata().map_err(read)?.len();
             let content = StagedContent::File { path: path.clone(), mode: *mode, len };
             (plain, DecodedForm::File.name(), content)

@@ -275,13 +275,26 @@ fn waits_for_first_boot(text: &str) -> bool {
             conditions.clear();
             continue;
         }
-        let stated = value.trim_start_matches('|').trim().to_ascii_lowercase();
-        let is_yes = ["1", "yes", "y", "true", "t", "on"].contains(&&*stated);
-        conditions.push((value.starts_with('|'), is_yes && key.ends_with("FirstBoot")));
+        let stated = value.strip_prefix('|').unwrap_or(value).trim_start();
+        conditions.push((value.starts_with('|'), key.ends_with("FirstBoot") && !holds_later(stated)));
     }
     let (alternatives, needed): (Vec<_>, Vec<_>) =
         conditions.into_iter().partition(|(is_alternative, _)| *is_alternative);
     needed.iter().any(|(_, never)| *never) || (!alternatives.is_empty() && alternatives.iter().all(|(_, never)| *never))
+}
+
+/// Whether ConditionFirstBoot= with this value holds on other boots than the first. systemd takes one that is not a boolean for a condition
+/// that fails.
+fn holds_later(value: &str) -> bool {
+    let (is_negated, word) = match value.strip_prefix('!') {
+        Some(word) => (true, word.trim_start()),
+        None => (false, value),
+    };
+    match word.to_ascii_lowercase().as_str() {
+        "1" | "yes" | "y" | "true" | "t" | "on" => is_negated,
+        "0" | "no" | "n" | "false" | "f" | "off" => !is_negated,
+        _ => false,
+    }
 }
 
 /// A variable of os-release(5).

@@ -363,18 +363,19 @@ pub struct DirectoryRule {
     #[serde(default, deserialize_with = "some_octal")]
     #[schemars(with = "Option<String>", regex(pattern = "^[0-7]{4}$"))]
     pub mode: Option<u16>,
-    /// User, by name.
-    #[serde(default = "root")]
-    pub owner: String,
-    /// Group, by name.
-    #[serde(default = "root")]
-    pub group: String,
+    /// User, by name; `root` by default. Requires `mode`.
+    #[serde(default)]
+    pub owner: Option<String>,
+    /// Group, by name; `root` by default. Requires `mode`.
+    #[serde(default)]
+    pub group: Option<String>,
 }
 
 impl DirectoryRule {
     /// Mode and owner of a new directory.
     pub fn ownership(&self) -> Ownership {
-        Ownership { mode: self.mode.unwrap_or(0o755), owner: self.owner.clone(), group: self.group.clone() }
+        let name = |name: &Option<String>| name.clone().unwrap_or_else(root);
+        Ownership { mode: self.mode.unwrap_or(0o755), owner: name(&self.owner), group: name(&self.group) }
     }
 }
 

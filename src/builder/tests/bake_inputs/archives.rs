@@ -2,7 +2,9 @@
 
 use vmbake::compose::stage::{ArchiveLimits, MemberKind, archive};
 
-use super::parts::{self, bake, chain, compress, dir, file, global, member, pax, program, tar, temporary, text};
+use super::parts::{
+    self, bake, chain, compress, dir, file, global, member, pax, program, tar, temporary, text, with_mode,
+};
 
 fn read(bytes: &[u8], limits: &ArchiveLimits) -> Result<Vec<archive::Member>, String> {
     archive::read(&temporary(bytes), limits).map_err(|error| chain(&error))
@@ -238,4 +240,24 @@ fn two_artifacts_do_not_write_one_path() {
     let package = parts::deb(&parts::control("p", ""), &[], &[dir("./etc/"), dir("./etc/passwd/")]);
     let error = bake(&[parts::package("deb", package)]).unwrap_err();
     assert_eq!(error, "etc/passwd: a regular file stands where deb needs a directory");
+}
+
+/// The archive's own root has the mode of a new directory that it is unpacked into; one that exists keeps its own, as all directories do.
+#[test]
+fn the_root_of_an_archive_is_the_directory_that_it_is_unpacked_into() {
+    let part = |path: &str, members: &[Vec<u8>]| parts::Part {
+        install: format!(r#"{{"type": "tar", "path": "{path}"}}"#),
+        ..parts::archive("a", tar(members))
+    };
+    let closed = [with_mode(dir("./"), 0o750), file("./a", "x")];
+    for (path, members, expected) in [
+        ("/opt/new", &closed[..], 0o750),
+        ("/opt/new", &closed[1..], 0o755),
+        ("/etc", &closed[..], 0o755),
+        ("/", &closed[..], 0o755),
+    ] {
+        let tree = bake(&[part(path, members)]).unwrap();
+        assert_eq!(tree.inode(tree.resolve(path.as_bytes()).unwrap()).meta.mode, expected, "{path}");
+        assert!(tree.lookup(format!("{path}/a").as_bytes()).is_some(), "{path}");
+    }
 }

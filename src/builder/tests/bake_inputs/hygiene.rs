@@ -6,7 +6,7 @@ use vmbake::query::lint::lint;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
-use super::parts::{Part, archive, bake_layers, bake_onto, base, base_with, file, program, tar};
+use super::parts::{Part, archive, bake_layers, bake_layers_onto, bake_onto, base, base_with, file, program, tar};
 
 const HYGIENE: &str = include_str!("../../../../layers/hygiene/layer.json");
 
@@ -142,6 +142,9 @@ fn what_hygiene_would_delete_of_a_layer_is_named() {
     let keys = r#", "files": {"/etc/machine-id": {"content": "1"}}"#;
     let error = bake_layers(&[("hygiene", CLEANED, &[]), ("k", keys, &[])]).unwrap_err();
     assert_eq!(error, "/etc/machine-id: layer k brings it, and layer hygiene empties it");
+    let keys = r#", "symlinks": {"/etc/machine-id": "/etc/id"}"#;
+    let error = bake_layers(&[("hygiene", CLEANED, &[]), ("k", keys, &[])]).unwrap_err();
+    assert_eq!(error, "/etc/machine-id: layer k brings it, and layer hygiene replaces it");
 }
 
 #[test]
@@ -167,5 +170,40 @@ fn archives_bring_no_files_where_machines_mount_others() {
         let error = bake_layers(&[("k", "", &[part])]).unwrap_err();
         let expected = format!("/{member}: layer k brings it, but machines mount another file system at {mount}");
         assert_eq!(error, expected);
+    }
+}
+
+/// A link of the base or of another layer does not lead layers to where nothing of an image stays.
+#[test]
+fn layers_place_nothing_through_links_where_machines_mount_others() {
+    let unpacked = |name| Part {
+        install: r#"{"type": "tar", "path": "/srv/own"}"#.to_owned(),
+        ..archive(name, tar(&[file("x", "x")]))
+    };
+    let links = r#", "symlinks": {"/srv/link": "../tmp", "/srv/deep": "/run/a"}, "directories": {"/srv/b": {}}"#;
+    let cases: [(&str, &str, Vec<Part>); 6] = [
+        (r#""files": {"/srv/link/x": {"content": "x"}}"#, "/tmp/x", vec![]),
+        (r#""directories": {"/srv/link/d": {"mode": "0755"}}"#, "/tmp/d", vec![]),
+        (r#""directories": {"/srv/link/d": {}}"#, "/tmp/d", vec![]),
+        (r#""symlinks": {"/srv/link/l": "x"}"#, "/tmp/l", vec![]),
+        (r#""motd": "m""#, "/tmp/tool", vec![program("tool", "/srv/own/tool")]),
+        (r#""motd": "m""#, "/tmp/x", vec![unpacked("a")]),
+    ];
+    for (keys, path, parts) in cases {
+        let mut tree = base();
+        let origin = tree.add_origin(Origin { layer: "base".to_owned(), ..Origin::default() });
+        let meta = Metadata::root(0o755, Timestamp::default());
+        for dir in ["/tmp", "/run", "/srv"] {
+            tree.make_dirs(dir.as_bytes(), &meta, origin).unwrap();
+        }
+        let own = Inode { meta, kind: Kind::Symlink(b"/tmp".to_vec()), origin };
+        tree.place(b"/srv/own", own).unwrap();
+        let keys = format!(", {keys}");
+        let error = bake_layers_onto(tree, &[("links", links, &[]), ("k", &keys, &parts)]).unwrap_err();
+        assert_eq!(
+            error,
+            format!("{path}: layer k brings it, but machines mount another file system at /tmp"),
+            "{keys}"
+        );
     }
 }

@@ -64,6 +64,11 @@ pub fn bake_layers(layers: &[(&str, &str, &[Part])]) -> Result<Tree, String> {
     run(base(), layers).map_err(|error| chain(error.as_ref()))
 }
 
+/// As [`bake_layers`], onto another base.
+pub fn bake_layers_onto(base: Tree, layers: &[(&str, &str, &[Part])]) -> Result<Tree, String> {
+    run(base, layers).map_err(|error| chain(error.as_ref()))
+}
+
 /// The file that stops a bake of the parts, and what is wrong with it.
 pub fn refused(base: Tree, parts: &[Part], keys: &str) -> (String, ContentFault) {
     let error = run(base, &[("k", keys, parts)]).map(|_| ()).unwrap_err();

@@ -9,8 +9,21 @@ use super::place::Target;
 use crate::compose::stage::{StagedArtifact, StagedContent};
 use crate::layer::{HYGIENE, Install, Layer};
 
-/// The paths of layers, with symbolic links resolved: the layer, and whether it is a file with content.
-pub(super) struct Brought(BTreeMap<Vec<u8>, (String, bool)>);
+/// The paths of layers, with symbolic links resolved.
+pub(super) struct Brought(BTreeMap<Vec<u8>, Node>);
+
+/// What a layer has at a path.
+struct Node {
+    layer: String,
+    kind: &'static str,
+    has_content: bool,
+}
+
+impl Node {
+    fn new(target: &Target, layer: &str, id: InodeId) -> Self {
+        Self { layer: layer.to_owned(), kind: target.tree.inode(id).kind.name(), has_content: has_content(target, id) }
+    }
+}
 
 impl Brought {
     /// The files, links and directories of the layers and of archives. Without those of packages, whose scripts leave
@@ -27,7 +40,13 @@ impl Brought {
             let own = own.chain(&schema.empty).chain(&schema.images).chain(schema.homes());
             for path in own.chain(installed) {
                 if let Some((real, id)) = target.wrap(target.tree.real_path(path.as_bytes(), false))? {
-                    found.insert(real, (schema.name.clone(), has_content(target, id)));
+                    found.insert(real, Node::new(target, &schema.name, id));
+                }
+            }
+            let images = schema.images.as_ref().map(|path| target.wrap(target.tree.real_path(path.as_bytes(), true)));
+            if let Some((real, id)) = images.transpose()?.flatten() {
+                for (below, id, _) in target.tree.walk_from(id) {
+                    found.insert([&real[..], &below].concat(), Node::new(target, &schema.name, id));
                 }
             }
         }
@@ -35,23 +54,23 @@ impl Brought {
             for (path, id, inode) in target.tree.walk() {
                 let origin = target.tree.origin(inode.origin);
                 if origin.artifact.as_ref().is_some_and(|artifact| archives.contains(artifact)) {
-                    found.insert(path, (origin.layer.clone(), has_content(target, id)));
+                    found.insert(path, Node::new(target, &origin.layer, id));
                 }
             }
         }
         Ok(Self(found))
     }
 
-    /// Fails if one of them is gone or empty.
+    /// Fails if one of them is gone, empty, or something else.
     pub(super) fn check(&self, target: &Target) -> Result<(), MergeError> {
-        for (path, (layer, had_content)) in &self.0 {
-            let id = target.tree.lookup(path);
-            let verb = match id {
+        for (path, node) in &self.0 {
+            let verb = match target.tree.lookup(path) {
                 None => "removes",
-                Some(id) if *had_content && !has_content(target, id) => "empties",
+                Some(id) if target.tree.inode(id).kind.name() != node.kind => "replaces",
+                Some(id) if node.has_content && !has_content(target, id) => "empties",
                 Some(_) => continue,
             };
-            return Err(MergeError::Cleaned { path: crate::escape::name(path), layer: layer.clone(), verb });
+            return Err(MergeError::Cleaned { path: crate::escape::name(path), layer: node.layer.clone(), verb });
         }
         Ok(())
     }

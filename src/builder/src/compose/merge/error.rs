@@ -40,7 +40,7 @@ pub enum MergeError {
         /// The path, with symbolic links resolved.
         path: String,
     },
-    /// The layer `hygiene` removes or empties a path of another layer.
+    /// The layer `hygiene` removes, empties or replaces a path of another layer.
     #[error("{path}: layer {layer} brings it, and layer hygiene {verb} it")]
     Cleaned {
         /// The path, with symbolic links resolved.
@@ -50,7 +50,7 @@ pub enum MergeError {
         /// What hygiene does.
         verb: &'static str,
     },
-    /// An archive has a path that a file system mounted at boot hides.
+    /// A layer has a path that a file system mounted at boot hides.
     #[error("{path}: layer {layer} brings it, but machines mount another file system at {mount}")]
     Hidden {
         /// The path.

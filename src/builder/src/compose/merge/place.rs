@@ -14,7 +14,7 @@ use super::{ContentFault, MAX_TEXT, MergeError};
 use crate::compose::stage::{Member, MemberKind};
 use crate::layer::hidden_by;
 use crate::manifest::LayerGrants;
-use limits::Limits;
+use limits::{Limits, landing};
 
 pub(super) mod limits;
 
@@ -254,14 +254,16 @@ impl Target {
         Ok(())
     }
 
-    /// Fails if an archive brings a file where machines mount another file system.
-    fn check_visible(&self, path: &[u8]) -> Result<(), MergeError> {
-        let path = crate::escape::name(path);
-        let path = format!("/{}", path.trim_start_matches('/'));
-        match hidden_by(&path) {
-            Some(mount) => Err(MergeError::Hidden { path, layer: self.origin().layer.clone(), mount }),
-            None => Ok(()),
+    /// Fails if a path is, or leads through links, where machines mount another file system.
+    pub(super) fn check_visible(&self, path: &[u8]) -> Result<(), MergeError> {
+        let path = [b"/", path.strip_prefix(b"/").unwrap_or(path)].concat();
+        for path in [self.wrap(landing(&self.tree, &path))?, path] {
+            let path = crate::escape::name(&path);
+            if let Some(mount) = hidden_by(&path) {
+                return Err(MergeError::Hidden { path, layer: self.origin().layer.clone(), mount });
+            }
         }
+        Ok(())
     }
 
     fn hard_link(&mut self, path: &[u8], id: InodeId) -> Result<(), MergeError> {

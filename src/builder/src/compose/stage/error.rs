@@ -81,6 +81,14 @@ pub enum StageError {
         /// Why.
         source: ArchiveError,
     },
+    /// A single file cannot be decompressed.
+    #[error("{name}: cannot be decompressed")]
+    Compressed {
+        /// Name of the artifact.
+        name: String,
+        /// Why.
+        source: ArchiveError,
+    },
     /// The layer decompresses an artifact of another type.
     #[error("{name}: the layer has `decompress`, but its type in the manifest is {:?}", kind.name())]
     NotCompressed {
@@ -112,6 +120,9 @@ impl Hint for StageError {
                 "`vmbake update KIND` pins what the layers ask for now, with the --layers of the bake"
             }
             Self::NotCompressed { .. } => "set `type` of the source to `compressed`, then run `vmbake update KIND`",
+            Self::Compressed { source: ArchiveError::Foreign { .. }, .. } => {
+                "`decompress` takes a single file compressed with gzip, xz, Zstandard or bzip2; `\"type\": \"tar\"` and `\"zip\"` unpack archives"
+            }
             Self::Archive { source: ArchiveError::Foreign { found: ZIP }, .. } => "install it with `\"type\": \"zip\"`",
             Self::Archive { source: ArchiveError::Foreign { .. }, .. } => {
                 "supported are zip files and tar archives, plain or compressed with gzip, xz, Zstandard or bzip2; Debian packages have the type `deb`"

@@ -9,7 +9,7 @@ use super::document::{BundleDocument, Need};
 use super::effects::{Effect, EffectKind, effects};
 use super::rules::UNITS;
 use super::words::is_below;
-use crate::layer::Layer;
+use crate::layer::{Layer, Ownership};
 use crate::manifest::Target;
 
 /// One side: the image itself, or a bundle.
@@ -230,5 +230,10 @@ fn sysctl(side: &Side<'_>) -> BTreeMap<String, String> {
 fn directories(side: &Side<'_>) -> BTreeMap<String, String> {
     let all = side.layers.iter().flat_map(|layer| &layer.schema.directories);
     // A directory without a mode keeps that of the other side.
-    all.filter_map(|(path, of)| Some((path.clone(), format!("{:04o} {}:{}", of.mode?, of.owner, of.group)))).collect()
+    all.filter(|(_, rule)| rule.mode.is_some())
+        .map(|(path, rule)| {
+            let Ownership { mode, owner, group } = rule.ownership();
+            (path.clone(), format!("{mode:04o} {owner}:{group}"))
+        })
+        .collect()
 }

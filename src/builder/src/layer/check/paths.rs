@@ -45,7 +45,8 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
         let is_own = own.iter().chain(&others).any(|own| *own == path) || installed(path);
         (!is_own).then(|| format!("{path:?} is not a file, directory or link of the layer"))
     };
-    found.list("/keep", &schema.keep, |path| rules::path(path).or_else(|| missing(path)));
+    let hidden = |path: &str| rules::path(path).or_else(|| rules::visible(path));
+    found.list("/keep", &schema.keep, |path| hidden(path).or_else(|| missing(path)));
     for path in schema.directories.keys() {
         let file = layer.files.contains_key(path).then(|| format!("{path:?} is also a file below files/"));
         found.key(child("/directories", path), file);
@@ -77,6 +78,9 @@ fn hidden(found: &mut Findings, layer: &Layer) {
 pub(super) fn modes(found: &mut Findings, schema: &Schema) {
     for (path, rule) in &schema.directories {
         found.value(child("/directories", path) + "/mode", rules::directory_mode(rule.ownership().mode));
+        let is_owned = rule.owner.is_some() || rule.group.is_some();
+        let fault = "`owner` and `group` need a `mode`: without one, an existing directory keeps all three";
+        found.key(child("/directories", path), (rule.mode.is_none() && is_owned).then(|| fault.to_owned()));
     }
     let listed = |path: &String, mode: u16| {
         let missing = mode & 0o7000 != 0 && !schema.setuid.contains(path);

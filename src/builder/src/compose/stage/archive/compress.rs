@@ -1,7 +1,7 @@
 //! Decompression into a file, with bounds that a bomb meets before the disk is full.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
 use vmbake_disk::write::PIECE;
 
@@ -130,7 +130,7 @@ fn decoder<'a>(input: impl Read + 'a, format: &str) -> Result<Box<dyn Read + 'a>
     let read = |source| ArchiveError::Read { offset: 0, source };
     Ok(match format {
         "" => Box::new(input),
-        "gz" => Box::new(flate2::read::MultiGzDecoder::new(input)),
+        "gz" => Box::new(Gzip::new(input)),
         "xz" => {
             // A file may be several streams, as parallel compressors write it; nothing else may follow.
             let flags = liblzma::stream::CONCATENATED;
@@ -169,4 +169,77 @@ fn copy(
         output.write_all(&buffer[..count]).map_err(no_spool)?;
     }
     Ok(())
+}
+
+/// The members of a gzip file (RFC 1952), one after the other. As with gzip(1), zeros after the last one are padding; other bytes are
+/// refused, of which gzip(1) warns.
+struct Gzip<R> {
+    /// `None` at the end.
+    member: Option<flate2::bufread::GzDecoder<BufReader<R>>>,
+}
+
+impl<R: Read> Gzip<R> {
+    fn new(input: R) -> Self {
+        Self { member: Some(flate2::bufread::GzDecoder::new(BufReader::with_capacity(PIECE, input))) }
+    }
+}
+
+impl<R: Read> Read for Gzip<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let count = member.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            let Some(mut rest) = self.member.take().map(flate2::bufread::GzDecoder::into_inner) else { break };
+            match rest.fill_buf()?.first() {
+                None => {}
+                Some(0) => only_zeros(rest)?,
+                Some(_) => self.member = Some(flate2::bufread::GzDecoder::new(rest)),
+            }
+        }
+        Ok(0)
+    }
+}
+
+fn only_zeros(mut input: impl BufRead) -> io::Result<()> {
+    loop {
+        let bytes = input.fill_buf()?;
+        if bytes.iter().any(|byte| *byte != 0) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the padding after the last member of the gzip file is not zero",
+            ));
+        }
+        match bytes.len() {
+            0 => return Ok(()),
+            count => input.consume(count),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_after_gzip_are_padding() {
+        let member = |text: &str| {
+            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(text.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        let read = |file: Vec<u8>| {
+            let mut text = String::new();
+            Gzip::new(&file[..]).read_to_string(&mut text).map(|_| text).map_err(|error| error.to_string())
+        };
+        let both = [member("one "), member("two")].concat();
+        assert_eq!(read(both.clone()), Ok("one two".to_owned()));
+        assert_eq!(read([&both[..], &vec![0; PIECE + 1]].concat()), Ok("one two".to_owned()));
+        assert!(read([&both[..], &[0, 0, 1]].concat()).unwrap_err().contains("is not zero"));
+        assert!(read([&both[..], b"x"].concat()).is_err());
+        assert!(read([&both[..], &[0], &member("three")[..]].concat()).is_err());
+        assert!(read(both[..both.len() - 1].to_vec()).is_err());
+        assert!(read(Vec::new()).is_err());
+    }
 }

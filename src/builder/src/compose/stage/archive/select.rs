@@ -6,8 +6,12 @@ use vmbake_disk::tree::{Metadata, components};
 
 use super::{ArchiveError, Member, MemberFault, MemberKind, refused};
 
+/// The mode of directories that are missing in the tree.
+const MISSING_MODE: u16 = 0o755;
+
 /// The members that are named (all when `names` is empty), with `strip` leading components dropped, below `directory`. The name of a
-/// directory includes everything below it. A directory whose name is stripped completely is dropped. A hard link to a file that is not
+/// directory includes everything below it. A directory whose name is stripped completely is dropped; the archive's own root stands for
+/// `directory` itself. A hard link to a file that is not
 /// selected becomes a regular file.
 pub fn select(
     entries: Vec<Member>,
@@ -30,10 +34,14 @@ pub fn select(
         }
         let rest: Vec<&[u8]> = components(&entry.path).skip(strip).collect();
         if rest.is_empty() {
-            if entry.kind == MemberKind::Directory {
-                continue;
+            if entry.kind != MemberKind::Directory {
+                return Err(refused(&entry.path, MemberFault::Stripped { strip }));
             }
-            return Err(refused(&entry.path, MemberFault::Stripped { strip }));
+            if entry.path.is_empty() && entry.meta.mode != MISSING_MODE {
+                entry.path = directory.trim_start_matches('/').as_bytes().to_vec();
+                selected.push(entry);
+            }
+            continue;
         }
         entry.path = [directory.trim_start_matches('/').as_bytes(), &rest.join(&b'/')].join(&b'/');
         if let Some(first) = first {
