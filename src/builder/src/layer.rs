@@ -34,8 +34,9 @@ pub use schema::{
 pub use set::Layers;
 pub use settings::Keyboard;
 pub use skeleton::init;
-pub use text::{Scalar, Text};
+pub use text::{Scalar, Text, Words};
 
+pub(crate) use check::is_run_by_parts;
 pub(crate) use position::child;
 pub(crate) use rules::{default_mode, hidden_by};
 pub(crate) use set::HYGIENE;

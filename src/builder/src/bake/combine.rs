@@ -100,6 +100,9 @@ fn tell(merged: &Merged, progress: &Progress) {
     for (path, privilege) in merged.privileged.clone() {
         progress.tell(Event::Privileged { path, privilege });
     }
+    for warning in merged.warnings.iter().cloned() {
+        progress.tell(Event::Warning { warning });
+    }
     for DeferredPackage { package, reason } in merged.deferred.iter().cloned() {
         progress.tell(Event::Deferred { package, reason });
     }

@@ -31,6 +31,7 @@ mod placed;
 mod present;
 mod privileged;
 mod programs;
+mod regenerate;
 mod relations;
 mod status;
 mod sysusers;
@@ -86,6 +87,8 @@ pub struct Merged {
     pub setuid: BTreeSet<String>,
     /// Paths that layers list in `keep`.
     pub keep: BTreeSet<String>,
+    /// Paths of layers that some programs read in a form that the bake does not make.
+    pub warnings: Vec<String>,
 }
 
 /// A package that is not configured here.
@@ -109,6 +112,7 @@ pub fn merge(
     let arch = &manifest.content().os.arch;
     let mut target = Target::new(base, epoch);
     let base_privileged = privileged::find(&target.tree);
+    let found = regenerate::Before::find(&target);
     target.by_name = chosen_by_name(manifest);
     target.grants.clone_from(grants);
     let mut packages = database::Database::read(&target, arch)?;
@@ -117,7 +121,7 @@ pub fn merge(
     let audited: Vec<_> = layers.iter().flat_map(|layer| &layer.schema.scripts).cloned().collect();
     let archives = cleaned::archives(&artifacts);
     let mut artifacts: Vec<_> = artifacts.into_iter().map(Some).collect();
-    let (mut deferred, mut setuid) = (Vec::new(), BTreeSet::new());
+    let (mut deferred, mut setuid, mut warnings) = (Vec::new(), BTreeSet::new(), Vec::new());
     for (index, layer) in layers.iter().enumerate() {
         let own = || Origin { layer: layer.schema.name.clone(), ..Origin::default() };
         target.enter(own());
@@ -157,6 +161,11 @@ pub fn merge(
         target.enter(own());
         let is_last = name == HYGIENE;
         let brought = is_last.then(|| Brought::find(&target, &layers, &archives)).transpose()?;
+        if let Some(brought) = &brought {
+            let made = found.regenerate(&mut target, &mut packages, brought, &audited)?;
+            deferred.extend(made.deferred);
+            warnings.extend(made.warnings);
+        }
         let kept = layers.iter().filter(|_| is_last).flat_map(|layer| &layer.schema.keep);
         target.kept = cleaned::kept(&target, kept.chain(&layer.schema.truncate))?.into_iter().collect();
         apply(&mut target, layer, manifest)?;
@@ -179,6 +188,7 @@ pub fn merge(
         privileged: target.granted.into_inner(),
         setuid,
         keep: layers.iter().flat_map(|layer| layer.schema.keep.iter().cloned()).collect(),
+        warnings,
     })
 }
 

@@ -4,6 +4,8 @@
 mod executable;
 mod paths;
 
+pub(crate) use executable::is_run_by_parts;
+
 use std::collections::BTreeMap;
 
 use super::findings::{Findings, Found};

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
-use super::{Download, Keyboard, Requirement, Scalar, Text, rules};
+use super::{Download, Keyboard, Requirement, Scalar, Text, Words, rules};
 use crate::digest::Digest;
 use crate::package_request::{Choice, PackagePattern, PackageRequest};
 
@@ -134,9 +134,12 @@ pub struct Schema {
     /// Time zone, such as `Europe/Berlin`.
     #[serde(default)]
     pub timezone: Option<String>,
-    /// Locale of the system, such as `C.UTF-8`. The image must have it.
+    /// Arguments of the kernel that are appended to those of the base's boot menu.
     #[serde(default)]
-    pub locale: Option<String>,
+    pub kernel_arguments: Vec<String>,
+    /// Locale of the system, such as `C.UTF-8`, or a list of locales, of which the first is that of the system. The image must have them.
+    #[serde(default)]
+    pub locale: Option<Words>,
     /// Keyboard of the console.
     #[serde(default)]
     pub keyboard: Option<Keyboard>,

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::findings::Findings;
 use super::position::child;
-use super::text::Scalar;
+use super::text::{Scalar, Words};
 use super::{Schema, rules};
 
 /// Where units of a layer's own go.
@@ -79,7 +79,13 @@ pub(super) fn files(schema: &Schema) -> Vec<Setting> {
         // JSON is YAML.
         add(pointer.to_owned(), format!("/etc/cloud/cloud.cfg.d/95-{name}.cfg"), format!("{}\n", json!(cloud)));
     }
-    if let Some(locale) = &schema.locale {
+    if !schema.kernel_arguments.is_empty() {
+        // Read last, and by every later update-grub as well.
+        let arguments = schema.kernel_arguments.join(" ");
+        let content = format!("GRUB_CMDLINE_LINUX=\"${{GRUB_CMDLINE_LINUX:+$GRUB_CMDLINE_LINUX }}{arguments}\"\n");
+        add("/kernel_arguments".to_owned(), format!("/etc/default/grub.d/90-{name}.cfg"), content);
+    }
+    if let Some(locale) = schema.locale.as_ref().and_then(|locales| locales.as_slice().first()) {
         add("/locale".to_owned(), "/etc/default/locale".to_owned(), format!("LANG={locale}\n"));
     }
     if let Some(Keyboard { layout, model, variant, options }) = &schema.keyboard {
@@ -126,7 +132,15 @@ pub(super) fn check(found: &mut Findings, schema: &Schema) {
     };
     found.value("/timezone".to_owned(), schema.timezone.as_deref().and_then(zone));
     let locale = |locale: &str| unless(made_of(locale, b"-_.@"), locale, "locale, such as C.UTF-8");
-    found.value("/locale".to_owned(), schema.locale.as_deref().and_then(locale));
+    let locales = schema.locale.as_ref().map(Words::as_slice);
+    found.value("/locale".to_owned(), locales.unwrap_or_default().iter().find_map(|name| locale(name)));
+    found
+        .value("/locale".to_owned(), locales.is_some_and(<[String]>::is_empty).then(|| "the list is empty".to_owned()));
+    found.list("/kernel_arguments", &schema.kernel_arguments, |argument| {
+        // Others have a meaning for the shell that reads the settings, or for GRUB.
+        let fine = made_of(argument, b"-_.,:=/@+%!");
+        (!fine).then(|| format!("{argument:?} is not one kernel argument of letters, digits and -_.,:=/@+%!"))
+    });
     if let Some(Keyboard { layout, model, variant, options }) = &schema.keyboard {
         for (key, value) in [("layout", layout), ("model", model), ("variant", variant), ("options", options)] {
             let fine = value.is_empty() && key != "layout" || made_of(value, b"-_,:()");

@@ -18,5 +18,6 @@ mod present;
 mod upgrades;
 mod hygiene;
 mod judge;
+mod regenerated;
 mod unpacked;
 mod mutations;

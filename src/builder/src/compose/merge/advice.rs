@@ -47,6 +47,10 @@ fn of_merge(error: &MergeError) -> Option<String> {
             "answer for one of their triggers in `scripts` of the layer, with the digest of its postinst".to_owned(),
         ),
         MergeError::Preset { fault, .. } => of_preset(fault),
+        MergeError::Unread { hint, .. } => Some((*hint).to_owned()),
+        MergeError::Setting { what: "locale", .. } => {
+            Some("the package locales-all has all locales: add it to `packages` of the layer".to_owned())
+        }
         MergeError::Overwrites { package, owner, .. } => Some(format!(
             "dpkg refuses it too: only a version of {package} that replaces {owner}, or a base without {owner}, will do"
         )),

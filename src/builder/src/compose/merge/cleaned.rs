@@ -61,6 +61,12 @@ impl Brought {
         Ok(Self(found))
     }
 
+    /// Each path that is not a directory, with its layer.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (&[u8], &str)> {
+        let files = self.0.iter().filter(|(_, node)| node.kind != "directory");
+        files.map(|(path, node)| (path.as_slice(), node.layer.as_str()))
+    }
+
     /// Fails if one of them is gone, empty, or something else.
     pub(super) fn check(&self, target: &Target) -> Result<(), MergeError> {
         for (path, node) in &self.0 {

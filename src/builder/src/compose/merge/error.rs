@@ -408,6 +408,18 @@ pub enum MergeError {
         /// Where it was looked for.
         path: String,
     },
+    /// A file of a layer that a program would have to turn into another form.
+    #[error("{path}, of layer {layer}: {what}")]
+    Unread {
+        /// The file.
+        path: String,
+        /// The layer.
+        layer: String,
+        /// What would have to be made of it.
+        what: String,
+        /// What to do.
+        hint: &'static str,
+    },
     /// The plan cannot be written.
     #[error("the plan of the first boot cannot be written as JSON")]
     Plan {

@@ -2,7 +2,7 @@
 
 use super::MergeError;
 use super::place::Target;
-use crate::layer::Schema;
+use crate::layer::{Schema, Words};
 
 const ZONES: &str = "/usr/share/zoneinfo";
 const LOCALES: &str = "/usr/lib/locale";
@@ -11,25 +11,32 @@ const ALWAYS: [&str; 2] = ["C", "POSIX"];
 
 /// Refuses a time zone or a locale that the image lacks, since what needs it would silently fall back to another one.
 pub(super) fn check(target: &Target, schema: &Schema) -> Result<(), MergeError> {
-    let missing = |what, value: &str, path| {
-        Err(MergeError::Setting { layer: schema.name.clone(), what, value: value.to_owned(), path })
-    };
     if let Some(zone) = &schema.timezone {
         let path = format!("{ZONES}/{zone}");
         if target.tree.resolve(path.as_bytes()).is_err() {
-            return missing("time zone", zone, path);
+            let layer = schema.name.clone();
+            return Err(MergeError::Setting { layer, what: "time zone", value: zone.clone(), path });
         }
     }
-    if let Some(locale) = &schema.locale
-        && !ALWAYS.contains(&locale.as_str())
-    {
-        let name = normalized(locale);
-        let path = format!("{LOCALES}/{name}");
-        if target.tree.resolve(path.as_bytes()).is_err() && !is_archived(target, &name)? {
-            return missing("locale", locale, path);
-        }
+    let mut locales = schema.locale.iter().flat_map(Words::as_slice);
+    locales.try_for_each(|locale| require(target, &schema.name, locale))
+}
+
+/// Refuses a list for locale-gen(8) that names a locale that the image lacks.
+pub(super) fn check_list(target: &Target, layer: &str, path: &str) -> Result<(), MergeError> {
+    let text = target.text_or_empty(path)?;
+    let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+    let mut named = lines.filter_map(|line| line.split_whitespace().next());
+    named.try_for_each(|locale| require(target, layer, locale))
+}
+
+fn require(target: &Target, layer: &str, locale: &str) -> Result<(), MergeError> {
+    let name = normalized(locale);
+    let path = format!("{LOCALES}/{name}");
+    if ALWAYS.contains(&locale) || target.tree.resolve(path.as_bytes()).is_ok() || is_archived(target, &name)? {
+        return Ok(());
     }
-    Ok(())
+    Err(MergeError::Setting { layer: layer.to_owned(), what: "locale", value: locale.to_owned(), path })
 }
 
 /// Whether the archive of locales has one: their names stand in it, each with a NUL behind it.

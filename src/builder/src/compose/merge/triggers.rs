@@ -117,6 +117,17 @@ pub(super) fn activate(
     Ok(())
 }
 
+/// Notes what a file of a layer sets off, as if a package had brought it.
+pub(super) fn activate_path(target: &Target, database: &mut Database, path: &[u8]) -> Result<(), MergeError> {
+    let files = target.text_or_empty(&format!("{TRIGGERS}/File"))?;
+    for (trigger, line) in files.lines().filter_map(|line| line.split_once(' ')) {
+        if is_below(path, trigger.as_bytes()) {
+            note(database, "", trigger, line);
+        }
+    }
+    Ok(())
+}
+
 /// Notes what the package with that stem sets off by a name or by the path of a file, as dpkg-trigger(1).
 pub(super) fn activate_name(target: &Target, database: &mut Database, by: &str, name: &str) -> Result<(), MergeError> {
     let (file, of_name) = match name.starts_with('/') {

@@ -235,6 +235,7 @@ mod tests {
             tree,
             kept: Vec::new(),
             deferred: Vec::new(),
+            warnings: Vec::new(),
             accounts: PinnedAccounts::default(),
             setuid: std::collections::BTreeSet::new(),
             keep: std::collections::BTreeSet::new(),

@@ -128,6 +128,7 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
         modules_load: _,
         hostname: _,
         timezone: _,
+        kernel_arguments: _,
         locale: _,
         keyboard: _,
         ssh_authorized_keys: _,

@@ -164,6 +164,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         images,
         hostname,
         timezone,
+        kernel_arguments,
         locale,
         keyboard,
         ssh_authorized_keys,
@@ -175,6 +176,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
     let of_the_image = [
         ("hostname", hostname.is_some()),
         ("timezone", timezone.is_some()),
+        ("kernel_arguments", !kernel_arguments.is_empty()),
         ("locale", locale.is_some()),
         ("keyboard", keyboard.is_some()),
         ("motd", motd.is_some()),

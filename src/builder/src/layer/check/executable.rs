@@ -22,7 +22,7 @@ const PREFIXES: [char; 6] = ['@', '-', ':', '+', '!', '|'];
 pub(super) fn check(found: &mut Findings, layer: &Layer) {
     for path in layer.files.keys() {
         let Some((dir, name)) = path.rsplit_once('/') else { continue };
-        if RUN_PARTS.contains(&dir) && is_run_by_parts(name) && is_without_bit(layer, path) {
+        if RUN_PARTS.contains(&dir) && is_run_by_parts(name.as_bytes()) && is_without_bit(layer, path) {
             add(found, layer, path, &format!("{dir} runs only executable files"));
         }
     }
@@ -30,7 +30,9 @@ pub(super) fn check(found: &mut Findings, layer: &Layer) {
         let text = String::from_utf8_lossy(&file.content);
         let commands = match path.rsplit_once('/') {
             // cron skips other names, too.
-            Some(("/etc/cron.d", name)) if is_run_by_parts(name) => text.lines().filter_map(of_cron).collect(),
+            Some(("/etc/cron.d", name)) if is_run_by_parts(name.as_bytes()) => {
+                text.lines().filter_map(of_cron).collect()
+            }
             Some((dir, unit)) if UNIT_DIRECTORIES.contains(&dir) && is_enabled(layer, unit) => unit_commands(&text),
             _ => Vec::new(),
         };
@@ -59,8 +61,8 @@ fn is_without_bit(layer: &Layer, path: &str) -> bool {
 }
 
 /// Whether run-parts takes the name: letters, digits, `-` and `_`. It skips others, such as `README.txt`.
-fn is_run_by_parts(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+pub(crate) fn is_run_by_parts(name: &[u8]) -> bool {
+    !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte))
 }
 
 /// Whether the layer enables the unit, or the timer, socket or path that starts it.

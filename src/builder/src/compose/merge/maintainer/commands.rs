@@ -11,9 +11,11 @@ mod divert;
 mod dpkg;
 mod idle;
 mod locale;
+mod openssl;
 mod programs;
 mod query;
 mod realpath;
+mod run_parts;
 mod services;
 mod statoverride;
 mod tmpfiles;
@@ -79,6 +81,8 @@ fn find(call: &Call<'_>) -> Option<Command> {
         .or_else(|| statoverride::find(name))
         .or_else(|| tmpfiles::find(name))
         .or_else(|| trigger::find(name))
+        .or_else(|| openssl::find(name))
+        .or_else(|| run_parts::find(name))
         .or_else(|| idle::find(name))
         .or_else(|| locale::find(name))
 }

@@ -98,7 +98,7 @@ fn versions(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done {
 }
 
 /// Whether the image has the program that a script calls.
-fn present(call: &Call<'_>) -> bool {
+pub(super) fn is_present(call: &Call<'_>) -> bool {
     let name = call.base_name();
     if call.name.starts_with(b"/") {
         return call.files.lookup(call.name, Follow::Yes).is_ok();
@@ -108,7 +108,7 @@ fn present(call: &Call<'_>) -> bool {
 
 /// Ends as the program does, unless the image lacks it.
 fn ends(call: &mut Call<'_>, outcome: Outcome) -> Done {
-    if present(call) {
+    if is_present(call) {
         return Ok(outcome);
     }
     call.stderr.extend([call.name, &b": not found\n"[..]].concat());
