@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -14,6 +15,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut code = String::new();
     code.push_str("/// The files below `layers/`, by path relative to it, sorted.\n");
     embed_folder("LAYERS", &workspace.join("layers"), &mut code)?;
+    code.push_str("/// Those of them that are executable.\n");
+    embed_executables(&workspace.join("layers"), &mut code)?;
     code.push_str("/// The files of `trust/`, by name, sorted.\n");
     embed_folder("TRUST", &workspace.join("trust"), &mut code)?;
     println!("cargo::rerun-if-env-changed=VMBAKE_FIRSTBOOT_DIR");
@@ -24,9 +27,32 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn embed_folder(name: &str, root: &Path, code: &mut String) -> Result<(), Box<dyn Error>> {
+    let root = root.canonicalize()?;
+    writeln!(code, "pub static {name}: &[(&str, &[u8])] = &[")?;
+    for file in files(&root)? {
+        println!("cargo::rerun-if-changed={}", file.display());
+        writeln!(code, "    ({:?}, include_bytes!({file:?})),", file.strip_prefix(&root)?)?;
+    }
+    code.push_str("];\n");
+    Ok(())
+}
+
+fn embed_executables(root: &Path, code: &mut String) -> Result<(), Box<dyn Error>> {
+    let root = root.canonicalize()?;
+    code.push_str("pub static EXECUTABLES: &[&str] = &[\n");
+    for file in files(&root)? {
+        if std::fs::metadata(&file)?.permissions().mode() & 0o100 != 0 {
+            writeln!(code, "    {:?},", file.strip_prefix(&root)?)?;
+        }
+    }
+    code.push_str("];\n");
+    Ok(())
+}
+
+/// The files below a folder, sorted.
+fn files(root: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
     let mut files = Vec::new();
-    let mut todo = vec![root.canonicalize()?];
-    let root = todo[0].clone();
+    let mut todo = vec![root.to_owned()];
     while let Some(dir) = todo.pop() {
         println!("cargo::rerun-if-changed={}", dir.display());
         for entry in std::fs::read_dir(&dir)? {
@@ -35,13 +61,7 @@ fn embed_folder(name: &str, root: &Path, code: &mut String) -> Result<(), Box<dy
         }
     }
     files.sort();
-    writeln!(code, "pub static {name}: &[(&str, &[u8])] = &[")?;
-    for file in files {
-        println!("cargo::rerun-if-changed={}", file.display());
-        writeln!(code, "    ({:?}, include_bytes!({file:?})),", file.strip_prefix(&root)?)?;
-    }
-    code.push_str("];\n");
-    Ok(())
+    Ok(files)
 }
 
 fn embed_programs(root: &Path, code: &mut String) -> Result<(), Box<dyn Error>> {

@@ -123,6 +123,58 @@ const FAULTS: &[(&str, &str)] = &[
         "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
     ),
     (
+        r##""files": {¦"/opt/x": {"content": "x"}}, "units": {"enable": ["y.timer"], "files": {"y.timer": "[Timer]\nUnit=x.service\n[Install]\nWantedBy=a\n", "x.service": "[Service]\nExecStart=/opt/x\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}}, "units": {"enable": ["y.service"], "files": {"y.service": "[Unit]\nWants=z.service x.service\n[Install]\nWantedBy=a\n", "x.service": "[Service]\nExecCondition=/opt/x\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}}, "symlinks": {"/etc/systemd/system/a.target.wants/x.service": "../x.service"}, "units": {"files": {"x.service": "[Service]\nExecStart=@-\"/opt/x\" y\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}, "/etc/systemd/system/nginx.service.d/a.conf": {"content": "[Service]\nExecStartPre=+/opt/x\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/nginx.service.d/a.conf runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}, "/etc/systemd/user/x.service": {"content": "[Service]\nExecStart=/opt/x\n"}}, "symlinks": {"/etc/systemd/user/default.target.wants/x.service": "../x.service"}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/user/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}}, "symlinks": {"/usr/bin/y": "/opt/x"}, "units": {"enable": ["x.service"], "files": {"x.service": "[Service]\nExecStart=/usr/bin/y\n[Install]\nWantedBy=a\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/systemd/system/x.service runs it",
+    ),
+    (
+        r##""files": {¦"/opt/x": {"content": "x"}, "/etc/cron.d/x": {"content": "@daily root cd / && nice -n 5 /opt/x\n"}}"##,
+        "\"/opt/x\" is not executable, but /etc/cron.d/x runs it",
+    ),
+    (
+        r##""files": {¦"/etc/network/if-up.d/x": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
+        "\"/etc/network/if-up.d/x\" is not executable, but /etc/network/if-up.d runs only executable files",
+    ),
+    (
+        r##""files": {¦"/etc/systemd/system-generators/x": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
+        "\"/etc/systemd/system-generators/x\" is not executable, but /etc/systemd/system-generators runs only executable files",
+    ),
+    (
+        r##""files": {¦"/etc/networkd-dispatcher/routable.d/50-x.sh": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
+        "\"/etc/networkd-dispatcher/routable.d/50-x.sh\" is not executable, but /etc/networkd-dispatcher/routable.d runs only executable files",
+    ),
+    (
+        r##""files": {¦"/var/lib/cloud/scripts/per-boot/x.sh": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
+        "\"/var/lib/cloud/scripts/per-boot/x.sh\" is not executable, but /var/lib/cloud/scripts/per-boot runs only executable files",
+    ),
+    (
+        r##""files": {¦"/etc/rc.local": {"content": "x"}, "/etc/update-motd.d/README": {"content": "x"}}"##,
+        "\"/etc/rc.local\" is not executable, but /etc runs only executable files",
+    ),
+    (
+        r##""files": {¦"/etc/cron.daily/x.sh": {"content": "x", "mode": "0755"}}"##,
+        "\"/etc/cron.daily/x.sh\" never runs: in /etc/cron.daily, only names of letters",
+    ),
+    (
         r#""units": {"files": {¦"x.service": "[Unit]\nConditionFirstBoot=yes\n"}}"#,
         "\"/etc/systemd/system/x.service\" waits for ConditionFirstBoot=, which is never true",
     ),

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirEntry;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::{Fault, LayerError, LayerFile, rules};
@@ -39,11 +40,11 @@ pub(super) struct LayerFolder {
 
 impl LayerFolder {
     /// Takes the file at `path`, relative to the layer's directory.
-    pub(super) fn add(&mut self, path: &str, content: Vec<u8>) {
+    pub(super) fn add(&mut self, path: &str, content: Vec<u8>, is_executable: bool) {
         if path == DESCRIPTION {
             self.description = Some(content);
         } else if let Some(path) = path.strip_prefix("files") {
-            self.files.insert(path.to_owned(), LayerFile { content });
+            self.files.insert(path.to_owned(), LayerFile { content, is_executable });
         }
     }
 
@@ -96,7 +97,7 @@ pub(super) fn read(dir: &Path) -> Result<LayerFolder, LayerError> {
                     content.fault(dir, format!("has more than {MAX_TOTAL} bytes"));
                     return Ok(content);
                 }
-                content.add(&relative, bytes);
+                content.add(&relative, bytes, meta.permissions().mode() & 0o100 != 0);
             }
         }
     }

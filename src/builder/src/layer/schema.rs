@@ -26,6 +26,8 @@ pub struct Layer {
 pub struct LayerFile {
     /// Its bytes.
     pub content: Vec<u8>,
+    /// Whether its owner may run it where it was read from.
+    pub is_executable: bool,
 }
 
 /// The content of `layer.json`.
@@ -402,6 +404,11 @@ pub struct FileRule {
 }
 
 impl FileRule {
+    /// An executable file with nothing else to say.
+    pub(super) fn executable() -> Self {
+        Self { mode: Some(0o755), owner: root(), group: root(), content: None }
+    }
+
     /// Mode and owner of the file, which is at `path`.
     pub fn ownership(&self, path: &str) -> Ownership {
         let Self { mode, owner, group, .. } = self;

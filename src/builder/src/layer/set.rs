@@ -8,7 +8,7 @@ use super::findings::Found;
 use super::read::{self, DESCRIPTION, LayerFolder};
 use super::released::Released;
 use super::settings::{self, Setting};
-use super::{Fault, Layer, LayerError, LayerFile, check as alone, first_boot, references, together};
+use super::{Fault, FileRule, Layer, LayerError, LayerFile, check as alone, first_boot, references, together};
 use crate::catalog::{Catalog, Entries, Entry, Override, Root};
 use crate::digest::Digest;
 use crate::embedded;
@@ -32,6 +32,15 @@ pub struct Layers {
 }
 
 impl Loaded {
+    /// Gives files that are executable where they were read from that mode, unless the layer says another one.
+    fn apply_executables(&mut self) {
+        let Layer { schema, files, .. } = &mut self.layer;
+        for (path, _) in files.iter().filter(|(_, file)| file.is_executable) {
+            let rule = schema.files.entry(path.clone()).or_insert_with(FileRule::executable);
+            rule.mode.get_or_insert(0o755);
+        }
+    }
+
     /// Takes what the layer says in words of its own for files and links like others; tells which it has twice.
     fn apply_settings(&mut self) -> Vec<Fault> {
         let mut faults = Vec::new();
@@ -42,7 +51,7 @@ impl Loaded {
             faults.push(Fault { path: self.path.clone(), position, warning: false, message });
         };
         for Setting { pointer, path, content } in settings::files(&schema) {
-            let file = LayerFile { content: content.into_bytes() };
+            let file = LayerFile { content: content.into_bytes(), is_executable: false };
             if self.layer.files.insert(path.clone(), file).is_some() {
                 twice(&pointer, &path);
             }
@@ -69,7 +78,7 @@ impl Layers {
     /// Reads the layers of all roots; the first layer with faults stops it.
     ///
     /// The digest of a layer is the SHA-256 of what `sha256sum` prints about `layer.json` and all files below `files/`,
-    /// sorted by path: `find layer.json files -type f | LC_ALL=C sort | xargs sha256sum | sha256sum`.
+    /// sorted by path, and of the paths of those that are executable, as `layers/README.md` computes it.
     pub fn load(catalog: &Catalog) -> Result<Self, LayerError> {
         let (mut all, mut released) = (Entries::default(), Released::default());
         for root in catalog.roots() {
@@ -177,7 +186,11 @@ pub(super) fn contents(root: &Root) -> Result<BTreeMap<String, LayerFolder>, Lay
         Root::BuiltIn => {
             for (path, bytes) in embedded::LAYERS {
                 if let Some((name, inside)) = path.split_once('/') {
-                    contents.entry(name.to_owned()).or_default().add(inside, bytes.to_vec());
+                    contents.entry(name.to_owned()).or_default().add(
+                        inside,
+                        bytes.to_vec(),
+                        embedded::EXECUTABLES.contains(path),
+                    );
                 }
             }
         }
@@ -203,6 +216,7 @@ pub(super) fn load_one(dir: &Path, name: &str, content: LayerFolder) -> Result<L
         Ok(document) if faults.is_empty() => {
             let layer = Layer { digest: digest(&text, &files), files, schema: document.schema.clone() };
             let mut loaded = Loaded { layer, document, path: path.clone() };
+            loaded.apply_executables();
             faults.extend(loaded.apply_settings());
             if faults.is_empty() {
                 return Ok(loaded);
@@ -217,7 +231,8 @@ fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>) -> Digest {
     let own = files.iter().map(|(path, file)| (format!("files{path}"), file.content.as_slice()));
     let named: BTreeMap<String, &[u8]> = own.chain([("layer.json".to_owned(), text)]).collect();
     let lines = named.iter().map(|(path, content)| format!("{}  {path}\n", Digest::of(content).hex()));
-    Digest::of(lines.collect::<String>().as_bytes())
+    let executables = files.iter().filter(|(_, file)| file.is_executable).map(|(path, _)| format!("files{path}\n"));
+    Digest::of(lines.chain(executables).collect::<String>().as_bytes())
 }
 
 /// What is wrong with a layer of the right form, in the order of its text.
@@ -312,12 +327,26 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, content).unwrap();
         }
-        let command = "find layer.json files -type f | LC_ALL=C sort | xargs sha256sum | sha256sum";
-        let output =
-            std::process::Command::new("sh").args(["-c", command]).current_dir(dir.path().join("a")).output().unwrap();
-        let expected = String::from_utf8(output.stdout).unwrap();
-        let layers = Layers::load(&Catalog::only(dir.path())).unwrap();
-        assert_eq!(layers.layers.get("a").unwrap().digest.hex(), expected.split_once(' ').unwrap().0);
+        let plain = "find layer.json files -type f | LC_ALL=C sort | xargs sha256sum | sha256sum";
+        let command = "{ find layer.json files -type f | LC_ALL=C sort | xargs sha256sum; \
+                       find files -type f -perm -u+x | LC_ALL=C sort; } | sha256sum";
+        let printed = |command: &str| {
+            let mut shell = std::process::Command::new("sh");
+            let output = shell.args(["-c", command]).current_dir(dir.path().join("a")).output().unwrap();
+            String::from_utf8(output.stdout).unwrap().split_once(' ').unwrap().0.to_owned()
+        };
+        let digest = || Layers::load(&Catalog::only(dir.path())).unwrap().layers.get("a").unwrap().digest.hex();
+        assert_eq!(digest(), printed(command));
+        assert_eq!(digest(), printed(plain));
+        let script = dir.path().join("a/files/etc/a");
+        for (mode, is_executable) in [(0o744, true), (0o655, false), (0o700, true)] {
+            std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+            assert_eq!(digest(), printed(command), "{mode:o}");
+            assert_eq!(digest() != printed(plain), is_executable, "{mode:o}");
+            let layers = Layers::load(&Catalog::only(dir.path())).unwrap();
+            let rule = layers.layers.get("a").unwrap().schema.files.get("/etc/a").map(|rule| rule.mode);
+            assert_eq!(rule, is_executable.then_some(Some(0o755)), "{mode:o}");
+        }
     }
 
     #[test]

@@ -229,7 +229,12 @@ pub(super) fn same_folders(one: &Path, other: &Path) -> io::Result<bool> {
         let same = if left.is_dir() && right.is_dir() {
             same_folders(&one, &other)?
         } else {
-            left.is_file() && right.is_file() && left.len() == right.len() && fs::read(&one)? == fs::read(&other)?
+            let is_executable = |meta: &fs::Metadata| meta.permissions().mode() & 0o100 != 0;
+            left.is_file()
+                && right.is_file()
+                && left.len() == right.len()
+                && is_executable(&left) == is_executable(&right)
+                && fs::read(&one)? == fs::read(&other)?
         };
         if !same {
             return Ok(false);

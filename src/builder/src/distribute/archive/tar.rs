@@ -1,6 +1,6 @@
 //! The tar files of archives: regular files only, each with the one header that its name and length lead to.
 //!
-//! Format: POSIX.1 "ustar Interchange Format", blocks of 512 bytes. Stricter than that: mode 0644, user and group 0, time 0, no names
+//! Format: POSIX.1 "ustar Interchange Format", blocks of 512 bytes. Stricter than that: mode 0644, or 0755 in folders of layers, user and group 0, time 0, no names
 //! of users; zeros behind each file; two blocks of zeros at the end, and nothing behind them. Lengths above 8 GiB are binary, as GNU
 //! and BSD write them. A name that has no room in a header, as that of a SHA-512, has an extended header of pax before it, which says
 //! the name and nothing else.
@@ -16,6 +16,10 @@ use super::CarryError;
 pub const BLOCK: u64 = 512;
 /// What an archive ends with.
 pub const END: [u8; 1024] = [0; 1024];
+/// Mode of files.
+const PLAIN: u32 = 0o644;
+/// Mode of files of layers that are executable.
+const EXECUTABLE: u32 = 0o755;
 /// Most members: more than any store has blobs, and what is known of each takes memory.
 const MAX_MEMBERS: usize = 1 << 18;
 
@@ -30,27 +34,38 @@ pub struct TarMember {
     pub at: u64,
     /// Length of its content.
     pub len: u64,
+    /// Whether it has mode 0755.
+    pub is_executable: bool,
 }
 
 /// The header of a regular file.
 pub fn header(name: &str, len: u64) -> Result<Vec<u8>, CarryError> {
+    header_with(name, len, PLAIN)
+}
+
+/// The header of a regular file that is executable.
+pub fn executable_header(name: &str, len: u64) -> Result<Vec<u8>, CarryError> {
+    header_with(name, len, EXECUTABLE)
+}
+
+fn header_with(name: &str, len: u64, mode: u32) -> Result<Vec<u8>, CarryError> {
     let wrong = || CarryError::Name { name: name.to_owned() };
     if !is_plain(name) {
         return Err(wrong());
     }
     let mut header = Header::new_ustar();
     if header.set_path(name).is_ok() {
-        return Ok(finish(header, EntryType::Regular, len));
+        return Ok(finish(header, EntryType::Regular, len, mode));
     }
     let record = record(name).filter(|record| record.len() <= END.len() / 2).ok_or_else(wrong)?;
     let mut extended = Header::new_ustar();
     extended.set_path("pax").map_err(|_| wrong())?;
-    let extended = finish(extended, EntryType::XHeader, record.len() as u64);
+    let extended = finish(extended, EntryType::XHeader, record.len() as u64, PLAIN);
     let mut short = Header::new_ustar();
     // What fits, for readers that know no pax.
     short.as_old_mut().name.iter_mut().zip(name.bytes()).for_each(|(to, from)| *to = from);
     let padding = padding(record.len() as u64);
-    Ok([&extended, record.as_bytes(), padding, &finish(short, EntryType::Regular, len)].concat())
+    Ok([&extended, record.as_bytes(), padding, &finish(short, EntryType::Regular, len, mode)].concat())
 }
 
 /// The record of pax with a name: its own length in decimal, and what it says.
@@ -60,9 +75,9 @@ fn record(name: &str) -> Option<String> {
     (said.len()..said.len() + 8).map(record).find(|text| text.starts_with(&format!("{} ", text.len())))
 }
 
-fn finish(mut header: Header, kind: EntryType, len: u64) -> Vec<u8> {
+fn finish(mut header: Header, kind: EntryType, len: u64, mode: u32) -> Vec<u8> {
     header.set_entry_type(kind);
-    header.set_mode(0o644);
+    header.set_mode(mode);
     header.set_uid(0);
     header.set_gid(0);
     header.set_mtime(0);
@@ -84,8 +99,19 @@ fn is_plain(name: &str) -> bool {
     !name.chars().any(|char| char.is_control() || char == '\\') && name.split('/').all(is_part)
 }
 
-/// All files of the archive at `path`, whose bytes are `source`. None of their contents is read.
+/// All files of the archive at `path`, whose bytes are `source`. None of their contents is read, and none is executable.
 pub fn members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>, CarryError> {
+    let members = folder_members(source, path)?;
+    match members.iter().find(|member| member.is_executable) {
+        Some(member) => {
+            Err(refused(path, &member.name, member.header_at, "is executable, which only files of layers may be"))
+        }
+        None => Ok(members),
+    }
+}
+
+/// The same of a folder, in which files may be executable.
+pub fn folder_members(source: &dyn ReadAt, path: &Path) -> Result<Vec<TarMember>, CarryError> {
     let (mut members, mut at) = (Vec::new(), 0);
     loop {
         let Some(header) = block(source, path, at)? else { return check_end(source, path, at).map(|()| members) };
@@ -143,12 +169,13 @@ fn member(source: &dyn ReadAt, first: [u8; 512], path: &Path, at: u64) -> Result
         return Err(refused(path, &name, at, &format!("{sort}, where only regular files may be")));
     }
     let len = found.entry_size().map_err(|_| refused(path, &name, at, "has no length"))?;
-    match header(&name, len) {
+    let is_executable = found.mode().is_ok_and(|mode| mode == EXECUTABLE);
+    match header_with(&name, len, if is_executable { EXECUTABLE } else { PLAIN }) {
         Err(_) => Err(refused(path, &name, at, "has a name that leads elsewhere")),
         Ok(expected) if expected != bytes => {
             Err(refused(path, &name, at, "has a header in another form than vmbake writes"))
         }
-        Ok(_) => Ok(TarMember { name, header_at: at, at: at + bytes.len() as u64, len }),
+        Ok(_) => Ok(TarMember { name, header_at: at, at: at + bytes.len() as u64, len, is_executable }),
     }
 }
 
@@ -190,7 +217,8 @@ mod tests {
                 let first = *bytes[512..].first_chunk().unwrap();
                 let member = member(&bytes, first, Path::new("a"), 512).unwrap();
                 let at = 512 + header_len;
-                assert_eq!(member, TarMember { name: name.to_owned(), header_at: 512, at, len });
+                let expected = TarMember { name: name.to_owned(), header_at: 512, at, len, is_executable: false };
+                assert_eq!(member, expected);
                 assert_eq!((len + padding(len).len() as u64) % BLOCK, 0);
             }
         }

@@ -21,7 +21,7 @@ use super::place::BundlePlace;
 use crate::catalog::Catalog;
 use crate::digest::Digest;
 use crate::distribute::archive::folder;
-use crate::distribute::archive::tar::{TarMember, members};
+use crate::distribute::archive::tar::{TarMember, folder_members};
 use crate::distribute::release::document::{ArtifactManifest, MANIFEST, ReleaseIndex, TITLE};
 use crate::distribute::release::signature::SIGNATURE;
 use crate::escape;
@@ -268,7 +268,7 @@ fn blobs(
 fn unpack(place: &BundlePlace, document: &BundleDocument, of: &Descriptor, to: &Path) -> Result<(), BundleError> {
     let path = place.path();
     let bytes = place.blob(of, MAX_LAYERS)?;
-    let all = members(&bytes, &path)?;
+    let all = folder_members(&bytes, &path)?;
     if all.len() > MAX_FILES {
         return Err(BundleError::Limit { path, what: format!("more than {MAX_FILES} files of layers") });
     }
@@ -282,7 +282,7 @@ fn unpack(place: &BundlePlace, document: &BundleDocument, of: &Descriptor, to: &
         }
     }
     std::fs::create_dir(to).map_err(|source| BundleError::Write { path: to.to_owned(), source })?;
-    let member = TarMember { name: LAYERS.to_owned(), header_at: 0, at: 0, len: of.size };
+    let member = TarMember { name: LAYERS.to_owned(), header_at: 0, at: 0, len: of.size, is_executable: false };
     let tar: Arc<dyn ReadAt> = Arc::new(bytes);
     Ok(folder::unpack(&tar, &path, &member, to)?)
 }

@@ -1,63 +1,103 @@
-//! Files of a layer that are run but not executable: cron and update-motd skip them silently, and a service fails.
+//! Files of a layer that are run but not executable: cron, systemd's generators and run-parts(8) skip them silently, and a service fails.
+
+mod commands;
+mod started;
 
 use crate::layer::findings::{Findings, Found};
 use crate::layer::position::child;
 use crate::layer::{Layer, rules};
 
+pub(super) use started::UNIT_DIRECTORIES;
+
 /// Directories whose entries run-parts(8) runs if they are executable.
-const RUN_PARTS: [&str; 5] =
-    ["/etc/cron.hourly", "/etc/cron.daily", "/etc/cron.weekly", "/etc/cron.monthly", "/etc/update-motd.d"];
+const RUN_PARTS: [&str; 16] = [
+    "/etc/ca-certificates/update.d",
+    "/etc/cron.daily",
+    "/etc/cron.hourly",
+    "/etc/cron.monthly",
+    "/etc/cron.weekly",
+    "/etc/kernel/postinst.d",
+    "/etc/kernel/postrm.d",
+    "/etc/kernel/preinst.d",
+    "/etc/kernel/prerm.d",
+    "/etc/network/if-down.d",
+    "/etc/network/if-post-down.d",
+    "/etc/network/if-pre-up.d",
+    "/etc/network/if-up.d",
+    "/etc/ppp/ip-down.d",
+    "/etc/ppp/ip-up.d",
+    "/etc/update-motd.d",
+];
 
-/// Directories of units (systemd.unit(5)).
-pub(super) const UNIT_DIRECTORIES: [&str; 4] =
-    ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system", "/lib/systemd/system"];
+/// Directories of which every executable file is run, whatever its name: those of systemd, cloud-init and dispatchers of networks.
+const RUN_ALL: [&str; 24] = [
+    "/etc/NetworkManager/dispatcher.d",
+    "/etc/NetworkManager/dispatcher.d/pre-down.d",
+    "/etc/NetworkManager/dispatcher.d/pre-up.d",
+    "/etc/init.d",
+    "/etc/networkd-dispatcher/carrier.d",
+    "/etc/networkd-dispatcher/configured.d",
+    "/etc/networkd-dispatcher/configuring.d",
+    "/etc/networkd-dispatcher/degraded.d",
+    "/etc/networkd-dispatcher/dormant.d",
+    "/etc/networkd-dispatcher/no-carrier.d",
+    "/etc/networkd-dispatcher/off.d",
+    "/etc/networkd-dispatcher/routable.d",
+    "/etc/systemd/system-generators",
+    "/etc/systemd/user-generators",
+    "/usr/lib/systemd/system-generators",
+    "/usr/lib/systemd/system-shutdown",
+    "/usr/lib/systemd/system-sleep",
+    "/usr/lib/systemd/user-generators",
+    "/usr/local/lib/systemd/system-generators",
+    "/usr/local/lib/systemd/user-generators",
+    "/var/lib/cloud/scripts/per-boot",
+    "/var/lib/cloud/scripts/per-instance",
+    "/var/lib/cloud/scripts/per-once",
+    "/var/lib/cloud/scripts/vendor",
+];
 
-/// Commands of a unit (systemd.service(5)).
-const COMMANDS: [&str; 6] = ["ExecStart", "ExecStartPre", "ExecStartPost", "ExecReload", "ExecStop", "ExecStopPost"];
+/// What systemd runs at the end of the boot, if it is executable (systemd-rc-local-generator(8)).
+const RC_LOCAL: &str = "/etc/rc.local";
 
-/// Prefixes of a command, which are not part of the path.
-const PREFIXES: [char; 6] = ['@', '-', ':', '+', '!', '|'];
+/// Names that end so are of scripts that somebody means to run.
+const SCRIPTS: [&str; 4] = [".bash", ".pl", ".py", ".sh"];
+
+/// Most symbolic links of a layer that are followed from a command to a file.
+const MAX_LINKS: usize = 8;
 
 /// Finds files that the layer runs and whose mode does not allow it.
 pub(super) fn check(found: &mut Findings, layer: &Layer) {
     for path in layer.files.keys() {
         let Some((dir, name)) = path.rsplit_once('/') else { continue };
-        if RUN_PARTS.contains(&dir) && is_run_by_parts(name.as_bytes()) && is_without_bit(layer, path) {
+        let by_parts = RUN_PARTS.contains(&dir);
+        if by_parts && !is_run_by_parts(name.as_bytes()) && SCRIPTS.iter().any(|end| name.ends_with(end)) {
+            skipped(found, layer, path, dir);
+        }
+        let is_run = by_parts && is_run_by_parts(name.as_bytes()) || RUN_ALL.contains(&dir) || path == RC_LOCAL;
+        if is_run && name != "README" && is_without_bit(layer, path) {
             add(found, layer, path, &format!("{dir} runs only executable files"));
         }
     }
-    for (path, file) in &layer.files {
+    let of_units = started::commands(layer);
+    let of_cron = layer.files.iter().flat_map(|(path, file)| {
         let text = String::from_utf8_lossy(&file.content);
-        let commands = match path.rsplit_once('/') {
+        let fields = match path.rsplit_once('/') {
             // cron skips other names, too.
-            Some(("/etc/cron.d", name)) if is_run_by_parts(name.as_bytes()) => {
-                text.lines().filter_map(of_cron).collect()
-            }
-            Some((dir, unit)) if UNIT_DIRECTORIES.contains(&dir) && is_enabled(layer, unit) => unit_commands(&text),
-            _ => Vec::new(),
+            Some(("/etc/cron.d", name)) if is_run_by_parts(name.as_bytes()) => 6,
+            Some(("/etc", "crontab")) => 6,
+            Some(("/var/spool/cron/crontabs", _)) => 5,
+            _ => return Vec::new(),
         };
-        for command in commands.into_iter().filter(|command| is_without_bit(layer, command)) {
-            add(found, layer, command, &format!("{path} runs it"));
+        let commands = text.lines().flat_map(|line| commands::of_cron(line, fields));
+        commands.map(|command| (path.clone(), command)).collect()
+    });
+    for (by, command) in of_units.into_iter().chain(of_cron) {
+        let file = followed(layer, &command);
+        if is_without_bit(layer, &file) {
+            add(found, layer, &file, &format!("{by} runs it"));
         }
     }
-}
-
-fn add(found: &mut Findings, layer: &Layer, path: &str, reason: &str) {
-    let pointer = if layer.schema.files.contains_key(path) { child("/files", path) } else { "/name".to_owned() };
-    let message =
-        format!("{path:?} is not executable, but {reason}: add \"files\": {{{path:?}: {{\"mode\": \"0755\"}}}}");
-    let one = Found { pointer, key: true, warning: false, message };
-    if !found.0.contains(&one) {
-        found.0.push(one);
-    }
-}
-
-/// Whether it is a file of the layer whose owner may not run it.
-fn is_without_bit(layer: &Layer, path: &str) -> bool {
-    let schema = &layer.schema;
-    let mode = schema.files.get(path).map_or_else(|| rules::default_mode(path), |file| file.ownership(path).mode);
-    let mode = schema.modes.get(path).map_or(mode, |later| later.mode);
-    layer.files.contains_key(path) && mode & 0o111 == 0
 }
 
 /// Whether run-parts takes the name: letters, digits, `-` and `_`. It skips others, such as `README.txt`.
@@ -65,36 +105,44 @@ pub(crate) fn is_run_by_parts(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(byte))
 }
 
-/// Whether the layer enables the unit, or the timer, socket or path that starts it.
-fn is_enabled(layer: &Layer, unit: &str) -> bool {
-    let Some(stem) = unit.strip_suffix(".service") else { return false };
-    let kinds = ["service", "timer", "socket", "path"];
-    kinds.iter().any(|kind| layer.schema.units.enable.contains(&format!("{stem}.{kind}")))
+fn add(found: &mut Findings, layer: &Layer, path: &str, reason: &str) {
+    let message =
+        format!("{path:?} is not executable, but {reason}: add \"files\": {{{path:?}: {{\"mode\": \"0755\"}}}}");
+    push(found, layer, path, message);
 }
 
-/// The programs that a unit runs.
-fn unit_commands(text: &str) -> Vec<&str> {
-    let settings = text.lines().filter_map(|line| line.trim().split_once('='));
-    let mut commands: Vec<(&str, &str)> = Vec::new();
-    for (key, value) in settings.map(|(key, value)| (key.trim_end(), value.trim())) {
-        match value.trim_start_matches(PREFIXES).split_whitespace().next() {
-            _ if !COMMANDS.contains(&key) => {}
-            Some(command) => commands.push((key, command)),
-            // An empty value takes back the earlier ones.
-            None => commands.retain(|(earlier, _)| *earlier != key),
+fn skipped(found: &mut Findings, layer: &Layer, path: &str, dir: &str) {
+    let message = format!(
+        "{path:?} never runs: in {dir}, only names of letters, digits, `-` and `_` count, so leave out its extension"
+    );
+    push(found, layer, path, message);
+}
+
+fn push(found: &mut Findings, layer: &Layer, path: &str, message: String) {
+    let pointer = if layer.schema.files.contains_key(path) { child("/files", path) } else { "/name".to_owned() };
+    let one = Found { pointer, key: true, warning: false, message };
+    if !found.0.contains(&one) {
+        found.0.push(one);
+    }
+}
+
+/// Whether it is a file of the layer that no one may run.
+fn is_without_bit(layer: &Layer, path: &str) -> bool {
+    let schema = &layer.schema;
+    let mode = schema.files.get(path).map_or_else(|| rules::default_mode(path), |file| file.ownership(path).mode);
+    let mode = schema.modes.get(path).map_or(mode, |later| later.mode);
+    layer.files.contains_key(path) && mode & 0o111 == 0
+}
+
+/// Where a command leads to by the links of the layer.
+fn followed(layer: &Layer, command: &str) -> String {
+    let mut path = command.to_owned();
+    for _ in 0..MAX_LINKS {
+        match layer.schema.symlinks.get(&path) {
+            Some(target) if target.starts_with('/') => path = target.clone(),
+            Some(target) => path = [path.rsplit_once('/').map_or("", |(dir, _)| dir), "/", target].concat(),
+            None => break,
         }
     }
-    commands.into_iter().map(|(_, command)| command).collect()
-}
-
-/// The program of a line of `/etc/cron.d` (crontab(5)): five fields or one such as `@daily`, a user, and the command.
-fn of_cron(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let before = match line.as_bytes().first()? {
-        b'#' => return None,
-        b'@' => 2,
-        byte if byte.is_ascii_digit() || *byte == b'*' => 6,
-        _ => return None,
-    };
-    line.split_whitespace().nth(before)
+    path
 }
