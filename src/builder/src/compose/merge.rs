@@ -20,6 +20,7 @@ pub mod extension;
 mod fault;
 mod first_boot;
 mod grants;
+mod host_keys;
 mod ldcache;
 mod locales;
 mod maintainer;
@@ -176,6 +177,7 @@ pub fn merge(
         target.leave_layer()?;
         target.check_changes(name, before.as_ref(), Step::Content)?;
     }
+    host_keys::apply(&mut target)?;
     first_boot::write(&mut target, &layers, manifest.content())?;
     ldcache::update(&mut target, arch)?;
     programs::check(&target.tree, arch, &target.by_name)?;

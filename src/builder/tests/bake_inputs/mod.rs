@@ -17,6 +17,7 @@ mod settings;
 mod present;
 mod upgrades;
 mod hygiene;
+mod host_keys;
 mod judge;
 mod regenerated;
 mod unpacked;
