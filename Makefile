@@ -165,6 +165,7 @@ scripts: base tools ## Run the scripts of 500 packages by dash in a chroot and b
 	qemu-tests/checks/scripts.py target/release/examples/trace "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
 
 packages: base ## Bake each package of two lists by name, and compare the image with what the real dpkg makes of the same packages
+	qemu-tests/checks/vendors.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
 	qemu-tests/checks/packages.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar" --list qemu-tests/checks/packages.list --list qemu-tests/checks/packages.drawn
 
 upgrade: base ## Compare upgrades of real packages of the base, to those of sid, with what the real dpkg makes of them

@@ -43,7 +43,11 @@ MEANT = [
 EACH_ITS_OWN = [
     (r"/etc/ssl/(certs|private)/ssl-cert-snakeoil[.](pem|key)|/etc/ssl/certs/[0-9a-f]{8}[.]\d+", "a random key, and its certificate"),
     (r"/var/lib/dlocate/.*", "an index with times and states of that moment, in the order of a Perl hash"),
-    (r"/etc/bind/rndc[.]key|/etc/munge/munge[.]key|/etc/firebird/4[.]0/SYSDBA[.]password", "a random key or password"),
+    (r"/etc/bind/rndc[.]key|/etc/munge/munge[.]key|/etc/firebird/4[.]0/SYSDBA[.]password|/etc/pacemaker/authkey", "a random key or password"),
+    (r"/etc/nsd/nsd_(control|server)[.](key|pem)|/opt/[^/]+/tls/tls[.](crt|key)", "a random key, and its certificate"),
+    (r"/etc/freeradius/3[.]0/certs/dh", "random parameters"),
+    (r"/etc/mailman3/mailman[.]cfg|/var/lib/ucf/cache/:etc:mailman3:mailman[.]cfg", "a random password"),
+    (r"/etc/ldap/slapd[.]d/.*[.]ldif|/var/lib/ldap/data[.]mdb", "a new directory, with identifiers and times"),
     (r"/var/lib/firebird/4[.]0/system/security4[.]fdb", "the database with that password"),
     (r"/var/lib/postgresql/\d+/main/(global/pg_control|pg_wal/.*|pg_stat/.*)", "a new cluster of databases, with an identifier and times"),
     (r"/etc/ssl/certs/java/cacerts", "it has the times at which certificates were added"),
@@ -62,13 +66,15 @@ for device in null:3 zero:5 full:7 random:8 urandom:9; do
     [ -e "$2/merged/dev/${device%:*}" ] || mknod -m 666 "$2/merged/dev/${device%:*}" c 1 "${device#*:}"
 done
 mkdir -p "$2/merged/proc"
+# Scripts read the name of process 1, which is that of the machines that the image is for.
+cp "$2/merged/bin/dash" "$2/merged/tmp/systemd"
 printf '#!/bin/sh\\nexit 101\\n' >"$2/merged/usr/sbin/policy-rc.d"
 chmod 755 "$2/merged/usr/sbin/policy-rc.d"
 folder=$2 command=$3
 status=0
 env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
-    timeout 600 unshare --net --pid --fork --kill-child --mount-proc="$2/merged/proc" chroot "$folder/merged" /bin/sh -c "$command" </dev/null >"$folder/out" 2>&1 || status=$?
-rm -f "$folder/merged/usr/sbin/policy-rc.d"
+    timeout 600 unshare --net --pid --fork --kill-child --mount-proc="$2/merged/proc" chroot "$folder/merged" /tmp/systemd -c "$command" </dev/null >"$folder/out" 2>&1 || status=$?
+rm -f "$folder/merged/usr/sbin/policy-rc.d" "$folder/merged/tmp/systemd"
 umount "$folder/merged"
 exit $status
 """
@@ -202,6 +208,8 @@ class Bench:
     def __init__(self, options, work):
         self.vmbake, self.base = str(pathlib.Path(options.vmbake).resolve()), str(pathlib.Path(options.base).resolve())
         self.work, self.root, self.store = work, work / "root", options.store or str(work / "store")
+        # For other packages than those of the Debian archive: keys of the layer, options of every command.
+        self.layer, self.options = {}, []
         self.root.mkdir()
         subprocess.run(["tar", "-C", self.root, "--numeric-owner", "--xattrs", "--xattrs-include=*", "-xpf", options.rootfs], check=True)
         (self.root / "dev").mkdir(exist_ok=True)
@@ -216,13 +224,14 @@ class Bench:
         kind = "only-" + re.sub(r"[^a-z0-9-]", "-", name)
         layer = folder / "layers" / kind
         layer.mkdir(parents=True)
-        (layer / "layer.json").write_text(json.dumps({"name": kind, "version": "1", "description": name, "os": ["debian-13"], "packages": [name]}))
+        (layer / "layer.json").write_text(json.dumps({"name": kind, "version": "1", "description": name, "os": ["debian-13"], "packages": [name], **self.layer}))
         for args in (["update", kind, "--image", self.base, "--store", self.store], ["fetch", kind, "--store", self.store]):
-            status, _, said = self.run(folder, *args)
+            status, _, said = self.run(folder, *args, *self.options)
             if status:
                 return kind, said, 0
         start = time.monotonic()
-        status, _, said = self.run(folder, "bake", kind, "--base", self.base, "--store", self.store, "--offline", "--format", "raw", "--out", "dist")
+        status, _, said = self.run(folder, "bake", kind, "--base", self.base, "--store", self.store, "--offline", "--format", "raw", "--out", "dist",
+                                   *self.options)
         return kind, said if status else "", time.monotonic() - start
 
     def debs(self, folder, kind, target):

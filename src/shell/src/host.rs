@@ -156,6 +156,11 @@ pub trait Commands {
         crate::accounts::name(files, crate::accounts::GROUP, id)
     }
 
+    /// The name of process 1 in `/proc/1/comm`; `None` where that depends on the machine.
+    fn first_process(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What `uname -m` prints, as `x86_64`; `None` where a script must not ask.
     fn machine(&self) -> Option<&'static str> {
         None

@@ -237,6 +237,7 @@ mod tests {
             script: "postinst",
             sha256: "0".into(),
             upgrade,
+            makes: Box::default(),
             fault: Box::new(crate::compose::merge::ScriptFault::NotPostinst),
         };
         assert!(

@@ -47,7 +47,7 @@ pub use fault::{
     AlternativeFault, ConffileFault, ContentFault, DatabaseFault, LibraryFault, ListedFault, TriggerFault, UnitFault,
     WordFault,
 };
-pub use maintainer::ScriptFault;
+pub use maintainer::{Makes, ScriptFault};
 pub use present::SatisfiedPackage;
 pub use programs::check as check_programs;
 

@@ -1,9 +1,11 @@
 //! Maintainer scripts: what they do, what a layer says instead, and what waits for the first boot.
 
 use vmbake::digest::Digest;
-use vmbake_disk::tree::Tree;
+use vmbake_disk::tree::{Inode, Kind, Metadata, Timestamp, Tree};
 
-use super::parts::{BASE_STATUS, Part, bake_onto, base_with, control, deb, dir, file, link, owned, package, text};
+use super::parts::{
+    BASE_STATUS, Part, bake_onto, base_with, control, deb, dir, file, hint, link, owned, package, text,
+};
 
 /// As that of Debian's docker-registry: an account, modes, a System V script, a unit.
 const SERVICE: &str = "#!/bin/sh\nset -e\n\nif [ \"$1\" = 'configure' ]; then\n\tadduser --system --group registry\n\
@@ -121,6 +123,40 @@ fn what_a_layer_says_is_about_one_script_only() {
     }
 }
 
+/// The hint about a script that does not run leads to an entry that demands the accounts, and names the rest.
+#[test]
+fn a_hint_names_what_a_script_creates() {
+    let creates = "useradd -r agent\naddgroup --system readers\nmkdir -p /var/lib/agent\nsystemctl enable agent\n";
+    let unknown = format!("#!/bin/sh\n{creates}update-alternatives --config\n");
+    let part = |script: &'static str| package("own", deb(&control("own", ""), &[(script, &unknown)], &[]));
+    let hint_of = |part: Part| hint(&[part], "").unwrap();
+    let listed = "user agent, group readers, directory /var/lib/agent, enabled unit agent";
+    let preinst = hint_of(part("preinst"));
+    let sha256 = Digest::of(unknown.as_bytes()).hex();
+    let entry =
+        format!("\"sha256\": \"{sha256}\", \"users\": [\"agent\"], \"groups\": [\"readers\"]}}, which leaves it out; ");
+    assert!(preinst.contains(&entry) && preinst.contains(&format!("or the first boot fails: {listed}; ")), "{preinst}");
+    let postinst = hint_of(part("postinst"));
+    let entry = format!(
+        "\"sha256\": \"{sha256}\", \"defer\": true}}, which leaves it to the first boot; until then the image lacks what it creates: {listed}; "
+    );
+    assert!(postinst.contains(&entry), "{postinst}");
+
+    let fails =
+        package("own", deb(&control("own", ""), &[("postinst", "#!/bin/sh\nmkdir /var/lib/agent\nfalse\n")], &[]));
+    let hint = hint_of(fails);
+    assert!(hint.starts_with("it fails on a machine, too") && !hint.contains("defer"), "{hint}");
+    assert!(hint.contains("directory /var/lib/agent"), "{hint}");
+
+    let keys = entry_with_accounts(&unknown);
+    let error = run(part("preinst"), &keys).unwrap_err();
+    assert_eq!(error, "own: its scripts need the user agent, which no layer makes");
+}
+
+fn entry_with_accounts(script: &str) -> String {
+    entry("own", "preinst", script, r#", "users": ["agent"], "groups": ["readers"]"#)
+}
+
 /// What a script did until it turned out that it has to wait is taken back, and it waits with those that need its package.
 #[test]
 fn a_script_that_needs_the_machine_waits() {
@@ -152,6 +188,26 @@ fn a_script_that_needs_the_machine_waits() {
     let base = base_with(&[("/usr/bin/perl", "#!/bin/sh\n")]);
     let status = text(&bake_onto(base, &[perl], "").unwrap(), "/var/lib/dpkg/status");
     assert!(status.contains("Package: pl\nStatus: install ok unpacked\n"), "{status}");
+}
+
+/// As the packages of agents do that ask for the init system of the machine, here and in `postinst`.
+#[test]
+fn a_script_knows_process_1() {
+    let script = "#!/bin/sh\nif [ $(cat /proc/1/comm) = systemd ]; then systemctl enable reg; fi\n\
+        read -r name </proc/1/comm\ngrep -q \"^$name$\" /proc/1/comm && touch /usr/known\n";
+    let unit = file("./usr/lib/systemd/system/reg.service", "[Install]\nWantedBy=multi-user.target\n");
+    let scripts = [("preinst", "#!/bin/sh\nread -r name </proc/1/comm\n"), ("postinst", script)];
+    let part = package("reg", deb(&control("reg", ""), &scripts, &[unit]));
+    let mut base = base_with(&[("/usr/lib/systemd/systemd", "")]);
+    let error = bake_onto(base.clone(), std::slice::from_ref(&part), "").unwrap_err();
+    assert!(error.contains("depends on the running machine: /proc/1/comm"), "{error}");
+    let meta = Metadata::root(0o777, Timestamp::default());
+    let (kind, origin) = (Kind::Symlink(b"/usr/lib/systemd/systemd".to_vec()), base.first_origin());
+    base.make_dirs(b"/sbin", &meta, origin).unwrap();
+    base.place(b"/sbin/init", Inode { meta, kind, origin }).unwrap();
+    let tree = bake_onto(base, &[part], "").unwrap();
+    assert!(tree.lookup(b"/usr/known").is_some());
+    assert!(tree.lookup(b"/etc/systemd/system/multi-user.target.wants/reg.service").is_some());
 }
 
 /// All packages are unpacked before the first is configured, as dpkg does with those of one call.

@@ -54,6 +54,56 @@ fn the_tools_of_shadow_write_what_the_real_ones_write() {
     assert!(tree.lookup(b"/var/lib/sb").is_none());
 }
 
+/// What useradd of shadow 4.17 left in a chroot with the same files.
+#[test]
+fn useradd_reads_its_defaults_and_takes_others() {
+    let commands = "0\tuseradd -r -s /bin/bash -c 'Agent A' -m --skel /dev/null agent\n\
+        0\tuseradd -r -K USERGROUPS_ENAB=no -M plain\n\
+        0\tuseradd -m -K HOME_MODE=0750 -K UID_MIN=2000 -k /etc/own u1\n\
+        0\tuseradd -m -N u3\n0\tuseradd -r u4\n0\tuseradd u5\n0\tuseradd -M u7\n";
+    let base = system(&[
+        ("/etc/default/useradd", "# useradd\nSHELL=/bin/bash\nHOME=/srv\nSKEL=/etc/other\nGROUP=adm\n"),
+        ("/etc/login.defs", "UID_MIN 1000\nUID_MAX 60000\nUSERGROUPS_ENAB yes\nHOME_MODE 0700\nCREATE_HOME yes\n"),
+        ("/etc/own/.own", "own\n"),
+        ("/etc/other/.other", "other\n"),
+    ]);
+    let (tree, statuses, _) = run_all(base, commands.lines().map(|line| line.split_once('\t').unwrap().1));
+    assert_eq!(statuses, commands);
+    let passwd = text(&tree, "/etc/passwd");
+    let added = passwd.lines().rev().take(7).collect::<Vec<_>>();
+    assert_eq!(
+        added.into_iter().rev().collect::<Vec<_>>(),
+        [
+            "agent:x:987:987:Agent A:/srv/agent:/bin/bash",
+            "plain:x:986:4::/srv/plain:/bin/bash",
+            "u1:x:2000:2000::/srv/u1:/bin/bash",
+            "u3:x:2001:4::/srv/u3:/bin/bash",
+            "u4:x:985:985::/srv/u4:/bin/bash",
+            "u5:x:2002:2002::/srv/u5:/bin/bash",
+            "u7:x:2003:2003::/srv/u7:/bin/bash",
+        ]
+    );
+    for (path, expected) in [
+        ("/srv/agent", (0o700, 987, 987)),
+        ("/srv/u1", (0o750, 2000, 2000)),
+        ("/srv/u1/.own", (0o644, 2000, 2000)),
+        ("/srv/u3", (0o700, 2001, 4)),
+        ("/srv/u3/.other", (0o644, 2001, 4)),
+        ("/srv/u5/.other", (0o644, 2002, 2002)),
+    ] {
+        assert_eq!(owner(&tree, path), expected, "{path}");
+    }
+    for path in ["/srv/agent/.other", "/srv/plain", "/srv/u1/.other", "/srv/u4", "/srv/u7"] {
+        assert!(tree.lookup(path.as_bytes()).is_none(), "{path}");
+    }
+    for (command, settings) in
+        [("useradd -k /etc/own u", ""), ("useradd -r -K NIX=1 u", ""), ("useradd u", "CREATE_MAIL_SPOOL=yes\n")]
+    {
+        let error = run(system(&[("/etc/default/useradd", settings)]), command).unwrap_err();
+        assert!(error.contains("is not supported"), "{command}: {error}");
+    }
+}
+
 /// adduser 3.134 fills up the fields of a comment, and has fewer exit statuses.
 #[test]
 fn adduser_of_debian_12_differs() {

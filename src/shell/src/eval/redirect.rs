@@ -221,6 +221,9 @@ impl Shell<'_> {
         if let Some(fd) = descriptor_of(&path).filter(|fd| *fd <= *PROCESSES.end()) {
             return Ok(self.descriptor(fd).or(Some(Handle::Null)));
         }
+        if let Some(content) = self.known_process(&path).filter(|_| matches!(target, Target::Read(_))) {
+            return Ok(Some(Handle::bytes(content)));
+        }
         self.ask_machine(&path)?;
         let (opened, verb) = match target {
             Target::Read(_) => (self.open_input(operand, path), &b"open"[..]),

@@ -7,7 +7,7 @@ mod tables;
 
 use vmbake_disk::tree::Metadata;
 
-pub(super) use defs::Defs;
+pub(super) use defs::{Defs, KEYS, UserDefaults};
 pub(super) use ids::AccountKind;
 pub(super) use ids::{Ids, above, below, lowest};
 pub(super) use tables::{NewUser, Table, Tables};
@@ -15,6 +15,9 @@ pub(super) use tables::{NewUser, Table, Tables};
 use super::MergeError;
 use super::place::Target;
 use crate::layer::{Account, Ownership, Schema, Subordinate};
+
+/// What new home directories are copied from, unless a command says otherwise.
+pub(super) const SKELETON: &str = "/etc/skel";
 
 /// Makes the groups and users of a layer, with the users' home directories.
 pub(super) fn create(target: &mut Target, schema: &Schema) -> Result<(), MergeError> {
@@ -68,7 +71,7 @@ fn user(target: &mut Target, schema: &Schema, defs: &Defs, name: &str, account: 
     let mut meta = target.meta(defs.home_mode);
     (meta.uid, meta.gid) = (id, id);
     target.directory(&home, meta)?;
-    target.skeleton(&home, id, id)
+    target.skeleton(SKELETON, &home, id, id)
 }
 
 /// Fails where a user of that name and id has another group, home or shell than the layer says.

@@ -1,6 +1,6 @@
 //! What to do about what the merge refuses.
 
-use super::{MergeError, PresetFault};
+use super::{Makes, MergeError, PresetFault, ScriptFault};
 use crate::hint::Hint;
 use crate::spelling::did_you_mean;
 
@@ -16,16 +16,10 @@ impl Hint for MergeError {
 
 fn of_merge(error: &MergeError) -> Option<String> {
     match error {
-        MergeError::Script { package, script, sha256, upgrade, .. } => {
-            let upgrade = if *upgrade { ", \"upgrade\": true" } else { "" };
-            let (defer, does) = match *script {
-                "postinst" => (", \"defer\": true", "leaves it to the first boot"),
-                _ => ("", "leaves it out"),
-            };
-            Some(format!(
-                "add to `scripts` of the layer that installs {package}: {{\"package\": \"{package}\", \"script\": \"{script}\", \
-                 \"sha256\": \"{sha256}\"{upgrade}{defer}}}, which {does}; layers/README.md says what else an entry can tell"
-            ))
+        MergeError::Script { package, script, sha256, upgrade, makes, fault } => {
+            let entry = format!("\"package\": \"{package}\", \"script\": \"{script}\", \"sha256\": \"{sha256}\"");
+            let entry = if *upgrade { format!("{entry}, \"upgrade\": true") } else { entry };
+            Some(of_script(package, script, &entry, makes, fault))
         }
         MergeError::NotGranted { .. } => Some(
             "a symbolic link of the image may lead there: `asks` must name the resolved path; report this to the publisher, and leave the \
@@ -59,6 +53,9 @@ fn of_merge(error: &MergeError) -> Option<String> {
         }
         MergeError::Needs { what: "user", name, .. } => {
             Some(format!("add to `users` of the layer: \"{name}\", with an id that it keeps"))
+        }
+        MergeError::Needs { name, .. } => {
+            Some(format!("add to `groups` of the layer: \"{name}\", with an id that it keeps"))
         }
         MergeError::Version(other) => Some(format!(
             "add to layer {}: \"upgrade\": [\"{}\"], which replaces it as dpkg would; or pin version {}",
@@ -106,6 +103,38 @@ fn of_merge(error: &MergeError) -> Option<String> {
         ),
         _ => of_program(error).map(str::to_owned),
     }
+}
+
+/// How a layer can replace a script, and what it then has to do itself.
+fn of_script(package: &str, script: &str, entry: &str, makes: &Makes, fault: &ScriptFault) -> String {
+    let place = format!("add to `scripts` of the layer that installs {package}");
+    let created = makes.listed();
+    if script == "postinst" && !matches!(fault, ScriptFault::Failed { .. }) {
+        let before = if created.is_empty() {
+            String::new()
+        } else {
+            format!("; until then the image lacks what it creates: {created}")
+        };
+        let rest = "layers/README.md says what else an entry can tell";
+        return format!("{place}: {{{entry}, \"defer\": true}}, which leaves it to the first boot{before}; {rest}");
+    }
+    let accounts = [("users", &makes.users), ("groups", &makes.groups)];
+    let needed = accounts.into_iter().filter(|(_, names)| !names.is_empty());
+    let needed: String = needed.map(|(key, names)| format!(", \"{key}\": [\"{}\"]", names.join("\", \""))).collect();
+    let instead = if created.is_empty() {
+        "its text shows no account, directory or unit that it creates".to_owned()
+    } else {
+        format!("the layer has to create what the script creates, or the first boot fails: {created}")
+    };
+    let fails = match fault {
+        ScriptFault::Failed { .. } => {
+            "it fails on a machine, too, unless the layer first adds what the script needs; else "
+        }
+        _ => "",
+    };
+    format!(
+        "{fails}{place}: {{{entry}{needed}}}, which leaves it out; {instead}; layers/README.md has the keys of an entry"
+    )
 }
 
 /// Questions that are named at most, where none is like the one that is not known.

@@ -4,7 +4,7 @@ use vmbake_disk::tree::TreeError;
 
 use super::debconf::PresetFault;
 use super::fault::{ContentFault, UnitFault};
-use super::maintainer::ScriptFault;
+use super::maintainer::{Makes, ScriptFault};
 use crate::elf::ElfError;
 use crate::escape;
 use crate::layer::first_boot::PlanFault;
@@ -202,6 +202,8 @@ pub enum MergeError {
         sha256: String,
         /// Whether an upgrade runs it.
         upgrade: bool,
+        /// What it creates.
+        makes: Box<Makes>,
         /// What is wrong.
         fault: Box<ScriptFault>,
     },

@@ -7,6 +7,7 @@
 mod commands;
 mod fault;
 mod files;
+mod makes;
 mod system;
 
 use std::cell::RefCell;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use vmbake_shell::{ErrorKind, Files, Host, Limits, Script, Settings};
 
 pub use fault::ScriptFault;
+pub use makes::Makes;
 
 use super::MergeError;
 use super::database::Database;
@@ -59,6 +61,7 @@ impl Call<'_> {
             script: self.script,
             sha256: Digest::of(self.source).hex(),
             upgrade: self.is_upgrade(),
+            makes: Box::new(Makes::of(self.source)),
             fault: Box::new(fault),
         }
     }

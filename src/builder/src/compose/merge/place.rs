@@ -155,10 +155,11 @@ impl Target {
         Ok(())
     }
 
-    /// Copies what is in `/etc/skel` into a home directory, as useradd(8) does.
-    pub(super) fn skeleton(&mut self, home: &str, uid: u32, gid: u32) -> Result<(), MergeError> {
-        let found = self.wrap(self.tree.find(b"/etc/skel"))?;
-        let Some(skel) = found else { return Ok(()) };
+    /// Copies what is in a skeleton directory into a home directory, as useradd(8) does.
+    pub(super) fn skeleton(&mut self, skeleton: &str, home: &str, uid: u32, gid: u32) -> Result<(), MergeError> {
+        let found = self.wrap(self.tree.find(skeleton.as_bytes()))?;
+        let is_directory = |id: &InodeId| matches!(self.tree.inode(*id).kind, Kind::Directory(_));
+        let Some(skel) = found.filter(is_directory) else { return Ok(()) };
         let below: Vec<(Vec<u8>, Inode)> =
             self.tree.walk_from(skel).skip(1).map(|(path, _, inode)| (path, inode.clone())).collect();
         for (path, Inode { mut meta, kind, .. }) in below {

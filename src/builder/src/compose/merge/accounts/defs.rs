@@ -21,13 +21,73 @@ pub(in crate::compose::merge) struct Defs {
     pub(in crate::compose::merge) user_groups: bool,
     /// Mode of home directories.
     pub(in crate::compose::merge) home_mode: u16,
+    /// Whether regular users get a home directory without being asked.
+    pub(in crate::compose::merge) homes: bool,
     /// Days between changes of a regular user's password: least, most, and those of the warning before.
     aging: String,
 }
 
+/// Settings that `useradd -K` may have: all that are read here.
+pub(in crate::compose::merge) const KEYS: [&str; 19] = [
+    "UID_MIN",
+    "UID_MAX",
+    "GID_MIN",
+    "GID_MAX",
+    "SYS_UID_MIN",
+    "SYS_UID_MAX",
+    "SYS_GID_MIN",
+    "SYS_GID_MAX",
+    "SUB_UID_MIN",
+    "SUB_UID_MAX",
+    "SUB_UID_COUNT",
+    "SUB_GID_MIN",
+    "SUB_GID_MAX",
+    "SUB_GID_COUNT",
+    "USERGROUPS_ENAB",
+    "HOME_MODE",
+    "PASS_MIN_DAYS",
+    "PASS_MAX_DAYS",
+    "PASS_WARN_AGE",
+];
+
+/// What `/etc/default/useradd` says of new users.
+#[derive(Debug)]
+pub(in crate::compose::merge) struct UserDefaults {
+    /// The directory with the homes.
+    pub(in crate::compose::merge) base: String,
+    pub(in crate::compose::merge) shell: String,
+    pub(in crate::compose::merge) skeleton: String,
+    /// The group of users who get none of their own.
+    pub(in crate::compose::merge) group: String,
+    /// Whether regular users get a file for mail.
+    pub(in crate::compose::merge) mail: bool,
+}
+
+impl UserDefaults {
+    pub(in crate::compose::merge) fn read(target: &Target) -> Result<Self, MergeError> {
+        let text = target.text_or_empty("/etc/default/useradd")?;
+        let value = |key: &str, default: &str| {
+            let mut lines = text.lines().filter_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+            lines.next().unwrap_or(default).trim_end().to_owned()
+        };
+        Ok(Self {
+            base: value("HOME", "/home"),
+            shell: value("SHELL", "/bin/sh"),
+            skeleton: value("SKEL", "/etc/skel"),
+            group: value("GROUP", "users"),
+            mail: value("CREATE_MAIL_SPOOL", "no").eq_ignore_ascii_case("yes"),
+        })
+    }
+}
+
 impl Defs {
     pub(in crate::compose::merge) fn read(target: &Target) -> Result<Self, MergeError> {
-        let text = target.text_or_empty("/etc/login.defs")?;
+        Self::with(target, "")
+    }
+
+    /// Reads the settings, with lines that come before those of the file.
+    pub(in crate::compose::merge) fn with(target: &Target, lines: &str) -> Result<Self, MergeError> {
+        let text = format!("{lines}{}", target.text_or_empty("/etc/login.defs")?);
         let find = |key: &str| setting(&text, key);
         let number = |key: &str, default: u32| find(key).and_then(|text| text.parse().ok()).unwrap_or(default);
         let mode = find("HOME_MODE").and_then(|text| u16::from_str_radix(text, 8).ok()).unwrap_or(0o700);
@@ -47,6 +107,7 @@ impl Defs {
             sub_gids: ids("GID"),
             user_groups: find("USERGROUPS_ENAB") == Some("yes"),
             home_mode: mode & 0o7777,
+            homes: find("CREATE_HOME") == Some("yes"),
             aging: [days("PASS_MIN_DAYS"), days("PASS_MAX_DAYS"), days("PASS_WARN_AGE")].join(":"),
         })
     }

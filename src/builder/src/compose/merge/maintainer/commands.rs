@@ -23,6 +23,7 @@ mod trigger;
 
 use vmbake_shell::{Call, Commands, Outcome};
 
+pub(super) use accounts::created as created_account;
 pub(super) use debconf::HAS_FRONTEND;
 
 use super::system::{Command, Done, System};
@@ -48,6 +49,13 @@ impl Commands for System<'_, '_> {
         let command = find_sourced(call)?;
         let done = command(self, call);
         Some(self.end(done))
+    }
+
+    fn first_process(&self) -> Option<&'static str> {
+        let target = self.target();
+        let [init, systemd] =
+            ["/sbin/init", "/usr/lib/systemd/systemd"].map(|path| target.tree.resolve(path.as_bytes()));
+        (init.ok()? == systemd.ok()?).then_some("systemd")
     }
 
     fn machine(&self) -> Option<&'static str> {

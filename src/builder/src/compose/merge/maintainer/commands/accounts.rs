@@ -14,7 +14,7 @@ use vmbake_shell::Call;
 
 use super::{Command, Done, System, status, unsupported, words};
 use crate::compose::merge::MergeError;
-use crate::compose::merge::accounts::{NewUser, Tables};
+use crate::compose::merge::accounts::{AccountKind, NewUser, SKELETON, Tables};
 use crate::compose::merge::place::Target;
 use options::{Known, Parsed, flag, parse, value};
 
@@ -39,6 +39,25 @@ pub(super) fn find(name: &str) -> Option<Command> {
         "groups" => getent::groups,
         _ => return None,
     })
+}
+
+/// The account that a command creates, by its words, with all options that are known. Membership in a group is not an account.
+pub(in crate::compose::merge::maintainer) fn created(name: &str, args: &[String]) -> Option<(AccountKind, String)> {
+    let known = match name {
+        "useradd" => useradd::KNOWN,
+        "adduser" | "addgroup" => adduser::KNOWN,
+        "groupadd" => groups::GROUPADD,
+        _ => return None,
+    };
+    let parsed = parse(args, known).unwrap_or_else(|| Parsed::of_operands(args));
+    let is_group = name.starts_with("group")
+        || name == "addgroup"
+        || (name == "adduser" && parsed.has("group") && !parsed.has("system"));
+    let kind = if is_group { AccountKind::Group } else { AccountKind::User };
+    match parsed.operands.as_slice() {
+        [_, _] if name == "adduser" => Some((kind, String::new())),
+        operands => Some((kind, operands.last().cloned().unwrap_or_default())),
+    }
 }
 
 /// The command fails, and says why as the real one does.
@@ -83,13 +102,13 @@ fn save(target: &mut Target, tables: &Tables) -> Result<(), MergeError> {
     tables.write(target, true)
 }
 
-/// Makes a home directory with what is in `/etc/skel`, unless something is there.
-fn make_home(target: &mut Target, user: &NewUser<'_>, mode: u16, skeleton: bool) -> Result<(), MergeError> {
+/// Makes a home directory with what is in the skeleton directory, unless something is there.
+fn make_home(target: &mut Target, user: &NewUser<'_>, mode: u16, skeleton: Option<&str>) -> Result<(), MergeError> {
     if target.tree.resolve(user.home.as_bytes()).is_ok() {
         return Ok(());
     }
     let mut meta = target.meta(mode);
     (meta.uid, meta.gid) = (user.uid, user.gid);
     target.directory(user.home, meta)?;
-    if skeleton { target.skeleton(user.home, user.uid, user.gid) } else { Ok(()) }
+    skeleton.map_or(Ok(()), |skeleton| target.skeleton(skeleton, user.home, user.uid, user.gid))
 }

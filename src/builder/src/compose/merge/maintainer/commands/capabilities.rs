@@ -114,23 +114,33 @@ fn set(
     Ok(true)
 }
 
-/// The value for clauses such as `cap_net_raw,cap_net_admin+ep`; effective is one bit for all.
+/// The value for clauses such as `cap_net_raw,cap_net_admin+ep` or `cap_chown=p-e`; effective is one bit for all.
 fn attribute(text: &str) -> Option<Vec<u8>> {
     let (mut permitted, mut inheritable, mut effective) = (0_u64, 0_u64, 0_u64);
     for clause in text.split_whitespace() {
-        let (names, flags) = clause.split_at(clause.find(['+', '='])?);
-        let flags = flags.trim_start_matches(['+', '=']);
-        for name in names.split(',') {
+        let (names, actions) = clause.split_at(clause.find(['+', '-', '='])?);
+        let bits = names.split(',').try_fold(0_u64, |bits, name| {
             let name = name.strip_prefix("cap_")?;
-            let bit = 1_u64 << NAMES.iter().position(|known| *known == name)?;
-            for flag in flags.chars() {
-                match flag {
-                    'p' => permitted |= bit,
-                    'i' => inheritable |= bit,
-                    'e' => effective |= bit,
-                    _ => return None,
+            Some(bits | 1_u64 << NAMES.iter().position(|known| *known == name)?)
+        })?;
+        let mut raises = true;
+        for (at, char) in actions.char_indices() {
+            let sets = match char {
+                '+' | '-' => {
+                    raises = char == '+';
+                    continue;
                 }
-            }
+                // It clears all three first.
+                '=' if at == 0 => {
+                    [&mut permitted, &mut inheritable, &mut effective].into_iter().for_each(|set| *set &= !bits);
+                    continue;
+                }
+                'p' => &mut permitted,
+                'i' => &mut inheritable,
+                'e' => &mut effective,
+                _ => return None,
+            };
+            *sets = if raises { *sets | bits } else { *sets & !bits };
         }
     }
     if effective != 0 && effective != permitted | inheritable {
@@ -155,13 +165,23 @@ mod tests {
             ("cap_net_bind_service=+ep", "0100000200040000000000000000000000000000"),
             ("cap_net_raw,cap_net_admin=eip", "0100000200300000003000000000000000000000"),
             ("cap_net_bind_service=+ep cap_net_raw=+ep", "0100000200240000000000000000000000000000"),
+            ("cap_net_raw-epi", "0000000200000000000000000000000000000000"),
+            ("cap_net_raw,cap_chown=ep cap_chown-ep", "0100000200200000000000000000000000000000"),
+            ("cap_net_raw=eip-i", "0100000200200000000000000000000000000000"),
             ("cap_chown=p", "0000000201000000000000000000000000000000"),
             ("cap_dac_override+ep cap_sys_admin+ep", "0100000202002000000000000000000000000000"),
         ] {
             let found: String = attribute(text).unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(found, expected, "{text}");
         }
-        for text in ["cap_foo+ep", "net_raw+ep", "cap_net_raw", "cap_net_raw+x", "cap_setuid=ep cap_setgid+i"] {
+        for text in [
+            "cap_foo+ep",
+            "cap_net_raw+e=p",
+            "net_raw+ep",
+            "cap_net_raw",
+            "cap_net_raw+x",
+            "cap_setuid=ep cap_setgid+i",
+        ] {
             assert_eq!(attribute(text), None, "{text}");
         }
     }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::compose::merge::accounts::{AccountKind, Defs, Tables, lowest};
 
-const KNOWN: &[Known] = &[
+pub(super) const KNOWN: &[Known] = &[
     flag("system", '\0'),
     flag("group", '\0'),
     value("ingroup", '\0'),
@@ -310,7 +310,7 @@ fn create(
     save(&mut target, &tables)?;
     if !parsed.has("no-create-home") && home != "/nonexistent" {
         let mode = if is_system { conf.system_mode } else { conf.mode };
-        make_home(&mut target, &user, mode, !is_system)?;
+        make_home(&mut target, &user, mode, (!is_system).then_some(super::SKELETON))?;
     }
     if let Some(gecos) = parsed.value("comment").or_else(|| parsed.value("gecos")) {
         // chfn(1) fills up its fields.

@@ -5,7 +5,7 @@ use vmbake_shell::Call;
 use super::{Done, Known, System, fail, flag, is_field, is_name, parse, save, status, unsupported, value, words};
 use crate::compose::merge::accounts::{AccountKind, Defs, Tables, above, below};
 
-const GROUPADD: &[Known] =
+pub(super) const GROUPADD: &[Known] =
     &[flag("system", 'r'), flag("force", 'f'), value("gid", 'g'), flag("non-unique", 'o'), value("password", 'p')];
 const GROUPMOD: &[Known] = &[value("gid", 'g'), value("new-name", 'n'), flag("non-unique", 'o')];
 const GROUPDEL: &[Known] = &[flag("force", 'f')];

@@ -26,6 +26,12 @@ pub(super) struct Parsed {
 }
 
 impl Parsed {
+    /// Words of which the options are not known: those without a dash.
+    pub(super) fn of_operands(words: &[String]) -> Self {
+        let operands = words.iter().filter(|word| !word.starts_with('-')).cloned().collect();
+        Self { options: Vec::new(), operands }
+    }
+
     pub(super) fn has(&self, long: &str) -> bool {
         self.options.iter().any(|(name, _)| *name == long)
     }
@@ -33,6 +39,11 @@ impl Parsed {
     /// The last value of an option.
     pub(super) fn value(&self, long: &str) -> Option<&str> {
         self.options.iter().rev().find(|(name, _)| *name == long).map(|(_, value)| value.as_str())
+    }
+
+    /// Every value of an option.
+    pub(super) fn values<'a>(&'a self, long: &'a str) -> impl Iterator<Item = &'a str> {
+        self.options.iter().filter(move |(name, _)| *name == long).map(|(_, value)| value.as_str())
     }
 
     fn push(&mut self, known: &Known, value: String) {

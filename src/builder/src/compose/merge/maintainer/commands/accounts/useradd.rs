@@ -7,9 +7,9 @@ use super::{
     unsupported, value, words,
 };
 use crate::compose::merge::MergeError;
-use crate::compose::merge::accounts::{AccountKind, Defs, Tables, above, below};
+use crate::compose::merge::accounts::{AccountKind, Defs, KEYS, Tables, UserDefaults, above, below};
 
-const KNOWN: &[Known] = &[
+pub(super) const KNOWN: &[Known] = &[
     flag("system", 'r'),
     value("uid", 'u'),
     value("gid", 'g'),
@@ -27,6 +27,8 @@ const KNOWN: &[Known] = &[
     flag("non-unique", 'o'),
     flag("no-log-init", 'l'),
     flag("badname", '\0'),
+    value("skel", 'k'),
+    value("key", 'K'),
 ];
 
 const USERDEL: &[Known] = &[flag("remove", 'r'), flag("force", 'f')];
@@ -38,10 +40,14 @@ pub(super) fn useradd(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done 
         return fail(call, 19, &format!("invalid user name '{name}': use --badname to ignore"));
     }
     let fields = ["home-dir", "home", "base-dir", "shell", "comment", "password"];
+    let settings: Option<String> = parsed.values("key").map(setting).collect();
     let uid = parsed.value("uid").map(str::parse::<u32>);
     if fields.iter().filter_map(|name| parsed.value(name)).any(|text| !is_field(text)) || matches!(uid, Some(Err(_))) {
         return unsupported(call);
     }
+    let Some(settings) = settings.filter(|_| parsed.has("create-home") || !parsed.has("skel")) else {
+        return unsupported(call);
+    };
     let uid = uid.and_then(Result::ok);
     let tables = Tables::read(&system.target())?;
     if tables.passwd.find(name).is_some() {
@@ -55,19 +61,35 @@ pub(super) fn useradd(system: &mut System<'_, '_>, call: &mut Call<'_>) -> Done 
     if let Some(missing) = named.find(|group| group_id(&tables, group).is_none()) {
         return fail(call, 6, &format!("group '{missing}' does not exist"));
     }
-    create(system, call, &parsed, name, uid, tables)
+    let target = system.target();
+    let (defs, defaults) = (Defs::with(&target, &settings)?, UserDefaults::read(&target)?);
+    drop(target);
+    if defaults.mail && !parsed.has("system") {
+        return unsupported(call);
+    }
+    create(system, call, &NewAccount { parsed: &parsed, name, uid, defs, defaults }, tables)
 }
 
-fn create(
-    system: &mut System<'_, '_>,
-    call: &mut Call<'_>,
-    parsed: &Parsed,
-    name: &str,
+/// A line of login.defs(5) for `-K KEY=VALUE`.
+fn setting(text: &str) -> Option<String> {
+    let (key, value) = text.split_once('=')?;
+    let is_known = KEYS.contains(&key) && !value.is_empty() && !value.contains(char::is_whitespace);
+    is_known.then(|| format!("{key} {value}\n"))
+}
+
+/// What a call asks for, and what the system says of new users.
+struct NewAccount<'a> {
+    parsed: &'a Parsed,
+    name: &'a str,
     uid: Option<u32>,
-    mut tables: Tables,
-) -> Done {
+    defs: Defs,
+    defaults: UserDefaults,
+}
+
+fn create(system: &mut System<'_, '_>, call: &mut Call<'_>, account: &NewAccount<'_>, mut tables: Tables) -> Done {
+    let NewAccount { parsed, name, uid, defs, defaults } = account;
+    let (name, uid) = (*name, *uid);
     let mut target = system.target();
-    let defs = Defs::read(&target)?;
     let is_system = parsed.has("system");
     let ids = &mut system.database.ids;
     let uid = match uid {
@@ -102,29 +124,30 @@ fn create(
             tables.add_group(name, gid, "!");
             gid
         }
-        None => tables.group.id("users").unwrap_or(100),
+        None => group_id(&tables, &defaults.group).unwrap_or(100),
     };
     for group in parsed.value("groups").into_iter().flat_map(|list| list.split(',')) {
         join(&mut tables, group, name);
     }
-    let default_home = format!("{}/{name}", parsed.value("base-dir").unwrap_or("/home"));
+    let default_home = format!("{}/{name}", parsed.value("base-dir").unwrap_or(&defaults.base));
     let user = NewUser {
         name,
         uid,
         gid,
         gecos: parsed.value("comment").unwrap_or_default(),
         home: parsed.value("home-dir").or_else(|| parsed.value("home")).unwrap_or(&default_home),
-        shell: parsed.value("shell").unwrap_or("/bin/sh"),
+        shell: parsed.value("shell").unwrap_or(&defaults.shell),
         password: parsed.value("password").unwrap_or("!"),
         aging: &defs.aging(is_system),
     };
     tables.add_user(&user);
     if !is_system {
-        tables.subordinate(name, &defs);
+        tables.subordinate(name, defs);
     }
     save(&mut target, &tables)?;
-    if parsed.has("create-home") {
-        make_home(&mut target, &user, defs.home_mode, true)?;
+    let wants_home = defs.homes && !is_system && !parsed.has("no-create-home");
+    if parsed.has("create-home") || wants_home {
+        make_home(&mut target, &user, defs.home_mode, Some(parsed.value("skel").unwrap_or(&defaults.skeleton)))?;
     }
     status(0)
 }
