@@ -289,7 +289,7 @@ impl Shell<'_> {
         }
         let outer = self.descriptor(0);
         self.set_descriptor(0, input);
-        let result = self.stage(stage, tested);
+        let result = self.eval(stage, tested);
         self.set_descriptor(0, outer);
         result
     }
@@ -331,6 +331,11 @@ impl Shell<'_> {
             match Parser::new(&mut reader).line() {
                 Ok(None) => return Ok(status),
                 Ok(Some(node)) => status = self.kept(false, |shell| shell.eval(&node, tested))?,
+                Err(SyntaxError::Unexpected { reason, .. }) if self.state.language.is_bash() && fails_alone(text) => {
+                    self.complain(&[b"syntax error: ", reason.as_bytes()].concat())?;
+                    self.state.status = 2;
+                    return Ok(2);
+                }
                 Err(error) => return Err(self.syntax_error(error)),
             }
         }
@@ -403,6 +408,13 @@ impl Shell<'_> {
         self.state.line = line;
         self.fatal(kind)
     }
+}
+
+/// Whether an error of syntax in a text that is evaluated ends nothing but the text. Some errors in parentheses end the shell of bash, and
+/// that of a wrong name in a loop has another status.
+fn fails_alone(text: &[u8]) -> bool {
+    let has = |wanted: &[u8]| text.windows(wanted.len()).any(|window| window == wanted);
+    !has(b"(") && !has(b"`") && !has(b"for") && !has(b"<<") && !has(b"function")
 }
 
 /// Whether a stage of a pipeline may have no braces around it.

@@ -79,6 +79,15 @@ impl Mode {
     }
 }
 
+/// What there was in the double quotes of a word of bash, which divides what it joined where both are in one word.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct QuotedLists {
+    /// `"$@"` and its like.
+    separate: bool,
+    /// An operation on `"$*"` and its like.
+    joined: bool,
+}
+
 /// Units of an expansion so far.
 pub(crate) type Units = Vec<Unit>;
 
@@ -103,6 +112,7 @@ impl Shell<'_> {
 
     /// The fields of one word.
     pub(crate) fn word_fields(&mut self, word: &Word, fields: &mut Vec<Vec<u8>>) -> Run<()> {
+        let outer = std::mem::take(&mut self.quoted_lists);
         let units = match word.parts.first() {
             Some(Part::Literal(first))
                 if self.state.language.is_bash() && !word.from_braces && first.contains(&b'=') =>
@@ -111,6 +121,10 @@ impl Shell<'_> {
             }
             _ => self.units(&word.parts, Mode::WORD, Tilde::Start)?,
         };
+        let lists = std::mem::replace(&mut self.quoted_lists, outer);
+        if lists.joined && lists.separate {
+            return self.unsupported(b"a word in quotes with $@ or its like and with an operation on $* or its like");
+        }
         for field in self.split(&units) {
             self.pathnames(&field, fields)?;
         }
@@ -166,7 +180,11 @@ impl Shell<'_> {
         if style.extended && count(b'(') > crate::pattern::MAX_GROUPS {
             return self.unsupported(b"a pattern with so many groups");
         }
-        Ok(Pattern::of(units, style))
+        let pattern = Pattern::of(units, style);
+        if pattern.is_irregular() {
+            return self.unsupported(b"a pattern with a group behind * that may match nothing");
+        }
+        Ok(pattern)
     }
 
     /// A pattern of `${x#…}` and `${x^…}`, which always regards case.
@@ -211,8 +229,13 @@ impl Shell<'_> {
                 }
                 Part::DoubleQuoted(inner) => self.double_quoted(inner, mode, out)?,
                 Part::Parameter(parameter) => self.parameter(parameter, mode, out)?,
-                Part::Command(node) => {
+                Part::Command(node, lines) => {
+                    let lost = self.state.bash.lines_lost;
+                    // bash counts the lines of such commands from the end of the command around them, and not as they are written.
+                    let is_plain = lines.first == lines.last && lines.first == self.state.line;
+                    self.state.bash.lines_lost |= !is_plain || self.state.bash.spans_lines;
                     let text = self.substitute(node)?;
+                    self.state.bash.lines_lost = lost;
                     push(out, &text, mode.value_mark());
                 }
                 Part::Process { input: true, node } => {

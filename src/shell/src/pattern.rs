@@ -177,6 +177,27 @@ impl Pattern {
         })
     }
 
+    /// Whether a `*` is directly before a group that may match nothing: bash then wants something to be left for the group.
+    pub(crate) fn is_irregular(&self) -> bool {
+        let empty = |piece: &Piece| match piece {
+            Piece::Group(Repeat::One | Repeat::Some, patterns) => patterns.iter().any(Self::may_be_empty),
+            piece => matches!(piece, Piece::Group(Repeat::Not, _)),
+        };
+        self.0.windows(2).any(|pair| pair[0] == Piece::Star && empty(&pair[1]))
+            || self.0.iter().any(|piece| match piece {
+                Piece::Group(_, patterns) => patterns.iter().any(Self::is_irregular),
+                _ => false,
+            })
+    }
+
+    fn may_be_empty(&self) -> bool {
+        self.0.iter().all(|piece| match piece {
+            Piece::Star | Piece::Group(Repeat::Optional | Repeat::Any | Repeat::Not, _) => true,
+            Piece::Group(_, patterns) => patterns.iter().any(Self::may_be_empty),
+            _ => false,
+        })
+    }
+
     /// Whether all of `text` fits. Only the last `*` is ever taken back, so the time is bounded by the product of both lengths.
     pub(crate) fn matches(&self, text: &[u8]) -> bool {
         let pieces = &self.0;

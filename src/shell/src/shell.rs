@@ -7,7 +7,7 @@ use std::rc::Rc;
 use crate::descriptors::Handle;
 use crate::error::{ErrorKind, ShellError, show};
 use crate::eval::{Run, Stop};
-use crate::expand::Entry;
+use crate::expand::{Entry, QuotedLists};
 use crate::files::{Aspect, Errno, Files, Follow, Node, NodeKind};
 use crate::host::{Commands, Question, Variables};
 use crate::limits::Budget;
@@ -52,6 +52,8 @@ pub(crate) struct Shell<'h> {
     pub(crate) expressions: u32,
     /// Whether the running double quotes of bash had an expansion such as `$@` that gave no field.
     pub(crate) nothing_quoted: bool,
+    /// What the running word of bash has in its double quotes.
+    pub(crate) quoted_lists: QuotedLists,
     /// Names that mktemp gave: none may be left.
     pub(crate) temporaries: BTreeSet<Vec<u8>>,
     /// Files whose name or content had [`PID`]: none may be left.
@@ -83,6 +85,7 @@ impl<'h> Shell<'h> {
             narrow_output: None,
             expressions: 0,
             nothing_quoted: false,
+            quoted_lists: QuotedLists::default(),
             temporaries: BTreeSet::new(),
             numbered: BTreeSet::new(),
         }

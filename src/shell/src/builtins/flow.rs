@@ -89,7 +89,13 @@ pub(super) fn leave_round(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool
 
 /// `eval`
 pub(super) fn eval(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> Run<u8> {
-    super::control::eval(shell, operands(args), tested)
+    let lost = shell.state.bash.lines_lost;
+    // bash counts the lines of the text from the end of this command.
+    let spans = shell.state.bash.spans_lines || args.iter().any(|arg| arg.contains(&b'\n'));
+    shell.state.bash.lines_lost |= spans;
+    let result = super::control::eval(shell, operands(args), tested);
+    shell.state.bash.lines_lost = lost;
+    result
 }
 
 /// `exec`: a command that cannot run ends the shell, too.

@@ -34,6 +34,7 @@ impl Shell<'_> {
         self.step()?;
         self.state.line = simple.line;
         self.state.command_line = simple.number;
+        self.state.bash.spans_lines = simple.last > simple.line;
         self.note_line(simple.number);
         self.state.substituted = 0;
         let outer_tested = std::mem::replace(&mut self.tested, tested);

@@ -93,10 +93,10 @@ impl Shell<'_> {
         match found {
             Found::Nothing => Ok(self.state.substituted),
             Found::Function(body) => self.call(body, &argv[1..], tested),
-            Found::Special(builtin) => self.builtin(*builtin, &argv[1..], tested),
+            Found::Special(builtin) => self.builtin(*builtin, argv, tested),
             Found::Regular(builtin) => {
                 let scopes = self.state.locals.len();
-                match self.builtin(*builtin, &argv[1..], tested) {
+                match self.builtin(*builtin, argv, tested) {
                     Err(Stop::Error) => {
                         self.leave_scopes(scopes);
                         Ok(2)
@@ -109,9 +109,13 @@ impl Shell<'_> {
     }
 
     /// Runs a builtin, which fails if its output is lost.
-    fn builtin(&mut self, builtin: Builtin, args: &[Vec<u8>], tested: bool) -> Run<u8> {
-        let status = builtin(self, args, tested)?;
-        Ok(status | u8::from(std::mem::take(&mut self.lost)))
+    fn builtin(&mut self, builtin: Builtin, argv: &[Vec<u8>], tested: bool) -> Run<u8> {
+        let status = builtin(self, &argv[1..], tested)?;
+        if !std::mem::take(&mut self.lost) {
+            return Ok(status);
+        }
+        self.complain(&[&argv[0][..], b": ", &argv[0], b": I/O error"].concat())?;
+        Ok(status | 1)
     }
 
     /// Runs a program that a search finds.

@@ -32,6 +32,10 @@ impl Shell<'_> {
                 return Err(self.discard_reported(&[name, &b": cannot assign list to array member"[..]].concat()));
             }
             (Assigned::Array(elements), None) => {
+                // The elements see a new array that is empty.
+                if self.state.variable(name).is_none() && self.special_array(name)?.is_none() {
+                    self.assign_compound(name, Vec::new(), false)?;
+                }
                 let entries = self.entries(elements)?;
                 self.assign_compound(name, entries, *append)?
             }
@@ -89,7 +93,7 @@ impl Shell<'_> {
 fn is_whole(word: &Word) -> bool {
     let one = |part: &Part| match part {
         Part::Parameter(found) => found.index.is_none() && !found.indirect && !matches!(&found.name[..], b"@" | b"*"),
-        Part::Literal(_) | Part::Quoted(_) | Part::Command(_) | Part::Arithmetic(_) => true,
+        Part::Literal(_) | Part::Quoted(_) | Part::Command(..) | Part::Arithmetic(_) => true,
         _ => false,
     };
     word.parts.iter().all(|part| match part {

@@ -86,12 +86,12 @@ impl Shell<'_> {
         out: &mut Units,
     ) -> Run<()> {
         match &parameter.operation {
-            Operation::Default(colon, word) if is_missing(&value, *colon) => self.operand(word, mode, out),
+            Operation::Default(colon, word) if is_missing(&value, *colon) => self.bash_operand(word, mode, out),
             Operation::Alternative(colon, _) if is_missing(&value, *colon) => {
                 self.nothing_quoted |= matches!(value, Value::All(values, false) if values.is_empty());
                 Ok(())
             }
-            Operation::Alternative(_, word) => self.operand(word, mode, out),
+            Operation::Alternative(_, word) => self.bash_operand(word, mode, out),
             Operation::Assign(colon, word) if is_missing(&value, *colon) => {
                 self.assign_missing(subject, word, mode, out)
             }
@@ -120,6 +120,10 @@ impl Shell<'_> {
             }
             other => {
                 let value = self.bound(subject, value)?;
+                // The pattern is not even expanded.
+                if matches!(value, Value::Unset) {
+                    return Ok(());
+                }
                 let value = self.each(value, other)?;
                 let joins = mode.quoted || matches!(other, Operation::Trim { .. });
                 let value = self.changed(value, mode, joins);
@@ -128,8 +132,20 @@ impl Shell<'_> {
         }
     }
 
+    /// The word of an operation. In quotes it gives a field whatever is in it, so `"${x-"$@"}"` is one without parameters.
+    fn bash_operand(&mut self, word: &[Part], mode: Mode, out: &mut Units) -> Run<()> {
+        let outer = self.nothing_quoted;
+        self.operand(word, mode, out)?;
+        if mode.quoted {
+            self.nothing_quoted = outer;
+        }
+        Ok(())
+    }
+
     /// Values after an operation: where they are assigned, bash joins them as those of `$*`.
-    fn changed(&self, value: Value, mode: Mode, joins: bool) -> Value {
+    fn changed(&mut self, value: Value, mode: Mode, joins: bool) -> Value {
+        let is_joined = matches!(&value, Value::All(values, true) if values.len() > 1);
+        self.quoted_lists.joined |= is_joined && mode.quoted && mode.fields;
         match value {
             Value::All(values, false) if mode.assigns && joins && !self.state.ifs().is_empty() => {
                 Value::All(values, true)
@@ -364,6 +380,7 @@ impl Shell<'_> {
             Value::All(values, star) => (values, star),
         };
         self.nothing_quoted |= values.is_empty() && !star;
+        self.quoted_lists.separate |= !star && mode.quoted && mode.fields;
         let ifs = self.state.ifs();
         let separator = if star || (mode.fields && !mode.quoted) { ifs.first().copied() } else { Some(b' ') };
         // Without quotes the separator is split again; an empty IFS keeps fields apart.

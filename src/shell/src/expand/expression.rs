@@ -79,6 +79,15 @@ impl Shell<'_> {
     }
 }
 
+fn is_step_operator(text: &[u8]) -> bool {
+    text.starts_with(b"++") || text.starts_with(b"--")
+}
+
+/// Whether a token can begin with this byte.
+fn is_legal(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"_=<>+-*/%!~()?:,&|^".contains(&byte)
+}
+
 /// Whether `++` or `--` is before a variable, where it cannot be two operators.
 fn is_step(text: &[u8]) -> bool {
     let rest = text.strip_prefix(b"++").or_else(|| text.strip_prefix(b"--"));
@@ -329,6 +338,9 @@ impl Expression<'_, '_> {
                 let start = self.at;
                 self.at += 2;
                 if let Some(mut place) = self.place()? {
+                    if is_step_operator(self.rest()) {
+                        return self.wrong("syntax error: operand expected");
+                    }
                     let value = self.load(&mut place)?.wrapping_add(step);
                     return self.store(&place, value);
                 }
@@ -360,6 +372,10 @@ impl Expression<'_, '_> {
         let rest = self.rest();
         if rest.starts_with(b"=") && !rest.starts_with(b"==") {
             return Ok(0);
+        }
+        // bash looks at the next token before it takes the value.
+        if rest.first().is_some_and(|byte| !is_legal(*byte)) {
+            return self.wrong("syntax error: invalid arithmetic operator");
         }
         let value = self.load(&mut place)?;
         for (operator, step) in [(b"++", 1), (b"--", -1)] {

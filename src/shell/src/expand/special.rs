@@ -67,7 +67,7 @@ impl Shell<'_> {
         let one = |text: &str| Ok(Some(text.as_bytes().to_vec()));
         match name {
             b"LINENO" if self.state.bash.lines_lost => {
-                self.unsupported(b"$LINENO after an error inside a command of several lines")
+                self.unsupported(b"$LINENO in or after a command of several lines")
             }
             b"LINENO" => one(&self.state.command_line.to_string()),
             b"UID" | b"EUID" => one("0"),
@@ -106,7 +106,7 @@ impl Shell<'_> {
             b"FUNCNAME" if self.state.functions_running == 0 => None,
             b"FUNCNAME" => Some(frames.map(|frame| frame.function.clone()).chain([b"main".to_vec()]).collect()),
             b"BASH_LINENO" if self.state.bash.lines_lost => {
-                return self.unsupported(b"$BASH_LINENO after an error inside a command of several lines");
+                return self.unsupported(b"$BASH_LINENO in or after a command of several lines");
             }
             b"BASH_LINENO" => {
                 let lines = frames.map(|frame| frame.line).chain([0]);

@@ -114,6 +114,8 @@ pub(crate) struct Bash {
     pub(crate) errexit_ignored: bool,
     /// Whether an error ended a command of several lines: from then on, bash counts the lines of the script from there.
     pub(crate) lines_lost: bool,
+    /// Whether the running simple command is written on several lines.
+    pub(crate) spans_lines: bool,
     /// Whether a missing parameter ended the shell.
     pub(crate) forced: bool,
     /// Whether `exit` ends the shell.
@@ -148,6 +150,7 @@ impl Default for Bash {
             fatal_status: 1,
             errexit_ignored: false,
             lines_lost: false,
+            spans_lines: false,
             forced: false,
             exiting: false,
             subshells: 0,

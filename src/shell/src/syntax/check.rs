@@ -239,7 +239,7 @@ impl Check {
         parts.iter().try_for_each(|part| match part {
             Part::Literal(_) | Part::Quoted(_) => Ok(()),
             Part::DoubleQuoted(inner) | Part::Arithmetic(inner) => self.parts(inner),
-            Part::Command(node) | Part::Process { input: true, node } => self.node(node),
+            Part::Command(node, _) | Part::Process { input: true, node } => self.node(node),
             Part::Process { input: false, .. } => self.refuse(">( )"),
             Part::Assignment(assignment) => self.assignment(assignment),
             Part::Parameter(parameter) => {
@@ -280,7 +280,7 @@ impl Check {
 /// Whether parts of a word have a command substitution.
 fn substitutes(parts: &[Part]) -> bool {
     parts.iter().any(|part| match part {
-        Part::Command(_) => true,
+        Part::Command(..) => true,
         Part::DoubleQuoted(inner) | Part::Arithmetic(inner) => substitutes(inner),
         Part::Parameter(found) => match &found.operation {
             Operation::Default(_, word)

@@ -253,18 +253,22 @@ impl<'p, 's> Parser<'p, 's> {
         while let Some(redirect) = self.redirect()? {
             redirects.push(redirect);
         }
-        Ok(Some(if redirects.is_empty() { node } else { Node::Redirected(Box::new(node), redirects, line) }))
+        if redirects.is_empty() {
+            return Ok(Some(node));
+        }
+        let node = if self.reader.language.is_bash() { node } else { bare_subshell(node) };
+        Ok(Some(Node::Redirected(Box::new(node), redirects, line)))
     }
 
     fn simple(&mut self) -> Result<Node, SyntaxError> {
         let token = self.peek()?.clone();
         let dash = !self.reader.language.is_bash();
-        if CLOSING.iter().any(|word| token.is(word)) || (dash && (token.is(b"in") || token.is(b"!"))) {
+        if CLOSING.iter().any(|word| token.is(word)) || token.is(b"!") || (dash && token.is(b"in")) {
             return Err(self.found(&token));
         }
         let bash = !dash;
         let mut simple = Simple { line: self.reader.line, number: self.reader.line, ..Simple::default() };
-        self.reader.name_before_brace = false;
+        let outer = std::mem::take(&mut self.reader.name_before_brace);
         loop {
             // Behind an assignment there may be another one; operands of `declare` and its like may be some.
             if simple.words.is_empty() || is_declaring(&simple.words) {
@@ -282,6 +286,7 @@ impl<'p, 's> Parser<'p, 's> {
             }
             match self.peek()? {
                 Token::Word(_) => {
+                    simple.last = self.reader.line;
                     let Token::Word(word) = self.next()? else { break };
                     match assignment(&word, bash).filter(|_| simple.words.is_empty()) {
                         Some(assignment) => simple.assignments.push(assignment),
@@ -296,6 +301,8 @@ impl<'p, 's> Parser<'p, 's> {
             let token = self.peek()?.clone();
             return Err(self.found(&token));
         }
+        // This command may be a part of a word.
+        self.reader.name_before_brace = outer;
         Ok(Node::Simple(Box::new(simple)))
     }
 
@@ -348,4 +355,13 @@ pub(crate) fn assignment(word: &Word, bash: bool) -> Option<Assignment> {
         }
     }
     Some(Assignment { name, index: None, append, value: Assigned::Word(Word::new(parts)) })
+}
+
+/// A group that redirections follow, as dash reads it: those of a subshell that is all of the group get lost.
+fn bare_subshell(group: Node) -> Node {
+    match group {
+        Node::Sequence(mut nodes) if nodes.len() == 1 => nodes.pop().map_or(Node::Sequence(nodes), bare_subshell),
+        Node::Redirected(inner, ..) if matches!(*inner, Node::Subshell(..)) => *inner,
+        other => other,
+    }
 }

@@ -164,12 +164,13 @@ impl Parser<'_, '_> {
 
     fn words(&mut self) -> Result<Vec<Word>, SyntaxError> {
         let mut words = Vec::new();
-        self.reader.name_before_brace = false;
+        let outer = std::mem::take(&mut self.reader.name_before_brace);
         while let Token::Word(_) = self.peek()? {
             if let Token::Word(word) = self.next()? {
                 words.extend(self.reader.expand_braces(word)?);
             }
         }
+        self.reader.name_before_brace = outer;
         Ok(words)
     }
 

@@ -45,6 +45,9 @@ impl Pending {
 
     /// Reads the text from the next line on, and puts it where it goes.
     pub(super) fn fill(&self, reader: &mut Reader<'_>) -> Result<(), SyntaxError> {
+        if self.delimiter.contains(&b'\n') {
+            return Err(reader.unsupported("a delimiter of several lines"));
+        }
         let parts = self.read(reader)?;
         self.text.set(parts).map_err(|_| reader.unexpected("a here-document that was read twice"))
     }

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-/// The lines of a compound command. For `$LINENO` of bash the last one counts.
+/// The lines of a compound command or substitution. For `$LINENO` of bash the last one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lines {
     pub(crate) first: u32,
@@ -44,7 +44,7 @@ pub(crate) enum Part {
     /// `$name`, `${name…}`.
     Parameter(Box<Parameter>),
     /// `$(…)`, and the same with backquotes.
-    Command(Rc<Node>),
+    Command(Rc<Node>, Lines),
     /// `$((…))`.
     Arithmetic(Vec<Part>),
     /// `<(…)` with `input`, `>(…)` without; only in scripts of bash.
@@ -227,6 +227,8 @@ impl Node {
                 [node] => node.lone_input(),
                 _ => None,
             },
+            // bash overlooks the negation.
+            Self::Not(inner) if matches!(**inner, Self::Simple(_)) => inner.lone_input(),
             Self::Simple(simple) if simple.words.is_empty() && simple.assignments.is_empty() => {
                 match &simple.redirects[..] {
                     [redirect @ Redirect { fd: Descriptor::Number(0), target: Target::Read(_) }] => Some(redirect),
@@ -247,6 +249,8 @@ pub(crate) struct Simple {
     pub(crate) line: u32,
     /// `$LINENO` in bash: the line on which the word after the name ends.
     pub(crate) number: u32,
+    /// The line on which its last word ends.
+    pub(crate) last: u32,
 }
 
 /// A redirection.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::reader::Reader;
-use super::{Operation, Parameter, Parser, Part, SyntaxError, Word};
+use super::{Lines, Operation, Parameter, Parser, Part, SyntaxError, Word};
 
 /// Where text with the rules of double quotes ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -266,8 +266,8 @@ impl Reader<'_> {
                     let inner = self.deeper(|reader| reader.quoted(End::Arithmetic))?;
                     parts.push(Part::Arithmetic(inner));
                 } else {
-                    let node = self.deeper(Parser::substitution)?;
-                    parts.push(Part::Command(Rc::new(node)));
+                    let node = Rc::new(self.deeper(Parser::substitution)?);
+                    parts.push(Part::Command(node, Lines { first: line, last: self.line }));
                 }
             }
             Some(b'[') if bash => {
@@ -413,6 +413,6 @@ impl Reader<'_> {
             }
         }
         let node = self.deeper(|reader| Parser::whole(&inner, line, reader))?;
-        Ok(Part::Command(Rc::new(node)))
+        Ok(Part::Command(Rc::new(node), Lines { first: line, last: self.line }))
     }
 }

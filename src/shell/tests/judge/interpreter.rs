@@ -60,6 +60,8 @@ impl Base {
         for link in ["bin", "lib", "lib64"] {
             files.symlink(format!("usr/{link}").as_bytes(), format!("/{link}").as_bytes()).unwrap();
         }
+        files.symlink(b"/proc/self/fd", b"/dev/fd").unwrap();
+        files.write(b"/dev/null", Vec::new(), 0o666).unwrap();
         files.write(b"/etc/passwd", PASSWD.into(), 0o644).unwrap();
         files.write(b"/etc/group", GROUP.into(), 0o644).unwrap();
         for name in programs {

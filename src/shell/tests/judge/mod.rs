@@ -133,8 +133,13 @@ impl Judge {
         report
     }
 
+    /// Whether programs run as the real root.
+    #[allow(dead_code, reason = "for tests")]
+    pub fn is_root(&self) -> bool {
+        self.jail.as_root
+    }
+
     /// Runs given programs, with names.
-    #[allow(dead_code, reason = "for the example")]
     pub fn snippets(&self, dialect: Dialect, snippets: &[(String, String)]) -> Report {
         let mut worker = self.jail.worker(letter(0));
         let mut report = Report::default();

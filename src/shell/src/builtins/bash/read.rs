@@ -2,6 +2,7 @@
 
 use super::{assign_given, count, letters, make_target, open_descriptor};
 use crate::builtins::read::{ask, divide};
+use crate::descriptors::Handle;
 use crate::eval::Run;
 use crate::shell::Shell;
 
@@ -52,6 +53,10 @@ pub(in crate::builtins) fn read(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested
         && crate::variables::divide_reference(first).is_none()
     {
         shell.complain(&[b"read: `", &first[..], b"': not a valid identifier"].concat())?;
+        return Ok(1);
+    }
+    if matches!(shell.descriptor(request.fd), Some(Handle::Directory)) {
+        shell.complain(b"read: read error: Is a directory")?;
         return Ok(1);
     }
     let (text, ended) = text(shell, &request)?;
