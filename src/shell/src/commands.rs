@@ -49,6 +49,9 @@ pub(crate) fn mode(text: &[u8], old: u16) -> Option<u16> {
     modes::parse(text, old, false, 0)
 }
 
+/// What programs write at once, at least, in bytes.
+const OUTPUT_BUFFER: usize = 1 << 10;
+
 /// Operands, paths, fields.
 type Words = Vec<Vec<u8>>;
 
@@ -173,6 +176,11 @@ fn inputs(shell: &mut Shell<'_>, program: &str, operands: &[Vec<u8>]) -> Run<(Ve
         }
         match shell.read_file(operand)? {
             Ok(content) => {
+                // Programs that read by and by see what they write by then.
+                let is_long = content.len() >= OUTPUT_BUFFER && !matches!(program, "cat" | "grep" | "sort" | "tac");
+                if is_long && shell.own_output_file(&shell.path(operand)).is_some() {
+                    return shell.unsupported(b"a file as input and output");
+                }
                 if !matches!(program, "cat" | "tee") {
                     shell.ask(Question::Value(&content))?;
                 }

@@ -21,13 +21,25 @@ pub(crate) enum Handle {
     File(Rc<RefCell<OpenFile>>),
 }
 
-/// What is left to read. A file is read when the first byte is asked for.
+/// What is read.
 pub(crate) struct Input {
-    path: Option<Vec<u8>>,
-    loaded: bool,
+    file: Option<InputFile>,
     data: Rc<Vec<u8>>,
     at: usize,
+    /// Whether a program took more of a pipe than it used: how much depends on how the writer wrote.
+    uncertain: bool,
 }
+
+/// A file that is open for reading.
+struct InputFile {
+    path: Vec<u8>,
+    id: u64,
+    /// When its content was read, by the account of [`Watched`](crate::files::Watched): others may write to it.
+    seen: Option<u64>,
+}
+
+/// What a program reads of a pipe at once, at least.
+const READ_AHEAD: usize = 4 << 10;
 
 /// A file that is open for writing.
 pub(crate) struct OpenFile {
@@ -41,11 +53,12 @@ pub(crate) struct OpenFile {
 
 impl Handle {
     pub(crate) fn bytes(data: Vec<u8>) -> Self {
-        Self::Input(Rc::new(RefCell::new(Input { path: None, loaded: true, data: Rc::new(data), at: 0 })))
+        Self::Input(Rc::new(RefCell::new(Input { file: None, data: Rc::new(data), at: 0, uncertain: false })))
     }
 
-    pub(crate) fn input_file(path: Vec<u8>) -> Self {
-        Self::Input(Rc::new(RefCell::new(Input { path: Some(path), loaded: false, data: Rc::default(), at: 0 })))
+    pub(crate) fn input_file(path: Vec<u8>, id: u64) -> Self {
+        let file = Some(InputFile { path, id, seen: None });
+        Self::Input(Rc::new(RefCell::new(Input { file, data: Rc::default(), at: 0, uncertain: false })))
     }
 
     pub(crate) fn output_file(path: Vec<u8>, id: u64, append: bool) -> Self {
@@ -133,15 +146,50 @@ impl Shell<'_> {
         Ok(())
     }
 
-    /// Descriptors follow a file that was renamed.
+    /// Descriptors follow a file that was renamed, or a directory above it.
     pub(crate) fn renamed(&mut self, from: &[u8], to: &[u8]) {
+        let follow = |path: &mut Vec<u8>| {
+            if let Some(below) = path.strip_prefix(from).filter(|below| below.is_empty() || below.starts_with(b"/")) {
+                *path = [to, below].concat();
+            }
+        };
         for handle in self.state.descriptors.values() {
-            if let Handle::File(file) = handle {
-                let mut file = file.borrow_mut();
-                if file.path == from {
-                    file.path = to.to_vec();
+            match handle {
+                Handle::File(file) => follow(&mut file.borrow_mut().path),
+                Handle::Input(input) => {
+                    if let Some(file) = &mut input.borrow_mut().file {
+                        follow(&mut file.path);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The file that standard output is written to, if it is the file of this path: its inode's path, place and whether it appends.
+    pub(crate) fn own_output_file(&self, path: &[u8]) -> Option<(usize, bool)> {
+        let Some(Handle::File(file)) = self.descriptor(1) else { return None };
+        let file = file.borrow();
+        let node = self.files.lookup(path, Follow::Yes).ok()?;
+        (node.id == file.id).then_some((file.at, file.append))
+    }
+
+    /// Gives back what a program read of standard input, but did not use, as far as it can. The rest of a pipe is lost.
+    pub(crate) fn give_back(&mut self, count: usize) {
+        match self.descriptor(0) {
+            Some(Handle::Input(input)) => {
+                let mut input = input.borrow_mut();
+                if input.file.is_some() {
+                    input.at = input.at.saturating_sub(count);
+                } else {
+                    input.uncertain |= count > 0 && input.data.len() > READ_AHEAD;
                 }
             }
+            Some(Handle::File(file)) => {
+                let mut file = file.borrow_mut();
+                file.at = file.at.saturating_sub(count);
+            }
+            _ => {}
         }
     }
 
@@ -153,7 +201,7 @@ impl Shell<'_> {
     /// The file that a descriptor reads.
     pub(crate) fn input_path(&self, fd: u32) -> Option<Vec<u8>> {
         match self.descriptor(fd) {
-            Some(Handle::Input(input)) => input.borrow().path.clone(),
+            Some(Handle::Input(input)) => input.borrow().file.as_ref().map(|file| file.path.clone()),
             Some(Handle::File(file)) => Some(file.borrow().path.clone()),
             _ => None,
         }
@@ -173,7 +221,7 @@ impl Shell<'_> {
             None => return self.unsupported(b"reading from a closed descriptor"),
         };
         let (data, at) = self.loaded(&input)?;
-        input.borrow_mut().at = data.len();
+        input.borrow_mut().at = data.len().max(at);
         self.spend(data.len() - at)?;
         Ok(data[at..].to_vec())
     }
@@ -228,16 +276,33 @@ impl Shell<'_> {
         Ok(content.split_off(at.min(content.len())))
     }
 
+    /// What an input has by now, and the place in it.
     fn loaded(&mut self, input: &Rc<RefCell<Input>>) -> Run<(Rc<Vec<u8>>, usize)> {
-        let path = input.borrow().path.clone().filter(|_| !input.borrow().loaded);
-        if let Some(path) = path {
-            let limit = self.budget.limits.file_bytes;
-            let data = self.files.read(&path, limit).map_err(|error| self.too_large(&path, error))?;
-            self.spend(data.len())?;
-            let mut input = input.borrow_mut();
-            (input.data, input.loaded) = (Rc::new(data), true);
+        let stale = input.borrow().file.as_ref().and_then(|file| {
+            let last = self.files.last_write(file.id);
+            file.seen.is_none_or(|seen| seen < last).then(|| (file.path.clone(), file.id, file.seen.is_some(), last))
+        });
+        if let Some((path, id, seen, last)) = stale {
+            match self.files.lookup(&path, Follow::Yes) {
+                Ok(node) if node.id == id => {
+                    let data = self.files.read(&path, self.budget.limits.file_bytes);
+                    let data = data.map_err(|error| self.too_large(&path, error))?;
+                    self.spend(data.len())?;
+                    let mut input = input.borrow_mut();
+                    input.data = Rc::new(data);
+                    if let Some(file) = &mut input.file {
+                        file.seen = Some(last);
+                    }
+                }
+                // It keeps what it had.
+                _ if seen => {}
+                _ => return self.unsupported(b"reading from a file that was removed"),
+            }
         }
         let input = input.borrow();
+        if input.uncertain {
+            return self.unsupported(b"reading a pipe of which a program took more than it used");
+        }
         Ok((input.data.clone(), input.at.min(input.data.len())))
     }
 }

@@ -1,7 +1,11 @@
 //! The file tree that scripts run over, as the interpreter sees it. Paths are absolute; symbolic links are followed inside of the tree, as
 //! chroot(2) has it.
 
+mod watched;
+
 use std::fmt;
+
+pub(crate) use watched::Watched;
 
 /// Why an operation on the tree failed, by the names of errno(3); texts are those of strerror(3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

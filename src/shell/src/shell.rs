@@ -8,7 +8,7 @@ use crate::descriptors::Handle;
 use crate::error::{ErrorKind, ShellError, show};
 use crate::eval::{Run, Stop};
 use crate::expand::{Entry, QuotedLists};
-use crate::files::{Aspect, Errno, Files, Follow, Node, NodeKind};
+use crate::files::{Aspect, Errno, Files, Follow, Node, NodeKind, Watched};
 use crate::host::{Commands, Question, Variables};
 use crate::limits::Budget;
 use crate::run::Settings;
@@ -22,7 +22,7 @@ pub(crate) const PATH: &[u8] = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/b
 
 /// The interpreter.
 pub(crate) struct Shell<'h> {
-    pub(crate) files: &'h mut dyn Files,
+    pub(crate) files: Watched<'h>,
     pub(crate) commands: &'h mut dyn Commands,
     pub(crate) state: State,
     pub(crate) budget: Budget,
@@ -68,7 +68,7 @@ impl<'h> Shell<'h> {
         settings: &Settings,
     ) -> Self {
         Self {
-            files,
+            files: Watched::new(files),
             commands,
             state,
             budget: Budget::new(settings.limits),

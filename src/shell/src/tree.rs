@@ -110,6 +110,7 @@ impl<'t> TreeFiles<'t> {
                     return Ok(());
                 }
                 Err(Errno::Enoent) => match self.read_link(&path) {
+                    Ok(target) if target.ends_with(b"/") => return Err(Errno::Eisdir),
                     Ok(target) => path = beside(&path, &target),
                     Err(_) => {
                         self.parent(&path)?;

@@ -1,9 +1,12 @@
 //! `chmod`, and what it has in common with `chown`: going through directories.
 
+use std::collections::BTreeSet;
+
 use super::modes::Mode;
 use super::options::{Accepted, parse};
 use super::status::permissions;
 use super::{Words, complain, join, quoted};
+use crate::descriptors::Handle;
 use crate::eval::Run;
 use crate::files::{Aspect, Errno, Follow, Node};
 use crate::shell::Shell;
@@ -38,6 +41,20 @@ pub(super) fn below(shell: &mut Shell<'_>, operand: &[u8], through: Through) -> 
         found.push(path);
     }
     Ok(found)
+}
+
+/// Refuses to write a line for each of these paths, of [`below`], where that depends on the order in which a directory lists its entries.
+pub(super) fn refuse_unknown_order(shell: &Shell<'_>, paths: &[Vec<u8>]) -> Run<()> {
+    let parents: BTreeSet<&[u8]> = paths.iter().skip(1).map(|path| parent(path)).collect();
+    let is_ordered = parents.len() + 1 >= paths.len();
+    if is_ordered || matches!(shell.descriptor(1), Some(Handle::Null)) {
+        return Ok(());
+    }
+    shell.unsupported(b"writing what is done with each entry of a directory, whose order is not known")
+}
+
+fn parent(path: &[u8]) -> &[u8] {
+    path.iter().rposition(|byte| *byte == b'/').map_or(b"", |at| &path[..at])
 }
 
 const OPTIONS: Accepted = Accepted {
@@ -99,6 +116,9 @@ pub(super) fn chmod(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let mut status = 0;
     for operand in operands {
         let paths = if options.has(b'R') { below(shell, operand, Through::Operands)? } else { vec![operand.to_vec()] };
+        if tells.is_some() {
+            refuse_unknown_order(shell, &paths)?;
+        }
         for path in paths {
             match change.one(shell, &path, &path == operand)? {
                 Ok(fits) => status |= u8::from(!fits),

@@ -120,6 +120,11 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
             failed = true;
             continue;
         }
+        if search.prints() && search.most(shell)? > 1 && is_own_output(shell, file)? {
+            complain(shell, "grep", &[&file[..], b": input file is also the output"].concat())?;
+            failed = true;
+            continue;
+        }
         let (contents, wrong) = inputs(shell, "grep", std::slice::from_ref(file))?;
         failed |= wrong;
         for (name, content) in contents {
@@ -130,6 +135,17 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
         }
     }
     Ok(if failed { 2 } else { u8::from(!found) })
+}
+
+/// Whether lines of a file would be written to the file itself.
+fn is_own_output(shell: &Shell<'_>, file: &[u8]) -> Run<bool> {
+    if file != b"-" {
+        return Ok(shell.own_output_file(&shell.path(file)).is_some());
+    }
+    match shell.input_path(0).is_some_and(|path| shell.own_output_file(&path).is_some()) {
+        true => shell.unsupported(b"a file as input and output"),
+        false => Ok(false),
+    }
 }
 
 /// `-5` as `-C5`.
@@ -221,13 +237,13 @@ impl Search<'_> {
     /// Searches one content. Says whether a line was selected.
     fn file(&self, shell: &mut Shell<'_>, name: &[u8], content: &[u8], divided: &mut bool) -> Run<bool> {
         let options = self.options;
-        let most = options.value(b'm').map(|text| count(shell, text)).transpose()?.unwrap_or(usize::MAX);
+        let most = self.most(shell)?;
         let lists = options.has(b'l') || options.has(b'L');
-        let prints = !(options.has(b'q') || lists || options.has(b'c'));
+        let prints = self.prints();
         let binary = prints && content.contains(&0) && !options.has(b'a');
         let lines: Vec<&[u8]> = split_lines(content).map(|line| line.strip_suffix(b"\n").unwrap_or(line)).collect();
         let (mut selected, mut printed, mut open) = (0, 0, 0);
-        let mut offset = 0;
+        let (mut offset, mut left) = (0, 0);
         for (at, line) in lines.iter().enumerate() {
             if selected >= most && (open == 0 || !prints) {
                 break;
@@ -264,13 +280,28 @@ impl Search<'_> {
                 (printed, open, *divided) = (at + 1, self.after, true);
             }
             offset += line.len() + 1;
+            if name == b"-" && selected == most && !options.has(b'q') && !lists {
+                // Behind the last line of those that -m asks for, input is left.
+                left = content.len().saturating_sub(offset);
+            }
         }
+        shell.give_back(left);
         if options.has(b'L') && selected == 0 || (options.has(b'l') && !options.has(b'L') && selected > 0) {
             self.listed(shell, name)?;
         } else if options.has(b'c') && !options.has(b'q') && !lists {
             self.counted(shell, name, selected)?;
         }
         Ok(selected > 0)
+    }
+
+    /// Whether lines are printed.
+    fn prints(&self) -> bool {
+        !b"qlLc".iter().any(|letter| self.options.has(*letter))
+    }
+
+    /// How many lines are selected at most.
+    fn most(&self, shell: &Shell<'_>) -> Run<usize> {
+        Ok(self.options.value(b'm').map(|text| count(shell, text)).transpose()?.unwrap_or(usize::MAX))
     }
 
     fn shown<'n>(&'n self, name: &'n [u8]) -> &'n [u8] {

@@ -1,6 +1,6 @@
 //! `chown` and `chgrp`.
 
-use super::attributes::{Through, below, unknown_reference};
+use super::attributes::{Through, below, refuse_unknown_order, unknown_reference};
 use super::options::{Accepted, Options, parse};
 use super::{complain, quoted};
 use crate::eval::Run;
@@ -105,6 +105,9 @@ fn change_owner(shell: &mut Shell<'_>, program: &'static str, args: &[Vec<u8>]) 
             true => below(shell, operand, through)?,
             false => vec![operand.to_vec()],
         };
+        if tells.is_some() {
+            refuse_unknown_order(shell, &paths)?;
+        }
         // A directory comes after its entries.
         paths.reverse();
         for path in paths {
@@ -161,7 +164,7 @@ fn spelled(shell: &Shell<'_>, program: &str, text: &[u8]) -> Vec<u8> {
     let group = || owner(shell, text).ok().and_then(|(_, gid)| shell.commands.group_name(&*shell.files, gid?));
     match text {
         _ if program == "chgrp" => text.to_vec(),
-        [b':', rest @ ..] => rest.to_vec(),
+        [b':', group @ ..] if number(group).is_some() => group.strip_prefix(b"+").unwrap_or(group).to_vec(),
         [.., b':'] => [text, &group().unwrap_or_default()].concat(),
         _ => text.to_vec(),
     }
@@ -175,6 +178,7 @@ impl Change {
         };
         let differs = |wanted: Option<u32>, found: u32| wanted.is_some_and(|wanted| wanted != found);
         if differs(self.from.0, node.uid) || differs(self.from.1, node.gid) {
+            self.tell(shell, path, &node, false)?;
             return Ok(Ok(()));
         }
         let absolute = shell.path(path);
@@ -193,9 +197,14 @@ impl Change {
         if !changed && !all {
             return Ok(());
         }
+        let old = self.names(shell, (node.uid, node.gid));
         let (what, old): (&[u8], _) = match self.wanted {
-            (Some(_), _) => (b"ownership", self.names(shell, (node.uid, node.gid))),
-            (None, Some(_)) => (b"group", self.names(shell, (node.uid, node.gid))),
+            (Some(_), _) => (b"ownership", old),
+            // Where only the name of a group is given, chown says both.
+            (None, Some(_)) if self.names.as_ref().is_some_and(|names| names.starts_with(b":")) => {
+                (b"ownership", [&user_name(shell, node.uid)[..], b":", &old].concat())
+            }
+            (None, Some(_)) => (b"group", old),
             (None, None) => return shell.unsupported(b"a message about nothing to change"),
         };
         let wanted = (self.wanted.0.unwrap_or(node.uid), self.wanted.1.unwrap_or(node.gid));
@@ -210,7 +219,7 @@ impl Change {
 
     /// The names of those parts of an owner that are wanted.
     fn names(&self, shell: &Shell<'_>, (uid, gid): (u32, u32)) -> Vec<u8> {
-        let user = shell.commands.user_name(&*shell.files, uid).unwrap_or_else(|| uid.to_string().into_bytes());
+        let user = user_name(shell, uid);
         let group = shell.commands.group_name(&*shell.files, gid).unwrap_or_else(|| gid.to_string().into_bytes());
         match self.wanted {
             (Some(_), Some(_)) => [&user[..], b":", &group].concat(),
@@ -218,6 +227,10 @@ impl Change {
             _ => group,
         }
     }
+}
+
+fn user_name(shell: &Shell<'_>, uid: u32) -> Vec<u8> {
+    shell.commands.user_name(&*shell.files, uid).unwrap_or_else(|| uid.to_string().into_bytes())
 }
 
 /// Changes owner and group. Linux takes set-id bits from a file at each such call, even if nothing changes.

@@ -40,6 +40,7 @@ fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> 
     let mut todo: Vec<Vec<u8>> = names(&absolute);
     let mut done: Vec<Vec<u8>> = Vec::new();
     let mut links = 0;
+    let mut seen = std::collections::BTreeSet::new();
     while let Some(name) = todo.pop() {
         if name == b".." {
             done.pop();
@@ -48,6 +49,9 @@ fn canonical(shell: &Shell<'_>, path: &[u8], exists: Exists) -> Option<Vec<u8>> 
         done.push(name);
         let current = [b"/", &done.join(&b'/')[..]].concat();
         match shell.files.lookup(&current, Follow::No) {
+            // A link that leads to itself is taken for a missing name.
+            Ok(node)
+                if node.is_symlink() && exists == Exists::Nothing && !seen.insert((current.clone(), todo.clone())) => {}
             Ok(node) if node.is_symlink() => {
                 links += 1;
                 if links > MAX_LINKS {

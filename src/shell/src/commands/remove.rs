@@ -1,5 +1,6 @@
 //! `rm`, `rmdir` and `unlink`.
 
+use super::attributes::{Through, below, refuse_unknown_order};
 use super::options::{Accepted, Options, parse};
 use super::paths::{bare, last_name};
 use super::{cannot, complain, join, quoted};
@@ -73,6 +74,10 @@ fn one(shell: &mut Shell<'_>, path: &[u8], is_dir: bool, options: &Options) -> R
 
 /// Removes a directory with all below it. A directory that keeps something stays, and all above it.
 fn all(shell: &mut Shell<'_>, operand: &[u8], options: &Options) -> Run<u8> {
+    if options.has(b'v') {
+        let paths = below(shell, operand, Through::Nothing)?;
+        refuse_unknown_order(shell, &paths)?;
+    }
     let mut todo = vec![(operand.to_vec(), false)];
     while let Some((path, emptied)) = todo.pop() {
         shell.step()?;

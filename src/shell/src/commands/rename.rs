@@ -76,8 +76,20 @@ pub(super) fn mv(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     Ok(status)
 }
 
+/// Whether both names are there, whatever slashes follow them: the kernel finds this first where it must not replace anything.
+fn are_entries(shell: &Shell<'_>, source: &[u8], place: &[u8]) -> bool {
+    let is_entry = |path: &[u8]| {
+        !matches!(super::paths::last_name(path), b"." | b".." | b"/")
+            && shell.stat(super::paths::bare(path), Follow::No).is_ok()
+    };
+    is_entry(source) && is_entry(place)
+}
+
 impl Moving {
     fn one(&self, shell: &mut Shell<'_>, source: &[u8], place: &[u8], created: &Created) -> Run<u8> {
+        if self.no_clobber && are_entries(shell, source, place) {
+            return Ok(0);
+        }
         let node = match shell.stat(source, Follow::No) {
             Ok(node) => node,
             Err(error) => return cannot(shell, "mv", "stat", source, error),

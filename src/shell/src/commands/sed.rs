@@ -107,17 +107,28 @@ fn streams(shell: &mut Shell<'_>, machine: &mut Machine<'_>, operands: &[Vec<u8>
     let operands = if operands.is_empty() { &standard[..] } else { operands };
     let directory = operands.iter().position(is_dir);
     let readable = &operands[..directory.unwrap_or(operands.len())];
-    let (contents, failed) = match (directory, readable) {
-        (Some(_), []) => (Vec::new(), false),
-        _ => inputs(shell, "sed", readable)?,
-    };
+    let mut contents = Vec::new();
+    // How many inputs precede the first one that is missing.
+    let mut missing = None;
+    for operand in readable {
+        let (found, failed) = inputs(shell, "sed", std::slice::from_ref(operand))?;
+        if failed {
+            missing.get_or_insert(contents.len());
+        }
+        contents.extend(found);
+    }
     let groups: Vec<Vec<Input>> =
         if separate { contents.into_iter().map(|input| vec![input]).collect() } else { vec![contents] };
-    for group in groups {
+    for (number, group) in groups.into_iter().enumerate() {
         let status = machine.run(shell, group)?;
         let text = machine.outputs.edited.take();
         shell.out(&text)?;
         if let Some(status) = status {
+            let current = number + machine.current_file();
+            if operands.get(current).is_some_and(|operand| operand == b"-") {
+                shell.give_back(machine.unread());
+            }
+            let status = if missing.is_some_and(|missing| missing <= current) { 2 } else { status };
             return files(shell, machine).map(|()| status);
         }
     }
@@ -126,7 +137,7 @@ fn streams(shell: &mut Shell<'_>, machine: &mut Machine<'_>, operands: &[Vec<u8>
         complain(shell, "sed", b"read error: Is a directory")?;
         return Ok(4);
     }
-    Ok(if failed { 2 } else { 0 })
+    Ok(if missing.is_some() { 2 } else { 0 })
 }
 
 /// Writes the files of `w`.
@@ -205,7 +216,8 @@ fn in_place(
         }
         if let Some(found) = quit {
             files(shell, machine)?;
-            return Ok(found);
+            // A file that is missing counts for more.
+            return Ok(if status == 2 { status } else { found });
         }
     }
     files(shell, machine)?;

@@ -115,11 +115,16 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
                 status = found;
                 break;
             }
+            // What ends with this status ends xargs, too.
+            255 => {
+                status = 124;
+                break;
+            }
             _ => status = 123,
         }
     }
     shell.set_descriptor(0, input);
-    if unmatched && !matches!(status, 126 | 127) {
+    if unmatched && !matches!(status, 124 | 126 | 127) {
         return super::complain(shell, "xargs", b"unmatched quote");
     }
     Ok(status)

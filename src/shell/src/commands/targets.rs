@@ -74,15 +74,20 @@ pub(super) fn occupant(shell: &Shell<'_>, place: &[u8]) -> Result<Node, Errno> {
     }
 }
 
+/// A directory, without links, and a name in it.
+pub(super) type Entry = (Vec<u8>, Vec<u8>);
+
+/// Where a path is.
+pub(super) fn entry(shell: &Shell<'_>, path: &[u8]) -> Option<Entry> {
+    let path = shell.path(path);
+    let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
+    let start = path[..end].iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+    super::real_path(shell, &path[..start]).map(|dir| (dir, path[start..end].to_vec()))
+}
+
 /// Whether two paths are one entry of one directory.
 pub(super) fn same_entry(shell: &Shell<'_>, one: &[u8], other: &[u8]) -> bool {
-    let entry = |path: &[u8]| {
-        let path = shell.path(path);
-        let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |at| at + 1);
-        let start = path[..end].iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
-        super::real_path(shell, &path[..start]).map(|dir| (dir, path[start..end].to_vec()))
-    };
-    entry(one).is_some_and(|found| Some(found) == entry(other))
+    entry(shell, one).is_some_and(|found| Some(found) == entry(shell, other))
 }
 
 /// What one run of a program has made already, which it does not replace.

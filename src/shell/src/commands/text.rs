@@ -18,7 +18,8 @@ pub(super) fn cat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         ("show-nonprinting", b'v'),
     ];
     let options = parse(shell, args, &Accepted { letters: b"AbeEnstTuv", long, strict: false })?;
-    let (contents, failed) = inputs(shell, "cat", &options.operands)?;
+    let (mut contents, mut failed) = inputs(shell, "cat", &options.operands)?;
+    failed |= drop_own_output(shell, &mut contents)?;
     let plain = options.iter().all(|(letter, _)| letter == b'u');
     let text: Vec<u8> = contents.into_iter().flat_map(|(_, content)| content).collect();
     if !plain {
@@ -27,6 +28,31 @@ pub(super) fn cat(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let text = if plain { text } else { shown(&options, &text) };
     shell.out(&text)?;
     Ok(u8::from(failed))
+}
+
+/// Leaves out inputs that are the file which standard output is written to. Says whether there are any.
+fn drop_own_output(shell: &mut Shell<'_>, contents: &mut Vec<super::Input>) -> Run<bool> {
+    let (mut written, mut found) = (false, false);
+    let mut kept = Vec::new();
+    for (name, content) in std::mem::take(contents) {
+        let path = if name == b"-" { shell.input_path(0) } else { Some(shell.path(&name)) };
+        match path.and_then(|path| shell.own_output_file(&path)) {
+            Some((at, append)) if written || !content.is_empty() => {
+                if !append && !written && at == 0 {
+                    // Some versions of cat copy it onto itself.
+                    return shell.unsupported(b"a file as input and output");
+                }
+                found = true;
+                complain(shell, "cat", &[&name[..], b": input file is output file"].concat())?;
+            }
+            _ => {
+                written |= !content.is_empty();
+                kept.push((name, content));
+            }
+        }
+    }
+    *contents = kept;
+    Ok(found)
 }
 
 /// A text as the options of `cat` show it.
@@ -191,6 +217,9 @@ fn parts(
             }
             let (start, end) = range(&content, part);
             shell.out(&content[start..end])?;
+            if operand == b"-" && program == "head" {
+                shell.give_back(content.len() - end);
+            }
         }
         // A directory can be opened, but not read.
         if is_dir && (part.other || part.number > 0) {
@@ -285,18 +314,27 @@ fn width(shell: &Shell<'_>, operands: &[Vec<u8>], columns: usize) -> usize {
 pub(super) fn tee(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, args, &Accepted { letters: b"a", long: &[("append", b'a')], strict: false })?;
     let input = shell.read_all(0)?;
+    let append = options.has(b'a');
     let mut status = 0;
+    let mut opened = Vec::new();
     for operand in &options.operands {
-        let mut content = Vec::new();
-        if options.has(b'a') {
-            content = shell.read_file(operand)?.unwrap_or_default();
-        }
-        content.extend_from_slice(&input);
-        if let Err(error) = shell.write_path(operand, content)? {
-            status = complain(shell, "tee", &[&operand[..], b": ", error.text().as_bytes()].concat())?;
+        let kept = if append { shell.read_file(operand)?.unwrap_or_default() } else { Vec::new() };
+        match shell.write_path(operand, kept)? {
+            Ok(()) => opened.push(operand),
+            Err(error) => {
+                status = complain(shell, "tee", &[&operand[..], b": ", error.text().as_bytes()].concat())?;
+            }
         }
     }
     shell.out(&input)?;
+    for operand in opened {
+        // Standard output may be the same file.
+        let mut content = shell.read_file(operand)?.unwrap_or_default();
+        let start = if append { content.len() } else { 0 };
+        let end = content.len().min(start.saturating_add(input.len()));
+        content.splice(start..end, input.iter().copied());
+        let _ = shell.write_path(operand, content)?;
+    }
     Ok(status)
 }
 

@@ -136,6 +136,9 @@ impl Shell<'_> {
             if source { self.commands.source(&mut call) } else { self.commands.run(&mut call) }
         };
         let changes = seen.changes;
+        if outcome.is_some() {
+            self.files.note_all();
+        }
         if taken {
             self.read_all(0)?;
         }

@@ -251,7 +251,7 @@ impl Shell<'_> {
 
     fn open_input(&mut self, operand: &[u8], path: Vec<u8>) -> Run<Result<Handle, Errno>> {
         match self.stat(operand, Follow::Yes) {
-            Ok(node) if node.is_file() => Ok(Ok(Handle::input_file(path))),
+            Ok(node) if node.is_file() => Ok(Ok(Handle::input_file(self.opened_path(path), node.id))),
             // A directory can be opened; reading from it fails.
             Ok(node) if node.is_dir() => Ok(Ok(Handle::Directory)),
             Ok(_) => self.unsupported(&[b"reading from the device ", operand].concat()),
@@ -265,7 +265,15 @@ impl Shell<'_> {
         if opened.is_err() {
             return Ok(opened);
         }
-        Ok(self.stat(operand, Follow::Yes).map(|node| Handle::update_file(path, node.id)))
+        Ok(self.stat(operand, Follow::Yes).map(|node| Handle::update_file(self.opened_path(path), node.id)))
+    }
+
+    /// Where the file of a path is, which stays open if the path is a link that changes.
+    fn opened_path(&self, path: Vec<u8>) -> Vec<u8> {
+        match self.files.lookup(&path, Follow::No) {
+            Ok(node) if node.is_symlink() => crate::commands::real_path(self, &path).unwrap_or(path),
+            _ => path,
+        }
     }
 
     fn open_output(
@@ -292,6 +300,6 @@ impl Shell<'_> {
             }
             Err(error) => return Ok(Err(error)),
         }
-        Ok(self.stat(operand, Follow::Yes).map(|node| Handle::output_file(path, node.id, append)))
+        Ok(self.stat(operand, Follow::Yes).map(|node| Handle::output_file(self.opened_path(path), node.id, append)))
     }
 }

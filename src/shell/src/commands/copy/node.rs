@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::targets::{Created, occupant, same_entry};
+use super::super::attributes::{Through, below, refuse_unknown_order};
+use super::super::targets::{Created, Entry, entry, occupant, same_entry};
 use super::super::{cannot, complain, join, quoted};
 use super::{Copying, Dereference, Replaced, Same, same_file};
 use crate::eval::Run;
@@ -18,7 +19,8 @@ pub(super) struct Copier<'c, 'h> {
     how: Copying,
     /// Whether there are several sources, which must not replace each other.
     many: bool,
-    seen: BTreeSet<(Vec<u8>, u64)>,
+    /// Sources by directory and name, so that `f` and `./f` are one.
+    seen: BTreeSet<(Entry, u64)>,
     created: Created,
     /// Where a node was copied to.
     copied: BTreeMap<u64, Vec<u8>>,
@@ -59,7 +61,7 @@ impl<'c, 'h> Copier<'c, 'h> {
             return complain(self.shell, "cp", &message);
         }
         if top && self.many && (node.is_dir() || !self.how.backups.are_made()) {
-            let is_new = self.seen.insert((source.to_vec(), node.id));
+            let is_new = entry(self.shell, source).is_none_or(|entry| self.seen.insert((entry, node.id)));
             if !is_new && !node.is_dir() {
                 let message = [b"warning: source file '", source, b"' specified more than once"].concat();
                 return complain(self.shell, "cp", &message).map(|_| 0);
@@ -125,7 +127,7 @@ impl<'c, 'h> Copier<'c, 'h> {
         };
         let same = same_file(self.shell, (source, node), (place, old), &replaced);
         let fail = |shell: &mut Shell<'_>, parts: &[&[u8]]| complain(shell, "cp", &parts.concat()).map(Step::Over);
-        if same == Same::Yes {
+        if same == Same::Yes && !self.how.no_clobber {
             return fail(self.shell, &[b"'", source, b"' and '", place, b"' are the same file"]);
         }
         if how.update && !how.no_clobber && !node.is_dir() {
@@ -278,15 +280,19 @@ impl<'c, 'h> Copier<'c, 'h> {
     /// Gives a copy what it keeps of its source.
     fn keep(&mut self, to: &[u8], node: &Node) -> Result<(), Errno> {
         let files = &mut self.shell.files;
-        if self.how.owner {
-            let old = files.lookup(to, Follow::No)?;
+        let old = files.lookup(to, Follow::No)?;
+        let mut bits = old.mode & 0o7000;
+        if self.how.owner && (old.uid, old.gid) != (node.uid, node.gid) {
             files.set_owner(to, node.uid, node.gid, Follow::No)?;
-            if old.is_file() && old.mode & 0o6000 != 0 {
-                files.set_mode(to, old.mode & 0o1777)?;
+            if old.is_file() && bits & 0o6000 != 0 {
+                // The permissions of the group are taken away before that, without which Linux keeps the set-group-ID bit.
+                bits &= if self.how.mode || old.mode & 0o010 == 0 { 0o3000 } else { 0o1000 };
+                files.set_mode(to, old.mode & 0o777 | bits)?;
             }
         }
         if self.how.mode && !node.is_symlink() {
-            files.set_mode(to, node.mode)?;
+            // Permissions are kept as an access control list, which has no other bits: they are set only if the source has some.
+            files.set_mode(to, if node.mode & 0o7000 == 0 { node.mode | bits } else { node.mode })?;
         }
         if self.how.time {
             files.set_mtime(to, Some(node.mtime))?;
@@ -335,6 +341,10 @@ impl<'c, 'h> Copier<'c, 'h> {
                 self.copied.insert(made.id, place.to_vec());
             }
             self.tell(source, place, None)?;
+        }
+        if self.how.verbose && top {
+            let paths = below(self.shell, source, Through::Nothing)?;
+            refuse_unknown_order(self.shell, &paths)?;
         }
         let names = match self.shell.files.list(&from) {
             Ok(names) => names,

@@ -13,11 +13,20 @@ const MAX_DEPTH: usize = 50;
 
 impl Search<'_, '_> {
     pub(super) fn either(&mut self, args: &mut &[Vec<u8>], depth: usize) -> Run<Test> {
+        let outer = std::mem::take(&mut self.acts);
         let mut tests = vec![self.both(args, depth)?];
+        let mut acts = self.acts;
         while args.first().is_some_and(|arg| matches!(&arg[..], b"-o" | b"-or")) {
             *args = &args[1..];
+            self.acts = false;
             tests.push(self.both(args, depth)?);
+            // GNU find may perform such tests first, and then leave the action out.
+            if acts && !self.acts {
+                return self.shell.unsupported(b"tests without an action after -o, behind an action");
+            }
+            acts |= self.acts;
         }
+        self.acts = outer | acts;
         Ok(Test::Or(tests))
     }
 

@@ -21,9 +21,12 @@ struct Space {
 /// Which lines a range selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Range {
-    Closed,
+    /// None yet.
+    Inactive,
     /// Until that line, if its number is known.
-    Open(Option<usize>),
+    Active(Option<usize>),
+    /// It ended. One that begins with a line number does not begin again.
+    Closed,
 }
 
 /// A script with what it keeps from one file to the next.
@@ -104,7 +107,7 @@ impl<'m> Machine<'m> {
         let end = self.end;
         // Nothing is kept from one file to the next that is edited on its own.
         let starts_open = |command: &Command| matches!(command.from, Some(Address::Line(0)));
-        let range = |command| if starts_open(command) { Range::Open(None) } else { Range::Closed };
+        let range = |command| if starts_open(command) { Range::Active(None) } else { Range::Inactive };
         self.ranges = self.commands.iter().map(range).collect();
         self.hold = Space { text: Vec::new(), ended: true };
         (self.text, self.lines, self.names, self.number) = (Vec::new(), Vec::new(), Vec::new(), 0);
@@ -153,6 +156,18 @@ impl<'m> Machine<'m> {
         let text = line.strip_suffix(&[self.end]);
         let ended = text.is_some() || self.number < self.lines.len();
         Space { text: text.unwrap_or(line).to_vec(), ended }
+    }
+
+    /// Which of the files the current line is in.
+    pub(super) fn current_file(&self) -> usize {
+        self.names.iter().position(|(end, _)| self.number <= *end).unwrap_or_default()
+    }
+
+    /// How many bytes follow the current line in its file.
+    pub(super) fn unread(&self) -> usize {
+        let end = |lines: usize| lines.checked_sub(1).and_then(|at| self.lines.get(at).copied()).unwrap_or_default();
+        let last = self.names.iter().map(|(last, _)| *last).find(|last| self.number <= *last);
+        last.map_or(0, |last| end(last) - end(self.number))
     }
 
     fn is_last(&self) -> bool {
@@ -218,8 +233,8 @@ impl<'m> Machine<'m> {
                 self.substituted &= jumps.is_none();
                 continue;
             }
-            let is_open = command.to.is_some() && self.ranges[at - 1] != Range::Closed;
-            if let Some(cycle) = self.act(shell, command, is_open && !command.negated)? {
+            let is_active = matches!(self.ranges[at - 1], Range::Active(_));
+            if let Some(cycle) = self.act(shell, command, is_active)? {
                 return Ok(cycle);
             }
         }
@@ -254,33 +269,48 @@ impl<'m> Machine<'m> {
     fn selects(&mut self, shell: &mut Shell<'_>, at: usize, command: &'m Command) -> Run<bool> {
         let Some(from) = &command.from else { return Ok(true) };
         let Some(to) = &command.to else { return self.hits(shell, from) };
-        if let Range::Open(end) = self.ranges[at] {
-            let ends = match end {
-                Some(end) => self.number >= end,
-                None => self.hits(shell, to)?,
-            };
-            if ends {
-                self.ranges[at] = Range::Closed;
-            }
-            // A range whose last line is past by now has no more lines.
-            return Ok(end.is_none_or(|end| self.number <= end));
+        if let Range::Active(end) = self.ranges[at] {
+            return self.continues(shell, at, to, end);
         }
-        if !self.hits(shell, from)? {
+        let starts = match from {
+            // Also behind that line, if another command took it.
+            Address::Line(line) => self.ranges[at] == Range::Inactive && self.number >= *line,
+            from => self.hits(shell, from)?,
+        };
+        if !starts {
             return Ok(false);
         }
         let end = match to {
-            Address::Line(line) => Some(*line),
+            Address::Plus(0) | Address::Multiple(0) => {
+                self.ranges[at] = Range::Closed;
+                return Ok(true);
+            }
+            Address::Line(end) => {
+                self.ranges[at] = if self.number >= *end { Range::Closed } else { Range::Active(Some(*end)) };
+                return Ok(self.number <= *end || self.hits(shell, from)?);
+            }
             Address::Plus(count) => Some(self.number.saturating_add(*count)),
-            Address::Multiple(0) => Some(self.number),
             Address::Multiple(count) => Some((self.number / count).saturating_add(1).saturating_mul(*count)),
             _ => None,
         };
-        let is_one = end.is_some_and(|end| end <= self.number) || (matches!(to, Address::Last) && self.is_last());
-        self.ranges[at] = if is_one { Range::Closed } else { Range::Open(end) };
-        Ok(true)
+        self.ranges[at] = Range::Active(end);
+        if matches!(to, Address::Last) { self.continues(shell, at, to, end) } else { Ok(true) }
     }
 
-    fn act(&mut self, shell: &mut Shell<'_>, command: &'m Command, is_open: bool) -> Run<Option<Cycle>> {
+    /// Whether a range that began selects this line, which may be its last one.
+    fn continues(&mut self, shell: &mut Shell<'_>, at: usize, to: &'m Address, end: Option<usize>) -> Run<bool> {
+        let ends = match end {
+            Some(end) => self.number >= end,
+            None => self.hits(shell, to)?,
+        };
+        if ends {
+            self.ranges[at] = Range::Closed;
+        }
+        // Other commands may have taken the last line: then one that is given by its number is past.
+        Ok(!matches!(to, Address::Line(line) if self.number > *line))
+    }
+
+    fn act(&mut self, shell: &mut Shell<'_>, command: &'m Command, is_active: bool) -> Run<Option<Cycle>> {
         match &command.action {
             Action::Open(_) | Action::Close | Action::Label(_) | Action::Branch(..) | Action::Nothing => {}
             Action::Substitute(substitution) => self.substitute(shell, substitution)?,
@@ -328,7 +358,7 @@ impl<'m> Machine<'m> {
             Action::Read(path) => self.after.push(After::File(path)),
             Action::Change(text) => {
                 // That of a range comes at its end.
-                if !is_open {
+                if !is_active {
                     self.outputs.edited.text(text);
                 }
                 return Ok(Some(Cycle::Skip));
