@@ -13,3 +13,4 @@ mod property;
 mod seam;
 mod judge;
 mod generated;
+mod judged;
