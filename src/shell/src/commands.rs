@@ -50,7 +50,7 @@ pub(crate) fn mode(text: &[u8], old: u16) -> Option<u16> {
 }
 
 /// What programs write at once, at least, in bytes.
-const OUTPUT_BUFFER: usize = 1 << 10;
+pub(crate) const OUTPUT_BUFFER: usize = 1 << 10;
 
 /// Operands, paths, fields.
 type Words = Vec<Vec<u8>>;

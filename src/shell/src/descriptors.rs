@@ -147,7 +147,12 @@ impl Shell<'_> {
     }
 
     /// Descriptors follow a file that was renamed, or a directory above it.
-    pub(crate) fn renamed(&mut self, from: &[u8], to: &[u8]) {
+    pub(crate) fn renamed(&mut self, from: &[u8], to: &[u8]) -> Run<()> {
+        let from = from.strip_suffix(b"/").unwrap_or(from);
+        if self.is_inside(from) {
+            return self.unsupported(b"moving the working directory");
+        }
+        self.moved.push(from.to_vec());
         let follow = |path: &mut Vec<u8>| {
             if let Some(below) = path.strip_prefix(from).filter(|below| below.is_empty() || below.starts_with(b"/")) {
                 *path = [to, below].concat();
@@ -164,6 +169,20 @@ impl Shell<'_> {
                 _ => {}
             }
         }
+        Ok(())
+    }
+
+    /// Notes that a program may have left a part of standard input, and it is not known which.
+    pub(crate) fn lose_place(&mut self) {
+        if let Some(Handle::Input(input)) = self.descriptor(0) {
+            let mut input = input.borrow_mut();
+            input.uncertain |= !input.data.is_empty();
+        }
+    }
+
+    /// Whether the working directory is at or below a path.
+    pub(crate) fn is_inside(&self, path: &[u8]) -> bool {
+        self.state.cwd.strip_prefix(path).is_some_and(|below| below.is_empty() || below.starts_with(b"/"))
     }
 
     /// The file that standard output is written to, if it is the file of this path: its inode's path, place and whether it appends.
@@ -221,6 +240,11 @@ impl Shell<'_> {
             None => return self.unsupported(b"reading from a closed descriptor"),
         };
         let (data, at) = self.loaded(&input)?;
+        if data.len() - at >= crate::commands::OUTPUT_BUFFER
+            && self.input_path(fd).is_some_and(|path| self.own_output_file(&path).is_some())
+        {
+            return self.unsupported(b"a file as input and output");
+        }
         input.borrow_mut().at = data.len().max(at);
         self.spend(data.len() - at)?;
         Ok(data[at..].to_vec())

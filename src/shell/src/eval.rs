@@ -89,7 +89,11 @@ impl Shell<'_> {
                 self.state.line = lines.first;
                 self.note_line(lines.last);
                 let body = body.clone();
-                self.subshell(|shell| shell.eval(&body, tested))?
+                self.subshell(|shell| {
+                    // In a trap, `exit` here does not have the status from before the trap.
+                    shell.state.leaving.take_if(|_| shell.state.language.is_bash());
+                    shell.eval(&body, tested)
+                })?
             }
             Node::Background(body) => self.background(body)?,
             Node::Not(inner) => u8::from(self.eval(inner, true)? == 0),
@@ -188,6 +192,7 @@ impl Shell<'_> {
     pub(crate) fn subshell(&mut self, run: impl FnOnce(&mut Self) -> Run<u8>) -> Run<u8> {
         self.step()?;
         let saved = self.state.clone();
+        let moved = self.moved.len();
         let (levels, calls) = (self.budget.levels, self.budget.calls);
         crate::builtins::clear_traps(self);
         self.state.bash.subshells += 1;
@@ -201,6 +206,9 @@ impl Shell<'_> {
         (self.budget.levels, self.budget.calls) = (levels, calls);
         // What ends the whole run passes through functions, which take back what is theirs.
         self.state = saved;
+        if self.moved[moved..].iter().any(|from| self.is_inside(from)) {
+            return self.unsupported(b"moving the working directory");
+        }
         status
     }
 
@@ -247,10 +255,11 @@ impl Shell<'_> {
                 statuses.push(self.last_stage(stage, input.take(), tested)?);
                 break;
             }
+            let has_trap = self.state.traps.contains_key(&crate::builtins::EXIT);
             statuses.push(self.subshell(|shell| {
                 shell.set_descriptor(0, input.take());
                 shell.set_descriptor(1, Some(handle));
-                shell.forked_stage(stage, tested)
+                shell.forked_stage(stage, tested, has_trap)
             })?);
             let written = collected.take();
             if self.state.flags.pipefail && written.len() > PIPE_CAPACITY {
@@ -281,10 +290,16 @@ impl Shell<'_> {
 
     /// The last stage, which `shopt -s lastpipe` runs in the shell itself.
     fn last_stage(&mut self, stage: &Node, input: Option<Handle>, tested: bool) -> Run<u8> {
-        if !self.state.bash.shopt("lastpipe") {
+        // A subshell at the end of a pipeline of bash begins in the shell itself, which looks at its failure.
+        let is_subshell = match stage {
+            Node::Redirected(inner, ..) => matches!(**inner, Node::Subshell(..)),
+            stage => matches!(stage, Node::Subshell(..)),
+        };
+        if !self.state.bash.shopt("lastpipe") && !(is_subshell && self.state.language.is_bash()) {
+            let has_trap = self.state.traps.contains_key(&crate::builtins::EXIT);
             return self.subshell(|shell| {
                 shell.set_descriptor(0, input);
-                shell.forked_stage(stage, tested)
+                shell.forked_stage(stage, tested, has_trap)
             });
         }
         let outer = self.descriptor(0);
@@ -307,13 +322,25 @@ impl Shell<'_> {
     }
 
     /// A stage in a subshell, which performs the trap of its end unless it is a compound command without braces around it.
-    fn forked_stage(&mut self, stage: &Node, tested: bool) -> Run<u8> {
+    fn forked_stage(&mut self, stage: &Node, tested: bool, has_trap: bool) -> Run<u8> {
         let result = self.stage(stage, tested);
+        if has_trap && self.state.language.is_bash() && matches!(stage, Node::Simple(_)) && self.is_discarded(&result) {
+            return self.unsupported(b"an error of an expansion in a pipeline, with a trap for EXIT");
+        }
         if self.state.language.is_bash() && may_be_bare(stage) && self.state.traps.contains_key(&crate::builtins::EXIT)
         {
             return self.unsupported(b"a trap for EXIT in a compound command of a pipeline");
         }
         result
+    }
+
+    /// Whether a command ended with an error of the shell.
+    fn is_discarded(&self, result: &Run<u8>) -> bool {
+        match result {
+            Err(Stop::Discard | Stop::DiscardAll) => true,
+            Err(Stop::Exit) => self.state.bash.forced,
+            _ => false,
+        }
     }
 
     /// `&`: whether it ends before the script goes on is not known, and so neither is what it does.

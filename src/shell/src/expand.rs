@@ -57,13 +57,16 @@ pub(crate) struct Mode {
     fields: bool,
     /// The value of an assignment or here-string, where bash joins what it changed by `IFS`.
     assigns: bool,
+    /// A here-document, where bash joins parameters by blanks.
+    document: bool,
 }
 
 impl Mode {
-    const WORD: Self = Self { quoted: false, expansion: false, fields: true, assigns: false };
-    const ONE: Self = Self { quoted: false, expansion: false, fields: false, assigns: false };
+    const WORD: Self = Self { quoted: false, expansion: false, fields: true, assigns: false, document: false };
+    const ONE: Self = Self { quoted: false, expansion: false, fields: false, assigns: false, document: false };
     const ASSIGNED: Self = Self { assigns: true, ..Self::ONE };
-    const QUOTED: Self = Self { quoted: true, expansion: false, fields: false, assigns: false };
+    const DOCUMENT: Self = Self { document: true, ..Self::QUOTED };
+    const QUOTED: Self = Self { quoted: true, expansion: false, fields: false, assigns: false, document: false };
 
     /// The mark of what an expansion gives.
     fn value_mark(self) -> u16 {
@@ -203,7 +206,7 @@ impl Shell<'_> {
 
     /// The text of a here-document.
     pub(crate) fn document(&mut self, parts: &[Part]) -> Run<Vec<u8>> {
-        Ok(bytes(&self.units(parts, Mode::QUOTED, Tilde::None)?))
+        Ok(bytes(&self.units(parts, Mode::DOCUMENT, Tilde::None)?))
     }
 
     /// The units that parts expand to.

@@ -54,6 +54,8 @@ pub(crate) struct Shell<'h> {
     pub(crate) nothing_quoted: bool,
     /// What the running word of bash has in its double quotes.
     pub(crate) quoted_lists: QuotedLists,
+    /// Paths that were renamed.
+    pub(crate) moved: Vec<Vec<u8>>,
     /// Names that mktemp gave: none may be left.
     pub(crate) temporaries: BTreeSet<Vec<u8>>,
     /// Files whose name or content had [`PID`]: none may be left.
@@ -86,6 +88,7 @@ impl<'h> Shell<'h> {
             expressions: 0,
             nothing_quoted: false,
             quoted_lists: QuotedLists::default(),
+            moved: Vec::new(),
             temporaries: BTreeSet::new(),
             numbered: BTreeSet::new(),
         }

@@ -97,11 +97,16 @@ impl Shell<'_> {
     /// Reports an error of bash that ends the shell with `set -e`, whatever tests it: `report_error` of bash.
     pub(crate) fn report(&mut self, message: &[u8]) -> Run<()> {
         self.complain(message)?;
-        if self.errors_ignored == 0 && self.state.language.is_bash() && self.exits_on_failure() {
+        if self.ends_by_errors() { Err(Stop::Exit) } else { Ok(()) }
+    }
+
+    /// Whether errors of bash end the shell; then its status says that there was one.
+    pub(crate) fn ends_by_errors(&mut self) -> bool {
+        let ends = self.errors_ignored == 0 && self.state.language.is_bash() && self.exits_on_failure();
+        if ends {
             self.state.status = self.state.status.max(1);
-            return Err(Stop::Exit);
         }
-        Ok(())
+        ends
     }
 
     /// Reports such an error, and ends the running line without `set -e`.

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use crate::error::show;
 use crate::eval::{Run, Stop};
+use crate::files::Follow;
 use crate::shell::{PATH, Shell};
 
 /// A status or count among the operands.
@@ -110,6 +111,8 @@ pub(super) fn dot(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool) -> Run
         return Ok(status);
     }
     let content = match &found {
+        // A directory is opened, and reads as empty.
+        Some(path) if shell.stat(path, Follow::Yes).is_ok_and(|node| node.is_dir()) => Some(Vec::new()),
         Some(path) => shell.read_file(path)?.ok(),
         None => None,
     };

@@ -222,8 +222,12 @@ fn apply(
     let assigns = entries.is_some() || operand.value.is_some();
     let declares = matches!(kind, Kind::Declare | Kind::Local);
     if assigns && !(if declares { shell.may_declare(&name)? } else { shell.may_change(&name)? }) {
-        // A list ends the line, as an assignment would.
-        return if entries.is_some() { Err(shell.assignment_failed()) } else { Ok(false) };
+        // A list ends the line, as an assignment would, and with `set -e` the shell, whatever tests it.
+        return match entries {
+            Some(_) if shell.ends_by_errors() => Err(Stop::Exit),
+            Some(_) => Err(shell.assignment_failed()),
+            None => Ok(false),
+        };
     }
     let compound = |value: &[u8]| value.starts_with(b"(") && value.ends_with(b")");
     let arrays =

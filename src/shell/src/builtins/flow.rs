@@ -129,7 +129,7 @@ pub(super) fn source(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> R
         Ok(content) => run_source(shell, file, &content, operands, tested),
         Err(error) => {
             shell.complain(&[&file[..], b": ", error.text().as_bytes()].concat())?;
-            Ok(1)
+            shell.returned(Ok(1))
         }
     }
 }

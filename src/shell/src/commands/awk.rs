@@ -28,6 +28,9 @@ use crate::shell::Shell;
 
 pub(super) fn awk(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, args, &Accepted { letters: b"F:f:v:", long: &[], strict: true })?;
+    if shell.descriptor(2).is_none() {
+        return shell.unsupported(b"a closed standard error");
+    }
     let mut operands = options.operands.iter();
     let text = match options.value(b'f') {
         Some(path) if options.iter().filter(|(letter, _)| *letter == b'f').count() == 1 => {

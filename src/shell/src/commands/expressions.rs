@@ -62,6 +62,17 @@ impl Parser<'_, '_> {
         Ok(left)
     }
 
+    /// An operand of a function, which may be one again.
+    fn inner(&mut self) -> Run<Vec<u8>> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return self.shell.unsupported(b"so many functions");
+        }
+        let operand = self.primary()?;
+        self.depth -= 1;
+        Ok(operand)
+    }
+
     fn primary(&mut self) -> Run<Vec<u8>> {
         let Some(token) = self.args.get(self.at).cloned() else { return self.wrong(b"syntax error: missing argument") };
         self.at += 1;
@@ -83,24 +94,24 @@ impl Parser<'_, '_> {
                 }
                 Ok(inner)
             }
-            b"length" if self.at < self.args.len() => Ok(operand(self)?.len().to_string().into_bytes()),
-            b"match" if self.at + 1 < self.args.len() => {
-                let (text, pattern) = (operand(self)?, operand(self)?);
+            b"length" => Ok(self.inner()?.len().to_string().into_bytes()),
+            b"match" => {
+                let (text, pattern) = (self.inner()?, self.inner()?);
                 self.matching(&text, &pattern)
             }
-            b"substr" if self.at + 2 < self.args.len() => {
-                let (text, from, len) = (operand(self)?, operand(self)?, operand(self)?);
+            b"substr" => {
+                let (text, from, len) = (self.inner()?, self.inner()?, self.inner()?);
                 let number = |text: &[u8]| integer(text).and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
                 let (from, len) = (number(&from), number(&len));
                 let kept = if from == 0 { 0 } else { len };
                 Ok(text.iter().copied().skip(from.saturating_sub(1)).take(kept).collect())
             }
-            b"index" if self.at + 1 < self.args.len() => {
-                let (text, set) = (operand(self)?, operand(self)?);
+            b"index" => {
+                let (text, set) = (self.inner()?, self.inner()?);
                 let at = text.iter().position(|byte| set.contains(byte)).map_or(0, |at| at + 1);
                 Ok(at.to_string().into_bytes())
             }
-            b"+" if self.at < self.args.len() => operand(self),
+            b"+" => operand(self),
             _ => Ok(token),
         }
     }

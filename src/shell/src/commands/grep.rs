@@ -134,6 +134,9 @@ fn run(shell: &mut Shell<'_>, args: &[Vec<u8>], default: Syntax) -> Run<u8> {
             return Ok(0);
         }
     }
+    if failed && options.has(b'q') && shell.descriptor(2).is_none() {
+        return shell.unsupported(b"-q with a closed standard error");
+    }
     Ok(if failed { 2 } else { u8::from(!found) })
 }
 

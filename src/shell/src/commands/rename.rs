@@ -109,7 +109,7 @@ impl Moving {
         shell.note(&to, b"");
         let moved = shell.files.rename(&from, &to);
         if moved.is_ok() {
-            shell.renamed(&from, &to);
+            shell.renamed(&from, &to)?;
         }
         match moved {
             Ok(()) if self.verbose => {

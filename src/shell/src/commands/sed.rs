@@ -121,7 +121,7 @@ fn streams(shell: &mut Shell<'_>, machine: &mut Machine<'_>, operands: &[Vec<u8>
         if separate { contents.into_iter().map(|input| vec![input]).collect() } else { vec![contents] };
     for (number, group) in groups.into_iter().enumerate() {
         let status = machine.run(shell, group)?;
-        let text = machine.outputs.edited.take();
+        let text = machine.outputs.edited.written();
         shell.out(&text)?;
         if let Some(status) = status {
             let current = number + machine.current_file();

@@ -124,6 +124,10 @@ pub(super) fn xargs(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
         }
     }
     shell.set_descriptor(0, input);
+    if matches!(status, 124 | 126 | 127) {
+        // It ends before it has read all, unless there was one command.
+        shell.lose_place();
+    }
     if unmatched && !matches!(status, 124 | 126 | 127) {
         return super::complain(shell, "xargs", b"unmatched quote");
     }

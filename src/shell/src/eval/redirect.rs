@@ -293,6 +293,7 @@ impl Shell<'_> {
             Ok(node) if !node.is_file() => return self.unsupported(&[b"writing to the device ", operand].concat()),
             Ok(_) if append => {}
             Ok(_) if !clobber => return Ok(Err(Errno::Eexist)),
+            Err(Errno::Enoent) if !clobber && !append && self.files.dangles(&path) => return Ok(Err(Errno::Eexist)),
             Ok(_) | Err(Errno::Enoent) => {
                 if let Err(error) = self.write_path(operand, Vec::new())? {
                     return Ok(Err(error));

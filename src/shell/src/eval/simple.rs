@@ -6,7 +6,7 @@ use super::{Run, Stop};
 use crate::builtins::{self, Builtin};
 use crate::run::Event;
 use crate::shell::{PATH, Shell};
-use crate::syntax::{Assigned, Assignment, Node, Simple, Word, is_declaring};
+use crate::syntax::{Assigned, Assignment, Node, Part, Simple, Subscript, Word, is_declaring};
 
 /// What a name stands for.
 enum Found {
@@ -80,10 +80,15 @@ impl Shell<'_> {
     ) -> Run<u8> {
         for assignment in &simple.assignments {
             let name = &assignment.name;
-            if !lasting {
-                self.save_before_command(name);
+            match &assignment.value {
+                Assigned::Word(word) if !lasting => {
+                    // An assignment in the value itself lasts.
+                    let value = self.value(word)?;
+                    self.save_before_command(name);
+                    self.change(name, Some(value), true)?;
+                }
+                _ => self.assign(assignment, !lasting)?,
             }
-            self.assign(assignment, !lasting)?;
             self.trace_words(&[[name, &b"="[..], self.state.get(name).unwrap_or_default()].concat()], simple)?;
         }
         if !argv.is_empty() {
@@ -165,7 +170,18 @@ impl Shell<'_> {
         }
         operand.extend_from_slice(if assignment.append { b"+=" } else { b"=" });
         match &assignment.value {
-            Assigned::Word(word) => operand.extend(self.value(word)?),
+            Assigned::Word(word) => {
+                let is_star = |part: &Part| match part {
+                    Part::Parameter(found) => {
+                        &found.name[..] == b"*" || matches!(found.index, Some(Subscript::Star | Subscript::At))
+                    }
+                    _ => false,
+                };
+                if self.state.language.is_bash() && self.state.ifs().is_empty() && word.parts.iter().any(is_star) {
+                    return self.unsupported(b"$* in a declaration, with an empty IFS");
+                }
+                operand.extend(self.value(word)?);
+            }
             Assigned::Array(elements) => {
                 let entries = self.entries(elements)?;
                 self.arrays.insert(at, entries);

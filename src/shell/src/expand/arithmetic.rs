@@ -213,11 +213,14 @@ impl Evaluator<'_, '_> {
         let trimmed = text.trim_ascii();
         let value = match trimmed.split_first() {
             None => Some(0),
-            Some((b'-', digits)) => number(digits).map(i64::wrapping_neg),
-            Some((b'+', digits)) => number(digits),
-            _ => number(trimmed),
+            Some((b'-', digits)) => wide_number(digits).map(|value| -value),
+            Some((b'+', digits)) => wide_number(digits),
+            _ => wide_number(trimmed),
         };
-        value.map_or_else(|| Err(self.shell.shell_error(&[b"Illegal number: ", &text[..]].concat())), Ok)
+        // Unlike a constant, a value must not be too large.
+        value
+            .and_then(|value| i64::try_from(value).ok())
+            .map_or_else(|| Err(self.shell.shell_error(&[b"Illegal number: ", &text[..]].concat())), Ok)
     }
 
     fn binary(&mut self, operator: &[u8], left: i64, right: i64) -> Run<i64> {
@@ -249,6 +252,10 @@ impl Evaluator<'_, '_> {
 
 /// A decimal, octal or hexadecimal constant; one that is too large is the largest number.
 pub(crate) fn number(digits: &[u8]) -> Option<i64> {
+    wide_number(digits).map(|value| i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn wide_number(digits: &[u8]) -> Option<i128> {
     let (digits, radix) = match digits {
         [b'0', b'x' | b'X', rest @ ..] => (rest, 16),
         [b'0', rest @ ..] if !rest.is_empty() => (rest, 8),
@@ -257,7 +264,7 @@ pub(crate) fn number(digits: &[u8]) -> Option<i64> {
     if digits.is_empty() {
         return None;
     }
-    digits.iter().try_fold(0_i64, |value, digit| {
+    digits.iter().try_fold(0_i128, |value, digit| {
         let digit = char::from(*digit).to_digit(radix)?;
         Some(value.saturating_mul(radix.into()).saturating_add(digit.into()))
     })

@@ -67,7 +67,10 @@ impl Shell<'_> {
         {
             return Err(self.discard_reported(&[&subject.name[..], b": unbound variable"].concat()));
         }
-        let value = self.subject_value(&subject)?;
+        let value = match self.subject_value(&subject)? {
+            Value::All(values, _) if mode.document && &subject.name[..] == b"*" => Value::All(values, false),
+            value => value,
+        };
         if matches!(value, Value::Unset) {
             self.ask(Question::Unset(&subject.name))?;
         }

@@ -181,6 +181,9 @@ impl Expression<'_, '_> {
             return self.shell.unsupported(b"an empty subscript");
         }
         self.at += close + 1;
+        if self.text.get(self.at) == Some(&b']') && self.shell.is_associative(&name) {
+            return self.shell.unsupported(b"a subscript with a bracket");
+        }
         Ok(Some(Place { subscript: Some(self.subscript(&name, subscript)?), name, key: None }))
     }
 
@@ -255,6 +258,11 @@ impl Expression<'_, '_> {
             }
             Some(subscript) => {
                 let name = self.shell.state.referred(&place.name).unwrap_or_default().to_vec();
+                // A variable that is missing is noticed before its subscript.
+                let known = self.shell.state.variable(&name).is_some_and(|found| !found.is_invisible());
+                if self.shell.state.flags.nounset && !known && self.shell.special_array(&name)?.is_none() {
+                    return Err(self.shell.unbound(&place.name));
+                }
                 place.key = self.shell.reading_key(&name, subscript)?;
                 let value = place.key.as_ref().map(|key| self.shell.element_at(&name, key)).transpose()?.flatten();
                 value.map(|value| value.to_vec())

@@ -25,6 +25,10 @@ impl Shell<'_> {
         for (at, component) in components.iter().enumerate() {
             let pattern = self.styled_pattern(component, style)?;
             is_pattern |= pattern.is_special();
+            // bash keeps slashes that follow each other only before the first pattern.
+            if bash && is_pattern && at < last && bytes(component).is_empty() {
+                continue;
+            }
             let slash: &[u8] = if at < last { b"/" } else { b"" };
             let mut next = Vec::new();
             if bash && self.shopt("globstar") && is_globstar(component) {

@@ -67,7 +67,14 @@ impl<'s> Reader<'s> {
             if index.is_some() {
                 return Err(self.unexpected("a list as the value of an element"));
             }
-            Assigned::Array(self.deeper(Self::elements)?)
+            let start = self.at;
+            let elements = self.deeper(Self::elements)?;
+            let escapes_quote = |pair: &[u8]| matches!(pair, [b'\\', b'\'' | b'"']);
+            if self.substitution && self.source[start..self.at].windows(2).any(escapes_quote) {
+                // bash loses the backslash, and does not find the end of the quotes.
+                return Err(self.unsupported("an escaped quote in an array inside of $( )"));
+            }
+            Assigned::Array(elements)
         } else {
             Assigned::Word(self.word()?)
         };

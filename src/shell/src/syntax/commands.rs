@@ -68,6 +68,7 @@ impl<'p, 's> Parser<'p, 's> {
     /// The commands of `$(…)`, whose parenthesis is taken.
     pub(super) fn substitution(reader: &mut Reader<'s>) -> Result<Node, SyntaxError> {
         let assignable = std::mem::replace(&mut reader.assignable, true);
+        let substitution = std::mem::replace(&mut reader.substitution, true);
         let mut parser = Parser::new(reader);
         parser.document_read = Some(false);
         parser.newlines()?;
@@ -75,6 +76,7 @@ impl<'p, 's> Parser<'p, 's> {
             if parser.peek()? == &Token::Op(Op::Close) { Node::Sequence(Vec::new()) } else { parser.list(false)? };
         parser.expect(Op::Close)?;
         parser.reader.assignable = assignable;
+        parser.reader.substitution = substitution;
         if parser.pending.is_empty() {
             return Ok(node);
         }

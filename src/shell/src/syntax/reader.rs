@@ -131,11 +131,23 @@ pub(crate) struct Reader<'s> {
     pub(super) assignable: bool,
     /// Whether the last words had a `$name` directly before a brace.
     pub(super) name_before_brace: bool,
+    /// Whether the text is inside of `$( )`.
+    pub(super) substitution: bool,
 }
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(source: &'s [u8], line: u32, depth: u32, language: Language) -> Self {
-        Self { source, at: 0, line, depth, language, extglob: false, assignable: true, name_before_brace: false }
+        Self {
+            source,
+            at: 0,
+            line,
+            depth,
+            language,
+            extglob: false,
+            assignable: true,
+            name_before_brace: false,
+            substitution: false,
+        }
     }
 
     /// One for a text in the source of another.

@@ -266,7 +266,13 @@ impl Reader<'_> {
                     let inner = self.deeper(|reader| reader.quoted(End::Arithmetic))?;
                     parts.push(Part::Arithmetic(inner));
                 } else {
+                    let (start, nested) = (self.at, self.peek() == Some(b'('));
                     let node = Rc::new(self.deeper(Parser::substitution)?);
+                    let text = &self.source[start..self.at];
+                    if bash && nested && text.windows(4).any(|window| window == b"case") {
+                        // bash counts the parentheses of its patterns.
+                        return Err(self.unsupported("“case” in a command substitution that begins with “$((”"));
+                    }
                     parts.push(Part::Command(node, Lines { first: line, last: self.line }));
                 }
             }

@@ -28,12 +28,18 @@ pub const GROUP: &str = "root:x:0:\nadm:x:4:www-data\nwww-data:x:33:\n";
 /// How long one program may take, which its limit on processor time does not bound when it waits.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Runs programs that it reads from standard input as `SHELL SLOT`.
+/// Runs programs that it reads from standard input as `SHELL SLOT`, and removes what the one before it left in the root directory.
 const DRIVER: &str = r#"
 ulimit -t 2; ulimit -v 2000000; ulimit -f 40000; ulimit -c 0
 umask 022
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 while read -r shell slot; do
+    for path in /* /.[!.]*; do
+        case "$path" in
+            /bin | /lib | /lib64 | /usr | /etc | /dev | /proc | /tmp | /w | /s | /o) ;;
+            *) rm -rf "$path" ;;
+        esac
+    done
     (cd "/w/$slot/p/q/d" && unset OLDPWD PWD && export HOME="/w/$slot/h" && exec "$shell" "/s/$slot" ARGS) \
         </dev/null >"/o/$slot" 2>/dev/null
     echo "$?"

@@ -64,8 +64,8 @@ pub enum Verdict {
     Undecided,
 }
 
-/// Statuses of shells that the kernel ended: SIGKILL, SIGSEGV of a recursion without end, SIGXCPU.
-const KILLED: [u8; 3] = [128 + 9, 128 + 11, 128 + 24];
+/// Statuses of shells that the kernel ended: SIGKILL, SIGSEGV of a recursion without end, SIGXCPU, SIGXFSZ.
+const KILLED: [u8; 4] = [128 + 9, 128 + 11, 128 + 24, 128 + 25];
 
 /// The chroot and the interpreter's tree.
 pub struct Judge {

@@ -6,6 +6,7 @@ use super::super::attributes::{Through, below, refuse_unknown_order};
 use super::super::targets::{Created, Entry, entry, occupant, same_entry};
 use super::super::{cannot, complain, join, quoted};
 use super::{Copying, Dereference, Replaced, Same, same_file};
+use crate::error::ErrorKind;
 use crate::eval::Run;
 use crate::files::{Aspect, Errno, Follow, Node, NodeKind};
 use crate::shell::Shell;
@@ -133,6 +134,9 @@ impl<'c, 'h> Copier<'c, 'h> {
         if how.update && !how.no_clobber && !node.is_dir() {
             self.shell.inspect(source, Follow::Yes, Aspect::Time);
             self.shell.inspect(place, Follow::Yes, Aspect::Time);
+        }
+        if how.update && !how.no_clobber && !node.is_dir() && old.mtime == node.mtime && node.id != old.id {
+            return Err(self.shell.fatal(ErrorKind::Clock { what: "which of two new files is newer".to_owned() }));
         }
         // cp -n of Debian 13 succeeds, unlike coreutils 9.2 to 9.4.
         if !node.is_dir() && (how.no_clobber || (how.update && old.mtime >= node.mtime)) || same == Same::Done {

@@ -58,7 +58,8 @@ impl Search<'_, '_> {
             Test::Regex(expression) => expression.is_match(self.shell, path)?,
             Test::Kind(kinds) => kinds.contains(&node.kind),
             Test::OtherKind(kinds) => {
-                let other = if self.follow == Follow::Yes { Follow::No } else { Follow::Yes };
+                let follow = if entry.depth == 0 { self.follow_operands } else { self.follow };
+                let other = if follow == Follow::Yes { Follow::No } else { Follow::Yes };
                 self.look(path, other).is_ok_and(|node| kinds.contains(&node.kind))
             }
             Test::Mode(b'-', mode) => node.mode & mode == *mode,
@@ -107,6 +108,12 @@ impl Search<'_, '_> {
                 true
             }
             Test::Delete if path == b"." => true,
+            Test::Delete
+                if self.follow == Follow::Yes && self.look(path, Follow::No).is_ok_and(|node| node.is_symlink()) =>
+            {
+                // Whether it still leads to a directory depends on the order of entries.
+                return self.shell.unsupported(b"-delete of a link with -L");
+            }
             Test::Delete => {
                 let absolute = self.shell.path(path);
                 match self.shell.files.remove(&absolute) {

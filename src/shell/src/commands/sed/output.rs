@@ -40,6 +40,11 @@ impl Output {
         self.text.len()
     }
 
+    /// What was written so far; more may follow.
+    pub(super) fn written(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.text)
+    }
+
     /// What was written, which begins anew.
     pub(super) fn take(&mut self) -> Vec<u8> {
         self.missing = false;

@@ -109,7 +109,8 @@ impl<'m> Machine<'m> {
         let starts_open = |command: &Command| matches!(command.from, Some(Address::Line(0)));
         let range = |command| if starts_open(command) { Range::Active(None) } else { Range::Inactive };
         self.ranges = self.commands.iter().map(range).collect();
-        self.hold = Space { text: Vec::new(), ended: true };
+        // Except whether the line in the hold space had an end.
+        self.hold.text.clear();
         (self.text, self.lines, self.names, self.number) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for (name, text) in files {
             for line in text.split_inclusive(|byte| *byte == end) {
