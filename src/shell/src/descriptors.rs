@@ -148,7 +148,7 @@ impl Shell<'_> {
 
     /// Descriptors follow a file that was renamed, or a directory above it.
     pub(crate) fn renamed(&mut self, from: &[u8], to: &[u8]) -> Run<()> {
-        let from = from.strip_suffix(b"/").unwrap_or(from);
+        let (from, to) = (&crate::builtins::normalize(from)[..], &crate::builtins::normalize(to)[..]);
         if self.is_inside(from) {
             return self.unsupported(b"moving the working directory");
         }
@@ -172,6 +172,18 @@ impl Shell<'_> {
         Ok(())
     }
 
+    /// Refuses to empty a file that an earlier stage of the pipeline reads at the same time.
+    pub(crate) fn refuse_race(&self, id: u64) -> Run<()> {
+        let waits = match self.descriptor(0) {
+            Some(Handle::Input(input)) => input.borrow().at > 0,
+            _ => false,
+        };
+        if waits || !self.piped_reads.contains(&id) {
+            return Ok(());
+        }
+        self.unsupported(b"emptying a file that an earlier stage of the pipeline reads")
+    }
+
     /// Notes that a program may have left a part of standard input, and it is not known which.
     pub(crate) fn lose_place(&mut self) {
         if let Some(Handle::Input(input)) = self.descriptor(0) {
@@ -193,12 +205,13 @@ impl Shell<'_> {
         (node.id == file.id).then_some((file.at, file.append))
     }
 
-    /// Gives back what a program read of standard input, but did not use, as far as it can. The rest of a pipe is lost.
-    pub(crate) fn give_back(&mut self, count: usize) {
+    /// Gives back what a program read of standard input, but did not use, as far as it can. The rest of a pipe is lost, unless no more
+    /// than what was used was read (`exact`).
+    pub(crate) fn give_back(&mut self, count: usize, exact: bool) {
         match self.descriptor(0) {
             Some(Handle::Input(input)) => {
                 let mut input = input.borrow_mut();
-                if input.file.is_some() {
+                if exact || input.file.is_some() {
                     input.at = input.at.saturating_sub(count);
                 } else {
                     input.uncertain |= count > 0 && input.data.len() > READ_AHEAD;
@@ -302,6 +315,7 @@ impl Shell<'_> {
 
     /// What an input has by now, and the place in it.
     fn loaded(&mut self, input: &Rc<RefCell<Input>>) -> Run<(Rc<Vec<u8>>, usize)> {
+        self.reads.extend(input.borrow().file.as_ref().map(|file| file.id));
         let stale = input.borrow().file.as_ref().and_then(|file| {
             let last = self.files.last_write(file.id);
             file.seen.is_none_or(|seen| seen < last).then(|| (file.path.clone(), file.id, file.seen.is_some(), last))

@@ -243,9 +243,29 @@ impl Shell<'_> {
     /// Stages run one after the other, each in a subshell: what one writes is there when the next one reads. With `pipefail` a writer
     /// fails if its reader ends early, unless the pipe takes all that it writes.
     fn pipe(&mut self, stages: &[Node], tested: bool) -> Run<u8> {
+        let (mut reads, piped) = (self.reads.clone(), self.piped_reads.clone());
+        let result = self.stages(stages, tested);
+        reads.append(&mut self.reads);
+        reads.append(&mut self.piped_reads);
+        (self.reads, self.piped_reads) = (reads, piped);
+        let statuses = result?;
+        let last = statuses.last().copied().unwrap_or_default();
+        let failed = statuses.iter().rev().copied().find(|status| *status != 0).unwrap_or_default();
+        self.state.bash.pipestatus = Rc::new(statuses);
+        if let Some(Node::Simple(last)) = stages.last() {
+            self.state.line = last.line;
+        }
+        Ok(if self.state.flags.pipefail { failed } else { last })
+    }
+
+    /// The statuses of the stages.
+    fn stages(&mut self, stages: &[Node], tested: bool) -> Run<Vec<u8>> {
         let mut input = self.descriptor(0);
         let mut statuses = Vec::new();
+        self.reads.clear();
         for (at, stage) in stages.iter().enumerate() {
+            let reads = std::mem::take(&mut self.reads);
+            self.piped_reads.extend(reads);
             if let Node::Simple(simple) = stage {
                 self.note_line(simple.number);
             }
@@ -267,13 +287,7 @@ impl Shell<'_> {
             }
             input = Some(Handle::bytes(written));
         }
-        let last = statuses.last().copied().unwrap_or_default();
-        let failed = statuses.iter().rev().copied().find(|status| *status != 0).unwrap_or_default();
-        self.state.bash.pipestatus = Rc::new(statuses);
-        if let Some(Node::Simple(last)) = stages.last() {
-            self.state.line = last.line;
-        }
-        Ok(if self.state.flags.pipefail { failed } else { last })
+        Ok(statuses)
     }
 
     /// The subshell in which a stage `ls` writes only for a command that looks at some columns.

@@ -54,6 +54,10 @@ pub(crate) struct Shell<'h> {
     pub(crate) nothing_quoted: bool,
     /// What the running word of bash has in its double quotes.
     pub(crate) quoted_lists: QuotedLists,
+    /// Files that the running stage of a pipeline has read.
+    pub(crate) reads: BTreeSet<u64>,
+    /// Files that earlier stages of the pipeline have read, which in fact run at the same time.
+    pub(crate) piped_reads: BTreeSet<u64>,
     /// Paths that were renamed.
     pub(crate) moved: Vec<Vec<u8>>,
     /// Names that mktemp gave: none may be left.
@@ -88,6 +92,8 @@ impl<'h> Shell<'h> {
             expressions: 0,
             nothing_quoted: false,
             quoted_lists: QuotedLists::default(),
+            reads: BTreeSet::new(),
+            piped_reads: BTreeSet::new(),
             moved: Vec::new(),
             temporaries: BTreeSet::new(),
             numbered: BTreeSet::new(),
@@ -224,6 +230,9 @@ impl Shell<'_> {
             return Ok(Ok(content));
         }
         self.ask_machine(&path)?;
+        if let Ok(node) = self.files.destination(&path) {
+            self.reads.insert(node.id);
+        }
         match read(&*self.files, &path, self.budget.limits.file_bytes) {
             Ok(content) => {
                 self.spend(content.len())?;

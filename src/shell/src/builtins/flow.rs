@@ -89,6 +89,13 @@ pub(super) fn leave_round(shell: &mut Shell<'_>, args: &[Vec<u8>], _tested: bool
 
 /// `eval`
 pub(super) fn eval(shell: &mut Shell<'_>, args: &[Vec<u8>], tested: bool) -> Run<u8> {
+    if args.first().is_some_and(|arg| arg == b"--help") {
+        return shell.unsupported(b"--help");
+    }
+    if args.first().is_some_and(|arg| arg.len() > 1 && arg.starts_with(b"-") && arg != b"--") {
+        shell.complain(b"eval: invalid option")?;
+        return Ok(2);
+    }
     let lost = shell.state.bash.lines_lost;
     // bash counts the lines of the text from the end of this command.
     let spans = shell.state.bash.spans_lines || args.iter().any(|arg| arg.contains(&b'\n'));

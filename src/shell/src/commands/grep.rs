@@ -288,7 +288,7 @@ impl Search<'_> {
                 left = content.len().saturating_sub(offset);
             }
         }
-        shell.give_back(left);
+        shell.give_back(left, false);
         if options.has(b'L') && selected == 0 || (options.has(b'l') && !options.has(b'L') && selected > 0) {
             self.listed(shell, name)?;
         } else if options.has(b'c') && !options.has(b'q') && !lists {

@@ -46,7 +46,9 @@ pub(super) fn install(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     if options.has(b'd') {
         return directories(shell, &options.operands, &settings);
     }
+    // The directory of a path is made, and an empty operand adds no name to it.
     if options.has(b'D')
+        && options.operands.iter().any(|operand| !operand.is_empty())
         && let Some(dir) = options.value(b't')
         && let Err(error) = parents(shell, dir, 0o755, settings.verbose)?
     {

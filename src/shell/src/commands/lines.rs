@@ -3,6 +3,7 @@
 use super::options::{Accepted, parse};
 use super::{complain, count, inputs, split_lines};
 use crate::eval::Run;
+use crate::files::Follow;
 use crate::shell::Shell;
 
 /// Lines without their newlines.
@@ -100,6 +101,12 @@ pub(super) fn uniq(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     }
     let (contents, failed) = inputs(shell, "uniq", &options.operands[..options.operands.len().min(1)])?;
     if failed {
+        // A directory can be opened, and then the output is made.
+        if let [input, output] = &options.operands[..]
+            && shell.stat(input, Follow::Yes).is_ok_and(|node| node.is_dir())
+        {
+            let _ = shell.write_path(output, Vec::new())?;
+        }
         return Ok(1);
     }
     let key = |line: &[u8]| {

@@ -126,7 +126,7 @@ fn streams(shell: &mut Shell<'_>, machine: &mut Machine<'_>, operands: &[Vec<u8>
         if let Some(status) = status {
             let current = number + machine.current_file();
             if operands.get(current).is_some_and(|operand| operand == b"-") {
-                shell.give_back(machine.unread());
+                shell.give_back(machine.unread(), false);
             }
             let status = if missing.is_some_and(|missing| missing <= current) { 2 } else { status };
             return files(shell, machine).map(|()| status);

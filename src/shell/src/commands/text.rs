@@ -218,7 +218,8 @@ fn parts(
             let (start, end) = range(&content, part);
             shell.out(&content[start..end])?;
             if operand == b"-" && program == "head" {
-                shell.give_back(content.len() - end);
+                // The first bytes are read as such, and not one buffer after the other.
+                shell.give_back(content.len() - end, part.bytes && !part.other);
             }
         }
         // A directory can be opened, but not read.
@@ -313,8 +314,13 @@ fn width(shell: &Shell<'_>, operands: &[Vec<u8>], columns: usize) -> usize {
 
 pub(super) fn tee(shell: &mut Shell<'_>, args: &[Vec<u8>]) -> Run<u8> {
     let options = parse(shell, args, &Accepted { letters: b"a", long: &[("append", b'a')], strict: false })?;
-    let input = shell.read_all(0)?;
     let append = options.has(b'a');
+    for operand in options.operands.iter().filter(|_| !append) {
+        if let Ok(node) = shell.destination(operand) {
+            shell.refuse_race(node.id)?;
+        }
+    }
+    let input = shell.read_all(0)?;
     let mut status = 0;
     let mut opened = Vec::new();
     for operand in &options.operands {

@@ -295,6 +295,9 @@ impl Shell<'_> {
             Ok(_) if !clobber => return Ok(Err(Errno::Eexist)),
             Err(Errno::Enoent) if !clobber && !append && self.files.dangles(&path) => return Ok(Err(Errno::Eexist)),
             Ok(_) | Err(Errno::Enoent) => {
+                if let Ok(node) = old {
+                    self.refuse_race(node.id)?;
+                }
                 if let Err(error) = self.write_path(operand, Vec::new())? {
                     return Ok(Err(error));
                 }

@@ -135,7 +135,8 @@ impl<'c, 'h> Copier<'c, 'h> {
             self.shell.inspect(source, Follow::Yes, Aspect::Time);
             self.shell.inspect(place, Follow::Yes, Aspect::Time);
         }
-        if how.update && !how.no_clobber && !node.is_dir() && old.mtime == node.mtime && node.id != old.id {
+        let same_time = how.update && !how.no_clobber && old.mtime == node.mtime && node.id != old.id;
+        if same_time && !node.is_dir() && !self.has_content_of(source, place) {
             return Err(self.shell.fatal(ErrorKind::Clock { what: "which of two new files is newer".to_owned() }));
         }
         // cp -n of Debian 13 succeeds, unlike coreutils 9.2 to 9.4.
@@ -174,6 +175,13 @@ impl<'c, 'h> Copier<'c, 'h> {
             };
         }
         self.make_way(node, place)
+    }
+
+    /// Whether a copy of the content would change nothing.
+    fn has_content_of(&self, source: &[u8], place: &[u8]) -> bool {
+        let shell = &self.shell;
+        let content = |path: &[u8]| shell.files.read(&shell.path(path), shell.budget.limits.file_bytes).ok();
+        content(source).is_some_and(|text| Some(text) == content(place))
     }
 
     /// Removes the old file where a new one must take its place.
