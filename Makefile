@@ -32,7 +32,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations shell-judge fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds podplane repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations shell-judge fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -103,7 +103,7 @@ advisories: setup ## Ask it about known vulnerabilities, whose database it fetch
 	qemu-tests/checks/deny.sh advisories
 
 # An emulated machine keeps one core busy for minutes, so these run beside it. None of them writes to the image that it boots.
-beside := sign registry bundles sysext profiles aws docs examples sbom report bases-quick dpkg templates mounts kinds repro rebuild shared refuse offline archive preflight
+beside := sign registry bundles sysext profiles aws docs examples sbom report bases-quick dpkg templates mounts kinds podplane repro rebuild shared refuse offline archive preflight
 test: ## All tests; of the machines, knc. Tells at its end what was left out
 	@mkdir -p target && : >$(VMBAKE_SKIPPED)
 	@umask 022 && $(MAKE) --no-print-directory all-tests
@@ -191,6 +191,9 @@ volumes: tools ## Read the test volumes of e2fsprogs, ext2 to ext4, and compare 
 
 kinds: base builder ## Bake knd and knc for both architectures, and compare them with nodes that the real tools install
 	qemu-tests/checks/kinds.py $(vmbake) "$$(cat $(amd64))"
+
+podplane: base builder ## Bake knc for Podplane's command line, and download and start it as that does
+	qemu-tests/checks/podplane.py $(vmbake) "$$(cat $(amd64))"
 
 repro: bake ## Bake twice under different conditions and compare every byte
 	qemu-tests/checks/repro.sh $(vmbake) "$$(cat $(amd64))" $(manifest) $(store)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 
+import zlib_qcow2
 from report import case, failures, skip
 
 
@@ -62,6 +63,15 @@ def vhd(vmbake, raw, qcow2, work):
 def disks(vmbake, raw, qcow2, work):
     same("raw: of a qcow2, the same as the baked one", "cmp", convert(vmbake, qcow2, "raw", work / "one.raw"), raw)
     same("qcow2: of a raw disk, the same as the baked one", "cmp", convert(vmbake, raw, "qcow2", work / "one.qcow2"), qcow2)
+    one = convert(vmbake, qcow2, "qcow2", work / "one.qcow2", "--compression", "zlib", "--jobs", "1")
+    two = convert(vmbake, raw, "qcow2", work / "two.qcow2", "--compression", "zlib", "--jobs", "2")
+    same("zlib: the same bytes from raw and qcow2, by one thread and two", "cmp", one, two)
+    two.unlink()
+    checked = run("qemu-img", "check", "-f", "qcow2", one, check=False)
+    case("zlib: qemu-img finds no fault", checked.returncode == 0 and "No errors" in checked.stdout and "leak" not in checked.stdout, checked.stdout)
+    same("zlib: qemu-img finds the same disk", "qemu-img", "compare", "-f", "qcow2", "-F", "raw", one, raw)
+    zlib_qcow2.to_raw(one, work / "two.raw")
+    same("zlib: so does a reader that knows nothing else", "cmp", work / "two.raw", raw)
 
 
 def main():

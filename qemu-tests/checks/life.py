@@ -192,7 +192,7 @@ until systemctl list-jobs | grep -q first-boot-user-data.service; do sleep 0.05;
 """
 
 
-def scripted(node, text=SCRIPT):
+def scripted(node, text=SCRIPT, nonce="opt/nstance-agent/identity/nonce.jwt"):
     """Boots with a script of cloud-init, by default one that configures the machine itself."""
     (node.root / "etc/cloud/cloud-init.disabled").unlink()
     (node.root / "etc/cloud/cloud.cfg.d/99_life.cfg").write_text(
@@ -203,7 +203,7 @@ def scripted(node, text=SCRIPT):
     (seed / "meta-data").write_text("instance-id: iid-one\n")
     (seed / "user-data").write_text(text)
     (node.root / "root/user-data.env").write_text(node.data(IMMUTABLE_SSH_AUTHORIZED_KEYS=ADMIN))
-    node.nonce()
+    (node.root / nonce).write_text("nonce")
     node.boot()
 
 
@@ -226,8 +226,7 @@ def script(node):
 def handed(node):
     """The script hands over settings and nonce, one after the other, and leaves the rest to the machine."""
     node.network.listen(*PORTS)
-    (node.root / "root/nonce.jwt").write_text("nonce")
-    scripted(node, HANDED)
+    scripted(node, HANDED, "root/nonce.jwt")
     name = f"{node.kind}, settings before the nonce"
     done = node.until(lambda: node.show(FIRST)[FIRST]["ActiveState"] == "active") and node.settled()
     case(f"{name}: configured, at the first attempt", done and attempts(node) == 1, node.journal("-u", FIRST, "-u", LATE, "-u", "cloud-final.service"))

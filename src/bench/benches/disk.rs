@@ -34,7 +34,7 @@ fn trees(criterion: &mut Criterion) -> Result<(), Failed> {
     });
     let disk = Disk::new(volume.map().clone(), volume.sources().clone());
     let written = file()?;
-    write(&disk, &[Output { format: Format::Raw, file: &written }], NonZeroUsize::MIN, &|_| ())?;
+    write(&disk, &[Output::new(Format::Raw, &written)], NonZeroUsize::MIN, &|_| ())?;
     let source: Arc<dyn ReadAt> = Arc::new(vmbake_disk::source::FileSource::new(written)?);
     assert_eq!(source.len(), VOLUME);
     assert!(ext4::read(source.clone(), Origin::default())?.1.walk().count() > FILES);
@@ -58,7 +58,7 @@ fn images(criterion: &mut Criterion) -> Result<(), Failed> {
                 file,
                 |file| {
                     file.map(|file| {
-                        write(&disk, &[Output { format: Format::Qcow2, file: &file }], threads, &|_| ()).is_ok()
+                        write(&disk, &[Output::new(Format::Qcow2, &file)], threads, &|_| ()).is_ok()
                     })
                 },
                 BatchSize::PerIteration,
@@ -66,7 +66,7 @@ fn images(criterion: &mut Criterion) -> Result<(), Failed> {
         });
     }
     let path = tempfile::NamedTempFile::new_in("/dev/shm")?;
-    write(&disk, &[Output { format: Format::Qcow2, file: path.as_file() }], every, &|_| ())?;
+    write(&disk, &[Output::new(Format::Qcow2, path.as_file())], every, &|_| ())?;
     group.bench_function("decode", |b| {
         let mut content = vec![0; 1 << 20];
         b.iter(|| {

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let volume = ext4::author(&tree, &options)?;
     let disk = disk::assemble(&base, disk_len, volume.map(), volume.sources())?;
     let file = File::options().read(true).write(true).create_new(true).open(out)?;
-    let outputs = [Output { format: Format::Qcow2, file: &file }];
+    let outputs = [Output::new(Format::Qcow2, &file)];
     write(&disk, &outputs, std::thread::available_parallelism()?, &|_| ())?;
     Ok(())
 }

@@ -38,6 +38,7 @@ use crate::manifest::{Additions, Manifest};
 use crate::pin::anchors::Anchors;
 use crate::pin::sources::Sources;
 use crate::progress::{Event, Progress};
+use crate::qcow2_compression::Qcow2Compression;
 use crate::query::lint::unclean;
 use crate::query::sbom;
 use crate::release::provenance::{self, BuilderId};
@@ -79,6 +80,8 @@ pub struct BakeRequest {
     pub epoch: Option<u32>,
     /// Formats to write, without repetition.
     pub formats: Vec<Format>,
+    /// How a qcow2 image is compressed.
+    pub compression: Qcow2Compression,
     /// Output directory.
     pub out: PathBuf,
     /// Whether existing outputs are replaced.
@@ -249,7 +252,7 @@ impl Prepared<'_> {
         sidecars.insert(Sidecar::Provenance, statement.map_err(BakeError::Json)?);
         let (baked, published) = request.publish(name, &sidecars, pending, &written, progress)?;
         if let Some((disk, published)) = id.zip(published) {
-            previous.note(disk, &published, written);
+            previous.note(disk, request.compression, &published, written);
         }
         Ok(Baked { notes, ..baked })
     }

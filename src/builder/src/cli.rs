@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::address;
 use crate::progress;
+use crate::qcow2_compression::Qcow2Compression;
 use crate::release::provenance::BuilderId;
 
 mod accounts;
@@ -34,6 +35,7 @@ mod manifest;
 mod network;
 mod pinned;
 mod plan;
+mod podplane;
 mod preflight;
 mod profile;
 #[cfg(feature = "aws")]
@@ -110,6 +112,9 @@ enum Command {
     #[cfg(feature = "aws")]
     #[command(subcommand)]
     Publish(publish::PublishCommand),
+    /// Hand baked images to Podplane's command line
+    #[command(subcommand)]
+    Podplane(podplane::PodplaneCommand),
     /// Carry everything that baking needs, or images, to a site without a network, as one file
     #[command(subcommand)]
     Archive(archive::ArchiveCommand),
@@ -189,6 +194,9 @@ struct BakeArgs {
     /// Output formats
     #[arg(long, value_delimiter = ',', default_value = "raw,qcow2")]
     format: Vec<Format>,
+    /// Compression of the qcow2 image [default: zstd]
+    #[arg(long, value_name = "NAME")]
+    compression: Option<Compression>,
     /// Output directory
     #[arg(long, value_name = "DIR", default_value = "dist")]
     out: PathBuf,
@@ -216,6 +224,24 @@ struct BakeArgs {
 enum Format {
     Raw,
     Qcow2,
+}
+
+/// How qcow2 images are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Compression {
+    /// For readers that do not know zstd; the file is larger, and takes longer
+    Zlib,
+    /// For QEMU 5.1 or later
+    Zstd,
+}
+
+impl From<Compression> for Qcow2Compression {
+    fn from(compression: Compression) -> Self {
+        match compression {
+            Compression::Zlib => Self::Zlib,
+            Compression::Zstd => Self::Zstd,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -280,6 +306,7 @@ impl Cli {
             Command::Delta(args) => delta::delta(&args),
             Command::Apply(args) => delta::apply_delta(&args),
             Command::Convert(args) => convert::run(&args),
+            Command::Podplane(what) => podplane::run(what),
             Command::Archive(what) => archive::run(what),
             Command::Bundle(what) => bundle::run(what),
             Command::Boot(args) => boot::run(args),

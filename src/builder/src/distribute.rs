@@ -3,7 +3,7 @@
 //! [`release`] says what a release is as OCI documents; [`push`] sends it to a registry, and [`pull`] brings it back. [`delta`] turns one image into the
 //! next, [`archive`] carries them where no network is, and [`convert`] stores a disk as a cloud takes it. [`bundle`] is for components that others
 //! publish.
-//! [`publish`] says which blocks of it a snapshot needs.
+//! [`publish`] says which blocks of it a snapshot needs, and [`podplane`] lists an image for the command line of that name.
 
 pub mod version;
 pub mod release;
@@ -14,3 +14,4 @@ pub mod archive;
 pub mod convert;
 pub mod bundle;
 pub mod publish;
+pub mod podplane;

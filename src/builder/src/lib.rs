@@ -40,6 +40,7 @@ pub mod ownership;
 pub mod parallel;
 pub mod package_request;
 pub mod progress;
+pub mod qcow2_compression;
 pub mod relation;
 mod spelling;
 pub mod upstream;

@@ -35,6 +35,16 @@ pub enum Format {
     Qcow2,
 }
 
+/// How the compressed clusters of a qcow2 file are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClusterCompression {
+    /// Deflate without a header (RFC 1951): every reader of qcow2 knows it.
+    Zlib,
+    /// Zstandard frames, which QEMU reads since 5.1.
+    #[default]
+    Zstd,
+}
+
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -213,6 +223,14 @@ impl Image {
         match self.inner {
             Inner::Raw(_) => Format::Raw,
             Inner::Qcow2(_) => Format::Qcow2,
+        }
+    }
+
+    /// How its clusters are compressed, where it is a qcow2 file.
+    pub fn compression(&self) -> Option<ClusterCompression> {
+        match &self.inner {
+            Inner::Raw(_) => None,
+            Inner::Qcow2(qcow2) => Some(qcow2.compression()),
         }
     }
 }

@@ -33,7 +33,7 @@
 //! let disk = Disk::new(volume.map().clone(), volume.sources().clone());
 //!
 //! let file = tempfile::tempfile()?;
-//! write(&disk, &[Output { format: Format::Raw, file: &file }], NonZeroUsize::MIN, &|_| ())?;
+//! write(&disk, &[Output::new(Format::Raw, &file)], NonZeroUsize::MIN, &|_| ())?;
 //!
 //! let (found, tree) = ext4::read(Arc::new(FileSource::new(file)?), Origin::default())?;
 //! assert_eq!(found.label, b"demo");

@@ -14,6 +14,7 @@ mod pipeline;
 mod chunk;
 mod block;
 mod clusters;
+mod compressor;
 mod ahead;
 mod files;
 mod file;
@@ -31,7 +32,7 @@ use std::io;
 use std::num::NonZeroUsize;
 
 use crate::disk::Disk;
-use crate::image::Format;
+use crate::image::{ClusterCompression, Format};
 use ahead::Ahead;
 pub use block::{BLOCK_LEN, Block};
 pub use chunk::Chunk;
@@ -52,6 +53,15 @@ pub struct Output<'a> {
     pub format: Format,
     /// An empty file, open for reading and writing.
     pub file: &'a File,
+    /// How clusters of a qcow2 file are compressed; the same for all that are written at once.
+    pub compression: ClusterCompression,
+}
+
+impl<'a> Output<'a> {
+    /// A file of this format, whose clusters are compressed with zstd if it is qcow2.
+    pub fn new(format: Format, file: &'a File) -> Self {
+        Self { format, file, compression: ClusterCompression::default() }
+    }
 }
 
 /// A file that was written.
@@ -90,6 +100,8 @@ pub struct Earlier<'a> {
 pub struct KnownFile {
     /// How the disk is stored.
     pub format: Format,
+    /// How clusters of a qcow2 file are compressed.
+    pub compression: ClusterCompression,
     /// Digest of the file, as in [`Written`].
     pub digest: FileDigest,
     /// Length of the file in bytes.
@@ -103,6 +115,8 @@ pub struct EarlierFile<'a> {
     pub file: &'a File,
     /// Its clusters.
     pub clusters: &'a Clusters,
+    /// How they are compressed.
+    pub compression: ClusterCompression,
 }
 
 /// Why a disk was not written. Offsets are bytes of the disk, or of the output where a format is named.
@@ -136,6 +150,9 @@ pub enum WriteError {
         /// Why not.
         reason: &'static str,
     },
+    /// Two qcow2 files are wanted at once that differ in it.
+    #[error("qcow2 outputs that are written at once have one compression")]
+    Compressions,
     /// An output has bytes already.
     #[error("the {format} output is not empty: it has {len} bytes")]
     NotEmpty {
@@ -201,12 +218,19 @@ pub fn write_again(
     check_sources(disk)?;
     // The length of a raw file is known, that of a qcow2 one only at its end.
     let fits = |known: &KnownFile| known.format != Format::Raw || known.file_len == disk.len();
-    let known = |format| earlier.same.iter().find(|known| known.format == format && fits(known)).copied();
+    let compression = outputs.iter().find(|output| output.format == Format::Qcow2).map(|output| output.compression);
+    let is_wanted = |known: &KnownFile, format| {
+        known.format == format && (format == Format::Raw || Some(known.compression) == compression)
+    };
+    let known = |format| earlier.same.iter().find(|known| is_wanted(known, format) && fits(known)).copied();
+    // What was compressed otherwise is not what would be written.
+    let qcow2: Vec<_> = earlier.qcow2.iter().filter(|file| Some(file.compression) == compression).copied().collect();
     // Where all is read anyway, it is not read twice.
     let only_qcow2 = outputs.iter().all(|output| output.format == Format::Qcow2);
-    let looks = only_qcow2 && !earlier.qcow2.is_empty() && known(Format::Qcow2).is_none();
-    let job = |needs| Job { disk, needs, earlier: earlier.qcow2 };
-    let mut ahead = if looks { Ahead::look(&job(Needs::clusters()), threads)? } else { Ahead::default() };
+    let looks = only_qcow2 && !qcow2.is_empty() && known(Format::Qcow2).is_none();
+    let job = |needs| Job { disk, needs, earlier: &qcow2 };
+    let needs = compression.filter(|_| looks).map(Needs::clusters);
+    let mut ahead = needs.map_or_else(|| Ok(Ahead::default()), |needs| Ahead::look(&job(needs), threads))?;
     let files = Files::begin(disk, outputs, known, ahead.plan.take())?;
     run(&job(files.needs()), ahead, files, threads, progress)
 }

@@ -34,7 +34,7 @@ fn store(bytes: &[u8], format: Format, path: &Path) -> (Image, Clusters, FileDig
     let id = sources.add(Arc::new(bytes.to_vec()));
     let disk = Disk::new(Map::whole(id, 0, bytes.len() as u64), sources);
     let file = create(path);
-    let written = write(&disk, &[Output { format, file: &file }], THREADS, &|_| ()).unwrap().remove(0);
+    let written = write(&disk, &[Output::new(format, &file)], THREADS, &|_| ()).unwrap().remove(0);
     (Image::open(path).unwrap(), written.clusters, written.digest)
 }
 
@@ -81,7 +81,7 @@ fn check(dir: &Path, old: &[u8], new: &[u8], format: Format) -> Overlay {
     for (to, out) in [(Format::Raw, path("out.raw")), (Format::Qcow2, path("out.qcow2"))] {
         let file = create(&out);
         let (base, over): (Arc<dyn ReadAt>, _) = (Arc::new(Image::open(&path("old")).unwrap()), Arc::new(overlay()));
-        let patched = patch(&base, &over, Output { format: to, file: &file }, THREADS, &|_| ()).unwrap();
+        let patched = patch(&base, &over, Output::new(to, &file), THREADS, &|_| ()).unwrap();
         let Patched { written, base, result } = patched;
         let whole = |bytes: &[u8]| fsverity(&bytes.to_vec(), THREADS).unwrap();
         assert_eq!((base, result), (whole(old), whole(new)), "{format} to {to}");
@@ -213,7 +213,7 @@ proptest! {
         let out = create(&dir.path().join("patched"));
         // An endless disk would only take long.
         if overlay.len() <= 1 << 30 {
-            let _any = patch(&base, &Arc::new(overlay), Output { format: Format::Raw, file: &out }, THREADS, &|_| ());
+            let _any = patch(&base, &Arc::new(overlay), Output::new(Format::Raw, &out), THREADS, &|_| ());
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::image_tools::{arg, assert_reads, have, mixed, noise, run, text};
 use proptest::prelude::*;
 use tempfile::TempDir;
 use vmbake_disk::disk::Disk;
-use vmbake_disk::image::{Format, Image};
+use vmbake_disk::image::{ClusterCompression, Format, Image};
 use vmbake_disk::source::{Extent, FileSource, Map, ReadAt, Sources};
 use vmbake_disk::write::{FileDigest, Output, WriteError, Written, fsverity, write};
 
@@ -43,10 +43,14 @@ struct Files {
 
 /// Writes both formats and checks what must hold for each disk.
 fn write_both(dir: &Path, disk: &Disk, threads: usize) -> Files {
+    write_both_as(dir, disk, threads, ClusterCompression::Zstd)
+}
+
+fn write_both_as(dir: &Path, disk: &Disk, threads: usize, compression: ClusterCompression) -> Files {
     let (raw, qcow2) = (dir.join(format!("{threads}.raw")), dir.join(format!("{threads}.qcow2")));
     let (raw_file, qcow2_file) = (create(&raw), create(&qcow2));
     let outputs =
-        [Output { format: Format::Raw, file: &raw_file }, Output { format: Format::Qcow2, file: &qcow2_file }];
+        [Output::new(Format::Raw, &raw_file), Output { compression, ..Output::new(Format::Qcow2, &qcow2_file) }];
     let done = AtomicU64::new(0);
     let progress = |bytes| {
         done.fetch_add(bytes, Ordering::Relaxed);
@@ -98,6 +102,42 @@ fn any_length_is_written() {
         assert_reads(&image, &bytes, "qcow2");
         judge(&files);
     }
+}
+
+#[test]
+fn clusters_are_compressed_with_zlib_where_that_is_wanted() {
+    let dir = TempDir::new().unwrap();
+    let plain = (0..48).flat_map(|i| if i % 2 == 0 { noise(i, 65_536) } else { text(i, 65_536) }).collect();
+    for bytes in [mixed(7 << 20), mixed((1 << 20) + 4608), noise(3, 1 << 20), text(4, 3 << 20), vec![7; 2 << 20], plain]
+    {
+        let disk = disk_of(bytes.clone());
+        let files = write_both_as(dir.path(), &disk, 1, ClusterCompression::Zlib);
+        judge(&files);
+        let image = Image::open(&files.qcow2).unwrap();
+        assert_eq!((image.format(), image.compression()), (Format::Qcow2, Some(ClusterCompression::Zlib)));
+        assert_reads(&image, &bytes, "zlib");
+        let written = std::fs::read(&files.qcow2).unwrap();
+        // Neither the feature nor the type of compression: a reader that knows neither reads it.
+        assert_eq!((&written[72..80], written[104]), (&[0; 8][..], 0));
+        for threads in [2, 5] {
+            let again = write_both_as(dir.path(), &disk, threads, ClusterCompression::Zlib);
+            assert!(std::fs::read(&again.qcow2).unwrap() == written, "{threads} threads");
+            assert_eq!(again.written, files.written);
+        }
+        let zstd = write_both(dir.path(), &disk, 2);
+        assert_eq!(Image::open(&zstd.qcow2).unwrap().compression(), Some(ClusterCompression::Zstd));
+    }
+}
+
+#[test]
+fn files_of_two_compressions_are_not_written_at_once() {
+    let dir = TempDir::new().unwrap();
+    let files = [create(&dir.path().join("zlib")), create(&dir.path().join("zstd"))];
+    let compressions = [ClusterCompression::Zlib, ClusterCompression::Zstd];
+    let output = |(file, compression)| Output { compression, ..Output::new(Format::Qcow2, file) };
+    let outputs: Vec<_> = files.iter().zip(compressions).map(output).collect();
+    let refused = write(&disk_of(mixed(1 << 20)), &outputs, NonZeroUsize::MIN, &|_| {});
+    assert!(matches!(refused, Err(WriteError::Compressions)));
 }
 
 #[test]
@@ -164,7 +204,7 @@ fn a_large_disk_that_is_mostly_empty_is_small() {
     let disk = sparse_disk(len, &[0, 600 << 20, (600 << 20) + 70_000, (5 << 30) + 12_345, len - 1000]);
     let qcow2 = dir.path().join("disk.qcow2");
     let file = create(&qcow2);
-    let output = Output { format: Format::Qcow2, file: &file };
+    let output = Output::new(Format::Qcow2, &file);
     let written = write(&disk, &[output], NonZeroUsize::MIN, &|_| {}).unwrap();
     assert!(written[0].file_len < 20 << 16, "{} bytes", written[0].file_len);
     let image = Image::open(&qcow2).unwrap();
@@ -189,7 +229,7 @@ fn the_bytes_are_pinned() {
     let dir = TempDir::new().unwrap();
     let starts = [0, 65_536, (512 << 20) - 30_000, 600 << 20];
     let file = create(&dir.path().join("disk.qcow2"));
-    let output = Output { format: Format::Qcow2, file: &file };
+    let output = Output::new(Format::Qcow2, &file);
     let written = write(&sparse_disk(1 << 30, &starts), &[output], NonZeroUsize::MIN, &|_| {}).unwrap();
     // A change here changes every image that is published: say so in the changelog.
     let FileDigest::Sha256(sha256) = written[0].digest else { panic!("{written:?}") };
@@ -251,7 +291,7 @@ fn a_source_that_fails_ends_the_writing() {
     let dir = TempDir::new().unwrap();
     for threads in [1, 2, 30] {
         let (raw, qcow2) = (create(&dir.path().join("raw")), create(&dir.path().join("qcow2")));
-        let outputs = [Output { format: Format::Raw, file: &raw }, Output { format: Format::Qcow2, file: &qcow2 }];
+        let outputs = [Output::new(Format::Raw, &raw), Output::new(Format::Qcow2, &qcow2)];
         let disk = disk_of(Failing { from: (20 << 20) + 5 });
         let error = write(&disk, &outputs, NonZeroUsize::new(threads).unwrap(), &|_| {}).unwrap_err();
         assert!(matches!(error, WriteError::Read { offset: 0x140_0000, .. }), "{error}");
@@ -266,7 +306,7 @@ fn what_cannot_be_written_is_refused() {
     let dir = TempDir::new().unwrap();
     let file = create(&dir.path().join("image"));
     let try_write = |disk: &Disk, format| {
-        write(disk, &[Output { format, file: &file }], NonZeroUsize::MIN, &|_| {}).unwrap_err().to_string()
+        write(disk, &[Output::new(format, &file)], NonZeroUsize::MIN, &|_| {}).unwrap_err().to_string()
     };
     let odd = try_write(&disk_of(vec![1; 1000]), Format::Qcow2);
     assert!(odd.contains("1000 bytes: it is not a multiple of 512"), "{odd}");
@@ -302,7 +342,7 @@ fn a_full_file_system_is_reported() {
     for (format, name) in [(Format::Raw, "raw"), (Format::Qcow2, "qcow2")] {
         let path = dir.path().join(name);
         let file = create(&path);
-        let output = Output { format, file: &file };
+        let output = Output::new(format, &file);
         let error = write(&disk_of(noise(1, 8 << 20)), &[output], NonZeroUsize::new(2).unwrap(), &|_| {}).unwrap_err();
         match &error {
             WriteError::Output { format: named, source, .. } => {

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use vmbake_disk::disk::Disk;
 use vmbake_disk::image::Format;
-use vmbake_disk::write::{Earlier, EarlierFile, Output, Written};
+use vmbake_disk::write::{Earlier, Output, Written};
 
 use super::{BakeError, BakeRequest, Baked, BakedFile};
 use crate::atomic_file::{Pending, PublishError, renew_file};
 use crate::digest::Digest;
 use crate::fetch::FetchError;
 use crate::incremental::checksums::{self, Checksum};
-use crate::incremental::previous_bake::{PreviousBake, Reusable, file_digest};
+use crate::incremental::previous_bake::{PreviousBake, Reusable, ReusableFile, file_digest};
 use crate::incremental::published::{Published, PublishedFile, Sidecar};
 use crate::layer::Layer;
 use crate::manifest::Manifest;
@@ -98,10 +98,13 @@ impl BakeRequest {
         progress: &Progress,
     ) -> Result<Vec<Written>, BakeError> {
         let bar = progress.bar("writing", disk.len());
-        let outputs: Vec<Output<'_>> =
-            pending.iter().map(|(format, pending)| Output { format: *format, file: pending.file() }).collect();
+        let compression = self.compression.into();
+        let outputs: Vec<Output<'_>> = pending
+            .iter()
+            .map(|(format, pending)| Output { format: *format, file: pending.file(), compression })
+            .collect();
         let Reusable { same, qcow2 } = previous.reusable(id, &self.out);
-        let qcow2: Vec<_> = qcow2.iter().map(|(file, clusters)| EarlierFile { file, clusters }).collect();
+        let qcow2: Vec<_> = qcow2.iter().map(ReusableFile::earlier).collect();
         let earlier = Earlier { qcow2: &qcow2, same: &same };
         let written = vmbake_disk::write::write_again(disk, &outputs, &earlier, self.threads, &|bytes| bar.inc(bytes));
         bar.finish_and_clear();

@@ -8,6 +8,7 @@ use crate::embedded;
 use crate::incremental::build_inputs::{BuildInputs, FORMAT, LayerInput, ProgramInput};
 use crate::layer::Layer;
 use crate::manifest::Manifest;
+use crate::qcow2_compression::Qcow2Compression;
 
 /// The time that the environment sets for the files of an image: `SOURCE_DATE_EPOCH`.
 pub fn source_date_epoch() -> Result<Option<u32>, BakeError> {
@@ -42,6 +43,11 @@ impl BakeRequest {
             trust: self.anchors.digests(&self.sources),
             size: self.size,
             formats: self.formats.iter().map(Format::to_string).collect(),
+            compression: if self.formats.contains(&Format::Qcow2) {
+                self.compression
+            } else {
+                Qcow2Compression::default()
+            },
             source_date_epoch: self.epoch,
         }
     }

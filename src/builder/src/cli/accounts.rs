@@ -11,6 +11,7 @@ use crate::manifest::{Additions, Manifest, Target};
 use crate::pin::resolve::Resolver;
 use crate::pin::update::{UpdateRequest, pin_accounts};
 use crate::progress::{Event, Progress};
+use crate::qcow2_compression::Qcow2Compression;
 use crate::release::provenance::BuilderId;
 
 /// What the look needs.
@@ -77,6 +78,7 @@ impl AccountPlan<'_> {
             size: None,
             epoch: None,
             formats: Vec::new(),
+            compression: Qcow2Compression::default(),
             out: self.request.folder.clone(),
             force: false,
             builder: BuilderId::default(),

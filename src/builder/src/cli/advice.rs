@@ -28,6 +28,7 @@ use crate::distribute::bundle::BundleError;
 use crate::distribute::bundle::extension::ExtensionError;
 use crate::distribute::convert::ConvertError;
 use crate::distribute::delta::DeltaError;
+use crate::distribute::podplane::PodplaneError;
 #[cfg(feature = "aws")]
 use crate::distribute::publish::ami::error::AmiError;
 use crate::distribute::publish::blocks::BlocksError;
@@ -121,6 +122,7 @@ const KNOWN: &[Look] = &[
     known::<MergeError>,
     known::<MissingProgram>,
     known::<OriginError>,
+    known::<PodplaneError>,
     known::<PolicyError>,
     known::<ProfileError>,
     known::<ImportError>,

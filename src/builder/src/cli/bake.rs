@@ -49,6 +49,9 @@ pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest
     let mut formats = args.format;
     formats.sort_unstable();
     formats.dedup();
+    if args.compression.is_some() && !formats.contains(&Format::Qcow2) {
+        return Err("--compression is of qcow2 images: add qcow2 to --format".into());
+    }
     let store = args.network.store()?;
     let store = if args.no_cache { store.without_caches() } else { store };
     let epoch = source_date_epoch()?;
@@ -70,6 +73,7 @@ pub(super) fn requests(args: BakeArgs, is_bake: bool) -> Result<(Vec<BakeRequest
         size: args.size,
         epoch,
         formats: formats.iter().copied().map(Into::into).collect(),
+        compression: args.compression.map(Into::into).unwrap_or_default(),
         out: args.out.clone(),
         force: args.force,
         builder: args.builder_id.clone().unwrap_or_default(),

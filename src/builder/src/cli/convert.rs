@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::{Failure, Outcome, examples, files, threads};
+use super::{Compression, Failure, Outcome, examples, files, threads};
 use crate::distribute::convert::{ConvertRequest, ConvertedFormat, convert};
 use crate::escape;
 use crate::progress::Progress;
@@ -19,6 +19,9 @@ pub(super) struct ConvertArgs {
     /// Format of the new file
     #[arg(long)]
     format: Target,
+    /// Compression, of the format qcow2 [default: zstd]
+    #[arg(long, value_name = "NAME")]
+    compression: Option<Compression>,
     /// The new file
     #[arg(short = 'o', long = "out", value_name = "FILE")]
     out: PathBuf,
@@ -56,6 +59,9 @@ struct Answer {
 }
 
 pub(super) fn run(args: &ConvertArgs) -> Result<Outcome, Failure> {
+    if args.compression.is_some() && !matches!(args.format, Target::Qcow2) {
+        return Err("--compression is of the format qcow2".into());
+    }
     let format = match args.format {
         Target::Gce => ConvertedFormat::Gce,
         Target::Vhd => ConvertedFormat::Vhd,
@@ -63,7 +69,8 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Outcome, Failure> {
         Target::Qcow2 => ConvertedFormat::Disk(vmbake_disk::image::Format::Qcow2),
     };
     let ConvertArgs { image, out, force, .. } = args;
-    let request = ConvertRequest { image, format, out, force: *force, threads: threads(args.jobs)? };
+    let compression = args.compression.map(Into::into).unwrap_or_default();
+    let request = ConvertRequest { image, format, compression, out, force: *force, threads: threads(args.jobs)? };
     let done = convert(&request, &Progress::new(args.json))?;
     if args.json {
         return files::print_json(&Answer {

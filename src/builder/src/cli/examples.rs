@@ -50,6 +50,11 @@ Examples:
   vmbake convert dist/node.debian-13.amd64.raw --format vhd -o node.vhd          # for a page blob of Azure
   vmbake convert dist/node.debian-13.amd64.qcow2 --format raw -o node.raw --json";
 
+pub(super) const PODPLANE_MANIFEST: &str = "\
+Examples:
+  vmbake podplane manifest dist/knc.debian-13.amd64.qcow2 --url https://images.example/knc   # then serve dist/ there
+  vmbake podplane manifest dist/knd.debian-13.arm64.qcow2 --url http://10.0.2.2:8000 -o knd.json";
+
 pub(super) const PREFLIGHT_AWS: &str = "\
 Examples:
   vmbake preflight aws dist/node.debian-13.amd64.qcow2

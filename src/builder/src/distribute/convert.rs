@@ -23,6 +23,7 @@ use crate::atomic_file::{Pending, PublishError};
 use crate::hint::Hint;
 use crate::incremental::checksums::Checksum;
 use crate::progress::{Event, Progress};
+use crate::qcow2_compression::Qcow2Compression;
 
 /// What to convert.
 pub struct ConvertRequest<'a> {
@@ -30,6 +31,8 @@ pub struct ConvertRequest<'a> {
     pub image: &'a Path,
     /// How it is to be stored.
     pub format: ConvertedFormat,
+    /// How a qcow2 image is compressed.
+    pub compression: Qcow2Compression,
     /// The new file.
     pub out: &'a Path,
     /// Whether a file that is there may be replaced.
@@ -229,7 +232,7 @@ fn write_disk(
     progress: &Progress,
 ) -> Result<(u64, Checksum), ConvertError> {
     let bar = progress.bar("writing", disk.len());
-    let output = Output { format, file: pending.file() };
+    let output = Output { format, file: pending.file(), compression: request.compression.into() };
     let written = write(disk, &[output], request.threads, &|len| bar.inc(len));
     bar.finish_and_clear();
     let written = written.map_err(|source| write_error(request, source))?;

@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use vmbake_disk::image::Format;
 
 use crate::digest::Digest;
+use crate::qcow2_compression::Qcow2Compression;
 
 /// The form that is written and read.
 pub const FORMAT: u32 = 1;
@@ -79,6 +81,9 @@ pub struct BuildInputs {
     pub size: Option<u64>,
     /// Formats that were written: `qcow2`, `raw`.
     pub formats: BTreeSet<String>,
+    /// How the qcow2 image is compressed; without it, with `zstd`.
+    #[serde(default, skip_serializing_if = "Qcow2Compression::is_usual")]
+    pub compression: Qcow2Compression,
     /// Time of the files that vmbake makes, in seconds since 1970; without it, they have that of the base's newest file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_date_epoch: Option<u32>,
@@ -134,7 +139,10 @@ impl BuildInputs {
     /// Whether whoever asks for `wanted` gets what was made of these: the same image, in every format that is asked for.
     pub fn covers(&self, wanted: &Self) -> bool {
         let formats = self.formats.clone();
-        wanted.formats.is_subset(&formats) && *self == Self { formats, ..wanted.clone() }
+        // Where no qcow2 image is wanted, its compression is not either.
+        let has_qcow2 = wanted.formats.contains(&Format::Qcow2.to_string());
+        let compression = if has_qcow2 { wanted.compression } else { self.compression };
+        wanted.formats.is_subset(&formats) && *self == Self { formats, compression, ..wanted.clone() }
     }
 }
 
@@ -183,6 +191,7 @@ mod tests {
     "qcow2",
     "raw"
   ],
+  "compression": "zlib",
   "source_date_epoch": 1700000000
 }
 "#;
@@ -210,6 +219,7 @@ mod tests {
             trust: [("root.json".to_owned(), digest(9)), ("archive.asc".to_owned(), digest(8))].into(),
             size: Some(8 << 30),
             formats: ["raw", "qcow2"].map(str::to_owned).into(),
+            compression: Qcow2Compression::Zlib,
             source_date_epoch: Some(1_700_000_000),
         }
     }

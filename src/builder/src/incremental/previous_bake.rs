@@ -9,13 +9,14 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use vmbake_disk::image::Format;
-use vmbake_disk::write::{Clusters, KnownFile, Written};
+use vmbake_disk::write::{Clusters, EarlierFile, KnownFile, Written};
 
 use crate::digest::Digest;
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::published::{Published, Sidecar};
 use crate::incremental::record::BakeRecord;
 use crate::input;
+use crate::qcow2_compression::Qcow2Compression;
 use crate::supply::store::Store;
 
 /// The index of each takes a thousandth of its disk in memory.
@@ -35,7 +36,21 @@ pub(crate) struct Reusable {
     /// Images of the same disk.
     pub(crate) same: Vec<KnownFile>,
     /// Qcow2 files that nobody has touched.
-    pub(crate) qcow2: Vec<(File, Clusters)>,
+    pub(crate) qcow2: Vec<ReusableFile>,
+}
+
+/// A qcow2 file that was written before.
+pub(crate) struct ReusableFile {
+    file: File,
+    clusters: Clusters,
+    compression: Qcow2Compression,
+}
+
+impl ReusableFile {
+    /// As the writer takes it.
+    pub(crate) fn earlier(&self) -> EarlierFile<'_> {
+        EarlierFile { file: &self.file, clusters: &self.clusters, compression: self.compression.into() }
+    }
 }
 
 impl<'a> PreviousBake<'a> {
@@ -83,26 +98,33 @@ impl<'a> PreviousBake<'a> {
                 && reusable.qcow2.len() < MAX_QCOW2
                 && let Some(file) = record.image.open()
             {
-                reusable.qcow2.push((file, record.clusters));
+                reusable.qcow2.push(ReusableFile { file, clusters: record.clusters, compression: record.compression });
             }
         }
         reusable
     }
 
     /// Notes what was published, a disk of that id, for the next bake.
-    pub(crate) fn note(self, disk: Digest, published: &Published, written: Vec<Written>) {
+    pub(crate) fn note(
+        self,
+        disk: Digest,
+        compression: Qcow2Compression,
+        published: &Published,
+        written: Vec<Written>,
+    ) {
         let program = self.program;
         for Written { format, clusters, .. } in written {
             let Some(image) = published.images.get(&format).cloned() else { continue };
             let (format, sidecars) = (format.to_string(), published.sidecars.clone());
-            BakeRecord { program, disk, format, image, sidecars, clusters }.save(self.store);
+            BakeRecord { program, disk, format, compression, image, sidecars, clusters }.save(self.store);
         }
     }
 }
 
 fn known(record: &BakeRecord) -> Option<KnownFile> {
     let format = if record.format == Format::Raw.to_string() { Format::Raw } else { Format::Qcow2 };
-    Some(KnownFile { format, digest: record.image.checksum.file_digest()?, file_len: record.image.size() })
+    let (digest, file_len) = (record.image.checksum.file_digest()?, record.image.size());
+    Some(KnownFile { format, compression: record.compression.into(), digest, file_len })
 }
 
 /// Digest of a file, with the algorithm of `like`, else SHA-256; `None` where it is no file that can be read.

@@ -15,6 +15,7 @@ use vmbake_disk::write::Clusters;
 
 use crate::digest::Digest;
 use crate::incremental::published::{PublishedFile, Sidecar};
+use crate::qcow2_compression::Qcow2Compression;
 use crate::supply::stamp::{open_record, read_record, write_record};
 use crate::supply::store::{BAKES, Store};
 
@@ -30,6 +31,9 @@ pub struct BakeRecord {
     pub disk: Digest,
     /// The image's format.
     pub format: String,
+    /// How its clusters are compressed, if it is a qcow2 file.
+    #[serde(default)]
+    pub compression: Qcow2Compression,
     /// The image.
     pub image: PublishedFile,
     /// What was published beside it.

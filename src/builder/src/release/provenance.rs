@@ -19,6 +19,7 @@ use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::checksums::Checksum;
 use crate::manifest::Manifest;
 use crate::pin::prove::LOCAL;
+use crate::qcow2_compression::Qcow2Compression;
 
 /// Type of the statement.
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
@@ -110,6 +111,8 @@ struct Parameters<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
     formats: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Qcow2Compression::is_usual")]
+    compression: Qcow2Compression,
     #[serde(skip_serializing_if = "Option::is_none")]
     source_date_epoch: Option<u32>,
 }
@@ -169,7 +172,7 @@ pub fn statement(
     outputs: &BTreeMap<String, Checksum>,
     builder: &BuilderId,
 ) -> Result<Vec<u8>, serde_json::Error> {
-    let BuildInputs { partition, size, source_date_epoch, .. } = *inputs;
+    let BuildInputs { partition, size, compression, source_date_epoch, .. } = *inputs;
     let external_parameters = Parameters {
         kind: &inputs.kind,
         os: &inputs.os,
@@ -177,6 +180,7 @@ pub fn statement(
         partition,
         size,
         formats: inputs.formats.iter().map(String::as_str).collect(),
+        compression,
         source_date_epoch,
     };
     let build_definition = BuildDefinition {

@@ -67,7 +67,7 @@ impl Lab {
         let id = sources.add(Arc::new(content.to_vec()));
         let disk = Disk::new(Map::whole(id, 0, content.len() as u64), sources);
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-        write::write(&disk, &[write::Output { format, file: &file }], NonZeroUsize::MIN, &|_| ()).unwrap();
+        write::write(&disk, &[write::Output::new(format, &file)], NonZeroUsize::MIN, &|_| ()).unwrap();
         path
     }
 

@@ -132,6 +132,12 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("sign folder --key text", "text: not usable as a private key", "`vmbake key generate`"),
     ("convert none --format gce -o new", "none: cannot open the image", "`vmbake bake` writes"),
     ("convert noise.raw --format vhd -o new", "it needs a whole number of MiB", "--size 1M"),
+    ("podplane manifest none --url https://a.example", "none: cannot open the image", "`vmbake bake` writes"),
+    (
+        "podplane manifest noise.raw --url https://a.example",
+        "expected a qcow2 image, found a raw one",
+        "--compression zlib",
+    ),
     ("preflight aws text", "text: is a text file", "`head text`"),
     ("delta none text -o new", "none: cannot open the image", "`vmbake bake` writes"),
     ("delta noise.raw text -o new", "text: is a text file", "`head text`"),

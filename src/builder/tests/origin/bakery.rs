@@ -10,6 +10,7 @@ use vmbake::digest::Digest;
 use vmbake::embedded::program;
 use vmbake::pin::anchors::Anchors;
 use vmbake::pin::sources::Sources;
+use vmbake::qcow2_compression::Qcow2Compression;
 use vmbake::release::provenance::BuilderId;
 use vmbake::supply::store::Store;
 use vmbake_disk::image::Format;
@@ -104,6 +105,7 @@ pub fn request(dir: &Path, base: PathBuf, out: &str, threads: usize) -> BakeRequ
         size: None,
         epoch: None,
         formats: vec![Format::Raw],
+        compression: Qcow2Compression::default(),
         out: dir.join(out),
         force: false,
         builder: BuilderId::default(),

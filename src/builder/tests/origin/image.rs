@@ -97,7 +97,7 @@ fn write_onto(disk: &Path, tree: &Tree, out: &Path) {
     let volume = ext4::author(tree, &options).unwrap();
     let disk = disk::assemble(&base, len, volume.map(), volume.sources()).unwrap();
     let file = fs::File::options().read(true).write(true).create_new(true).open(out).unwrap();
-    let outputs = [write::Output { format: Format::Raw, file: &file }];
+    let outputs = [write::Output::new(Format::Raw, &file)];
     write::write(&disk, &outputs, NonZeroUsize::MIN, &|_| ()).unwrap();
 }
 
@@ -108,7 +108,7 @@ pub fn convert(from: &Path, out: &Path) {
     let len = image.len();
     let map = Map::whole(sources.add(Arc::new(image)), 0, len);
     let file = fs::File::options().read(true).write(true).create_new(true).open(out).unwrap();
-    let outputs = [write::Output { format: Format::Qcow2, file: &file }];
+    let outputs = [write::Output::new(Format::Qcow2, &file)];
     write::write(&disk::Disk::new(map, sources), &outputs, NonZeroUsize::MIN, &|_| ()).unwrap();
 }
 

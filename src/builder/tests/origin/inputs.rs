@@ -15,6 +15,7 @@ use vmbake::incremental::build_inputs::BuildInputs;
 use vmbake::incremental::published::Sidecar;
 use vmbake::pin::anchors::Anchors;
 use vmbake::pin::sources::Sources;
+use vmbake::qcow2_compression::Qcow2Compression;
 use vmbake_disk::image::Format;
 
 use super::bakery::{bake, base_of, can_bake, request};
@@ -105,6 +106,39 @@ fn the_record_names_all_inputs_and_nothing_of_the_machine() {
     let other = BakeRequest { size: Some(96 << 20), threads: std::num::NonZeroUsize::MIN, ..other };
     bake(&other).unwrap();
     assert_eq!(fs::read_to_string(other.out.join(INPUTS)).unwrap(), text, "in another folder");
+}
+
+#[test]
+fn the_compression_of_qcow2_is_an_input() {
+    if !can_bake() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let formats = vec![Format::Raw, Format::Qcow2];
+    let zstd = BakeRequest { formats, force: true, ..unpinned(dir.path()) };
+    let image = |request: &BakeRequest| fs::read(request.out.join("tools.o.amd64.qcow2")).unwrap();
+    let recorded = |request: &BakeRequest| fs::read_to_string(request.out.join(INPUTS)).unwrap();
+    bake(&zstd).unwrap();
+    let of_zstd = image(&zstd);
+    assert!(!recorded(&zstd).contains("compression"), "the usual one is left out");
+
+    // Clusters of the image that is there are not taken over, and its digest is not believed.
+    let zlib = BakeRequest { compression: Qcow2Compression::Zlib, ..zstd.clone() };
+    bake(&zlib).unwrap();
+    let of_zlib = image(&zlib);
+    assert!(of_zlib != of_zstd && recorded(&zlib).contains("\"compression\": \"zlib\""));
+    let (out, store) = (dir.path().join("cold"), zlib.store.clone().without_caches());
+    let cold = BakeRequest { out, store, threads: std::num::NonZeroUsize::MIN, ..zlib.clone() };
+    bake(&cold).unwrap();
+    assert!(image(&cold) == of_zlib, "from nothing, by one thread");
+    assert_eq!(recorded(&cold), recorded(&zlib));
+
+    bake(&zstd).unwrap();
+    assert!(image(&zstd) == of_zstd);
+    // A raw image is the same whatever the other one is.
+    bake(&zlib).unwrap();
+    bake(&BakeRequest { formats: vec![Format::Raw], force: false, ..zstd }).unwrap();
+    assert!(recorded(&zlib).contains("\"compression\": \"zlib\""), "nothing was baked");
 }
 
 /// What to change in a bake, and its name.

@@ -17,11 +17,11 @@ mod table;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{ImageError, file::ImageFile};
+use super::{ClusterCompression, ImageError, file::ImageFile};
 pub use backing::{Backing, BackingNameError, END as EXTENSIONS_END, FORMAT as BACKING_FORMAT};
 use cache::Cache;
 use decode::Decompressor;
-use header::{Compression, Header};
+use header::Header;
 pub use part::Qcow2Part;
 use table::{L2Table, Mapping};
 
@@ -163,10 +163,15 @@ impl Qcow2 {
         Ok(None)
     }
 
+    /// How its clusters are compressed.
+    pub fn compression(&self) -> ClusterCompression {
+        self.header.compression
+    }
+
     /// Where the cluster at `offset` of the disk stands, if it is one of 64 KiB that was compressed with zstd: offset and most bytes in
     /// the file.
     pub fn packed(&self, offset: u64) -> Result<Option<(u64, u64)>, ImageError> {
-        if self.header.compression != Compression::Zstd || self.header.cluster_bits != 16 {
+        if self.header.compression != ClusterCompression::Zstd || self.header.cluster_bits != 16 {
             return Ok(None);
         }
         Ok(match self.run(offset, 1)?.0 {

@@ -41,7 +41,8 @@ impl Ahead {
             chunks.insert(chunk.at(), std::mem::take(chunk));
             Ok::<_, WriteError>(())
         })?;
-        let (mut plan, mut known) = (Plan::new(job.disk.len())?, Chunk::default());
+        let (mut plan, mut known) =
+            (Plan::new(job.disk.len(), job.needs.clusters.unwrap_or_default())?, Chunk::default());
         for (start, stored) in found {
             known.set_range(start, job.disk.len());
             stored.into_iter().for_each(|stored| known.set_stored(&stored));

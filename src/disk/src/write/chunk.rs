@@ -5,11 +5,10 @@ use std::iter;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use zstd::bulk::Compressor;
-
 use super::block::{BLOCK_LEN, Block, PAGE, is_zero};
 use super::clusters::{ClusterName, ClusterSum, Place};
-use super::qcow2::{CLUSTER, MAX_COMPRESSED};
+use super::compressor::{Compressor, OUTPUT_LEN};
+use super::qcow2::CLUSTER;
 use super::sink::Needs;
 use super::{EarlierFile, WriteError};
 use crate::disk::Disk;
@@ -17,9 +16,6 @@ use crate::source::ReadAt;
 
 /// Bytes of a chunk: whole clusters and blocks, enough work to outweigh handing it over.
 pub const CHUNK: u64 = 1 << 20;
-
-/// Level 3 compresses 100 to 400 MB/s on a core; higher ones cost several times that for a few percent.
-const LEVEL: i32 = 3;
 
 /// What a worker makes of each chunk.
 pub struct Job<'a> {
@@ -32,7 +28,7 @@ pub struct Job<'a> {
 impl Job<'_> {
     /// Whether every byte is needed, whatever the earlier file has.
     fn all_is_read(&self) -> bool {
-        self.needs.blocks || !self.needs.clusters
+        self.needs.blocks || self.needs.clusters.is_none()
     }
 }
 
@@ -138,15 +134,17 @@ impl Chunk {
 /// One thread's share of a job.
 pub struct Worker<'a> {
     job: &'a Job<'a>,
-    zstd: Compressor<'static>,
+    /// Where clusters are compressed.
+    compressor: Option<Compressor>,
     /// A last cluster that the disk fills only in part, padded with zeros.
     padded: Vec<u8>,
 }
 
 impl<'a> Worker<'a> {
     pub fn new(job: &'a Job<'a>) -> Result<Self, WriteError> {
-        let zstd = Compressor::new(LEVEL).map_err(|source| WriteError::Compress { offset: 0, source })?;
-        Ok(Self { job, zstd, padded: Vec::new() })
+        let compressor = job.needs.clusters.map(Compressor::new).transpose();
+        let compressor = compressor.map_err(|source| WriteError::Compress { offset: 0, source })?;
+        Ok(Self { job, compressor, padded: Vec::new() })
     }
 
     /// Reads the chunk, hashes its blocks and compresses its clusters.
@@ -157,7 +155,7 @@ impl<'a> Worker<'a> {
         if self.job.needs.blocks {
             self.blocks(chunk);
         }
-        if self.job.needs.clusters { self.clusters(chunk, self.all_known(chunk)) } else { Ok(()) }
+        if self.job.needs.clusters.is_some() { self.clusters(chunk, self.all_known(chunk)) } else { Ok(()) }
     }
 
     fn read(&self, chunk: &mut Chunk, range: Range<usize>) -> Result<(), WriteError> {
@@ -189,7 +187,7 @@ impl<'a> Worker<'a> {
     fn clusters(&mut self, chunk: &mut Chunk, known: Vec<(Range<usize>, Known<'a>)>) -> Result<(), WriteError> {
         let len = chunk.len;
         // Once and for all chunks: what is kept of each cluster is smaller than it, and one is being compressed.
-        chunk.packed.resize(usize::try_from(CHUNK).unwrap_or(len) + zstd::zstd_safe::compress_bound(CLUSTER), 0);
+        chunk.packed.resize(usize::try_from(CHUNK).unwrap_or(len) + OUTPUT_LEN, 0);
         for run in known.chunk_by(|(_, a), (_, b)| a.place.is_none() == b.place.is_none()) {
             if let [(first, Known { place: None, .. }), ..] = run
                 && !self.job.all_is_read()
@@ -262,13 +260,15 @@ impl<'a> Worker<'a> {
             self.padded.resize(CLUSTER, 0);
             &self.padded
         };
-        let len = self.zstd.compress_to_buffer(whole, &mut chunk.packed[packed..]);
-        let len = len.map_err(|source| WriteError::Compress { offset, source })?;
-        if len > MAX_COMPRESSED {
-            return Ok((Stored::Plain, sum(cluster)));
+        let Some(compressor) = &mut self.compressor else { return Ok((Stored::Plain, sum(cluster))) };
+        let len = compressor.compress(whole, &mut chunk.packed[packed..]);
+        match len.map_err(|source| WriteError::Compress { offset, source })? {
+            None => Ok((Stored::Plain, sum(cluster))),
+            Some(len) => {
+                let range = packed..packed + len;
+                Ok((Stored::Compressed(range.clone()), sum(&chunk.packed[range])))
+            }
         }
-        let range = packed..packed + len;
-        Ok((Stored::Compressed(range.clone()), sum(&chunk.packed[range])))
     }
 }
 

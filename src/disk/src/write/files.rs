@@ -26,12 +26,20 @@ impl<'a> Files<'a> {
         known: impl Fn(Format) -> Option<KnownFile>,
         mut plan: Option<Plan>,
     ) -> Result<Self, WriteError> {
-        let begin = |Output { format, file }: &Output<'a>| {
+        let mut compressions =
+            outputs.iter().filter(|output| output.format == Format::Qcow2).map(|one| one.compression);
+        if let Some(first) = compressions.next()
+            && compressions.any(|other| other != first)
+        {
+            return Err(WriteError::Compressions);
+        }
+        let begin = |Output { format, file, compression }: &Output<'a>| {
             check_empty(*format, file)?;
             Ok(match format {
                 Format::Raw => ImageWriter::Raw(Box::new(RawWriter::new(file, disk.len(), known(*format))?)),
                 Format::Qcow2 => {
-                    ImageWriter::Qcow2(Box::new(Qcow2Writer::new(file, disk.len(), known(*format), plan.take())?))
+                    let (known, plan) = (known(*format), plan.take());
+                    ImageWriter::Qcow2(Box::new(Qcow2Writer::new(file, disk.len(), *compression, known, plan)?))
                 }
             })
         };

@@ -1,4 +1,4 @@
-//! qcow2 files: version 3, clusters of 64 KiB, compressed with zstd.
+//! qcow2 files: version 3, clusters of 64 KiB, compressed with zstd or zlib.
 //!
 //! Specification: `docs/interop/qcow2.rst` of QEMU. Big-endian; offsets are bytes of the file. What follows the header:
 //! clusters in the order of the disk, each L2 table after the last cluster that it names, then the L1 table and
@@ -18,7 +18,7 @@ use super::chunk::Chunk;
 use super::file::OutputFile;
 use super::sink::{Needs, Sink};
 use super::{FileDigest, KnownFile, WriteError, Written, at_once};
-use crate::image::{Backing, Format};
+use crate::image::{Backing, ClusterCompression, Format};
 use following::Following;
 pub use following::Plan;
 use tables::{Bytes, Piece, Tables};
@@ -35,6 +35,7 @@ const CLUSTER_LEN: u64 = CLUSTER as u64;
 pub struct Qcow2Writer<'a> {
     file: &'a File,
     output: OutputFile<'a>,
+    compression: ClusterCompression,
     tables: Tables,
     known: Option<KnownFile>,
     following: Option<Following>,
@@ -45,22 +46,24 @@ impl<'a> Qcow2Writer<'a> {
     pub fn new(
         file: &'a File,
         disk_len: u64,
+        compression: ClusterCompression,
         known: Option<KnownFile>,
         plan: Option<Plan>,
     ) -> Result<Self, WriteError> {
-        let tables = Tables::new(disk_len)?;
+        let tables = Tables::new(disk_len, compression)?;
         let following = plan.map(|plan| Following::start(file, plan)).transpose()?;
         // All that is not written yet can be read, as zeros.
         let len = following.as_ref().map_or(0, Following::file_len);
         let output = OutputFile::new(Format::Qcow2, file, len)?;
-        Ok(Self { file, output, tables, known, following })
+        Ok(Self { file, output, compression, tables, known, following })
     }
 
     /// Begins an overlay that has these clusters of the disk, ascending.
     pub fn on_top(file: &'a File, disk_len: u64, backing: &Backing, own: Vec<u64>) -> Result<Self, WriteError> {
         let tables = Tables::on_top(disk_len, backing.clone(), own)?;
         let output = OutputFile::new(Format::Qcow2, file, 0)?;
-        Ok(Self { file, output, tables, known: None, following: None })
+        let compression = ClusterCompression::default();
+        Ok(Self { file, output, compression, tables, known: None, following: None })
     }
 }
 
@@ -69,7 +72,7 @@ impl Sink for Qcow2Writer<'_> {
     type Error = WriteError;
 
     fn needs(&self) -> Needs {
-        Needs::clusters()
+        Needs::clusters(self.compression)
     }
 
     /// Appends the clusters of the next chunk of the disk.
@@ -91,7 +94,7 @@ impl Sink for Qcow2Writer<'_> {
 
     /// Writes the tables and the header, syncs, and hashes the file as far as its digest is not known.
     fn finish(self) -> Result<Written, WriteError> {
-        let Self { file, output, tables, known, following } = self;
+        let Self { file, output, tables, known, following, .. } = self;
         let mut end = tables.finish();
         for Piece { at, bytes } in &end.tables {
             if let Bytes::Table(table) = bytes {

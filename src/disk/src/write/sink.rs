@@ -3,6 +3,7 @@
 use super::WriteError;
 use super::block::Block;
 use super::chunk::Chunk;
+use crate::image::ClusterCompression;
 
 /// Takes a disk, from its start to its end.
 ///
@@ -41,19 +42,19 @@ pub struct Needs {
     pub(super) blocks: bool,
     /// Hashes its blocks.
     pub(super) hash: Option<HashBlock>,
-    /// Whether its clusters are compressed.
-    pub(super) clusters: bool,
+    /// How its clusters are compressed, if they are.
+    pub(super) clusters: Option<ClusterCompression>,
 }
 
 impl Needs {
     /// The blocks that hold data, for [`Chunk::blocks`]; with `hash`, that of each.
     pub fn blocks(hash: Option<HashBlock>) -> Self {
-        Self { blocks: true, hash, clusters: false }
+        Self { blocks: true, hash, clusters: None }
     }
 
     /// Compressed clusters, for qcow2.
-    pub(super) fn clusters() -> Self {
-        Self { clusters: true, ..Self::default() }
+    pub(super) fn clusters(compression: ClusterCompression) -> Self {
+        Self { clusters: Some(compression), ..Self::default() }
     }
 
     /// What two files need that are written at once. Blocks have one hash: files that hash them hash them alike.
@@ -61,7 +62,7 @@ impl Needs {
         Self {
             blocks: self.blocks || other.blocks,
             hash: self.hash.or(other.hash),
-            clusters: self.clusters || other.clusters,
+            clusters: self.clusters.or(other.clusters),
         }
     }
 }

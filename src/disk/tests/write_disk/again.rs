@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use vmbake_disk::disk::Disk;
-use vmbake_disk::image::Format;
+use vmbake_disk::image::{ClusterCompression, Format};
 use vmbake_disk::source::{ContentId, Extent, Identified, Map, ReadAt, Sources};
 use vmbake_disk::write::{Earlier, EarlierFile, FileDigest, KnownFile, Output, Written, write_again};
 
@@ -72,8 +72,12 @@ fn make(digest: u8, artifact: Vec<u8>, at: u64) -> Made {
 
 /// Writes a qcow2 file.
 fn write_qcow2(path: &Path, disk: &Disk, earlier: &Earlier<'_>) -> Written {
+    write_as(path, disk, earlier, ClusterCompression::Zstd)
+}
+
+fn write_as(path: &Path, disk: &Disk, earlier: &Earlier<'_>, compression: ClusterCompression) -> Written {
     let file = create(path);
-    let output = Output { format: Format::Qcow2, file: &file };
+    let output = Output { compression, ..Output::new(Format::Qcow2, &file) };
     write_again(disk, &[output], earlier, TWO, &|_| {}).unwrap().remove(0)
 }
 
@@ -94,7 +98,10 @@ impl First {
 
     /// Writes `disk` from nothing and again, as if the first file were `file`; both must be the same.
     fn assert_same(&self, disk: &Disk, file: &File, what: &str) {
-        let earlier = Earlier { qcow2: &[EarlierFile { file, clusters: &self.written.clusters }], same: &[] };
+        let earlier = Earlier {
+            qcow2: &[EarlierFile { file, clusters: &self.written.clusters, compression: ClusterCompression::Zstd }],
+            same: &[],
+        };
         let (cold, again) = (self.dir.path().join("cold"), self.dir.path().join("again"));
         let of_nothing = write_qcow2(&cold, disk, &Earlier::default());
         assert_eq!(write_qcow2(&again, disk, &earlier), of_nothing, "{what}");
@@ -103,10 +110,37 @@ impl First {
 }
 
 #[test]
+fn what_was_compressed_otherwise_is_not_taken_over() {
+    let (first, zlib) = (First::new(), ClusterCompression::Zlib);
+    let disk = make(1, text(1, 2_000_000), 5 * MIB).disk;
+    let at = |name: &str| first.dir.path().join(name);
+    let of_nothing = write_as(&at("cold"), &disk, &Earlier::default(), zlib);
+    assert_ne!(of_nothing.digest, first.written.digest);
+    let known = |written: &Written, compression| {
+        let Written { digest, file_len, .. } = *written;
+        KnownFile { format: Format::Qcow2, compression, digest, file_len }
+    };
+    for (written, path, compression) in
+        [(&first.written, &first.path, ClusterCompression::Zstd), (&of_nothing, &at("cold"), zlib)]
+    {
+        let file = File::open(path).unwrap();
+        let qcow2 = [EarlierFile { file: &file, clusters: &written.clusters, compression }];
+        for same in [&[][..], &[known(written, compression)]] {
+            let again = write_as(&at("again"), &disk, &Earlier { qcow2: &qcow2, same }, zlib);
+            assert_eq!(again, of_nothing, "{compression:?}");
+            assert!(std::fs::read(at("again")).unwrap() == std::fs::read(at("cold")).unwrap(), "{compression:?}");
+        }
+    }
+}
+
+#[test]
 fn unchanged_clusters_are_taken_over_unread() {
     let first = First::new();
     let file = File::open(&first.path).unwrap();
-    let earlier = Earlier { qcow2: &[EarlierFile { file: &file, clusters: &first.written.clusters }], same: &[] };
+    let earlier = Earlier {
+        qcow2: &[EarlierFile { file: &file, clusters: &first.written.clusters, compression: ClusterCompression::Zstd }],
+        same: &[],
+    };
     let path = first.dir.path().join("again");
     for (digest, artifact, at, most) in [
         (1, text(1, 2_000_000), 5 * MIB, 0),
@@ -180,11 +214,14 @@ fn more_can_be_new_than_is_kept_in_memory() {
 fn both_formats_are_written_again() {
     let first = First::new();
     let file = File::open(&first.path).unwrap();
-    let earlier = Earlier { qcow2: &[EarlierFile { file: &file, clusters: &first.written.clusters }], same: &[] };
+    let earlier = Earlier {
+        qcow2: &[EarlierFile { file: &file, clusters: &first.written.clusters, compression: ClusterCompression::Zstd }],
+        same: &[],
+    };
     let disk = make(9, noise(9, 2_100_000), 5 * MIB).disk;
     let both = |earlier: &Earlier<'_>| {
         let files = [Format::Raw, Format::Qcow2].map(|format| (format, tempfile::tempfile().unwrap()));
-        let outputs: Vec<_> = files.iter().map(|(format, file)| Output { format: *format, file }).collect();
+        let outputs: Vec<_> = files.iter().map(|(format, file)| Output::new(*format, file)).collect();
         let written = write_again(&disk, &outputs, earlier, TWO, &|_| {}).unwrap();
         let bytes = files.map(|(_, file)| {
             let mut bytes = vec![0; usize::try_from(file.metadata().unwrap().len()).unwrap()];
@@ -204,9 +241,9 @@ fn known_digests_are_not_computed() {
     for (format, len) in [(Format::Raw, disk.len()), (Format::Qcow2, first.written.file_len)] {
         for (file_len, is_taken) in [(len, true), (len + 1, false)] {
             let file = create(&path);
-            let same = [KnownFile { format, digest, file_len }];
+            let same = [KnownFile { format, compression: ClusterCompression::Zstd, digest, file_len }];
             let earlier = Earlier { qcow2: &[], same: &same };
-            let written = write_again(&disk, &[Output { format, file: &file }], &earlier, TWO, &|_| {}).unwrap();
+            let written = write_again(&disk, &[Output::new(format, &file)], &earlier, TWO, &|_| {}).unwrap();
             assert_eq!(written[0].digest == digest, is_taken, "{format} of {file_len} bytes");
         }
     }

@@ -69,6 +69,7 @@ impl KindArgs {
             no_cache: false,
             size: *size,
             format: Vec::new(),
+            compression: None,
             out: PathBuf::new(),
             builder_id: None,
             force: false,

@@ -83,6 +83,7 @@ impl Rebuild {
                 .into_iter()
                 .filter(|format| inputs.formats.contains(&format.to_string()))
                 .collect(),
+            compression: inputs.compression,
             out: out.to_owned(),
             force: false,
             builder: BuilderId::default(),

@@ -173,6 +173,7 @@ impl Inputs {
             size: config.size,
             epoch: config.source_date_epoch,
             formats: request.formats.to_vec(),
+            compression: config.compression,
             out: out.to_owned(),
             force: request.force,
             builder: BuilderId::default(),
@@ -199,6 +200,9 @@ impl Inputs {
         }
         option("store", request.store.root());
         let numbers = [("partition", self.config.partition.map(u64::from)), ("size", self.config.size)];
+        if !self.config.compression.is_usual() {
+            words.push(format!("--compression {}", self.config.compression));
+        }
         words.extend(numbers.iter().filter_map(|(name, number)| Some(format!("--{name} {}", (*number)?))));
         words.join(" ")
     }

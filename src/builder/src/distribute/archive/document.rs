@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::pin::proof::sigstore::json;
+use crate::qcow2_compression::Qcow2Compression;
 
 /// Longest document that is read.
 pub const MAX_DOCUMENT: u64 = 16 << 20;
@@ -149,6 +150,9 @@ pub struct InputsConfig {
     /// Time of the files that the bake makes, where one was chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_date_epoch: Option<u32>,
+    /// How a qcow2 image is compressed, where that was chosen.
+    #[serde(default, skip_serializing_if = "Qcow2Compression::is_usual")]
+    pub compression: Qcow2Compression,
     /// Entries of layers, sources and trust that take the place of earlier ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overrides: Vec<String>,

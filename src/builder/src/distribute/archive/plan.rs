@@ -144,6 +144,7 @@ impl<'a> ArchivePlan<'a> {
             partition: recorded.and_then(|inputs| inputs.partition),
             size: recorded.and_then(|inputs| inputs.size),
             source_date_epoch: recorded.and_then(|inputs| inputs.source_date_epoch),
+            compression: recorded.map(|inputs| inputs.compression).unwrap_or_default(),
             overrides,
         };
         let config = self.json(BlobRole::InputsConfig, "", &config)?;

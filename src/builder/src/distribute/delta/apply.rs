@@ -59,7 +59,8 @@ pub fn apply(request: &ApplyRequest<'_>, progress: &Progress) -> Result<DeltaSta
     check_growth(request.delta, overlay.len(), base.len())?;
     let pending = Pending::create(request.out, request.force)?;
     let format = request.format.unwrap_or(statement.result.format.into());
-    let output = Output { format, file: pending.file() };
+    let compression = statement.result.compression.into();
+    let output = Output { format, file: pending.file(), compression };
     let bar = progress.bar("applying", overlay.len());
     let patched = patch(&base, &overlay, output, request.threads, &|len| bar.inc(len));
     bar.finish_and_clear();

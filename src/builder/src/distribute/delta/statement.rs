@@ -9,6 +9,7 @@ use super::DeltaError;
 use crate::digest::Digest;
 use crate::escape;
 use crate::pin::proof::sigstore::json;
+use crate::qcow2_compression::Qcow2Compression;
 
 /// The only form of statements.
 pub const SCHEMA: &str = "vmbake.delta.v1";
@@ -41,6 +42,9 @@ pub struct StatedImage {
     pub disk_length: u64,
     /// fs-verity digest of the disk as a raw file, whatever the format.
     pub disk_fsverity: Digest,
+    /// How a qcow2 one is compressed; without it, with `zstd`.
+    #[serde(default, skip_serializing_if = "Qcow2Compression::is_usual")]
+    pub compression: Qcow2Compression,
     /// SHA-256 of the file, of a qcow2 one. That of a raw file would take longer than all else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
-use super::header::Compression;
+use crate::image::ClusterCompression;
 
 /// Frames that need a larger window than these 8 MiB, which every decoder has to support, are refused: it would be
 /// memory for nothing, as a cluster has at most 2 MiB.
@@ -14,21 +14,21 @@ const WINDOW_LOG_MAX: u32 = 23;
 
 /// Decompresses clusters of one image, from several threads.
 pub struct Decompressor {
-    compression: Compression,
+    compression: ClusterCompression,
     /// Contexts that are not in use.
     zstd: Mutex<Vec<Decoder<'static>>>,
 }
 
 impl Decompressor {
-    pub fn new(compression: Compression) -> Self {
+    pub fn new(compression: ClusterCompression) -> Self {
         Self { compression, zstd: Mutex::default() }
     }
 
     /// Fills `cluster` from `data`; what follows a full cluster is ignored.
     pub fn decompress(&self, data: &[u8], cluster: &mut [u8]) -> io::Result<()> {
         match self.compression {
-            Compression::Zlib => inflate(data, cluster),
-            Compression::Zstd => {
+            ClusterCompression::Zlib => inflate(data, cluster),
+            ClusterCompression::Zstd => {
                 let idle = self.idle().pop();
                 let mut decoder = idle.map_or_else(new_zstd, Ok)?;
                 decoder.reinit()?;

@@ -7,6 +7,7 @@
 //! that reference counts may be stale, and reading uses none.
 
 use super::{ImageError, ImageFile, Qcow2Part};
+use crate::image::ClusterCompression;
 
 /// "QFI" and 0xfb.
 pub const MAGIC: [u8; 4] = *b"QFI\xfb";
@@ -31,15 +32,6 @@ const EXTERNAL_DATA: u64 = 1 << 2;
 const COMPRESSION_TYPE: u64 = 1 << 3;
 const EXTENDED_L2: u64 = 1 << 4;
 
-/// How compressed clusters are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// A raw deflate stream.
-    Zlib,
-    /// Zstandard frames.
-    Zstd,
-}
-
 /// What reading needs of a header, checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Header {
@@ -51,7 +43,7 @@ pub struct Header {
     pub l1_table_offset: u64,
     /// Entries of the L1 table that `size` needs; the file has at least as many.
     pub l1_len: usize,
-    pub compression: Compression,
+    pub compression: ClusterCompression,
 }
 
 impl Header {
@@ -89,7 +81,7 @@ impl Header {
         }
         refuse_features(file, &bytes, version)?;
         let compression = match version {
-            2 => Compression::Zlib,
+            2 => ClusterCompression::Zlib,
             _ => compression(file, &bytes)?,
         };
         let cluster_bits = be32(&bytes, 20);
@@ -160,12 +152,12 @@ fn refuse_features(file: &ImageFile, bytes: &[u8; FULL_LEN], version: u32) -> Re
     Ok(())
 }
 
-fn compression(file: &ImageFile, bytes: &[u8; FULL_LEN]) -> Result<Compression, ImageError> {
+fn compression(file: &ImageFile, bytes: &[u8; FULL_LEN]) -> Result<ClusterCompression, ImageError> {
     let named = be64(bytes, 72) & COMPRESSION_TYPE != 0;
     // Where the header is too short for the field, it was not read and is 0.
     match (named, bytes[104]) {
-        (false, 0) => Ok(Compression::Zlib),
-        (true, 1) => Ok(Compression::Zstd),
+        (false, 0) => Ok(ClusterCompression::Zlib),
+        (true, 1) => Ok(ClusterCompression::Zstd),
         (true, 0) => {
             Err(file.corrupt(Qcow2Part::CompressionType, 104, 0u64, "another type than 0, as its feature bit is set"))
         }

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::tables::{End, Piece, Tables};
 use super::{CLUSTER, CLUSTER_LEN, index};
-use crate::image::Format;
+use crate::image::{ClusterCompression, Format};
 use crate::write::chunk::Chunk;
 use crate::write::{WriteError, output_error};
 
@@ -24,8 +24,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn new(disk_len: u64) -> Result<Self, WriteError> {
-        Ok(Self { tables: Tables::new(disk_len)?, chunks: VecDeque::new() })
+    pub fn new(disk_len: u64, compression: ClusterCompression) -> Result<Self, WriteError> {
+        Ok(Self { tables: Tables::new(disk_len, compression)?, chunks: VecDeque::new() })
     }
 
     /// Adds the next chunk of the disk, of which only what its clusters are is looked at.
@@ -153,12 +153,12 @@ mod tests {
 
     /// Writes a file of `chunks`, followed as one that was planned of `planned`; its digest by following, and by reading.
     fn write(planned: &[Chunk], chunks: &[Chunk]) -> (Option<[u8; 32]>, [u8; 32]) {
-        let mut plan = Plan::new(4 * CHUNK).unwrap();
+        let mut plan = Plan::new(4 * CHUNK, ClusterCompression::Zlib).unwrap();
         planned.iter().for_each(|chunk| plan.add(chunk));
         let file = tempfile::tempfile().unwrap();
         let mut following = Following::start(&file, plan).unwrap();
         file.set_len(following.file_len()).unwrap();
-        let mut tables = Tables::new(4 * CHUNK).unwrap();
+        let mut tables = Tables::new(4 * CHUNK, ClusterCompression::Zlib).unwrap();
         for chunk in chunks {
             let pieces = tables.place(chunk);
             for Piece { at, bytes } in &pieces {

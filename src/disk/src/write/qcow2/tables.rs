@@ -6,7 +6,7 @@ use std::vec::IntoIter;
 
 use super::layout::{Layout, Refcounts};
 use super::{CLUSTER, CLUSTER_BITS, CLUSTER_LEN, index};
-use crate::image::{BACKING_FORMAT, Backing, EXTENSIONS_END, Format};
+use crate::image::{BACKING_FORMAT, Backing, ClusterCompression, EXTENSIONS_END, Format};
 use crate::write::chunk::{Chunk, Stored};
 use crate::write::{Clusters, Place, WriteError};
 
@@ -58,6 +58,7 @@ pub struct End {
 /// The tables of a file, as far as it is made.
 pub struct Tables {
     disk_len: u64,
+    compression: ClusterCompression,
     layout: Layout,
     l1: Vec<u64>,
     /// The L2 table that is being filled.
@@ -75,7 +76,7 @@ struct Top {
 }
 
 impl Tables {
-    pub fn new(disk_len: u64) -> Result<Self, WriteError> {
+    pub fn new(disk_len: u64, compression: ClusterCompression) -> Result<Self, WriteError> {
         let refuse = |reason| WriteError::Length { format: Format::Qcow2, len: disk_len, reason };
         if !disk_len.is_multiple_of(512) {
             return Err(refuse("it is not a multiple of 512, and QEMU would drop the last bytes"));
@@ -87,12 +88,15 @@ impl Tables {
         let l1 = vec![0; usize::try_from(l1_len).map_err(|_| refuse("its L1 table does not fit into memory"))?];
         // The first cluster is the header's.
         let (layout, l2, clusters) = (Layout::new(1), vec![0; L2_ENTRIES], Clusters::default());
-        Ok(Self { disk_len, layout, l1, l2, l2_index: 0, clusters, top: None })
+        Ok(Self { disk_len, compression, layout, l1, l2, l2_index: 0, clusters, top: None })
     }
 
     /// Of an overlay that has these clusters of the disk, ascending, and takes all others from its backing file.
     pub fn on_top(disk_len: u64, backing: Backing, own: Vec<u64>) -> Result<Self, WriteError> {
-        Ok(Self { top: Some(Top { backing, own: own.into_iter().peekable() }), ..Self::new(disk_len)? })
+        Ok(Self {
+            top: Some(Top { backing, own: own.into_iter().peekable() }),
+            ..Self::new(disk_len, ClusterCompression::default())?
+        })
     }
 
     /// Gives the clusters of the next chunk of the disk their places.
@@ -183,6 +187,11 @@ impl Tables {
         let extensions = self.top.as_ref().map_or(Vec::new(), |top| format_extension(top.backing.format()));
         // Behind the list of extensions, which ends with a word.
         let name_at = if name.is_empty() { 0 } else { HEADER_LEN + 8 * (extensions.len() as u64 + 1) };
+        // The feature says that there is a type other than zlib, which is 0.
+        let (feature, kind) = match self.compression {
+            ClusterCompression::Zlib => (0, 0),
+            ClusterCompression::Zstd => (1 << 3, 1),
+        };
         let words = [
             0x5146_49fb_0000_0003,                               // magic, version
             name_at,                                             // backing_file_offset
@@ -193,11 +202,11 @@ impl Tables {
             refcounts.table_at,                                  // refcount_table_offset
             refcounts.table_clusters << 32,                      // refcount_table_clusters, nb_snapshots
             0,                                                   // snapshots_offset
-            1 << 3,                                              // incompatible_features: compression type
+            feature,                                             // incompatible_features: compression type
             0,                                                   // compatible_features
             0,                                                   // autoclear_features
             4 << 32 | HEADER_LEN,                                // refcount_order (16 bits), header_length
-            1 << 56,                                             // compression_type: zstd
+            kind << 56,                                          // compression_type
         ];
         let end = u64::from(EXTENSIONS_END) << 32;
         [&big_endian(&words), &big_endian(&extensions), &big_endian(&[end]), name].concat()

@@ -81,7 +81,7 @@ fn fill(
     }
     let volume = ext4::author(tree, options)?;
     let disk = Disk::new(volume.map().clone(), volume.sources().clone());
-    let output = Output { format: Format::Raw, file };
+    let output = Output::new(Format::Raw, file);
     let written = write(&disk, &[output], NonZeroUsize::MIN, &|_| ());
     written.map_err(|source| ExtensionError::Write { path: out.to_owned(), source })?;
     Ok(volume.len())
