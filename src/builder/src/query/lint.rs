@@ -44,7 +44,7 @@ struct Rule {
 const PRIVILEGED: &str = "privileged-files";
 
 /// Rules for images of which only the tree is known: a bake compares privileges with those in the packages, and layers list owners.
-const SHIPPED_PRIVILEGES: &str = "shipped-privileges";
+const SHIPPED_MODES: &str = "shipped-modes";
 const SYSTEM_FILES: &str = "system-files";
 
 /// The rules that `keep` of a layer makes exceptions from.
@@ -138,7 +138,7 @@ const RULES: &[Rule] = &[
         check: Check::Custom("/", modes::privileged),
     },
     Rule {
-        name: SHIPPED_PRIVILEGES,
+        name: SHIPPED_MODES,
         good: "only programs that Debian ships so have set-uid or set-gid bits or capabilities",
         check: Check::Custom("/usr", system::privileges),
     },
@@ -156,7 +156,7 @@ pub fn lint(tree: &Tree) -> Vec<Finding> {
 pub fn unclean(tree: &Tree, setuid: &BTreeSet<String>, keep: &BTreeSet<String>) -> Option<Finding> {
     let is_meant = |finding: &Finding| match finding.rule {
         PRIVILEGED => setuid.contains(&finding.path),
-        SHIPPED_PRIVILEGES | SYSTEM_FILES => true,
+        SHIPPED_MODES | SYSTEM_FILES => true,
         LOGS | AUTHORIZED_KEYS => keep.contains(&finding.path),
         _ => false,
     };

@@ -148,8 +148,8 @@ fn every_violation_is_found_by_its_rule_alone() {
         ("world-writable", "/srv/x", DirMode(0o777), "directory, 0777 0:0"),
         ("privileged-files", "/usr/bin/bash", Mode(0o4755, "x"), "regular file, 4755 0:0"),
         ("privileged-files", "/opt/x/chage", Mode(0o2755, "x"), "regular file, 2755 0:0"),
-        ("shipped-privileges", "/usr/bin/find", Mode(0o4755, "x"), "regular file, 4755 0:0"),
-        ("shipped-privileges", "/usr/bin/locate", Mode(0o6755, "x"), "regular file, 6755 0:0"),
+        ("shipped-modes", "/usr/bin/find", Mode(0o4755, "x"), "regular file, 4755 0:0"),
+        ("shipped-modes", "/usr/bin/locate", Mode(0o6755, "x"), "regular file, 6755 0:0"),
         ("system-files", "/usr/lib/x/y", Owned(0o644, 1000, 0), "regular file, 0644 1000:0"),
         ("system-files", "/etc/cron.d/x", Owned(0o664, 0, 1000), "regular file, 0664 0:1000"),
         (
