@@ -17,7 +17,7 @@ use crate::digest::Digest;
 use crate::fetch::images::lay_out;
 use crate::fetch::verify::{Verified, check};
 use crate::fetch::{FetchError, FetchedBase, Supply, fetch, fetch_base, open_base_file};
-use crate::image::identity::{self, BaseIdentity};
+use crate::image::identity::{self, BaseIdentity, IdentityError};
 use crate::layer::{Layer, Layers};
 use crate::manifest::{Manifest, PinnedAccounts};
 use crate::progress::{Event, PackageVersion, Progress};
@@ -119,7 +119,8 @@ fn open_base(path: &Path, disk: Arc<dyn ReadAt>, request: &BakeRequest) -> Resul
     // A disk whose root partition is of the plain Linux type does not tell; its packages will.
     match base.arch().map(Arch::name) {
         Some(found) if found != arch => {
-            Err(BakeError::Arch { path: path(), expected: arch.to_owned(), found: found.to_owned() })
+            let (expected, found) = (arch.to_owned(), found.to_owned());
+            Err(BakeError::Identity(IdentityError::Arch { path: path(), expected, found }))
         }
         _ => Ok(base),
     }

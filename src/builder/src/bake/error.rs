@@ -66,17 +66,7 @@ pub enum BakeError {
         /// What it is.
         need: Box<ImageNeed>,
     },
-    /// The base is for other processors.
-    #[error("{path}: is an image for {found}, not for {expected}")]
-    Arch {
-        /// The base image.
-        path: PathBuf,
-        /// The architecture of the manifest.
-        expected: String,
-        /// The architecture of the base.
-        found: String,
-    },
-    /// The base is another system than the manifest is for.
+    /// The base is for another system or architecture than the manifest.
     #[error(transparent)]
     Identity(#[from] IdentityError),
     /// It cannot be told what the image is made of.

@@ -210,7 +210,9 @@ impl UpdateRequest {
         let wanted = |entry: &Entry<'_>| {
             let own_image = matches!(entry, Entry::OsImage) && resolver.image.is_some();
             let is_past = resolver.at.is_some() && matches!(entry.version(open), Some(VersionSource::Apt { .. }));
-            let again = self.refresh || !self.only.is_empty() || own_image || is_past;
+            // Of a past date, nothing but packages can be resolved again.
+            let is_named = !self.only.is_empty() && resolver.at.is_none();
+            let again = self.refresh || is_named || own_image || is_past;
             entry.needs().is_some() == second && self.asks_for(entry.name()) && (again || !is_proven(*entry))
         };
         open.entries(resolver.sources).filter(wanted).map(|entry| (open, entry)).collect()

@@ -86,6 +86,11 @@ fn other_proofs_are_those_of_the_sources() {
     yard.layer("box", &tool(checksums).replace(r#""version": "1.0""#, latest));
     yard.updated();
     assert_eq!(yard.manifest()["dependencies"]["tool"], pinned);
+    // What is pinned stays with a past date, whether or not it is named.
+    for more in [&["--at=2024-06-02"][..], &["--at=2024-06-02", "--only=tool"]] {
+        let (ok, said) = yard.update(more);
+        assert!(ok && yard.manifest()["dependencies"]["tool"] == pinned, "{more:?}: {said}");
+    }
     assert!(yard.bake().0);
 }
 

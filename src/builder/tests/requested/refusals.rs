@@ -1,5 +1,7 @@
 //! What layers may not ask of upstreams, as an update tells it.
 
+use std::process::Command;
+
 use super::yard::{Yard, sha256, stated, tool};
 
 const SIGNED: &str = r#"{"name": "their", "kinds": ["other"], "upstream": {"type": "tar.gz", "version": {"pinned": "1.0"},
@@ -82,4 +84,17 @@ fn container_images_have_a_place() {
     let (ok, said) = yard.update(&[]);
     let expected = "layer box brings container images, and no layer of box says in `images` where they go";
     assert!(!ok && said.contains(expected) && said.contains("hint: require the layer container-images"), "{said}");
+}
+
+#[test]
+fn missing_sources_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    for command in ["update", "fetch", "plan"] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_vmbake"));
+        program.args([command, "node", "--os=debian-13", "--sources=none.json"]).current_dir(dir.path());
+        let output = program.env("XDG_CONFIG_HOME", dir.path()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && said.starts_with("error: none.json: cannot read"), "{command}: {said}");
+        assert!(said.ends_with("hint: without --sources those that are built in are used\n"), "{command}: {said}");
+    }
 }

@@ -134,9 +134,10 @@ impl Hint for ResolveError {
             Self::NoSnapshot { .. } => Some(
                 "set `snapshot` of the archive to the directory with its snapshots, in a file for --sources".to_owned(),
             ),
-            Self::Archive { source, .. } if matches!(**source, AptError::Stale { .. } | AptError::Aged { .. }) => {
-                Some("`vmbake update --at DATE` pins packages as of a past date".to_owned())
-            }
+            Self::Archive { source, .. } if matches!(**source, AptError::Stale { .. } | AptError::Aged { .. }) => Some(
+                "the mirror may lag behind: --mirror names another one; --at DATE pins packages as of a past date"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
