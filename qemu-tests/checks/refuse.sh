@@ -37,6 +37,16 @@ refuse() {
 }
 unpinned=(--manifest "$work/unpinned.json" --store "$store")
 
+# The base of a recipe is there before anything is compiled.
+if ! make --no-print-directory -C "$(dirname "$0")/../.." -o firstboot base BASE="$work/none" >"$work/said" 2>&1 &&
+    grep -qF "BASE=$work/none: no such file" "$work/said"; then
+    echo "ok: missing base of a recipe: $(head -n 1 "$work/said")"
+else
+    echo "FAIL: missing base of a recipe:"
+    cat "$work/said"
+    failed=1
+fi
+
 # Damaged bases.
 for part in 1 50 95; do
     head -c $(($(stat -c %s "$base") * part / 100)) "$base" >"$work/truncated.qcow2"
