@@ -309,7 +309,7 @@ impl Shell<'_> {
             Node::Redirected(inner, ..) => matches!(**inner, Node::Subshell(..)),
             stage => matches!(stage, Node::Subshell(..)),
         };
-        if !self.state.bash.shopt("lastpipe") && !(is_subshell && self.state.language.is_bash()) {
+        if !(self.state.bash.shopt("lastpipe") || is_subshell && self.state.language.is_bash()) {
             let has_trap = self.state.traps.contains_key(&crate::builtins::EXIT);
             return self.subshell(|shell| {
                 shell.set_descriptor(0, input);
