@@ -15,6 +15,7 @@ use crate::digest::Digest;
 use crate::input;
 use crate::manifest::Target;
 
+use crate::pin::proof::apt::is_flat;
 pub use crate::upstream::{Demand, Program, Template, Undefined, Upstream, VersionSource};
 pub use error::SourcesError;
 use merge::Merged;
@@ -200,6 +201,20 @@ impl Archive {
     /// Its address, without a `/` at its end, and its suite.
     pub fn place(&self, values: &BTreeMap<String, String>) -> Result<(String, String), Undefined> {
         Ok((self.url.render(values)?.trim_end_matches('/').to_owned(), self.suite.render(values)?))
+    }
+
+    /// Address of the directory that has the `InRelease` of a suite.
+    pub fn index_directory(base: &str, suite: &str) -> String {
+        match suite.strip_suffix('/') {
+            None => format!("{base}/dists/{suite}"),
+            Some("" | ".") => base.to_owned(),
+            Some(directory) => format!("{base}/{}", directory.trim_start_matches("./")),
+        }
+    }
+
+    /// Whether its index is not below `dists`, and lists packages of all components and architectures.
+    pub fn is_flat(&self) -> bool {
+        is_flat(&self.suite.to_string())
     }
 
     /// Where copies of what was at `url` are that the archive had at a time and soon after: a state is copied hours after its `Date`.

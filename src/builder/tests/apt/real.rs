@@ -21,7 +21,7 @@ fn the_archive_of_debian_is_believed() {
     assert_eq!(release.date().to_string(), "2026-11-19T02:12:54Z");
     assert!(release.acquire_by_hash());
     for arch in ["amd64", "arm64"] {
-        let indexes = release.indexes("main", arch).unwrap();
+        let indexes = release.indexes(Some("main"), arch).unwrap();
         assert!(indexes.iter().all(|index| index.by_hash.is_some() && index.content_size.is_some()));
         assert!(indexes.iter().any(|index| index.compression == Compression::Xz));
     }

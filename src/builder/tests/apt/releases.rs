@@ -32,7 +32,7 @@ fn a_good_release_names_its_indexes() {
     assert_eq!(release.valid_until().unwrap().to_string(), "2026-11-28T08:00:00Z");
     assert_eq!(release.signers(), lab.fingerprints("good"));
     assert!(release.acquire_by_hash());
-    let indexes = release.indexes("main", "amd64").unwrap();
+    let indexes = release.indexes(Some("main"), "amd64").unwrap();
     let forms: Vec<_> = indexes.iter().map(|index| (index.compression, index.size)).collect();
     assert_eq!(forms, [(Compression::Gz, 208), (Compression::Xz, 268), (Compression::None, 240)]);
     assert_eq!(
@@ -48,10 +48,10 @@ fn a_good_release_names_its_indexes() {
         }
     );
     for (component, arch) in [("main", "arm64"), ("contrib", "amd64")] {
-        assert!(matches!(release.indexes(component, arch), Err(AptError::NoIndex { .. })), "{component} {arch}");
+        assert!(matches!(release.indexes(Some(component), arch), Err(AptError::NoIndex { .. })), "{component} {arch}");
     }
     for (component, arch) in [("..", "amd64"), ("/main", "amd64"), ("main", "../x"), ("./main", "amd64")] {
-        assert!(matches!(release.indexes(component, arch), Err(AptError::Path { .. })), "{component} {arch}");
+        assert!(matches!(release.indexes(Some(component), arch), Err(AptError::Path { .. })), "{component} {arch}");
     }
 }
 
@@ -76,7 +76,7 @@ fn variants_of_a_good_release_pass() {
     ];
     for (name, text, suite) in cases {
         let release = Release::verify(&lab.sign(&text, &["good"]), &keyring, &expect(suite));
-        release.unwrap_or_else(|error| panic!("{name}: {error}")).indexes("main", "amd64").unwrap();
+        release.unwrap_or_else(|error| panic!("{name}: {error}")).indexes(Some("main"), "amd64").unwrap();
     }
 }
 

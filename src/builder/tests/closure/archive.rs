@@ -22,11 +22,12 @@ const SIGNED: &str = "20240601T080000";
 const STATUS: &str = "Package: libc6\nStatus: install ok installed\nArchitecture: amd64\nVersion: 2.41-12\n\n\
     Package: libold\nStatus: install ok installed\nArchitecture: amd64\nVersion: 0.9\nDescription: d\n\n";
 
-/// Where `main` and `extra` are; nobody has the key of `extra`.
+/// Where `main`, `extra` and the flat archive `vendor` are; the key of `extra` is missing.
 const SOURCES: &str = r#"{
   "archives": {
     "main": {"url": "https://a.example/debian", "suite": "{codename}", "component": "main", "keyring": "k.asc", "label": "Test", "snapshot": "https://s.example/archive/debian"},
-    "extra": {"url": "https://b.example/debian", "suite": "{codename}", "component": "main", "keyring": "absent.asc"}},
+    "extra": {"url": "https://b.example/debian", "suite": "{codename}", "component": "main", "keyring": "absent.asc"},
+    "vendor": {"url": "https://v.example/repos/one/", "suite": "/", "keyring": "vendor.asc"}},
   "systems": {"o": {"codename": "one", "archive": "main", "arches": ["amd64", "arm64"],
     "image": {"type": "qcow2", "version": {"pinned": "1"}, "url": "https://i.example/{version}", "proof": "first-use"}}}
 }"#;
@@ -82,9 +83,11 @@ impl Workshop {
         let signed = lab.gpg(SIGNED, &sign, release.as_bytes());
         files.insert("/debian/dists/one/InRelease".to_owned(), hostile::file(signed));
         snapshots(&lab, &release, &mut files);
+        flat(&lab, &mut files);
         let workshop = Self { dir, site: hostile::serve(Duration::ZERO, files) };
         fs::create_dir(workshop.path("trust")).unwrap();
         fs::write(workshop.path("trust/k.asc"), lab.export(&["old"])).unwrap();
+        fs::write(workshop.path("trust/vendor.asc"), lab.export(&["old"])).unwrap();
         fs::write(workshop.path("sources.json"), SOURCES).unwrap();
         workshop.layer("hygiene", r#", "os_release": {"IMAGE_ID": "{kind}", "IMAGE_VERSION": "{version}"}"#);
         let menu = "menuentry 'x' {\n linux /boot/vmlinuz ro\n initrd /boot/initrd\n}\n";
@@ -101,6 +104,11 @@ impl Workshop {
         .concat();
         write_disk(&parts::base_with(&files), &workshop.path("base.raw"));
         Some(workshop)
+    }
+
+    /// Address of the server that has all archives.
+    pub fn url(&self) -> &str {
+        &self.site.url
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -125,7 +133,9 @@ impl Workshop {
     /// Pins the packages of the layer `web`, with more arguments.
     pub fn update(&self, more: &[&str]) -> Output {
         let mirror = format!("--mirror=https://a.example={}", self.site.url);
-        let args = ["update", "web", "--os=o", "--manifests=m", "--layers=layers", "--image=base.raw", &mirror];
+        let vendor = format!("--mirror=https://v.example={}", self.site.url);
+        let args =
+            ["update", "web", "--os=o", "--manifests=m", "--layers=layers", "--image=base.raw", &mirror, &vendor];
         self.run(&[&args, more].concat())
     }
 
@@ -177,6 +187,26 @@ fn snapshots(lab: &Lab, release: &str, files: &mut BTreeMap<String, hostile::Fil
     files.insert(wrong.to_owned(), hostile::redirect("/archive/debian/20240601T100000Z/dists/one/InRelease"));
     let list = r#"<a href="20240501T060000Z/">..</a> <a href="20240601T100000Z/">..</a>"#;
     files.insert("/archive/debian/".to_owned(), hostile::file(list));
+}
+
+/// Adds a flat archive: packages of all architectures and the index of all of them are in one directory.
+fn flat(lab: &Lab, files: &mut BTreeMap<String, hostile::File>) {
+    let mut index = String::new();
+    for (control, deb) in [
+        package("app", "3.0", "amd64", "Depends: libapp (>= 1), agent-data\n"),
+        package("app", "2.5", "amd64", "Depends: libapp (>= 1), agent-data\n"),
+        package("app", "4.0", "arm64", ""),
+        package("agent-data", "1", "all", ""),
+    ] {
+        let digest = Digest::of(&deb).hex();
+        index += &format!("{control}Filename: ./{digest}.deb\nSize: {}\nSHA256: {digest}\n\n", deb.len());
+        files.insert(format!("/repos/one/{digest}.deb"), hostile::file(deb));
+    }
+    let listed = format!(" {} {} Packages\n", Digest::of(index.as_bytes()).hex(), index.len());
+    let release = format!("Origin: vendor\nDate: Sat, 01 Jun 2024 08:00:00 UTC\nSHA256:\n{listed}");
+    let sign = ["--digest-algo", "SHA256", "--local-user", "old@test.invalid", "--clearsign"];
+    files.insert("/repos/one/Packages".to_owned(), hostile::file(index));
+    files.insert("/repos/one/InRelease".to_owned(), hostile::file(lab.gpg(SIGNED, &sign, release.as_bytes())));
 }
 
 fn for_amd64() -> Vec<(String, Vec<u8>)> {

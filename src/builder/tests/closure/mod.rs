@@ -2,6 +2,7 @@
 
 mod archive;
 mod bake;
+mod flat;
 mod refusals;
 mod rules;
 mod snapshot;

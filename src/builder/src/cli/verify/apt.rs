@@ -21,12 +21,12 @@ pub(in super::super) struct Args {
     /// Keys that are trusted, armored or binary
     #[arg(long, value_name = "FILE")]
     keyring: PathBuf,
-    /// Suite or codename, as below dists/
-    #[arg(long, value_parser = path)]
+    /// Suite or codename, as below dists/; `/` or a directory with `/` at its end for a flat archive
+    #[arg(long, value_parser = suite)]
     suite: String,
-    /// Component
+    /// Component; a flat archive has none
     #[arg(long, value_parser = path)]
-    component: String,
+    component: Option<String>,
     /// Architecture, as Debian names it
     #[arg(long, value_parser = path)]
     arch: String,
@@ -42,7 +42,7 @@ pub(in super::super) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Local repository with dists/ and pool/
+    /// Local repository with dists/ and pool/, or a flat one
     #[arg(value_name = "DIR")]
     repository: PathBuf,
 }
@@ -58,12 +58,15 @@ enum RepositoryError {
 
 pub(super) fn run(args: &Args) -> Result<Outcome, Failure> {
     let keyring = Keyring::load(&args.keyring)?;
-    let dists = args.repository.join("dists").join(&args.suite);
+    let dists = match args.suite.strip_suffix('/') {
+        Some(directory) => args.repository.join(directory),
+        None => args.repository.join("dists").join(&args.suite),
+    };
     let in_release = read(&dists.join("InRelease"))?;
     let now = args.now.unwrap_or_else(Timestamp::now);
     let expect = Expect { suite: &args.suite, now, previous: args.previous_date };
     let release = Release::verify(&in_release, &keyring, &expect)?;
-    let (index, file) = open_index(&dists, release.indexes(&args.component, &args.arch)?)?;
+    let (index, file) = open_index(&dists, release.indexes(args.component.as_deref(), &args.arch)?)?;
     let packages = Packages::read(&index, file, &[&args.package])?;
     let package = packages.newest(&args.package)?;
     package.check(&package.filename, open(&args.repository.join(&package.filename))?)?;
@@ -111,6 +114,12 @@ fn print(args: &Args, release: &Release, package: &Package) -> Result<(), Failur
     ];
     facts.extend(release.valid_until().map(|until| ("valid_until", until.to_string().into())));
     super::print(&facts, args.json)
+}
+
+/// A suite, or the directory of a flat archive.
+fn suite(text: &str) -> Result<String, String> {
+    let inner = text.strip_suffix('/').unwrap_or(text);
+    if inner.is_empty() && !text.is_empty() { Ok(text.to_owned()) } else { path(inner).map(|_| text.to_owned()) }
 }
 
 /// A name that becomes part of a path.

@@ -15,7 +15,7 @@ use crate::digest::Digest;
 
 pub use catalogue::{Catalogue, Stanza};
 pub use packages::{Package, Packages};
-pub use release::{Compression, Expect, PackagesIndex, Release};
+pub use release::{Compression, Expect, PackagesIndex, Release, is_flat};
 
 mod catalogue;
 mod fields;
@@ -106,12 +106,10 @@ pub enum AptError {
         now: Timestamp,
     },
     /// It has no packages of that kind.
-    #[error("InRelease: lists no Packages of component {component} for {arch}")]
+    #[error("InRelease: does not list {index}")]
     NoIndex {
-        /// The component.
-        component: String,
-        /// The architecture.
-        arch: String,
+        /// Path of the index without its compression.
+        index: String,
     },
     /// It is not readable.
     #[error("{file}: cannot read")]

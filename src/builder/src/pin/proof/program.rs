@@ -15,7 +15,7 @@ use vmbake_disk::source::{FileSource, Map, ReadAt, Sources};
 use crate::elf::{BuildInfo, Elf, ElfError, Machine};
 use crate::hint::Hint;
 use crate::manifest::ArtifactType;
-use crate::pin::sources::{Program, Undefined, Upstream};
+use crate::upstream::{Program, Undefined, Upstream};
 
 /// Why a file is not the program that was asked for.
 #[derive(Debug, thiserror::Error)]

@@ -42,10 +42,10 @@ pub(super) fn replay(
         base = copy.ok_or_else(|| weak(format!("archive {}", record.archive), entry.proof.as_ref()))?;
     }
     same("suite", record.suite, &suite)?;
-    let dists = format!("{base}/dists/{suite}");
+    let dists = Archive::index_directory(&base, &suite);
     let release = release(prover, place, &record, archive, &format!("{dists}/InRelease"))?;
 
-    let index = release.indexes(&archive.component, &place.target.arch)?;
+    let index = release.indexes(archive.component.as_deref(), &place.target.arch)?;
     let index = index.into_iter().find(|index| index.digest == *record.index);
     let index = index.ok_or(LinkError::Index { what: "InRelease", digest: Box::new(*record.index) })?;
     let packages = packages(prover, place, &record, archive, &dists, &index)?;

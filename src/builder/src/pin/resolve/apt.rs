@@ -171,7 +171,7 @@ impl Resolver<'_> {
     ) -> Result<Index, ResolveError> {
         let copied = self.at.map(|at| self.copied(name, archive, &base, suite, at)).transpose()?;
         let base = copied.as_ref().map_or(base, |copied| copied.url.clone());
-        let dists = format!("{base}/dists/{suite}");
+        let dists = Archive::index_directory(&base, suite);
         let url = format!("{dists}/InRelease");
         let keyring = Keyring::parse(&self.anchors.read(&archive.keyring)?);
         let keyring = keyring.map_err(|source| ResolveError::Keyring { file: archive.keyring.clone(), source })?;
@@ -206,7 +206,7 @@ impl Resolver<'_> {
         let untrusted = |url: &str, source| ResolveError::Archive { url: url.to_owned(), source: Box::new(source) };
         let wanted: Vec<&str> = self.sources.packages_of(name).collect();
         let mut absent = None;
-        for index in release.indexes(&archive.component, arch).map_err(|source| untrusted(dists, source))? {
+        for index in release.indexes(archive.component.as_deref(), arch).map_err(|source| untrusted(dists, source))? {
             for path in index.by_hash.iter().chain([&index.path]) {
                 let url = format!("{dists}/{path}");
                 match self.client.get(&url, index.size) {

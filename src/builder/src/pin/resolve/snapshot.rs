@@ -44,7 +44,7 @@ impl Resolver<'_> {
     ) -> Result<Copied, ResolveError> {
         let none = || ResolveError::NoSnapshot { archive: name.to_owned() };
         let place = |time| archive.snapshot_of(base, time).ok_or_else(none);
-        let asked = format!("{}/dists/{suite}/InRelease", place(at)?);
+        let asked = format!("{}/InRelease", Archive::index_directory(&place(at)?, suite));
         let answered = self.client.send(&Request::get(&asked), |answer| {
             let url = answer.url.clone();
             answer.read(MAX_DOCUMENT).map(|_| url)

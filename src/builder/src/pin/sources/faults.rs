@@ -16,6 +16,16 @@ pub(super) fn find(file: &Document, all: &Merged) -> Vec<(String, String)> {
         if !archive.url.start().starts_with("https://") {
             faults.push((place.clone(), "url is not https".to_owned()));
         }
+        let form = match (archive.is_flat(), &archive.component) {
+            (true, Some(_)) => Some("a flat archive, whose suite ends with `/`, has no component"),
+            (false, None) => Some("component is missing; only a flat archive, whose suite ends with `/`, has none"),
+            _ => None,
+        };
+        faults.extend(form.map(|message| (place.clone(), message.to_owned())));
+        let suite = archive.suite.to_string();
+        if suite.split('/').any(|part| part == "..") || suite.len() > 1 && suite.starts_with('/') {
+            faults.push((place.clone(), format!("suite {suite:?} leads out of the archive")));
+        }
         if let Some(other) = archive.also.iter().find(|other| *other == name || !schema.archives.contains_key(*other)) {
             faults.push((place.clone(), format!("also: {other} is no other archive that is listed")));
         }

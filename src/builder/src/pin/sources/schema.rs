@@ -29,12 +29,13 @@ pub(super) type Document = SourcesSchema<SystemPart>;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Archive {
-    /// Address of the directory with `dists`.
+    /// Address of the directory with `dists`, or of a flat archive.
     pub url: Template,
-    /// Suite or codename below `dists`.
+    /// Suite or codename below `dists`. Of a flat archive (sources.list(5)) the directory of its index below `url`, with `/` at its end.
     pub suite: Template,
-    /// Component.
-    pub component: String,
+    /// Component; a flat archive has none.
+    #[serde(default)]
+    pub component: Option<String>,
     /// File of `trust/` with the keys that may sign it.
     pub keyring: String,
     /// `Origin` of the repository. At a built-in address, the mirror of this origin that the host's apt uses is the default.

@@ -13,10 +13,15 @@ use crate::pin::proof::openpgp::{CLOCK_SKEW, Clearsigned, Keyring};
 
 const FILE: &str = "InRelease";
 
+/// Whether a suite is that of a flat archive (sources.list(5)): a directory with the index and all packages.
+pub fn is_flat(suite: &str) -> bool {
+    suite.ends_with('/')
+}
+
 /// What an `InRelease` is measured against.
 #[derive(Clone, Copy, Debug)]
 pub struct Expect<'a> {
-    /// The suite or codename that was asked for.
+    /// The suite or codename that was asked for. That of a flat archive is a directory, which its `InRelease` does not name.
     pub suite: &'a str,
     /// The time of the check. `Date` may be [`CLOCK_SKEW`] ahead of it; apt allows ten seconds.
     pub now: Timestamp,
@@ -107,7 +112,7 @@ impl Release {
     /// The indexes that a text would list if it were signed. For fuzzers, whose texts nobody signs.
     #[doc(hidden)]
     pub fn unsigned_indexes(text: &str, expect: &Expect<'_>) -> Result<Vec<PackagesIndex>, AptError> {
-        Self::unsigned(text, expect)?.indexes("main", "amd64")
+        Self::unsigned(text, expect)?.indexes(Some("main"), "amd64")
     }
 
     /// What stands in a text, without signers.
@@ -166,30 +171,34 @@ impl Release {
         self.acquire_by_hash
     }
 
-    /// The forms of the index of packages of a component and an architecture, the preferred one first; never empty.
-    pub fn indexes(&self, component: &str, arch: &str) -> Result<Vec<PackagesIndex>, AptError> {
-        if let Some(path) = [component, arch].into_iter().find(|part| fields::relative(part) != Some(part)) {
+    /// The forms of the index of packages of a component and an architecture, the preferred one first; never empty. A flat archive
+    /// has no components, and one index for all architectures.
+    pub fn indexes(&self, component: Option<&str>, arch: &str) -> Result<Vec<PackagesIndex>, AptError> {
+        if let Some(path) = component.into_iter().chain([arch]).find(|part| fields::relative(part) != Some(part)) {
             return Err(AptError::Path { file: FILE.to_owned(), path: path.to_owned() });
         }
-        let dir = format!("{component}/binary-{arch}");
-        let plain = format!("{dir}/Packages");
+        let dir = component.map(|component| format!("{component}/binary-{arch}/")).unwrap_or_default();
+        let plain = format!("{dir}Packages");
         let content_size = self.files.get(&plain).map(|listed| listed.size);
         let index = |compression: Compression| {
             let path = format!("{plain}{}", compression.suffix());
             let Listed { size, digest } = *self.files.get(&path)?;
             let section = if matches!(digest, Digest::Sha256(_)) { "SHA256" } else { "SHA512" };
-            let by_hash = self.acquire_by_hash.then(|| format!("{dir}/by-hash/{section}/{}", digest.hex()));
+            let by_hash = self.acquire_by_hash.then(|| format!("{dir}by-hash/{section}/{}", digest.hex()));
             Some(PackagesIndex { path, by_hash, size, digest, compression, arch: arch.to_owned(), content_size })
         };
         let indexes: Vec<PackagesIndex> = Compression::ALL.into_iter().filter_map(index).collect();
         if indexes.is_empty() {
-            return Err(AptError::NoIndex { component: component.to_owned(), arch: arch.to_owned() });
+            return Err(AptError::NoIndex { index: plain });
         }
         Ok(indexes)
     }
 }
 
 fn check_suite(fields: &Fields<'_>, expected: &str) -> Result<(), AptError> {
+    if is_flat(expected) {
+        return Ok(());
+    }
     let (suite, codename) = (fields.get("Suite")?, fields.get("Codename")?);
     if [suite, codename].contains(&Some(expected)) {
         return Ok(());
@@ -237,6 +246,7 @@ fn files(fields: &Fields<'_>) -> Result<BTreeMap<String, Listed>, AptError> {
     for line in lines.iter().filter(|line| !line.trim().is_empty()) {
         let (path, listed) = listed(algorithm, line)
             .ok_or_else(|| fields.corrupt(format!("{line:?} is not a {algorithm} digest, a length and a path")))?;
+        let path = path.strip_prefix("./").unwrap_or(path);
         if files.insert(path.to_owned(), listed).is_some_and(|other| other != listed) {
             return Err(fields.corrupt(format!("{path} is listed twice, differently")));
         }
