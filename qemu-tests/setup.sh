@@ -8,7 +8,7 @@ declare -A package=(
     [qemu-system-aarch64]=qemu-system-arm
     [qemu-aarch64-static]=qemu-user-static [arch-test]=arch-test [e2fsck]=e2fsprogs [sgdisk]=gdisk [sfdisk]=fdisk [mkfs.xfs]=xfsprogs [mkfs.btrfs]=btrfs-progs
     [mkfs.vfat]=dosfstools [mcopy]=mtools
-    [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [gcc]=gcc [/usr/bin/python3]=python3 [make]=make [xz]=xz-utils
+    [setfacl]=acl [setfattr]=attr [setcap]=libcap2-bin [visudo]=sudo [gcc]=gcc [/usr/bin/python3]=python3 [make]=make [xz]=xz-utils
     [zstd]=zstd [curl]=curl [gpg]=gnupg [gpgv]=gpgv [script]=bsdutils [strace]=strace [docker-registry]=docker-registry [skopeo]=skopeo
     [systemd-nspawn]=systemd-container [ip]=iproute2 [nsenter]=util-linux [fsverity]=fsverity [go]=golang-go [groff]=groff-base [mawk]=mawk [cloud-init]=cloud-init
     [openssl]=openssl [veritysetup]=cryptsetup-bin [unsquashfs]=squashfs-tools [zip]=zip [unzip]=unzip [bzip2]=bzip2

@@ -29,6 +29,7 @@ use crate::atomic_file::Pending;
 use crate::catalog::Catalog;
 use crate::compose::origin;
 use crate::digest::Digest;
+use crate::fetch::{FetchError, local};
 use crate::incremental::build_inputs::BuildInputs;
 use crate::incremental::checksums::Checksum;
 use crate::incremental::previous_bake::PreviousBake;
@@ -175,6 +176,7 @@ fn begin<'a>(request: &'a BakeRequest, progress: &Progress) -> Result<Begun<'a>,
     let layers = Layers::load(&request.layers)?;
     layers.overridden().iter().for_each(|one| progress.tell(Event::Override(one.clone())));
     let layers = layers.resolve_with(&request.kind, &request.os, &request.more.layers)?;
+    local::keep(layers.iter().flat_map(Layer::local_files), &request.store).map_err(FetchError::from)?;
     let targets = request.targets(&manifest.name());
     let program = request.store.running_program().ok_or(BakeError::Program)?;
     let previous = PreviousBake::look(&request.store, program, &targets);
@@ -203,11 +205,11 @@ impl<'a> Begun<'a> {
             combined;
         let inputs = request.inputs(&manifest, &layers, program, base_digest);
         let origins = origin::record(&ingredients, &mut merged, epoch)?;
-        let tree = merged.tree;
-        additions::check(&tree, &request.more)?;
-        if let Some(finding) = unclean(&tree, &merged.setuid, &merged.keep) {
+        additions::check(&merged.tree, &request.more)?;
+        if let Some(finding) = unclean(&merged) {
             return Err(BakeError::Unclean(Box::new(finding)));
         }
+        let tree = merged.tree;
         progress.tell(Event::Merged { files: tree.walk().count() });
         let [spdx, cyclonedx] = sbom::sidecars(&tree, &manifest, &origins)?;
 

@@ -4,6 +4,7 @@
 //! artifact that is not in the store stops the bake with its name and its address.
 
 pub mod images;
+pub mod local;
 pub mod verify;
 mod error;
 

@@ -8,11 +8,14 @@ mod schema;
 mod settings;
 mod skeleton;
 mod text;
+mod capability;
 mod position;
 mod by_arch;
 mod document;
 mod download;
 mod rules;
+mod sudoers;
+mod swap;
 mod findings;
 mod check;
 mod references;
@@ -25,21 +28,24 @@ mod authoring;
 
 pub use authoring::{check, release};
 pub use by_arch::ByArch;
-pub use download::Download;
+pub use download::{Download, LocalArtifact};
 pub use requirement::Requirement;
 pub use schema::{
-    Account, Alternative, AuditedScript, DirectoryRule, FileRule, Install, Layer, LayerFile, Schema, ScriptUnits,
-    Subordinate, Units,
+    Account, Alternative, AuditedScript, DirectoryRule, FileRule, Install, Layer, LayerFile, LocalFile, Schema,
+    ScriptUnits, Subordinate, Units,
 };
 pub use set::Layers;
 pub use settings::Keyboard;
 pub use skeleton::init;
+pub use swap::Swap;
 pub use text::{Scalar, Text, Words};
 
+pub(crate) use capability::{ATTRIBUTE, attribute};
 pub(crate) use check::is_run_by_parts;
 pub(crate) use position::child;
-pub(crate) use rules::{default_mode, hidden_by};
+pub(crate) use rules::{default_mode, hidden_by, unit_file};
 pub(crate) use set::HYGIENE;
+pub(crate) use swap::PAGE;
 pub(crate) use text::without_comments;
 
 use std::fmt;
@@ -133,6 +139,18 @@ pub enum LayerError {
         /// The later layer.
         second: String,
     },
+    /// Two layers of a kind say different things about one thing.
+    #[error("{entry}: the layers {first} and {second} contradict each other about it in `{key}`")]
+    Contradiction {
+        /// The key.
+        key: &'static str,
+        /// The entry of the key.
+        entry: String,
+        /// The earlier layer.
+        first: String,
+        /// The later layer.
+        second: String,
+    },
     /// A download is for other architectures.
     #[error("layer {layer}: download {name} has no `{key}` for {arch}")]
     NoArch {
@@ -180,6 +198,7 @@ impl Hint for LayerError {
             },
             Self::BuiltIn { .. } => "choose another name; `vmbake layer list` lists those that are taken",
             Self::NoArch { .. } => "add it to the layer; --arch chooses other architectures",
+            Self::Contradiction { .. } => "remove the entry from one of the layers",
             Self::DownloadTwice { .. } => "rename one of them in its layer",
             Self::NoImages { .. } => {
                 "require the layer container-images, which imports them into containerd too; or say \"images\": \

@@ -356,12 +356,12 @@ fn files_that_a_layer_may_not_have_are_refused() {
             fs::write(files.join("Readme"), "").unwrap();
         }),
         ("is more than 40 directories deep", |files| fs::create_dir_all(files.join("d/".repeat(60))).unwrap()),
-        ("has more than 4194304 bytes", |files| {
+        ("has more than 67108864 bytes; larger files go into local/", |files| {
             fs::File::create(files.join("big")).unwrap().set_len(1 << 42).unwrap();
         }),
-        ("has more than 67108864 bytes", |files| {
-            for name in 0..17 {
-                fs::File::create(files.join(name.to_string())).unwrap().set_len(4 << 20).unwrap();
+        ("has more than 268435456 bytes", |files| {
+            for name in 0..5 {
+                fs::File::create(files.join(name.to_string())).unwrap().set_len(60 << 20).unwrap();
             }
         }),
         ("has more than 10000 files and directories", |files| {
@@ -369,7 +369,9 @@ fn files_that_a_layer_may_not_have_are_refused() {
                 fs::File::create(files.join(name.to_string())).unwrap();
             }
         }),
-        ("a/install.sh: is neither layer.json nor files", |files| fs::write(files.join("../install.sh"), "").unwrap()),
+        ("a/install.sh: is neither layer.json nor files nor local", |files| {
+            fs::write(files.join("../install.sh"), "").unwrap()
+        }),
         ("a/layer.json: is missing", |files| fs::remove_file(files.join("../layer.json")).unwrap()),
         ("a/layer.json: is a symbolic link", |files| {
             fs::remove_file(files.join("../layer.json")).unwrap();

@@ -75,7 +75,9 @@ pub fn plan(request: &BakeRequest) -> Result<PlannedBake, BakeError> {
 fn missing(content: &Content, store: &Store, with_base: bool) -> Missing {
     let lacks = |digest: &_| !store.path(digest).exists();
     let base = content.os.image.iter().filter(|image| with_base && !image.url.starts_with(LOCAL));
-    let entries = base.chain(content.dependencies.values()).map(|entry| (&entry.digest, entry.size));
+    let entries = base
+        .chain(content.dependencies.values().filter(|entry| !entry.url.starts_with(LOCAL)))
+        .map(|entry| (&entry.digest, entry.size));
     let evidence = content.evidence.iter().map(|(digest, evidence)| (digest, evidence.size));
     let mut missing = Missing::default();
     for (_, size) in entries.chain(evidence).filter(|(digest, _)| lacks(digest)) {

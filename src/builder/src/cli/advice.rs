@@ -40,6 +40,7 @@ use crate::embedded::MissingProgram;
 use crate::escape;
 use crate::fetch::FetchError;
 use crate::fetch::images::ImagesError;
+use crate::fetch::local::LocalFileError;
 use crate::fetch::verify::VerifyError;
 use crate::hint::Hint;
 use crate::image::disk::InspectError;
@@ -101,6 +102,7 @@ const KNOWN: &[Look] = &[
     known::<DeltaError>,
     known::<DocumentError>,
     known::<DownloadError>,
+    known::<LocalFileError>,
     known::<EntryError>,
     known::<EvidenceError>,
     known::<ExplainError>,

@@ -7,8 +7,8 @@ use clap::Args;
 use super::catalog::{CatalogArgs, LayersArgs, TrustArgs};
 use super::network::NetworkArgs;
 use super::pinned::{Pinned, PinnedArgs};
-use super::{Failure, Outcome, examples};
-use crate::fetch::{Supply, fetch, fetch_base};
+use super::{Failure, Outcome, examples, target};
+use crate::fetch::{FetchError, Supply, fetch, fetch_base, local};
 use crate::manifest::{Manifest, OS_IMAGE, Target};
 use crate::pin::prove::LOCAL;
 use crate::progress::{Event, Progress};
@@ -37,7 +37,7 @@ pub(super) struct FetchArgs {
 pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
     let sources = args.network.sources(&args.catalog)?;
     // A bake of what is fetched refuses layers that contradict each other: so does this, whether a manifest is missing or not.
-    args.layers.load(&args.catalog)?;
+    let layers = args.layers.load(&args.catalog)?;
     let pinned = args.pinned.each(&sources, &args.layers.catalog(&args.catalog))?;
     let (store, client) = (args.network.store()?, args.network.client(&sources)?);
     let anchors = args.trust.load(&args.catalog)?;
@@ -45,7 +45,10 @@ pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
     let progress = Progress::new(false);
     let supply =
         Supply { store: &store, sources: &sources, anchors: &anchors, client: Some(&client), threads: args.jobs };
-    for Pinned { target: Target { kind, os, arch }, manifest: path } in pinned {
+    for Pinned { target, manifest: path } in pinned {
+        let files = target::local_files(&layers, std::slice::from_ref(&target))?;
+        local::keep(files, &store).map_err(FetchError::from)?;
+        let Target { kind, os, arch } = target;
         let manifest = Manifest::load(&path)?;
         manifest.require(&path, &kind, &os, &arch)?;
         let fetched = fetch(&manifest, &supply, &progress)?;

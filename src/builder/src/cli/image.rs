@@ -8,7 +8,7 @@ pub(super) fn inspect(args: &InspectArgs) -> Result<Outcome, Failure> {
 }
 
 pub(super) fn lint(args: &InspectArgs) -> Result<Outcome, Failure> {
-    let findings = crate::query::lint::lint(&crate::image::inspect::open_tree(&args.image, args.partition)?);
+    let findings = crate::query::lint::lint_image(&args.image, args.partition)?;
     match args.json {
         true => files::print_json(&findings)?,
         false => files::show(&findings.iter().map(|finding| format!("{finding}\n")).collect::<String>())?,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use vmbake_disk::image::quoted;
 
+use crate::digest::Digest;
 use crate::hint::Hint;
 use crate::layer::{Layer, LayerError, Layers};
 use crate::manifest::Target;
@@ -147,13 +148,19 @@ pub(super) fn requests(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<T
     Ok(asked.collect())
 }
 
+/// The files of their directories that they install.
+pub(super) fn local_files(layers: &Layers, targets: &[Target]) -> Result<Vec<(PathBuf, Digest)>, LayerError> {
+    let layers = resolved(layers, targets)?;
+    Ok(layers.values().flatten().flat_map(Layer::local_files).collect())
+}
+
 /// What they ask of other upstreams.
 pub(super) fn upstreams(layers: &Layers, targets: &[Target]) -> Result<BTreeMap<Target, UpstreamRequests>, LayerError> {
     let mut all = BTreeMap::new();
     for (target, layers) in resolved(layers, targets)? {
         let asked: &mut UpstreamRequests = all.entry(target.clone()).or_default();
         for layer in layers {
-            asked.insert(layer.schema.name.clone(), layer.schema.upstream_request(&target.arch)?);
+            asked.insert(layer.schema.name.clone(), layer.upstream_request(&target.arch)?);
         }
         asked.retain(|_, asked| !asked.is_empty());
     }

@@ -17,6 +17,7 @@ use super::target::{self, TargetError};
 use super::{Failure, Outcome, examples, files};
 use crate::atomic_file::PublishError;
 use crate::escape;
+use crate::fetch::{FetchError, local};
 use crate::pin::resolve::{Cache, Resolver};
 use crate::pin::update::{Newer, UpdateRequest, explain, newer, seen, update};
 use crate::progress::Progress;
@@ -134,6 +135,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         cache: Cache::default(),
         received: progress.counter("received"),
     };
+    let local_files = target::local_files(&layers, &targets)?;
     let request = UpdateRequest {
         packages: target::requests(&layers, &targets)?,
         upstreams: target::upstreams(&layers, &targets)?,
@@ -148,6 +150,7 @@ pub(super) fn run(args: UpdateArgs) -> Result<Outcome, Failure> {
         return files::show(&found.iter().map(ToString::to_string).collect::<String>());
     }
     if !args.check {
+        local::keep(local_files, &store).map_err(FetchError::from)?;
         let layers = args.layers.catalog(&args.catalog);
         let plan = AccountPlan { request: &request, resolver: &resolver, layers };
         let before = plan.texts();

@@ -23,7 +23,9 @@ mod grants;
 mod host_keys;
 mod ldcache;
 mod locales;
+mod logins;
 mod maintainer;
+mod os_release;
 mod overrides;
 mod owners;
 mod pattern;
@@ -35,6 +37,7 @@ mod programs;
 mod regenerate;
 mod relations;
 mod status;
+mod swap;
 mod sysusers;
 mod tmpfiles;
 mod triggers;
@@ -47,6 +50,7 @@ pub use fault::{
     AlternativeFault, ConffileFault, ContentFault, DatabaseFault, LibraryFault, ListedFault, TriggerFault, UnitFault,
     WordFault,
 };
+pub use logins::Login;
 pub use maintainer::{Makes, ScriptFault};
 pub use present::SatisfiedPackage;
 pub use programs::check as check_programs;
@@ -69,6 +73,9 @@ use place::Target;
 /// Where the manifest is recorded in every image.
 pub(crate) const RECORD: &str = "/opt/podplane/share/vmconfig-installed.json";
 
+/// The program that reads `/etc/sudoers.d`.
+const SUDO: &str = "/usr/bin/sudo";
+
 /// Largest text file that is read to be changed, in bytes: dpkg's status file is the largest, with 1 to 10 MB.
 const MAX_TEXT: u64 = 64 << 20;
 
@@ -90,6 +97,8 @@ pub struct Merged {
     pub keep: BTreeSet<String>,
     /// Paths of layers that some programs read in a form that the bake does not make.
     pub warnings: Vec<String>,
+    /// Users that layers let log in by a password or keys.
+    pub logins: BTreeMap<String, Login>,
 }
 
 /// A package that is not configured here.
@@ -155,6 +164,8 @@ pub fn merge(
             }
         }
         deferred.extend(packages.configure(&mut target, unpacked, &audited)?);
+        target.enter(own());
+        packages.hold(&mut target, name, &layer.schema.hold)?;
         for artifact in others {
             target.enter(origin(&artifact));
             install(&mut target, artifact)?;
@@ -189,6 +200,7 @@ pub fn merge(
         accounts: packages.ids.given(),
         privileged: target.granted.into_inner(),
         setuid,
+        logins: logins::find(&layers),
         keep: layers.iter().flat_map(|layer| layer.schema.keep.iter().cloned()).collect(),
         warnings,
     })
@@ -272,14 +284,24 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
         };
         target.file(path, meta, content)?;
     }
+    swap::write(target, schema)?;
     for (path, owner) in &schema.modes {
         let arch = expand::multiarch(path, &manifest.content().os.arch)?;
         let meta = accounts::metadata(target, schema, owner)?;
         target.set_mode(&path.replace("{multiarch}", arch), &meta)?;
     }
+    for (path, text) in &schema.capabilities {
+        privileged::give(target, path, text)?;
+    }
     for (path, to) in &schema.symlinks {
         target.check_visible(path.as_bytes())?;
         target.symlink(path, to)?;
+    }
+    for (name, choice) in &schema.alternatives {
+        alternatives::choose(target, name, choice)?;
+    }
+    if let Some(name) = schema.sudoers.keys().next().filter(|_| target.tree.resolve(SUDO.as_bytes()).is_err()) {
+        return Err(MergeError::content(format!("/etc/sudoers.d/{name}"), ContentFault::NoReader { program: SUDO }));
     }
     locales::check(target, schema)?;
     if schema.artifacts.contains_key(FIRSTBOOT) {
@@ -296,31 +318,10 @@ fn apply(target: &mut Target, layer: &Layer, manifest: &Manifest) -> Result<(), 
     for path in &schema.truncate {
         target.truncate(path)?;
     }
-    os_release(target, &schema.os_release, manifest)
+    os_release::set(target, &schema.os_release, manifest)
 }
 
 /// The text of a layer's file.
 fn text(path: &str, file: &LayerFile) -> Result<String, MergeError> {
     String::from_utf8(file.content.clone()).map_err(|_| MergeError::content(path, ContentFault::NotUtf8))
-}
-
-/// Sets keys of os-release(5). The file of the distribution belongs to a package, whose digests must go on to match; so
-/// `/etc/os-release`, which is a link to it and wins over it, becomes a file of its own.
-fn os_release(target: &mut Target, keys: &BTreeMap<String, String>, manifest: &Manifest) -> Result<(), MergeError> {
-    if keys.is_empty() {
-        return Ok(());
-    }
-    let path = "/etc/os-release";
-    let mut lines: Vec<String> = target.text(path)?.lines().map(str::to_owned).collect();
-    for (key, value) in keys {
-        let content = manifest.content();
-        let value = value.replace("{kind}", &content.kind).replace("{version}", &content.version);
-        if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte)) {
-            return Err(MergeError::content(path, ContentFault::OsRelease { key: key.clone(), value }));
-        }
-        lines.retain(|line| !line.starts_with(&format!("{key}=")));
-        lines.push(format!("{key}={value}"));
-    }
-    let meta = target.meta(0o644);
-    target.file(path, meta, (lines.join("\n") + "\n").into_bytes())
 }

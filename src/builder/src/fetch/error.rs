@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use super::local::LocalFileError;
 use crate::hint::Hint;
 use crate::pin::proof::program::ProgramError;
-use crate::pin::prove::ProveError;
+use crate::pin::prove::{LOCAL, ProveError};
 use crate::spelling::of_path;
 use crate::supply::download::DownloadError;
 use crate::supply::registry::RegistryError;
@@ -72,6 +73,9 @@ pub enum FetchError {
     /// An entry is not proven.
     #[error(transparent)]
     Prove(#[from] ProveError),
+    /// A file of a layer's directory cannot be taken.
+    #[error(transparent)]
+    Local(#[from] LocalFileError),
     /// The store does not work.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -80,6 +84,9 @@ pub enum FetchError {
 impl Hint for FetchError {
     fn hint(&self) -> Option<String> {
         let text = match self {
+            Self::Missing { url, .. } if url.starts_with(LOCAL) => {
+                "it is a file of a layer: --layers names the directory of the layer that has it"
+            }
             Self::Missing { .. } => {
                 "`vmbake fetch` downloads it, and so does a bake that is not --offline; --store names another store"
             }
@@ -98,6 +105,7 @@ impl Hint for FetchError {
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Prove(error) => Some(error),
+            Self::Local(error) => Some(error),
             Self::Store(error) => Some(error),
             _ => None,
         }

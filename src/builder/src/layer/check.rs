@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::findings::{Findings, Found};
 use super::position::child;
-use super::{Account, AuditedScript, Install, Layer, Schema, download, rules, settings};
+use super::{Account, AuditedScript, Install, Layer, Schema, download, rules, settings, sudoers, swap};
 use crate::package_request::Choice;
 
 /// The greatest id that may be given: above are `nobody`, and the two that mean no id at all.
@@ -31,20 +31,32 @@ pub(super) fn check(layer: &Layer) -> Vec<Found> {
     found.list("/bundles", &schema.bundles, rules::line);
     artifacts(&mut found, schema);
     download::check(&mut found, schema);
+    download::check_local(&mut found, layer);
     download::check_images(&mut found, schema);
     packages(&mut found, schema);
     upgrades(&mut found, schema);
     scripts(&mut found, schema);
     answers(&mut found, schema);
     accounts(&mut found, schema);
+    found.keys("/sudoers", schema.sudoers.keys(), sudoers::name);
+    for (name, text) in &schema.sudoers {
+        found.value(child("/sudoers", name), sudoers::check(text.as_str()));
+    }
+    choices(&mut found, schema);
+    swap::check(&mut found, layer);
     paths::check(&mut found, layer);
     paths::modes(&mut found, schema);
+    paths::capabilities(&mut found, schema);
     paths::symlinks(&mut found, schema);
     units(&mut found, layer);
     executable::check(&mut found, layer);
     first_boots(&mut found, layer);
     settings::check(&mut found, schema);
     found.keys("/os_release", schema.os_release.keys(), os_release_key);
+    for (key, value) in &schema.os_release {
+        let control = value.chars().any(char::is_control);
+        found.value(child("/os_release", key), control.then(|| format!("{value:?} has a control character in it")));
+    }
     paths::cases(&mut found, schema);
     found.0
 }
@@ -100,7 +112,6 @@ fn packages(found: &mut Findings, schema: &Schema) {
     for (key, is_set) in [
         ("recommends", schema.recommends != Choice::default()),
         ("archive", schema.archive.is_some()),
-        ("hold", !schema.hold.is_empty()),
         ("without", !schema.without.is_empty()),
     ] {
         let alone = is_set && !asks;
@@ -155,6 +166,17 @@ fn scripts(found: &mut Findings, schema: &Schema) {
                 found.value(format!("{pointer}/1"), rules::path(path));
             }
         }
+    }
+}
+
+/// Choices of alternatives: names of groups, and paths.
+fn choices(found: &mut Findings, schema: &Schema) {
+    found.keys("/alternatives", schema.alternatives.keys(), |name| {
+        let is_name = rules::below(name).is_none() && !name.contains(['/', ' ', '\t']);
+        (!is_name).then(|| format!("{name:?} is not the name of an alternative, such as `editor`"))
+    });
+    for (name, path) in &schema.alternatives {
+        found.value(child("/alternatives", name), rules::path(path));
     }
 }
 
@@ -216,6 +238,8 @@ fn user(found: &mut Findings, pointer: &str, account: &Account) {
     found.value(format!("{pointer}/shell"), field(&account.shell));
     found.list(&format!("{pointer}/groups"), &account.groups, rules::account);
     found.list(&format!("{pointer}/optional_groups"), &account.optional_groups, rules::account);
+    found.value(format!("{pointer}/password_hash"), account.password_hash.as_deref().and_then(rules::password_hash));
+    found.list(&format!("{pointer}/ssh_authorized_keys"), &account.ssh_authorized_keys, settings::ssh_key);
     let range = account
         .subordinate
         .as_ref()
@@ -226,15 +250,18 @@ fn user(found: &mut Findings, pointer: &str, account: &Account) {
 
 fn units(found: &mut Findings, layer: &Layer) {
     let units = &layer.schema.units;
-    for (key, list) in [("enable", &units.enable), ("disable", &units.disable), ("mask", &units.mask)] {
-        found.list(&format!("/units/{key}"), list, rules::unit);
-    }
+    found.list("/units/enable", &units.enable, rules::unit_or_instance);
+    found.list("/units/disable", &units.disable, rules::instance);
+    found.list("/units/mask", &units.mask, rules::unit_or_instance);
     for (index, unit) in units.enable.iter().enumerate() {
         let against = units.disable.contains(unit) || units.mask.contains(unit);
         let against = against.then(|| format!("unit {unit:?} is also disabled or masked"));
-        let file = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"]
-            .iter()
-            .find_map(|dir| layer.files.get(&format!("{dir}/{unit}")));
+        let file = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"].iter().find_map(
+            |dir| {
+                let own = layer.files.get(&format!("{dir}/{unit}"));
+                own.or_else(|| layer.files.get(&format!("{dir}/{}", rules::unit_file(unit))))
+            },
+        );
         let plain = file.is_some_and(|file| !rules::has_install(&file.content));
         let plain = plain.then(|| format!("unit {unit:?} has no [Install] section that would enable it"));
         found.value(format!("/units/enable/{index}"), against.or(plain));

@@ -10,10 +10,12 @@ use serde::{Deserialize, Deserializer};
 
 use super::findings::Findings;
 use super::position::child;
-use super::{ByArch, Install, LayerError, Schema, rules};
+use super::read::LOCAL_FILES;
+use super::{ByArch, Install, Layer, LayerError, Schema, rules};
 use crate::manifest::OS_IMAGE;
 use crate::oci::Reference;
 use crate::pin::is_version;
+use crate::pin::prove::LOCAL;
 use crate::upstream::{ArtifactType, Demand, Program, Template, Upstream, UpstreamRequest, VersionSource};
 
 /// Names of manifests that mean something else: the program that vmbake brings, the base image, the configuration itself.
@@ -57,14 +59,7 @@ impl Download {
             (None, Some(proof)) => proof.clone(),
             (None, None) => Demand::Checksum,
         };
-        let kind = match self.install {
-            Install::Deb => ArtifactType::Deb,
-            Install::File { decompress: true, .. } => ArtifactType::Compressed,
-            Install::File { .. } => ArtifactType::Binary,
-            Install::Zip { .. } => ArtifactType::Zip,
-            Install::Tar { .. } if url.to_string().ends_with(".tar") => ArtifactType::Tar,
-            Install::Tar { .. } => ArtifactType::TarGz,
-        };
+        let kind = self.install.artifact(&url.to_string());
         let (version, program) = (self.version.clone(), self.program.clone());
         Ok(Upstream { kind, version, url: Some(url), checksums, proof, program })
     }
@@ -97,6 +92,63 @@ impl Download {
     }
 }
 
+/// A package, an archive or another file of the layer's own directory.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LocalArtifact {
+    /// Its path in the directory, below `local/`, or one for each architecture.
+    pub path: ByArch<String>,
+    /// Its version, for records.
+    #[serde(default = "unversioned")]
+    pub version: String,
+    /// How it is installed, as an artifact.
+    pub install: Install,
+}
+
+fn unversioned() -> String {
+    "local".to_owned()
+}
+
+impl Install {
+    /// The type of an artifact with that address that is installed so.
+    fn artifact(&self, url: &str) -> ArtifactType {
+        match self {
+            Self::Deb => ArtifactType::Deb,
+            Self::File { decompress: true, .. } => ArtifactType::Compressed,
+            Self::File { .. } => ArtifactType::Binary,
+            Self::Zip { .. } => ArtifactType::Zip,
+            Self::Tar { .. } if url.ends_with(".tar") => ArtifactType::Tar,
+            Self::Tar { .. } => ArtifactType::TarGz,
+        }
+    }
+}
+
+impl Layer {
+    /// What it asks of upstreams for an architecture, and which files of its directory it installs.
+    pub fn upstream_request(&self, arch: &str) -> Result<UpstreamRequest, LayerError> {
+        let mut request = self.schema.upstream_request(arch)?;
+        for (name, artifact) in &self.schema.local_files {
+            let no_arch = |key| {
+                let (layer, name, arch) = (self.schema.name.clone(), name.clone(), arch.to_owned());
+                LayerError::NoArch { layer, name, key, arch }
+            };
+            let path = artifact.path.of(arch).ok_or_else(|| no_arch("path"))?;
+            let file = self.local.get(path).ok_or_else(|| no_arch("file"))?;
+            let url = format!("{LOCAL}{path}");
+            let upstream = Upstream {
+                kind: artifact.install.artifact(&url),
+                version: VersionSource::Pinned(artifact.version.clone()),
+                url: Some(Template::try_from(url).map_err(|_| no_arch("path"))?),
+                checksums: None,
+                proof: Demand::Stated(file.digest),
+                program: None,
+            };
+            request.downloads.insert(name.clone(), upstream);
+        }
+        Ok(request)
+    }
+}
+
 impl Schema {
     /// How each artifact is installed, with its name and its place in the layer.
     pub fn installs(&self) -> impl Iterator<Item = (String, &String, &Install)> {
@@ -104,16 +156,20 @@ impl Schema {
         let downloads = self.downloads.iter();
         let downloads =
             downloads.map(|(name, download)| (child("/downloads", name) + "/install", name, &download.install));
-        artifacts.chain(downloads)
+        let local = self.local_files.iter();
+        let local = local.map(|(name, artifact)| (child("/local_files", name) + "/install", name, &artifact.install));
+        artifacts.chain(downloads).chain(local)
     }
 
     /// How the artifact of that name is installed.
     pub fn install(&self, name: &str) -> Option<&Install> {
-        self.artifacts.get(name).or_else(|| self.downloads.get(name).map(|download| &download.install))
+        let download = || self.downloads.get(name).map(|download| &download.install);
+        let local = || self.local_files.get(name).map(|artifact| &artifact.install);
+        self.artifacts.get(name).or_else(download).or_else(local)
     }
 
     /// What it asks of upstreams for an architecture.
-    pub fn upstream_request(&self, arch: &str) -> Result<UpstreamRequest, LayerError> {
+    fn upstream_request(&self, arch: &str) -> Result<UpstreamRequest, LayerError> {
         let upstream = |(name, download): (&String, &Download)| match download.upstream(arch) {
             Ok(upstream) => Ok((name.clone(), upstream)),
             Err(key) => {
@@ -152,6 +208,30 @@ pub(super) fn check(found: &mut Findings, schema: &Schema) {
         let form = || download.upstreams().iter().flat_map(Upstream::faults).next().filter(|_| is_https);
         found.key(pointer, download.unproven().or_else(form).map(str::to_owned));
     }
+}
+
+/// What a layer may not say of files of its directory.
+pub(super) fn check_local(found: &mut Findings, layer: &Layer) {
+    let schema = &layer.schema;
+    for (name, artifact) in &schema.local_files {
+        let pointer = child("/local_files", name);
+        let reserved = RESERVED.contains(&name.as_str()).then(|| format!("name {name:?} is one of vmbake itself"));
+        let twice = schema.artifacts.contains_key(name) || schema.downloads.contains_key(name);
+        let twice = twice.then(|| format!("{name:?} is an artifact of the layer already"));
+        found.key(pointer.clone(), rules::name(name).or(reserved).or(twice));
+        let version = (!is_version(&artifact.version)).then(|| format!("{:?} is not a version", artifact.version));
+        found.value(format!("{pointer}/version"), version);
+        each(found, &pointer, "path", &artifact.path, |path| {
+            let missing = !layer.local.contains_key(path) || path.contains(['{', '}']);
+            missing.then(|| format!("{path:?} is not a file below {LOCAL_FILES}/ of the layer's directory"))
+        });
+    }
+    let used = |path: &str| {
+        let paths = schema.local_files.values().flat_map(|artifact| artifact.path.values());
+        paths.into_iter().any(|(_, used)| used == path)
+    };
+    let unused = layer.local.keys().find(|path| !used(path));
+    found.key("/name".to_owned(), unused.map(|path| format!("{path:?} is not installed by `local_files`")));
 }
 
 /// Checks a value for each architecture.

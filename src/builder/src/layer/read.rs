@@ -9,14 +9,18 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::{Fault, LayerError, LayerFile, rules};
+use super::{Fault, LayerError, LayerFile, LocalFile, rules};
+use crate::digest::Digest;
 use crate::input;
 
-/// Largest file of a layer, in bytes: layers are text, artifacts belong into the manifest.
-const MAX_FILE: u64 = 4 << 20;
+/// Largest file below `files/`, in bytes: these are held in memory.
+const MAX_FILE: u64 = 64 << 20;
 
-/// Most bytes of all files of a layer.
-const MAX_TOTAL: u64 = 64 << 20;
+/// Most bytes of all files below `files/`.
+const MAX_TOTAL: u64 = 256 << 20;
+
+/// Largest file below `local/`, in bytes: an archive for a site without a network has it in memory.
+const MAX_LOCAL: u64 = 1 << 30;
 
 /// Most files and directories of a layer.
 const MAX_FILES: usize = 10_000;
@@ -27,6 +31,9 @@ const MAX_DEPTH: usize = 40;
 /// The name of a layer's description.
 pub(super) const DESCRIPTION: &str = "layer.json";
 
+/// The directory of packages, archives and other files that `local_files` installs.
+pub(super) const LOCAL_FILES: &str = "local";
+
 /// What a layer's directory holds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LayerFolder {
@@ -34,6 +41,8 @@ pub(super) struct LayerFolder {
     pub(super) description: Option<Vec<u8>>,
     /// The files below `files/`, by absolute path in the image.
     pub(super) files: BTreeMap<String, LayerFile>,
+    /// The files below `local/`, by their paths in the directory.
+    pub(super) local: BTreeMap<String, LocalFile>,
     /// What should not be there.
     pub(super) faults: Vec<Fault>,
 }
@@ -84,12 +93,20 @@ pub(super) fn read(dir: &Path) -> Result<LayerFolder, LayerError> {
             } else if !meta.is_file() {
                 let found = input::kind(&meta);
                 content.fault(&path, format!("is neither a regular file nor a directory, but {found}"));
+            } else if relative.starts_with(LOCAL_FILES) && depth > 0 {
+                let file = crate::ownership::open(&path).map_err(error)?;
+                let (digest, len) = Digest::of(b"").of_stream(file.take(MAX_LOCAL + 1)).map_err(error)?;
+                if len > MAX_LOCAL {
+                    content.fault(&path, format!("has more than {MAX_LOCAL} bytes"));
+                }
+                content.local.insert(relative, LocalFile { path, digest });
             } else if depth > 0 || relative == DESCRIPTION {
                 let mut bytes = Vec::new();
                 let file = crate::ownership::open(&path).map_err(error)?;
                 file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(error)?;
                 if bytes.len() as u64 > MAX_FILE {
-                    content.fault(&path, format!("has more than {MAX_FILE} bytes"));
+                    content
+                        .fault(&path, format!("has more than {MAX_FILE} bytes; larger files go into {LOCAL_FILES}/"));
                     continue;
                 }
                 total += bytes.len() as u64;
@@ -131,9 +148,9 @@ fn check_name(entry: &DirEntry, depth: usize, content: &mut LayerFolder) -> Opti
         content.fault(&path, reason);
         return None;
     }
-    if depth == 0 && name != DESCRIPTION && name != "files" {
+    if depth == 0 && ![DESCRIPTION, "files", LOCAL_FILES].contains(&name) {
         if !(name.starts_with("README") || name.starts_with('.')) {
-            content.fault(&path, "is neither layer.json nor files; only a README may lie beside them");
+            content.fault(&path, "is neither layer.json nor files nor local; only a README may lie beside them");
         }
         return None;
     }

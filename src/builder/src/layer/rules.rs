@@ -183,6 +183,58 @@ pub(super) fn unit(unit: &str) -> Option<String> {
         .then(|| format!("unit {unit:?} is not a name that systemd takes"))
 }
 
+/// The name of a unit, a template or an instance.
+pub(super) fn unit_or_instance(unit: &str) -> Option<String> {
+    let Some((prefix, rest)) = unit.split_once('@') else { return self::unit(unit) };
+    let (instance, kind) = rest.rsplit_once('.').unwrap_or((rest, ""));
+    // An instance may have one more character (`VALID_CHARS_WITH_AT` of systemd).
+    let plain = instance.replace('@', "-");
+    let separator = if plain.is_empty() { "" } else { "-" };
+    self::unit(&format!("{prefix}{separator}{plain}.{kind}"))
+        .or_else(|| (prefix.is_empty() || unit.len() > NAME_MAX).then(String::new))
+        .map(|_| format!("unit {unit:?} is not a name that systemd takes"))
+}
+
+/// The same, without templates.
+pub(super) fn instance(unit: &str) -> Option<String> {
+    let template = unit.contains("@.").then(|| format!("unit {unit:?} is a template; name its instances"));
+    template.or_else(|| unit_or_instance(unit))
+}
+
+/// The file that has the text of a unit: that of an instance is its template.
+pub(crate) fn unit_file(unit: &str) -> String {
+    match unit.split_once('@').and_then(|(prefix, rest)| Some((prefix, rest.rsplit_once('.')?.1))) {
+        Some((prefix, kind)) => format!("{prefix}@.{kind}"),
+        None => unit.to_owned(),
+    }
+}
+
+/// An encrypted password (crypt(5)) of a method that is not broken, or one that matches nothing.
+pub(super) fn password_hash(text: &str) -> Option<String> {
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"./".contains(&byte));
+    let parts: Vec<&str> = text.split('$').collect();
+    let sha2 = |salt: &str, hash: &str, len: usize| {
+        (1..=16).contains(&salt.len()) && plain(salt) && hash.len() == len && plain(hash)
+    };
+    let rounds = |text: &str| {
+        text.strip_prefix("rounds=").is_some_and(|count| count.parse::<u32>().is_ok_and(|count| count >= 1000))
+    };
+    let valid = match parts.as_slice() {
+        ["*" | "!"] => true,
+        ["", "y", parameters, salt, hash] => {
+            !parameters.is_empty() && [parameters, salt, hash].iter().all(|part| plain(part)) && hash.len() == 43
+        }
+        ["", "6", salt, hash] => sha2(salt, hash, 86),
+        ["", "5", salt, hash] => sha2(salt, hash, 43),
+        ["", "6", count, salt, hash] => rounds(count) && sha2(salt, hash, 86),
+        ["", "5", count, salt, hash] => rounds(count) && sha2(salt, hash, 43),
+        _ => false,
+    };
+    // The text may be a password.
+    let message = "is not an encrypted password that begins with $y$, $6$ or $5$; `mkpasswd` prints one";
+    (!valid).then(|| message.to_owned())
+}
+
 /// Whether a unit says what enabling it means.
 pub(super) fn has_install(text: &[u8]) -> bool {
     text.split(|byte| *byte == b'\n').any(|line| line.trim_ascii() == b"[Install]")
@@ -202,7 +254,7 @@ mod tests {
     fn words() {
         let long = format!("/{}", "x".repeat(256));
         type Case<'a> = (fn(&str) -> Option<String>, &'a [&'a str], &'a [&'a str]);
-        let cases: [Case<'_>; 8] = [
+        let cases: [Case<'_>; 11] = [
             (name, &["kube-apiserver", "libpq5", "g++", "0"], &["", "A", "-a", "a/b", "a b", "a\n", "é"]),
             (account, &["root", "_ssh", "systemd-journal"], &["", "0a", "a:b", "a.b", "A", &"a".repeat(33)]),
             (line, &["One sentence."], &["", " ", "a\nb", "a\0"]),
@@ -217,6 +269,30 @@ mod tests {
                 unit,
                 &["a.service", "a-b.timer", "dev-sda\\x2d1.mount"],
                 &["a", ".service", "a b.service", "a@.service", "a/b.path", "a.conf"],
+            ),
+            (
+                unit_or_instance,
+                &["a.service", "serial-getty@ttyS1.service", "x@.service", "x@a@b.service", "x@a:b-c.timer"],
+                &["@a.service", "x@a", "x@a b.service", "x@a/b.service", "x@a.conf"],
+            ),
+            (instance, &["a.service", "x@a.service"], &["x@.service", "@a.service"]),
+            (
+                password_hash,
+                &[
+                    "*",
+                    "!",
+                    "$y$j9T$AbCdEfGh$8Ju9vqE5mKm7XkWZ5HqkO0Dk3m2aNbWYJz5b5c1Jq2/",
+                    &format!("$6$rounds=5000$salt${}", "a".repeat(86)),
+                    &format!("$5$salt${}", "a".repeat(43)),
+                ],
+                &[
+                    "",
+                    "secret",
+                    "$1$a$b",
+                    "$6$salt$short",
+                    "$y$j9T$a:b$c",
+                    &format!("$6$rounds=x$salt${}", "a".repeat(86)),
+                ],
             ),
             (sha256, &[&"0f".repeat(32)], &["", &"0F".repeat(32), &"0".repeat(63)]),
         ];

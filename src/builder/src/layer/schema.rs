@@ -1,12 +1,13 @@
 //! The format of `layer.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use vmbake_firstboot::plan::{Ownership, Plan, octal};
 
-use super::{Download, Keyboard, Requirement, Scalar, Text, Words, rules};
+use super::{Download, Keyboard, LocalArtifact, Requirement, Scalar, Swap, Text, Words, rules};
 use crate::digest::Digest;
 use crate::package_request::{Choice, PackagePattern, PackageRequest};
 
@@ -17,8 +18,17 @@ pub struct Layer {
     pub schema: Schema,
     /// The files below `files/`, by absolute path in the image.
     pub files: BTreeMap<String, LayerFile>,
+    /// The files below `local/`, by their paths in the layer's directory.
+    pub local: BTreeMap<String, LocalFile>,
     /// Digest of `layer.json` and of all files, see [`Layers::load`](super::Layers::load).
     pub digest: Digest,
+}
+
+impl Layer {
+    /// Its files that are installed as artifacts: where they are, and their digests.
+    pub fn local_files(&self) -> impl Iterator<Item = (PathBuf, Digest)> {
+        self.local.values().map(|file| (file.path.clone(), file.digest))
+    }
 }
 
 /// A file that a layer brings itself.
@@ -28,6 +38,15 @@ pub struct LayerFile {
     pub content: Vec<u8>,
     /// Whether its owner may run it where it was read from.
     pub is_executable: bool,
+}
+
+/// A file of the layer's directory that is installed as an artifact.
+#[derive(Clone, Debug)]
+pub struct LocalFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its digest, when the layer was read.
+    pub digest: Digest,
 }
 
 /// The content of `layer.json`.
@@ -56,6 +75,9 @@ pub struct Schema {
     /// Files and archives from addresses that the layer states itself, by the names that they get in the manifest.
     #[serde(default)]
     pub downloads: BTreeMap<String, Download>,
+    /// Packages, archives and other files of the layer's own directory, by the names that they get in the manifest.
+    #[serde(default)]
+    pub local_files: BTreeMap<String, LocalArtifact>,
     /// Container images, such as `docker.io/library/redis:7`: they go where `images` of any layer of the kind says.
     #[serde(default)]
     pub container_images: Vec<String>,
@@ -69,7 +91,7 @@ pub struct Schema {
     /// An archive of the sources that packages may come from as well.
     #[serde(default)]
     pub archive: Option<String>,
-    /// Packages of the base that keep their version, whatever others need.
+    /// Packages that dpkg holds in the image, as `apt-mark hold` does. Those of the base keep their version, whatever others need.
     #[serde(default)]
     pub hold: Vec<String>,
     /// Packages that do not come, whatever others need or recommend.
@@ -100,6 +122,15 @@ pub struct Schema {
     /// Files below `files/` in which `@{kind}`, `@{version}`, `@{os}`, `@{arch}` and `@{image:NAME}` are replaced.
     #[serde(default)]
     pub expand: Vec<String>,
+    /// Capabilities of files, as setcap(8) takes them, by absolute path: `cap_net_bind_service+ep`.
+    #[serde(default)]
+    pub capabilities: BTreeMap<String, String>,
+    /// Alternatives that lead to this choice whatever is installed later, by the names of their groups.
+    #[serde(default)]
+    pub alternatives: BTreeMap<String, String>,
+    /// Rules for sudo by the names of their files in `/etc/sudoers.d`.
+    #[serde(default)]
+    pub sudoers: BTreeMap<String, Text>,
     /// Mode and owner of files that packages bring; links are followed, and `{multiarch}` stands for Debian's name of the
     /// architecture in paths, such as `x86_64-linux-gnu`.
     #[serde(default)]
@@ -157,6 +188,9 @@ pub struct Schema {
     /// Files, directories and links of the layer that `hygiene` does not remove.
     #[serde(default)]
     pub keep: Vec<String>,
+    /// A swap file that every machine uses.
+    #[serde(default)]
+    pub swap: Option<Swap>,
     /// Keys of `/etc/os-release` that are set; `{kind}` and `{version}` are replaced.
     #[serde(default)]
     pub os_release: BTreeMap<String, String>,
@@ -330,6 +364,19 @@ pub struct Account {
     /// Subordinate user and group ids, as in subuid(5) and subgid(5).
     #[serde(default)]
     pub subordinate: Option<Subordinate>,
+    /// Encrypted password (crypt(5)): `$y$…`, `$6$…` or `$5$…`. Without it no password matches.
+    #[serde(default)]
+    pub password_hash: Option<String>,
+    /// Public keys that may log in, in `.ssh/authorized_keys` of the home directory.
+    #[serde(default)]
+    pub ssh_authorized_keys: Vec<String>,
+}
+
+impl Account {
+    /// The home directory of the user of that name.
+    pub fn home_of(&self, name: &str) -> String {
+        self.home.clone().unwrap_or_else(|| format!("/home/{name}"))
+    }
 }
 
 /// A range of subordinate ids.
@@ -346,7 +393,7 @@ pub struct Subordinate {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Units {
-    /// Units that get the links of their `[Install]` section.
+    /// Units that get the links of their `[Install]` section; also instances, and templates with a default instance.
     #[serde(default)]
     pub enable: Vec<String>,
     /// Units that lose every link to them below `/etc/systemd/system`.

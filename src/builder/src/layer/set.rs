@@ -5,10 +5,14 @@ use std::path::{Path, PathBuf};
 
 use super::document::Document;
 use super::findings::Found;
+use super::position::child;
 use super::read::{self, DESCRIPTION, LayerFolder};
 use super::released::Released;
 use super::settings::{self, Setting};
-use super::{Fault, FileRule, Layer, LayerError, LayerFile, check as alone, first_boot, references, together};
+use super::{
+    Fault, FileRule, Layer, LayerError, LayerFile, LocalFile, Swap, check as alone, first_boot, references, sudoers,
+    together,
+};
 use crate::catalog::{Catalog, Entries, Entry, Override, Root};
 use crate::digest::Digest;
 use crate::embedded;
@@ -56,6 +60,15 @@ impl Loaded {
                 twice(&pointer, &path);
             }
         }
+        self.layer.schema.units.enable.extend(schema.swap.iter().map(Swap::unit));
+        for (name, text) in &schema.sudoers {
+            let path = sudoers::path(name);
+            let (owner, group) = ("root".to_owned(), "root".to_owned());
+            let rule = FileRule { mode: Some(sudoers::MODE), owner, group, content: Some(text.clone()) };
+            if self.layer.schema.files.insert(path.clone(), rule).is_some() {
+                twice(&child("/sudoers", name), &path);
+            }
+        }
         if let Some((path, target)) = settings::symlinks(&schema)
             && (self.layer.files.contains_key(&path)
                 || self.layer.schema.symlinks.insert(path.clone(), target).is_some())
@@ -77,8 +90,8 @@ impl Entry for Loaded {
 impl Layers {
     /// Reads the layers of all roots; the first layer with faults stops it.
     ///
-    /// The digest of a layer is the SHA-256 of what `sha256sum` prints about `layer.json` and all files below `files/`,
-    /// sorted by path, and of the paths of those that are executable, as `layers/README.md` computes it.
+    /// The digest of a layer is the SHA-256 of what `sha256sum` prints about `layer.json` and all files below `files/` and `local/`,
+    /// sorted by path, and of the paths of those below `files/` that are executable, as `layers/README.md` computes it.
     pub fn load(catalog: &Catalog) -> Result<Self, LayerError> {
         let (mut all, mut released) = (Entries::default(), Released::default());
         for root in catalog.roots() {
@@ -200,7 +213,7 @@ pub(super) fn contents(root: &Root) -> Result<BTreeMap<String, LayerFolder>, Lay
 
 /// Makes a layer of what its directory `dir` of that `name` holds, or tells all that keeps it from being one.
 pub(super) fn load_one(dir: &Path, name: &str, content: LayerFolder) -> Result<Loaded, Vec<Fault>> {
-    let LayerFolder { description, files, mut faults } = content;
+    let LayerFolder { description, files, local, mut faults } = content;
     let path = dir.join(DESCRIPTION);
     let fault = |position, message| Fault { path: path.clone(), position, warning: false, message };
     let Some(text) = description else {
@@ -214,7 +227,8 @@ pub(super) fn load_one(dir: &Path, name: &str, content: LayerFolder) -> Result<L
             faults.push(fault(Some(document.position("/name", false)), message));
         }
         Ok(document) if faults.is_empty() => {
-            let layer = Layer { digest: digest(&text, &files), files, schema: document.schema.clone() };
+            let (digest, schema) = (digest(&text, &files, &local), document.schema.clone());
+            let layer = Layer { digest, files, local, schema };
             let mut loaded = Loaded { layer, document, path: path.clone() };
             loaded.apply_executables();
             faults.extend(loaded.apply_settings());
@@ -227,10 +241,12 @@ pub(super) fn load_one(dir: &Path, name: &str, content: LayerFolder) -> Result<L
     Err(faults)
 }
 
-fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>) -> Digest {
-    let own = files.iter().map(|(path, file)| (format!("files{path}"), file.content.as_slice()));
-    let named: BTreeMap<String, &[u8]> = own.chain([("layer.json".to_owned(), text)]).collect();
-    let lines = named.iter().map(|(path, content)| format!("{}  {path}\n", Digest::of(content).hex()));
+fn digest(text: &[u8], files: &BTreeMap<String, LayerFile>, local: &BTreeMap<String, LocalFile>) -> Digest {
+    let own = files.iter().map(|(path, file)| (format!("files{path}"), Digest::of(&file.content)));
+    let local = local.iter().map(|(path, file)| (path.clone(), file.digest));
+    let named: BTreeMap<String, Digest> =
+        own.chain(local).chain([("layer.json".to_owned(), Digest::of(text))]).collect();
+    let lines = named.iter().map(|(path, digest)| format!("{}  {path}\n", digest.hex()));
     let executables = files.iter().filter(|(_, file)| file.is_executable).map(|(path, _)| format!("files{path}\n"));
     Digest::of(lines.chain(executables).collect::<String>().as_bytes())
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::findings::Findings;
 use super::position::child;
 use super::text::{Scalar, Words};
-use super::{Schema, rules};
+use super::{Schema, rules, sudoers};
 
 /// Where units of a layer's own go.
 const UNITS: &str = "/etc/systemd/system";
@@ -56,6 +56,12 @@ pub(super) fn files(schema: &Schema) -> Vec<Setting> {
     }
     for (unit, text) in &schema.units.files {
         add(child("/units/files", unit), format!("{UNITS}/{unit}"), text.as_str().to_owned());
+    }
+    if let Some(swap) = &schema.swap {
+        add("/swap".to_owned(), format!("{UNITS}/{}", swap.unit()), swap.unit_text());
+    }
+    for (name, rules) in &schema.sudoers {
+        add(child("/sudoers", name), sudoers::path(name), rules.as_str().to_owned());
     }
     let line = |(key, value): (&String, &Scalar)| format!("{key} = {value}\n");
     if !schema.sysctl.is_empty() {
@@ -151,7 +157,7 @@ pub(super) fn check(found: &mut Findings, schema: &Schema) {
 }
 
 /// A line of authorized_keys without options (sshd(8)).
-fn ssh_key(line: &str) -> Option<String> {
+pub(super) fn ssh_key(line: &str) -> Option<String> {
     let mut words = line.split(' ');
     let kind = words.next().unwrap_or_default();
     let known = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"].iter().any(|start| kind.starts_with(start));

@@ -22,7 +22,7 @@ use crate::supply::http::Client;
 
 use crate::manifest::Target;
 use crate::pin::anchors::Anchors;
-use crate::pin::prove::Prover;
+use crate::pin::prove::{LOCAL, Prover};
 use crate::pin::sources::{Demand, Sources, System, Upstream, VersionSource};
 use crate::supply::store::{Store, StoreError};
 
@@ -155,6 +155,7 @@ impl Resolver<'_> {
             _ => {
                 let downloaded = self.obtain(vec![url.clone()], digest, None)?;
                 let proof = match checksums {
+                    _ if url.starts_with(LOCAL) => Proof::Local,
                     _ if matches!(upstream.proof, Demand::Stated(_)) => Proof::Stated,
                     Some((url, _)) => {
                         let kept = self.keep(&url, Form::Whole, &self.document(&url)?, &mut evidence)?;

@@ -60,7 +60,7 @@ pub fn explain(
 }
 
 /// The record inside the image, else the one beside it. If both are there, they must have the same text.
-fn own_record(image: &Path, tree: &Tree) -> Result<Option<Record>, ExplainError> {
+pub(super) fn own_record(image: &Path, tree: &Tree) -> Result<Option<Record>, ExplainError> {
     let Some((record, text)) = inside_record(tree)? else { return record_beside(image) };
     let beside = image.with_extension("origin.json");
     if beside.symlink_metadata().is_ok() && read_file(&beside)? != text {

@@ -5,11 +5,16 @@ mod check;
 mod modes;
 mod system;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::path::Path;
 
 use vmbake_disk::tree::Tree;
 
+use super::explain::own_record;
+use crate::compose::merge::{Login, Merged};
 use crate::escape;
+use crate::image::disk::InspectError;
+use crate::image::inspect::open_tree;
 use check::{Check, Violation};
 
 /// How one rule stands, or one violation of it.
@@ -46,6 +51,9 @@ const PRIVILEGED: &str = "privileged-files";
 /// Rules for images of which only the tree is known: a bake compares privileges with those in the packages, and layers list owners.
 const SHIPPED_MODES: &str = "shipped-modes";
 const SYSTEM_FILES: &str = "system-files";
+
+/// A rule that `users` of a layer makes exceptions from.
+const PASSWORDS: &str = "passwords";
 
 /// The rules that `keep` of a layer makes exceptions from.
 const LOGS: &str = "logs";
@@ -120,7 +128,7 @@ const RULES: &[Rule] = &[
         good: "IMAGE_ID and IMAGE_VERSION are set",
         check: Check::Custom("/etc/os-release", check::image_name),
     },
-    Rule { name: "passwords", good: "no account has one", check: Check::Custom("/etc/shadow", check::passwords) },
+    Rule { name: PASSWORDS, good: "no account has one", check: Check::Custom("/etc/shadow", check::passwords) },
     Rule {
         name: "password-files",
         good: "only root writes, only group shadow reads",
@@ -148,19 +156,52 @@ const RULES: &[Rule] = &[
 
 /// Judges a root file system by every rule: one good finding for a rule that holds, else one for each violation.
 pub fn lint(tree: &Tree) -> Vec<Finding> {
-    RULES.iter().flat_map(|rule| findings(tree, rule)).collect()
+    lint_with(tree, &BTreeMap::new())
 }
 
-/// The first violation that stops a bake. Files that layers list in `setuid` may have privileges, and logs and authorized keys
-/// may be there if layers list them in `keep`.
-pub fn unclean(tree: &Tree, setuid: &BTreeSet<String>, keep: &BTreeSet<String>) -> Option<Finding> {
+/// Judges the root file system of an image, or of that `partition`. Users that may log in since a layer says so, by the record of
+/// origins in the image or beside it, are no violations; their findings name the layer.
+pub fn lint_image(image: &Path, partition: Option<u32>) -> Result<Vec<Finding>, InspectError> {
+    Ok(lint_root(image, &open_tree(image, partition)?))
+}
+
+/// The same for the root file system of the image at `image`.
+pub(super) fn lint_root(image: &Path, tree: &Tree) -> Vec<Finding> {
+    let record = own_record(image, tree).ok().flatten();
+    lint_with(tree, &record.map(|record| record.logins).unwrap_or_default())
+}
+
+/// The same, with users that may log in.
+pub(super) fn lint_with(tree: &Tree, logins: &BTreeMap<String, Login>) -> Vec<Finding> {
+    RULES.iter().flat_map(|rule| findings(tree, rule)).map(|finding| accepted(finding, logins)).collect()
+}
+
+/// The same finding, as a good one if it is about a user that a layer lets log in.
+fn accepted(finding: Finding, logins: &BTreeMap<String, Login>) -> Finding {
+    let asked = logins.iter().find(|(user, login)| match finding.rule {
+        PASSWORDS => login.password && finding.path == "/etc/shadow" && finding.evidence == check::has_hash(user),
+        AUTHORIZED_KEYS => login.keys.as_ref() == Some(&finding.path),
+        _ => false,
+    });
+    match asked.filter(|_| !finding.ok) {
+        Some((_, Login { layer, .. })) => {
+            Finding { evidence: format!("{}, by layer {layer}", finding.evidence), ok: true, ..finding }
+        }
+        None => finding,
+    }
+}
+
+/// The first violation that stops a bake. Files that layers list in `setuid` may have privileges, logs and authorized keys
+/// may be there if layers list them in `keep`, and users may log in as layers say.
+pub fn unclean(merged: &Merged) -> Option<Finding> {
     let is_meant = |finding: &Finding| match finding.rule {
-        PRIVILEGED => setuid.contains(&finding.path),
+        PRIVILEGED => merged.setuid.contains(&finding.path),
         SHIPPED_MODES | SYSTEM_FILES => true,
-        LOGS | AUTHORIZED_KEYS => keep.contains(&finding.path),
+        LOGS | AUTHORIZED_KEYS => merged.keep.contains(&finding.path),
         _ => false,
     };
-    lint(tree).into_iter().find(|finding| !finding.ok && !is_meant(finding))
+    let found = lint_with(&merged.tree, &merged.logins);
+    found.into_iter().find(|finding| !finding.ok && !is_meant(finding))
 }
 
 fn findings(tree: &Tree, rule: &Rule) -> Vec<Finding> {

@@ -126,7 +126,7 @@ pub fn report(request: &ReportRequest<'_>) -> Result<String, ReportError> {
     let root = inside.as_ref().and_then(|inside| Some((found.root?, &inside.tree)));
     sections.push(partitions::section(&found, root));
     sections.extend(changes.map(Changes::into_section));
-    sections.extend(inside.as_ref().map(|inside| findings::lint(&inside.tree)));
+    sections.extend(inside.as_ref().map(|inside| findings::lint(&inside.tree, inside.record.as_ref())));
     sections.push(findings::proofs(request.documents.checks.as_deref()));
     let name = inside.as_ref().and_then(|inside| Some(inside.inventory.as_ref()?.name.clone()));
     let name = name.unwrap_or_else(|| file_name(request.image));

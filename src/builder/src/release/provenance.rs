@@ -224,7 +224,8 @@ fn dependencies(inputs: &BuildInputs, manifest: &Manifest) -> Vec<Descriptor> {
         found.noting("signer", &bundle.signer)
     }));
     all.extend(content.dependencies.iter().map(|(name, entry)| {
-        let found = Descriptor::new(format!("artifact/{name}"), &entry.digest).at(Some(&entry.url));
+        let url = Some(entry.url.as_str()).filter(|url| !url.starts_with(LOCAL));
+        let found = Descriptor::new(format!("artifact/{name}"), &entry.digest).at(url);
         found.noting("version", &entry.version)
     }));
     all.extend(content.images.iter().map(|image| {

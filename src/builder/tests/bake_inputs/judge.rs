@@ -65,7 +65,7 @@ pub(super) fn of_dir(root: &Path, dir: &Path, all: &mut BTreeMap<String, Node>) 
 }
 
 /// Writes the base to a directory.
-fn write(tree: &Tree, root: &Path) {
+pub(super) fn write(tree: &Tree, root: &Path) {
     for (path, _, inode) in tree.walk() {
         let at = root.join(std::ffi::OsStr::from_bytes(&path).to_str().unwrap().trim_start_matches('/'));
         match &inode.kind {
@@ -160,7 +160,7 @@ fn dpkg_leaves_the_same() {
 }
 
 /// Whether dpkg can run here as root would, and with what in front of it.
-fn as_root(dir: &Path) -> Option<Vec<&'static str>> {
+pub(super) fn as_root(dir: &Path) -> Option<Vec<&'static str>> {
     if fs::metadata(dir).unwrap().uid() == 0 {
         return Some(Vec::new());
     }

@@ -14,6 +14,8 @@ mod scripts;
 mod alternatives;
 mod keys;
 mod settings;
+mod logins;
+mod choices;
 mod present;
 mod upgrades;
 mod hygiene;

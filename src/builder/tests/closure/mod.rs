@@ -3,6 +3,9 @@
 mod archive;
 mod bake;
 mod flat;
+mod hold;
+mod local;
 mod refusals;
 mod rules;
 mod snapshot;
+mod swap;

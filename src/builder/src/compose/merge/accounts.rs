@@ -19,6 +19,9 @@ use crate::layer::{Account, Ownership, Schema, Subordinate};
 /// What new home directories are copied from, unless a command says otherwise.
 pub(super) const SKELETON: &str = "/etc/skel";
 
+/// Where keys that may log in are, in a home directory.
+pub(super) const AUTHORIZED_KEYS: &str = ".ssh/authorized_keys";
+
 /// Makes the groups and users of a layer, with the users' home directories.
 pub(super) fn create(target: &mut Target, schema: &Schema) -> Result<(), MergeError> {
     if schema.groups.is_empty() && schema.users.is_empty() {
@@ -38,17 +41,21 @@ pub(super) fn create(target: &mut Target, schema: &Schema) -> Result<(), MergeEr
 
 fn user(target: &mut Target, schema: &Schema, defs: &Defs, name: &str, account: &Account) -> Result<(), MergeError> {
     let (id, shell) = (account.id, &account.shell);
-    let home = account.home.clone().unwrap_or_else(|| format!("/home/{name}"));
+    let home = account.home_of(name);
+    let hash = account.password_hash.as_deref();
     if is_there(target, schema, defs, &Entry { what: "user", file: "/etc/passwd", name, id })? {
         same_user(target, schema, name, &[&id.to_string(), &home, shell])?;
     } else {
         let aging = defs.aging(id < defs.uids.0);
         let mut tables = Tables::read(target)?;
-        let (home, aging, password) = (home.as_str(), aging.as_str(), "!");
+        let (home, aging, password) = (home.as_str(), aging.as_str(), hash.unwrap_or("!"));
         tables.add_user(&NewUser { name, uid: id, gid: id, gecos: "", home, shell, password, aging });
         tables.write(target, false)?;
     }
     let mut tables = Tables::read(target)?;
+    if let Some(hash) = hash {
+        tables.set_password(name, hash);
+    }
     for group in &account.groups {
         if !tables.join(group, name) {
             let (layer, name) = (schema.name.clone(), group.clone());
@@ -64,14 +71,22 @@ fn user(target: &mut Target, schema: &Schema, defs: &Defs, name: &str, account: 
             subordinate(target, schema, file, name, range)?;
         }
     }
+    let owned = |target: &Target, mode| {
+        let mut meta = target.meta(mode);
+        (meta.uid, meta.gid) = (id, id);
+        meta
+    };
     // useradd leaves a directory that is there as it is.
-    if target.wrap(target.tree.find(home.as_bytes()))?.is_some() {
+    if target.wrap(target.tree.find(home.as_bytes()))?.is_none() {
+        target.directory(&home, owned(target, defs.home_mode))?;
+        target.skeleton(SKELETON, &home, id, id)?;
+    }
+    if account.ssh_authorized_keys.is_empty() {
         return Ok(());
     }
-    let mut meta = target.meta(defs.home_mode);
-    (meta.uid, meta.gid) = (id, id);
-    target.directory(&home, meta)?;
-    target.skeleton(SKELETON, &home, id, id)
+    let keys: String = account.ssh_authorized_keys.iter().map(|key| format!("{key}\n")).collect();
+    target.directory(&format!("{home}/.ssh"), owned(target, 0o700))?;
+    target.file(&format!("{home}/{AUTHORIZED_KEYS}"), owned(target, 0o600), keys.into_bytes())
 }
 
 /// Fails where a user of that name and id has another group, home or shell than the layer says.

@@ -59,6 +59,22 @@ pub(super) fn install(target: &mut Target, alternatives: &[Alternative]) -> Resu
     Ok(())
 }
 
+/// Chooses a path for a group, as `update-alternatives --set` does: later packages leave that choice alone.
+pub(super) fn choose(target: &mut Target, name: &str, choice: &str) -> Result<(), MergeError> {
+    let path = format!("{CHOICES}/{name}");
+    let refused = |fault: AlternativeFault| MergeError::content(&path, fault);
+    let Some(group) = Group::read(target, name)? else { return Err(refused(AlternativeFault::NoGroup)) };
+    if !group.choices.contains_key(choice) {
+        let choices = group.choices.into_keys().collect();
+        return Err(refused(AlternativeFault::Unregistered { path: choice.to_owned(), choices }));
+    }
+    let done = work::change(target, name, &Change::Set(choice), false, &mut Vec::new());
+    done.map_err(|stop| match stop {
+        Stop::Failed(message) => refused(AlternativeFault::Failed { message }),
+        Stop::Refused(error) => error,
+    })
+}
+
 /// Only a link gives way to a link.
 fn vacant(target: &Target, name: &str, link: &str) -> Result<(), MergeError> {
     let found = target.tree.find(link.as_bytes()).ok().flatten().map(|id| &target.tree.inode(id).kind);

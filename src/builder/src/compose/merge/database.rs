@@ -7,8 +7,8 @@ use super::debconf::Debconf;
 use super::overrides::Overrides;
 use super::owners::Owners;
 use super::place::Target;
-use super::status::Status;
-use super::{MergeError, SatisfiedPackage, deferred, present, relations};
+use super::status::{STATUS, Status};
+use super::{DatabaseFault, MergeError, SatisfiedPackage, deferred, present, relations};
 use crate::compose::stage::StagedArtifact;
 use crate::layer::Layer;
 
@@ -88,6 +88,17 @@ impl Database {
         let kept = present::satisfied(&self.status, artifacts, layers)?;
         relations::check(&self.status, artifacts)?;
         Ok(kept)
+    }
+
+    /// Puts the packages on hold that a layer holds.
+    pub(super) fn hold(&mut self, target: &mut Target, layer: &str, names: &[String]) -> Result<(), MergeError> {
+        for name in names {
+            if !self.status.hold(name)? {
+                let (package, layer) = (name.clone(), layer.to_owned());
+                return Err(MergeError::content(STATUS, DatabaseFault::NotHeld { package, layer }));
+            }
+        }
+        self.status.write(target)
     }
 
     /// Brings what configures packages on the first boot, once.

@@ -40,13 +40,17 @@ pub enum ContentFault {
         /// The line.
         line: String,
     },
-    /// A value for os-release(5) would need quotes.
-    #[error("{key}={value:?} is not made of letters, digits, dash, dot and underscore")]
-    OsRelease {
-        /// The key that a layer sets.
-        key: String,
-        /// Its value, with the words replaced.
-        value: String,
+    /// A program that reads the file is missing.
+    #[error("is read by {program}, which the image does not have")]
+    NoReader {
+        /// Its path.
+        program: &'static str,
+    },
+    /// Only regular files have capabilities.
+    #[error("is a {found}; only a regular file has capabilities")]
+    NoFile {
+        /// What is there.
+        found: &'static str,
     },
 }
 
@@ -67,6 +71,17 @@ pub enum AlternativeFault {
     NoChoice {
         /// Where the choice would be.
         path: String,
+    },
+    /// No package has installed the alternative.
+    #[error("does not exist: no package has installed this alternative")]
+    NoGroup,
+    /// The choice of a layer is not one of the group's.
+    #[error("does not have the choice {path}, but {}", choices.join(", "))]
+    Unregistered {
+        /// The choice.
+        path: String,
+        /// Those that there are.
+        choices: Vec<String>,
     },
     /// A name that is no file name, or a path that is not absolute.
     #[error("cannot get the link {link} of the name {name} to {path}")]
@@ -182,6 +197,14 @@ pub enum DatabaseFault {
         /// Whether it is installed, and wanted to be removed.
         removed: bool,
     },
+    /// A layer holds a package that is not installed.
+    #[error("does not have {package} as installed, which layer {layer} holds")]
+    NotHeld {
+        /// The package.
+        package: String,
+        /// The layer.
+        layer: String,
+    },
     /// The list of diversions ends early.
     #[error("does not have three lines for each diversion")]
     Diversions,
@@ -296,16 +319,19 @@ pub enum UnitFault {
     #[error("has no [Install] section that would enable it")]
     NoInstall,
     /// Its `[Install]` section names something else than units.
-    #[error("has {key}={value}, which is no name of a unit")]
+    #[error("has {key}={value}, which is not a name that the unit can have")]
     Name {
         /// The key.
         key: String,
         /// The word.
         value: String,
     },
-    /// Only single units, by their names, can be enabled.
-    #[error("is a template or a path; name a unit")]
+    /// A path takes the place of a name.
+    #[error("is a path; name a unit")]
     Template,
+    /// A template does not say which instance is enabled.
+    #[error("is a template without DefaultInstance=; name an instance of it")]
+    NoInstance,
     /// No directory of units has it.
     #[error("is not in the tree")]
     Missing,

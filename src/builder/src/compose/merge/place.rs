@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use vmbake_disk::source::{Map, SourceId};
+use vmbake_disk::source::{Map, ReadAt, SourceId};
 use vmbake_disk::tree::{Inode, InodeId, Kind, Metadata, Origin, OriginId, Timestamp, Tree, TreeError, components};
 
 use vmbake_shell::TreeFiles;
@@ -111,6 +111,18 @@ impl Target {
         self.place(path.as_bytes(), meta, Kind::File(Map::whole(source, 0, len))).map(|_| ())
     }
 
+    /// Writes a file whose content is read when the image is.
+    pub(super) fn source_file(
+        &mut self,
+        path: &str,
+        meta: Metadata,
+        source: Arc<dyn ReadAt>,
+    ) -> Result<(), MergeError> {
+        let len = source.len();
+        let source = self.tree.sources_mut().add(source);
+        self.place(path.as_bytes(), meta, Kind::File(Map::whole(source, 0, len))).map(|_| ())
+    }
+
     /// Writes a file that is an artifact.
     pub(super) fn artifact_file(
         &mut self,
@@ -153,6 +165,14 @@ impl Target {
             self.tree.set_origin(id, self.origin);
         }
         Ok(())
+    }
+
+    /// Gives a file an extended attribute. A file of the base then counts as the writer's.
+    pub(super) fn set_attribute(&mut self, id: InodeId, name: &[u8], value: Vec<u8>) {
+        let before = self.tree.meta_mut(id).xattrs.insert(name.to_vec(), value.clone());
+        if before != Some(value) && self.limits.is_base(self.tree.inode(id).origin) {
+            self.tree.set_origin(id, self.origin);
+        }
     }
 
     /// Copies what is in a skeleton directory into a home directory, as useradd(8) does.

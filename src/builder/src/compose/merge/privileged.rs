@@ -4,12 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vmbake_disk::tree::Tree;
+use vmbake_disk::tree::{Kind, Tree};
 
-use super::MergeError;
 use super::database::Database;
 use super::place::Target;
 use super::place::limits::privilege;
+use super::{ContentFault, MergeError};
+use crate::layer::{ATTRIBUTE, attribute};
 
 /// Files with privileges, by path without links.
 pub(super) type Privileged = BTreeMap<Vec<u8>, String>;
@@ -43,9 +44,22 @@ pub(super) fn check(
     Ok(())
 }
 
+/// Gives a file capabilities; links are followed.
+pub(super) fn give(target: &mut Target, path: &str, text: &str) -> Result<(), MergeError> {
+    let id = target.wrap(target.tree.resolve(path.as_bytes()))?;
+    match &target.tree.inode(id).kind {
+        Kind::File(_) => {}
+        found => return Err(MergeError::content(path, ContentFault::NoFile { found: found.name() })),
+    }
+    if let Some(value) = attribute(text) {
+        target.set_attribute(id, ATTRIBUTE, value);
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
-    use vmbake_disk::tree::{Kind, Metadata, Origin, Timestamp};
+    use vmbake_disk::tree::{Metadata, Origin, Timestamp};
 
     use super::*;
 

@@ -6,7 +6,7 @@ use super::place::Target;
 use super::{DatabaseFault, MergeError};
 use crate::compose::stage::{Control, Deb};
 
-const STATUS: &str = "/var/lib/dpkg/status";
+pub(super) const STATUS: &str = "/var/lib/dpkg/status";
 const STATUS_OLD: &str = "/var/lib/dpkg/status-old";
 
 /// The order in which dpkg writes the fields that it knows; all others follow in the order of the control file.
@@ -123,6 +123,21 @@ impl Status {
         self.set(fields)
     }
 
+    /// Puts a package on hold (dpkg(1)), if it is there.
+    pub(super) fn hold(&mut self, name: &str) -> Result<bool, MergeError> {
+        let is_there = |control: &Control| !matches!(state(control), "not-installed" | "config-files");
+        let stanzas = self.stanzas.iter().filter(|((found, _), (control, _))| found == name && is_there(control));
+        let found: Vec<_> = stanzas.map(|(_, (control, _))| control.fields().to_vec()).collect();
+        for mut fields in found.iter().cloned() {
+            if let Some((_, value)) = fields.iter_mut().find(|(name, _)| name == "Status") {
+                let rest = value.split_once(' ').map_or("ok installed", |(_, rest)| rest).to_owned();
+                *value = format!("hold {rest}");
+            }
+            self.set(fields)?;
+        }
+        Ok(!found.is_empty())
+    }
+
     /// The postinst of a package has run.
     pub(super) fn configured(&mut self, stem: &str) -> Result<(), MergeError> {
         let Some(control) = self.package(stem) else { return Ok(()) };
@@ -173,10 +188,12 @@ impl Status {
     }
 }
 
+/// Sets the last word of `Status`. The selection in its first word, such as `hold`, stays.
 fn set_state(fields: &mut [(String, String)], state: &str) {
     for (name, value) in fields {
         if name == "Status" {
-            *value = format!("install ok {state}");
+            let selection = value.split_whitespace().next().unwrap_or("install");
+            *value = format!("{selection} ok {state}");
         }
     }
 }

@@ -11,7 +11,7 @@ use vmbake_disk::tree::Kind;
 use super::pattern::matches;
 use super::place::Target;
 use super::{MergeError, UnitFault};
-use crate::layer::Schema;
+use crate::layer::{Schema, unit_file};
 
 const ETC: &str = "/etc/systemd/system";
 
@@ -46,7 +46,8 @@ pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeErr
     for unit in &schema.units.enable {
         let links = links(target, unit)?;
         if links.is_empty() {
-            return Err(fault(target, unit, UnitFault::NoInstall));
+            let is_template = unit.contains("@.") && has_install_section(target, unit)?;
+            return Err(fault(target, unit, if is_template { UnitFault::NoInstance } else { UnitFault::NoInstall }));
         }
         for link in links {
             target.symlink(&link.path, &link.target)?;
@@ -62,6 +63,11 @@ pub(super) fn apply(target: &mut Target, schema: &Schema) -> Result<(), MergeErr
         target.symlink(&format!("{ETC}/{unit}"), "/dev/null")?;
     }
     Ok(())
+}
+
+/// Whether a unit says what enabling it would link.
+fn has_install_section(target: &Target, unit: &str) -> Result<bool, MergeError> {
+    Ok(find(target, Scope::System, unit)?.is_some_and(|(_, text)| install_section(&text).next().is_some()))
 }
 
 /// Whether enabling a unit makes links.
@@ -98,12 +104,16 @@ struct Link {
     target: String,
 }
 
-/// The links of a unit, which has to be one of the system's by its plain name.
+/// The links of a unit of the system.
 fn links(target: &Target, unit: &str) -> Result<Vec<Link>, MergeError> {
-    if unit.contains(['/', '@']) {
-        return Err(fault(target, unit, UnitFault::Template));
+    let links = install_links(target, Scope::System, unit)?;
+    // systemctl refuses to give an instance the name of a plain unit.
+    let names = links.iter().filter_map(|link| link.path.strip_prefix(ETC)?.strip_prefix('/'));
+    let alias = names.filter(|name| !name.contains('/')).find(|name| unit.contains('@') && !name.contains('@'));
+    match alias {
+        Some(alias) => Err(fault(target, unit, UnitFault::Name { key: "Alias".to_owned(), value: alias.to_owned() })),
+        None => Ok(links),
     }
-    install_links(target, Scope::System, unit)
 }
 
 /// The links of a unit's `[Install]` section (systemd.unit(5)): `Alias`, `WantedBy`, `RequiredBy`, `UpheldBy`, and those
@@ -182,11 +192,8 @@ fn find(target: &Target, scope: Scope, unit: &str) -> Result<Option<(String, Str
     if unit.contains('/') {
         return Err(fault(target, unit, UnitFault::Template));
     }
-    let template = unit.split_once('@').and_then(|(prefix, rest)| {
-        let (_, kind) = rest.rsplit_once('.')?;
-        Some(format!("{prefix}@.{kind}"))
-    });
-    for name in [Some(unit), template.as_deref()].into_iter().flatten() {
+    let template = unit_file(unit);
+    for name in [unit, &template] {
         for dir in scope.dirs() {
             let path = format!("{dir}/{name}");
             let file = target.tree.resolve(path.as_bytes()).ok().map(|id| &target.tree.inode(id).kind);

@@ -127,7 +127,7 @@ pub fn check_base(base: &Tree, layers: &[Layer]) -> Result<(), OriginError> {
 /// The text of the record of what was merged. Where the tree has the record of the first-boot layer, this one is placed
 /// beside it, with the time `epoch`, and lists itself as a file of that layer.
 pub fn record(ingredients: &Ingredients, merged: &mut Merged, epoch: Timestamp) -> Result<Vec<u8>, OriginError> {
-    let Merged { tree, kept, deferred, privileged, .. } = merged;
+    let Merged { tree, kept, deferred, privileged, logins, .. } = merged;
     let mut record = collect(ingredients, tree)?;
     for SatisfiedPackage { artifact, layer, package, version } in kept.iter().cloned() {
         // Nothing of it is in the image.
@@ -136,6 +136,7 @@ pub fn record(ingredients: &Ingredients, merged: &mut Merged, epoch: Timestamp) 
     }
     record.deferred = deferred.iter().cloned().map(|found| (found.package, found.reason)).collect();
     record.privileged.clone_from(privileged);
+    record.logins.clone_from(logins);
     let beside = tree.find(merge::RECORD.as_bytes()).map_err(OriginError::Place)?;
     let Some(origin) = beside.map(|id| tree.inode(id).origin) else {
         return record.to_text().map_err(OriginError::Json);
@@ -240,6 +241,7 @@ mod tests {
             setuid: std::collections::BTreeSet::new(),
             keep: std::collections::BTreeSet::new(),
             privileged: BTreeMap::new(),
+            logins: BTreeMap::new(),
         };
         let text = record(&ingredients, &mut merged, Timestamp::default())?;
         assert_eq!(merged.tree.lookup(RECORD.as_bytes()), None, "no manifest is inside");

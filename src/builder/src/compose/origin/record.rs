@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use vmbake_disk::tree::{Tree, TreeError};
 
 use super::RECORD;
+use crate::compose::merge::Login;
 use crate::digest::Digest;
 
 /// The form that is written and read.
@@ -90,6 +91,9 @@ pub struct Record {
     /// [`crate::escape::path`], and what they have.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub privileged: BTreeMap<String, String>,
+    /// Users that layers let log in by a password or keys, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub logins: BTreeMap<String, Login>,
     /// What the layers brought or changed, by [`crate::escape::path`]; everything else is the base's.
     pub paths: BTreeMap<String, PathOrigin>,
     /// What the base had and the image has not, with the layer that removes it where one says so. Of a removed
@@ -164,6 +168,7 @@ impl Record {
             kept: BTreeMap::new(),
             deferred: BTreeMap::new(),
             privileged: BTreeMap::new(),
+            logins: BTreeMap::new(),
             paths: BTreeMap::new(),
             removed: BTreeMap::new(),
         }

@@ -28,7 +28,7 @@ pub(super) fn check_upstreams(layers: &[Layer], content: &Content) -> Result<(),
         return Err(StageError::OtherUpstreams { layer: layer.clone() });
     }
     for layer in layers {
-        let (name, asked) = (&layer.schema.name, layer.schema.upstream_request(&content.os.arch)?);
+        let (name, asked) = (&layer.schema.name, layer.upstream_request(&content.os.arch)?);
         if asked != content.requests.get(name).cloned().unwrap_or_default() {
             return Err(StageError::OtherUpstreams { layer: name.clone() });
         }

@@ -95,9 +95,10 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
         os: _,
         requires: _,
         bundles: _,
-        // Both are read by `installs`.
+        // These are read by `installs`.
         artifacts: _,
         downloads: _,
+        local_files: _,
         // What the image gets of these depends on it. No bundle has them.
         container_images: _,
         images: _,
@@ -115,6 +116,11 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
         // They are among the files of the layer, as are the settings below.
         files: _,
         expand: _,
+        capabilities,
+        // No bundle has these.
+        swap: _,
+        alternatives: _,
+        sudoers: _,
         modes,
         setuid,
         symlinks,
@@ -139,6 +145,7 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
     found.all(EffectKind::Write, "files", layer.files.keys());
     found.all(EffectKind::Write, "symlinks", symlinks.keys());
     found.all(EffectKind::Directory, "directories", directories.keys());
+    found.all(EffectKind::Change, "capabilities", capabilities.keys());
     found.all(EffectKind::Change, "modes", modes.keys());
     found.all(EffectKind::Change, "empty", empty);
     found.all(EffectKind::Change, "truncate", truncate);
@@ -153,8 +160,7 @@ pub fn effects(layer: &Layer) -> Vec<Effect> {
     installs(&mut found, schema);
     for (name, user) in users {
         found.add(EffectKind::User, "users", name);
-        let home = user.home.clone().unwrap_or_else(|| format!("/home/{name}"));
-        found.add(EffectKind::Directory, "users", &home);
+        found.add(EffectKind::Directory, "users", &user.home_of(name));
     }
     found.all(EffectKind::User, "groups", groups.keys());
     scripts.iter().for_each(|one| script(&mut found, one));

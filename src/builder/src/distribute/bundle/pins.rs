@@ -104,7 +104,7 @@ pub(super) fn targets(document: &BundleDocument) -> Vec<Target> {
 pub(super) fn content(pins: &Pins, layers: &[Layer], target: &Target) -> Result<Content, BundleError> {
     let mut requests = BTreeMap::new();
     for layer in layers {
-        let asked = layer.schema.upstream_request(&target.arch)?;
+        let asked = layer.upstream_request(&target.arch)?;
         if !asked.is_empty() {
             requests.insert(layer.schema.name.clone(), asked);
         }

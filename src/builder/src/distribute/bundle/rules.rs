@@ -8,7 +8,7 @@ use super::effects::{Effect, EffectKind, effects};
 use super::error::BundleError;
 use super::words::{is_below, real};
 use crate::address;
-use crate::layer::{Layer, Schema};
+use crate::layer::{Account, Layer, Schema, unit_file};
 
 /// Directories of units.
 pub(super) const UNITS: [&str; 3] = ["/etc/systemd/system", "/usr/lib/systemd/system", "/usr/local/lib/systemd/system"];
@@ -134,6 +134,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         users: _,
         directories: _,
         files: _,
+        capabilities: _,
         modes: _,
         setuid: _,
         symlinks: _,
@@ -159,6 +160,7 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         upgrade: _,
         // These are refused, and of `first_boot` some parts.
         bundles,
+        local_files,
         container_images,
         debconf,
         images,
@@ -170,6 +172,9 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         ssh_authorized_keys,
         motd,
         os_release,
+        swap,
+        alternatives,
+        sudoers,
         keep,
         first_boot,
     } = schema;
@@ -182,6 +187,9 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
         ("motd", motd.is_some()),
         ("ssh_authorized_keys", !ssh_authorized_keys.is_empty()),
         ("os_release", !os_release.is_empty()),
+        ("swap", swap.is_some()),
+        ("alternatives", !alternatives.is_empty()),
+        ("sudoers", !sudoers.is_empty()),
         ("keep", !keep.is_empty()),
         ("images", images.is_some()),
         ("bundles", !bundles.is_empty()),
@@ -191,11 +199,32 @@ fn keys(schema: &Schema, say: &mut impl FnMut(String)) {
     for (key, _) in of_the_image.iter().filter(|(_, is_there)| *is_there) {
         say(format!("`{key}` belongs to the image, not to a bundle"));
     }
+    for (name, account) in &schema.users {
+        // Its groups are compared with the grants.
+        let Account {
+            id: _,
+            home: _,
+            shell: _,
+            groups: _,
+            optional_groups: _,
+            subordinate: _,
+            password_hash,
+            ssh_authorized_keys,
+        } = account;
+        if password_hash.is_some() || !ssh_authorized_keys.is_empty() {
+            say(format!(
+                "`users`: {name} may log in by a password or keys, which belong to the image, not to a bundle"
+            ));
+        }
+    }
     let not_carried = [
         ("packages", !schema.request().is_empty()),
         ("debconf", !debconf.is_empty()),
         ("container_images", !container_images.is_empty()),
     ];
+    if !local_files.is_empty() {
+        say("`local_files` cannot travel in a bundle: publish the files, and name them in `downloads`".to_owned());
+    }
     for (key, _) in not_carried.iter().filter(|(_, is_there)| *is_there) {
         say(format!("`{key}` cannot travel in a bundle: what an image gets of them depends on the image"));
     }
@@ -218,7 +247,10 @@ fn units(own: &[Effect], layer: &Layer, say: &mut impl FnMut(String)) {
     let schema = &layer.schema;
     let is_own = |unit: &str| {
         own.iter().any(|effect| match effect.kind {
-            EffectKind::Write => UNITS.iter().any(|folder| effect.value == format!("{folder}/{unit}")),
+            EffectKind::Write => {
+                let is_text = |name: &str| UNITS.iter().any(|folder| effect.value == format!("{folder}/{name}"));
+                is_text(unit) || is_text(&unit_file(unit))
+            }
             // What an archive has is not known yet; a bake finds out.
             EffectKind::Unpack => UNITS.iter().any(|folder| is_below(folder, &effect.value)),
             _ => false,

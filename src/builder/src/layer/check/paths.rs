@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::layer::findings::{Findings, Found};
 use crate::layer::position::child;
-use crate::layer::{Install, Layer, Schema, rules};
+use crate::layer::{Install, Layer, Schema, attribute, rules};
 
 /// Most symbolic links that Linux follows in one path (`MAXSYMLINKS`).
 const MAX_SYMLINKS: usize = 40;
@@ -111,6 +111,21 @@ pub(super) fn modes(found: &mut Findings, schema: &Schema) {
         {
             found.value(pointer + "/mode", listed(path, *mode));
         }
+    }
+}
+
+/// Capabilities are such that setcap takes, of files that `setuid` lists.
+pub(super) fn capabilities(found: &mut Findings, schema: &Schema) {
+    found.keys("/capabilities", schema.capabilities.keys(), rules::path);
+    for (path, text) in &schema.capabilities {
+        let invalid = attribute(text).is_none().then(|| {
+            format!(
+                "{text:?} is not a list of capabilities, such as `cap_net_bind_service+ep` or `cap_chown,cap_kill=ep`"
+            )
+        });
+        let missing = !schema.setuid.contains(path);
+        let missing = missing.then(|| format!("`setuid` does not list {path:?}, which has capabilities"));
+        found.value(child("/capabilities", path), invalid.or(missing));
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::evidence::Wants;
-use super::{LinkError, ManifestContext, Prover, Standing, same, weak};
+use super::{LOCAL, LinkError, ManifestContext, Prover, Standing, same, weak};
 use crate::digest::Digest;
 use crate::manifest::{Dependency, Form, Proof, Signed};
 use crate::pin::proof::checksum;
@@ -80,7 +80,11 @@ fn by_checksum(
 /// The layer that asks for the file states the digest.
 fn by_layer(stated: &Digest, entry: &Dependency) -> Result<Standing, LinkError> {
     match &entry.proof {
-        Some(Proof::Stated) => {
+        Some(Proof::Local) if entry.url.starts_with(LOCAL) => {
+            same("digest", &entry.digest.to_string(), &stated.to_string())?;
+            Ok(Standing::Local)
+        }
+        Some(Proof::Stated) if !entry.url.starts_with(LOCAL) => {
             same("digest", &entry.digest.to_string(), &stated.to_string())?;
             Ok(Standing::Stated)
         }

@@ -89,6 +89,14 @@ pub(super) fn image_name(tree: &Tree) -> Vec<Violation> {
     if missing.is_empty() { Vec::new() } else { violation(path, format!("{} not set", missing.join(" and "))) }
 }
 
+/// What is wrong with an encrypted password.
+const HASH: &str = "has a password hash";
+
+/// The evidence of an account's password.
+pub(super) fn has_hash(account: &str) -> String {
+    format!("account {account} {HASH}")
+}
+
 /// No account may have a password, not even a locked or an empty one. Backups of the files count as well.
 pub(super) fn passwords(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -104,6 +112,10 @@ pub(super) fn passwords(tree: &Tree) -> Vec<Violation> {
         for line in content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let mut fields = line.split(|byte| *byte == b':');
             let account = String::from_utf8_lossy(fields.next().unwrap_or_default()).into_owned();
+            if password(fields.clone().next().unwrap_or_default()) == Some(HASH) {
+                found.extend(violation(&shown, has_hash(&account)));
+                continue;
+            }
             found.extend(
                 password(fields.next().unwrap_or_default())
                     .into_iter()
@@ -128,7 +140,7 @@ fn password(field: &[u8]) -> Option<&'static str> {
         (b"x", 0) => None,
         (b"", 0) => Some("needs no password"),
         (b"", _) => None,
-        (_, 0) => Some("has a password hash"),
+        (_, 0) => Some(HASH),
         (_, _) => Some("has a locked password hash"),
     }
 }

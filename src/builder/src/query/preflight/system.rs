@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use super::subject::Subject;
-use crate::query::lint::lint as findings;
+use crate::query::lint::lint_root;
 
 /// What EC2 shows of a machine is its first serial port.
 pub(super) fn console(subject: &Subject<'_>) -> Verdict {
@@ -33,7 +33,8 @@ pub(super) fn grow_root(subject: &Subject<'_>) -> Verdict {
 
 /// Nothing is in the image that none may carry.
 pub(super) fn lint(subject: &Subject<'_>) -> Verdict {
-    let bad: Vec<_> = findings(&subject.tree).into_iter().filter(|finding| !finding.ok).collect();
+    let bad: Vec<_> =
+        lint_root(subject.image.path(), &subject.tree).into_iter().filter(|finding| !finding.ok).collect();
     let Some(first) = bad.first() else { return Ok("no finding".to_owned()) };
     let more = if bad.len() > 1 { format!(", and {} more of `vmbake lint`", bad.len() - 1) } else { String::new() };
     Err(format!("{}: {}: {}{more}", first.rule, first.path, first.evidence))

@@ -1,8 +1,11 @@
 //! What was checked: hygiene of the image, and the release around it.
 
+use std::collections::BTreeMap;
+
 use vmbake_disk::tree::Tree;
 
 use super::table::{Section, Table};
+use crate::compose::origin::Record;
 use crate::query::lint;
 
 /// What came of one check of the release that the image is of.
@@ -19,8 +22,9 @@ pub struct ReportedCheck {
 }
 
 /// How clean the image is.
-pub(super) fn lint(tree: &Tree) -> Section {
-    let mut found = lint::lint(tree);
+pub(super) fn lint(tree: &Tree, record: Option<&Record>) -> Section {
+    let none = BTreeMap::new();
+    let mut found = lint::lint_with(tree, record.map_or(&none, |record| &record.logins));
     // The bad ones first, else as the rules stand.
     found.sort_by_key(|finding| finding.ok);
     let failed = found.iter().filter(|finding| !finding.ok).count();

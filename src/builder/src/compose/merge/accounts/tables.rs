@@ -170,6 +170,14 @@ impl Tables {
         self.shadow.push(&format!("{name}:{password}:{}:{aging}", self.days));
     }
 
+    /// Gives a user another encrypted password, changed at the time of the image, as `chpasswd -e` does.
+    pub(in crate::compose::merge) fn set_password(&mut self, user: &str, hash: &str) {
+        if self.shadow.field(user, 1).is_some_and(|found| found != hash) {
+            self.shadow.set(user, 1, hash);
+            self.shadow.set(user, 2, &self.days.to_string());
+        }
+    }
+
     pub(in crate::compose::merge) fn add_group(&mut self, name: &str, gid: u32, password: &str) {
         self.group.push(&format!("{name}:x:{gid}:"));
         self.gshadow.push(&format!("{name}:{password}::"));

@@ -74,6 +74,7 @@ fn of_schema(schema: &Schema, kind: ExtensionKind) -> Vec<(&'static str, String)
     let of_images = [
         ("first_boot", schema.first_boot.is_some(), "the first boot of the machine is over"),
         ("scripts", !schema.scripts.is_empty(), "a Debian package needs dpkg's database, which an extension has not"),
+        ("capabilities", !schema.capabilities.is_empty(), "an extension has no files with privileges"),
         ("expand", !schema.expand.is_empty(), "an extension has no kind, version or images to put in"),
     ];
     found.extend(of_images.iter().filter(|(_, is_there, _)| *is_there).map(|(key, _, why)| (*key, (*why).to_owned())));
