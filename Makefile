@@ -32,7 +32,7 @@ export RUSTC_WORKSPACE_WRAPPER := $(shell command -v clippy-driver)
 
 # In the order of the prerequisites: most recipes use both cores themselves.
 .NOTPARALLEL:
-.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages upgrade templates closure bases bases-quick mounts volumes kinds podplane repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations shell-judge fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
+.PHONY: help setup firstboot builder tools base manifest bake reference dist dist-test dist-repro update-manifests update-trust check deny workflows advisories test all-tests integration upstream cosign sign registry bundles sysext profiles recipe judge sbom report docs examples dpkg scripts packages revision upgrade templates closure bases bases-quick mounts volumes kinds podplane repro rebuild shared refuse offline archive preflight convert aws aws-all bench-publish kinds-images qemu-test qemu-test-all qemu-test-mutations shell-judge fuzz fuzz-compare fuzz-smoke bench bench-table bench-growth bench-parts bench-boot bench-travel
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -168,6 +168,9 @@ packages: base ## Bake each package of two lists by name, and compare the image 
 	qemu-tests/checks/vendors.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
 	qemu-tests/checks/packages.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar" --list qemu-tests/checks/packages.list --list qemu-tests/checks/packages.drawn
 
+revision: bake tools ## Bake a node on a base that has its packages in an earlier revision, and compare the upgrade with that of the real dpkg
+	qemu-tests/checks/revision.py $(vmbake) target/release/examples/base-image "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar" $(manifest) $(store)
+
 upgrade: base ## Compare upgrades of real packages of the base, to those of sid, with what the real dpkg makes of them
 	qemu-tests/checks/upgrade.py $(vmbake) "$$(cat $(amd64))" "$$(dirname "$$(cat $(amd64))")/rootfs.tar"
 
@@ -238,6 +241,7 @@ qemu-test: bake kinds-images ## Boot node and knd under SeaBIOS and knc under OV
 
 qemu-test-all: bake kinds-images ## Run all cases in qemu: lives, power cuts, networks; takes about an hour below emulation
 	$(MAKE) --no-print-directory bake KIND=node ARCH=arm64 BASE=
+	$(MAKE) --no-print-directory revision
 	qemu-tests/checks/bundles.sh $(vmbake) "$$(cat $(amd64))" $(manifest) $(store) --boot
 	qemu-tests/checks/sysext.py $(vmbake) $(OUT)/$(name).raw --boot
 	qemu-tests/checks/docs.py $(vmbake) $(OUT) $(store) --boot docs/bundles.md

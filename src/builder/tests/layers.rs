@@ -27,6 +27,23 @@ fn check(dir: &Path) -> (Vec<String>, bool) {
     (text.lines().map(|line| line.replace(&prefix, "")).collect(), output.status.success())
 }
 
+/// A base from before a point release has earlier revisions of packages: no layer that is built in stops at them.
+#[test]
+fn layers_that_are_built_in_upgrade_their_packages() {
+    let mut packages = 0;
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../layers")).unwrap() {
+        let Ok(text) = fs::read_to_string(entry.unwrap().path().join("layer.json")) else { continue };
+        let layer: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let debs = layer["artifacts"].as_object().into_iter().flatten().filter(|(_, install)| install["type"] == "deb");
+        for (artifact, _) in debs {
+            packages += 1;
+            let upgrade = layer["upgrade"].as_array().unwrap_or_else(|| panic!("{}: no `upgrade`", layer["name"]));
+            assert!(upgrade.contains(&artifact.as_str().into()), "{}: {artifact}", layer["name"]);
+        }
+    }
+    assert!(packages > 10, "{packages}");
+}
+
 /// A fault of each kind; `¦` stands where it begins.
 const FAULTS: &[(&str, &str)] = &[
     (r#""requires": [¦"none"]"#, "layer none does not exist"),

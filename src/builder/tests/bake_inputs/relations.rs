@@ -1,6 +1,6 @@
 //! Relations of packages with each other and with those of the base.
 
-use super::parts::{bake, bake_onto, base_with, control, deb, package};
+use super::parts::{bake, bake_onto, base_with, control, deb, hint, package};
 
 const PROVIDES: &str = "Provides: service (= 2)\n";
 
@@ -40,6 +40,19 @@ fn packages_that_do_not_fit_are_refused() {
         let error = bake(&[package("a", deb(&control(name, ""), &[], &[]))]).expect_err(name);
         assert!(error.contains(expected), "{name}: {error}");
     }
+}
+
+/// The base has what is needed, in another version: the hint is what has to be added.
+#[test]
+fn another_version_of_the_base_is_named() {
+    let parts = [package("a", deb(&control("p", "Depends: none, libc6 (>= 2.42)\n"), &[], &[]))];
+    assert_eq!(bake(&parts).unwrap_err(), "p: needs none, which neither the base nor the layers have");
+    let parts = [package("a", deb(&control("p", "Depends: none | libc6 (>= 2.42)\n"), &[], &[]))];
+    let expected = "p: needs none | libc6 (>= 2.42), and the base has libc6 in version 2.41-12";
+    assert_eq!(bake(&parts).unwrap_err(), expected);
+    let keys = "\"artifacts\": {\"libc6\": {\"type\": \"deb\"}}, \"upgrade\": [\"libc6\"]";
+    let expected = format!("list libc6 in `dependencies` of the sources, and add to the layer that installs p: {keys}");
+    assert_eq!(hint(&parts, "").unwrap(), expected);
 }
 
 #[test]

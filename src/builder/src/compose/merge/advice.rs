@@ -71,8 +71,12 @@ fn of_merge(error: &MergeError) -> Option<String> {
             Some(format!("`apt-mark unhold {package}` in the base, if it may be replaced"))
         }
         MergeError::Loses { package, .. } => Some(format!(
-            "add a version of {package} that fits to the manifest and to the layer, with `upgrade`; or upgrade neither"
+            "{}; or upgrade neither",
+            by_artifact(package, "the layer that upgrades the other package")
         )),
+        MergeError::DependsOther { package, other, .. } => {
+            Some(by_artifact(other, &format!("the layer that installs {package}")))
+        }
         MergeError::Depends { package, .. } => {
             Some(format!("add the missing package to the manifest and to the layer that installs {package}"))
         }
@@ -134,6 +138,14 @@ fn of_script(package: &str, script: &str, entry: &str, makes: &Makes, fault: &Sc
     };
     format!(
         "{fails}{place}: {{{entry}{needed}}}, which leaves it out; {instead}; layers/README.md has the keys of an entry"
+    )
+}
+
+/// How a layer upgrades a package of the base by an artifact of the manifest.
+fn by_artifact(package: &str, layer: &str) -> String {
+    format!(
+        "list {package} in `dependencies` of the sources, and add to {layer}: \
+         \"artifacts\": {{\"{package}\": {{\"type\": \"deb\"}}}}, \"upgrade\": [\"{package}\"]"
     )
 }
 

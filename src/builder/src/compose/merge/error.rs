@@ -80,6 +80,18 @@ pub enum MergeError {
         /// The dependency.
         relation: String,
     },
+    /// A dependency is not met by the version that the base has.
+    #[error("{package}: needs {relation}, and the base has {other} in version {found}")]
+    DependsOther {
+        /// Name of the package.
+        package: String,
+        /// The dependency.
+        relation: String,
+        /// Name of the package of the base.
+        other: String,
+        /// Its version.
+        found: String,
+    },
     /// A package does not go together with another one.
     #[error("{package}: conflicts with {relation}, which is installed as {found}")]
     Conflicts {

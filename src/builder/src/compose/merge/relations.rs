@@ -37,7 +37,7 @@ pub(super) fn check(status: &Status, artifacts: &[StagedArtifact]) -> Result<(),
     let met = presents(there.iter().chain(&new).copied())?;
     for control in &new {
         if let Some(relation) = unmet(control, &all)?.into_iter().next() {
-            return Err(MergeError::Depends { package: name(control).to_owned(), relation });
+            return Err(depends(control, relation, &old));
         }
         avoids(control, &met)?;
         parse(control, "Replaces")?;
@@ -46,6 +46,17 @@ pub(super) fn check(status: &Status, artifacts: &[StagedArtifact]) -> Result<(),
     match status.installed().count() == old.len() {
         true => Ok(()),
         false => keeps(&old, &presents(status.installed())?, &all),
+    }
+}
+
+/// The error about a dependency that is not met: the base may have the package in another version.
+fn depends(control: &Control, relation: String, old: &[&Control]) -> MergeError {
+    let package = name(control).to_owned();
+    let named: Vec<Relation> = relation::groups(&relation).into_iter().flatten().flatten().collect();
+    let other = old.iter().find(|old| named.iter().any(|relation| relation.name == name(old)));
+    match other.map(|old| (name(old).to_owned(), old.get("Version").unwrap_or_default().to_owned())) {
+        Some((other, found)) => MergeError::DependsOther { package, relation, other, found },
+        None => MergeError::Depends { package, relation },
     }
 }
 
