@@ -1,6 +1,7 @@
 //! `vmbake inspect` and `vmbake lint`: what an image is, and whether it is clean.
 
 use super::{Failure, InspectArgs, Outcome, files};
+use crate::query::lint::{LintStatus, lint_image};
 
 pub(super) fn inspect(args: &InspectArgs) -> Result<Outcome, Failure> {
     let report = crate::image::inspect::inspect(&args.image, args.partition)?;
@@ -8,11 +9,11 @@ pub(super) fn inspect(args: &InspectArgs) -> Result<Outcome, Failure> {
 }
 
 pub(super) fn lint(args: &InspectArgs) -> Result<Outcome, Failure> {
-    let findings = crate::query::lint::lint_image(&args.image, args.partition)?;
+    let findings = lint_image(&args.image, args.partition)?;
     match args.json {
         true => files::print_json(&findings)?,
         false => files::show(&findings.iter().map(|finding| format!("{finding}\n")).collect::<String>())?,
     };
-    let clean = findings.iter().all(|finding| finding.ok);
+    let clean = findings.iter().all(|finding| finding.status != LintStatus::Error);
     Ok(if clean { Outcome::Clean } else { Outcome::Findings })
 }

@@ -27,13 +27,36 @@ pub struct Finding {
     /// What was found there.
     pub evidence: String,
     /// Whether the rule holds.
-    pub ok: bool,
+    pub status: LintStatus,
+}
+
+/// Whether a rule holds, and how bad it is if not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LintStatus {
+    /// It holds.
+    Ok,
+    /// It is not met by images that other tools make, and does no harm.
+    Warning,
+    /// It does not hold.
+    Error,
+}
+
+impl LintStatus {
+    /// As text output and pages show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warn",
+            Self::Error => "FAIL",
+        }
+    }
 }
 
 impl std::fmt::Display for Finding {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let verdict = if self.ok { "ok" } else { "FAIL" };
-        write!(f, "{verdict:<4}  {:<17}  {}: {}", self.rule, escape::line(&self.path), escape::line(&self.evidence))
+        let status = self.status.name();
+        write!(f, "{status:<4}  {:<17}  {}: {}", self.rule, escape::line(&self.path), escape::line(&self.evidence))
     }
 }
 
@@ -44,6 +67,9 @@ struct Rule {
     good: &'static str,
     check: Check,
 }
+
+/// The rule that only images of vmbake meet: every bake names its images.
+pub const IMAGE_NAME: &str = "image-name";
 
 /// The rule that `setuid` of a layer makes exceptions from.
 const PRIVILEGED: &str = "privileged-files";
@@ -124,7 +150,7 @@ const RULES: &[Rule] = &[
         ]),
     },
     Rule {
-        name: "image-name",
+        name: IMAGE_NAME,
         good: "IMAGE_ID and IMAGE_VERSION are set",
         check: Check::Custom("/etc/os-release", check::image_name),
     },
@@ -183,15 +209,15 @@ fn accepted(finding: Finding, logins: &BTreeMap<String, Login>) -> Finding {
         AUTHORIZED_KEYS => login.keys.as_ref() == Some(&finding.path),
         _ => false,
     });
-    match asked.filter(|_| !finding.ok) {
+    match asked.filter(|_| finding.status != LintStatus::Ok) {
         Some((_, Login { layer, .. })) => {
-            Finding { evidence: format!("{}, by layer {layer}", finding.evidence), ok: true, ..finding }
+            Finding { evidence: format!("{}, by layer {layer}", finding.evidence), status: LintStatus::Ok, ..finding }
         }
         None => finding,
     }
 }
 
-/// The first violation that stops a bake. Files that layers list in `setuid` may have privileges, logs and authorized keys
+/// The first violation that stops a bake, warnings included. Files that layers list in `setuid` may have privileges, logs and authorized keys
 /// may be there if layers list them in `keep`, and users may log in as layers say.
 pub fn unclean(merged: &Merged) -> Option<Finding> {
     let is_meant = |finding: &Finding| match finding.rule {
@@ -201,16 +227,17 @@ pub fn unclean(merged: &Merged) -> Option<Finding> {
         _ => false,
     };
     let found = lint_with(&merged.tree, &merged.logins);
-    found.into_iter().find(|finding| !finding.ok && !is_meant(finding))
+    found.into_iter().find(|finding| finding.status != LintStatus::Ok && !is_meant(finding))
 }
 
 fn findings(tree: &Tree, rule: &Rule) -> Vec<Finding> {
     let violations = rule.check.run(tree);
     if violations.is_empty() {
         let (path, evidence) = (rule.check.subject(), rule.good.to_owned());
-        return vec![Finding { rule: rule.name, path, evidence, ok: true }];
+        return vec![Finding { rule: rule.name, path, evidence, status: LintStatus::Ok }];
     }
-    let bad = |Violation { path, evidence }| Finding { rule: rule.name, path, evidence, ok: false };
+    let status = if rule.name == IMAGE_NAME { LintStatus::Warning } else { LintStatus::Error };
+    let bad = |Violation { path, evidence }| Finding { rule: rule.name, path, evidence, status };
     violations.into_iter().map(bad).collect()
 }
 

@@ -78,6 +78,7 @@ const AWS: &[Row] = &[
     ("console", PreflightStatus::Warning, system::console),
     ("grow-root", PreflightStatus::Warning, system::grow_root),
     ("lint", PreflightStatus::Error, system::lint),
+    ("image-name", PreflightStatus::Warning, system::image_name),
 ];
 
 /// Judges the image at `path` for AWS; `partition` is the number of its root partition, where that is not obvious.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vmbake::query::lint::lint;
+use vmbake::query::lint::{LintStatus, lint};
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
@@ -82,7 +82,7 @@ fn hygiene_cleans_a_base_that_was_in_use() {
     ];
     let found = |tree: &Tree| -> Vec<String> {
         let shadow = |finding: &vmbake::query::lint::Finding| matches!(finding.rule, "image-name" | "passwords");
-        let bad = lint(tree).into_iter().filter(|finding| !finding.ok && !shadow(finding));
+        let bad = lint(tree).into_iter().filter(|finding| finding.status != LintStatus::Ok && !shadow(finding));
         bad.map(|finding| finding.path).collect()
     };
     let tree = used(&paths);

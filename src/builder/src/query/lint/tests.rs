@@ -3,7 +3,7 @@ use std::sync::Arc;
 use vmbake_disk::source::Map;
 use vmbake_disk::tree::{Inode, Kind, Metadata, Origin, Timestamp, Tree};
 
-use super::{Finding, RULES, lint};
+use super::{Finding, IMAGE_NAME, LintStatus, RULES, lint};
 
 /// What a test puts at a path.
 enum Node {
@@ -91,7 +91,7 @@ fn clean() -> Tree {
 #[test]
 fn a_clean_tree_keeps_every_rule() {
     let findings = lint(&clean());
-    assert!(findings.iter().all(|finding| finding.ok), "{findings:#?}");
+    assert!(findings.iter().all(|finding| finding.status == LintStatus::Ok), "{findings:#?}");
     let rules: Vec<_> = findings.iter().map(|finding| finding.rule).collect();
     assert_eq!(rules, RULES.iter().map(|rule| rule.name).collect::<Vec<_>>());
 }
@@ -174,8 +174,9 @@ fn every_violation_is_found_by_its_rule_alone() {
     for (rule, path, node, evidence) in cases {
         let mut tree = clean();
         put(&mut tree, path, node);
-        let bad: Vec<_> = lint(&tree).into_iter().filter(|finding| !finding.ok).collect();
-        let expected = Finding { rule, path: (*path).to_owned(), evidence: (*evidence).to_owned(), ok: false };
+        let bad: Vec<_> = lint(&tree).into_iter().filter(|finding| finding.status != LintStatus::Ok).collect();
+        let status = if *rule == IMAGE_NAME { LintStatus::Warning } else { LintStatus::Error };
+        let expected = Finding { rule, path: (*path).to_owned(), evidence: (*evidence).to_owned(), status };
         assert_eq!(bad, [expected]);
         assert!(!bad[0].evidence.contains('$'), "a secret is shown");
     }
@@ -189,7 +190,7 @@ fn every_violation_is_found_by_its_rule_alone() {
 
 #[test]
 fn a_missing_or_odd_machine_id_is_told() {
-    let bad = |tree: &Tree| lint(tree).into_iter().find(|finding| !finding.ok);
+    let bad = |tree: &Tree| lint(tree).into_iter().find(|finding| finding.status != LintStatus::Ok);
     let mut tree = clean();
     put(&mut tree, "/etc/machine-id", &File("uninitialized\n"));
     assert_eq!(bad(&tree), None);
@@ -203,13 +204,21 @@ fn directories_behind_links_are_looked_at() {
     tree.remove(b"/var/log").unwrap();
     put(&mut tree, "/data/log/syslog", &File("secret"));
     put(&mut tree, "/var/log", &Link("../data/log"));
-    let bad: Vec<_> = lint(&tree).into_iter().filter(|finding| !finding.ok).map(|finding| finding.path).collect();
+    let bad: Vec<_> = lint(&tree)
+        .into_iter()
+        .filter(|finding| finding.status != LintStatus::Ok)
+        .map(|finding| finding.path)
+        .collect();
     assert_eq!(bad, ["/var/log/syslog"]);
 }
 
 #[test]
 fn an_empty_tree_is_no_image() {
     let tree = Tree::new(Metadata::root(0o755, Timestamp::default()), Origin::default());
-    let bad: Vec<_> = lint(&tree).into_iter().filter(|finding| !finding.ok).map(|finding| finding.rule).collect();
+    let bad: Vec<_> = lint(&tree)
+        .into_iter()
+        .filter(|finding| finding.status != LintStatus::Ok)
+        .map(|finding| finding.rule)
+        .collect();
     assert_eq!(bad, ["machine-id", "image-name"]);
 }

@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use super::subject::Subject;
-use crate::query::lint::lint_root;
+use crate::query::lint::{Finding, IMAGE_NAME, LintStatus, lint as findings, lint_root};
 
 /// What EC2 shows of a machine is its first serial port.
 pub(super) fn console(subject: &Subject<'_>) -> Verdict {
@@ -33,9 +33,22 @@ pub(super) fn grow_root(subject: &Subject<'_>) -> Verdict {
 
 /// Nothing is in the image that none may carry.
 pub(super) fn lint(subject: &Subject<'_>) -> Verdict {
-    let bad: Vec<_> =
-        lint_root(subject.image.path(), &subject.tree).into_iter().filter(|finding| !finding.ok).collect();
+    let bad: Vec<_> = lint_root(subject.image.path(), &subject.tree)
+        .into_iter()
+        .filter(|finding| finding.status == LintStatus::Error)
+        .collect();
     let Some(first) = bad.first() else { return Ok("no finding".to_owned()) };
     let more = if bad.len() > 1 { format!(", and {} more of `vmbake lint`", bad.len() - 1) } else { String::new() };
     Err(format!("{}: {}: {}{more}", first.rule, first.path, first.evidence))
+}
+
+/// The image says what it is: `vmbake publish` names the machine image by it.
+pub(super) fn image_name(subject: &Subject<'_>) -> Verdict {
+    let mut found = findings(&subject.tree).into_iter().filter(|finding| finding.rule == IMAGE_NAME);
+    match found.find(|finding| finding.status != LintStatus::Ok) {
+        Some(Finding { path, evidence, .. }) => {
+            Err(format!("{path}: {evidence}: `vmbake publish aws` needs --family and --name"))
+        }
+        None => Ok("IMAGE_ID and IMAGE_VERSION are set".to_owned()),
+    }
 }

@@ -1,12 +1,13 @@
 //! What was checked: hygiene of the image, and the release around it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use vmbake_disk::tree::Tree;
 
 use super::table::{Section, Table};
 use crate::compose::origin::Record;
-use crate::query::lint;
+use crate::query::lint::{self, LintStatus};
 
 /// What came of one check of the release that the image is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,10 +27,14 @@ pub(super) fn lint(tree: &Tree, record: Option<&Record>) -> Section {
     let none = BTreeMap::new();
     let mut found = lint::lint_with(tree, record.map_or(&none, |record| &record.logins));
     // The bad ones first, else as the rules stand.
-    found.sort_by_key(|finding| finding.ok);
-    let failed = found.iter().filter(|finding| !finding.ok).count();
+    found.sort_by_key(|finding| Reverse(finding.status));
+    let failed = found.iter().filter(|finding| finding.status != LintStatus::Ok).count();
     let cells = |finding: lint::Finding| {
-        let verdict = if finding.ok { "ok" } else { "FAILED" };
+        let verdict = match finding.status {
+            LintStatus::Ok => "ok",
+            LintStatus::Warning => "warning",
+            LintStatus::Error => "FAILED",
+        };
         vec![verdict.to_owned(), finding.rule.to_owned(), finding.path, finding.evidence]
     };
     let text = match failed {
