@@ -55,6 +55,8 @@ pub(crate) struct FetchedArtifact {
     pub(crate) file: File,
     /// Whether this process has hashed it: then nobody has to do so again.
     pub(crate) hashed: bool,
+    /// Whether the store did not have it before.
+    pub(crate) is_new: bool,
     /// Where it is from, if a source knows it, and its architecture: what it must say of itself when its digest is proven.
     pub(crate) program: Option<(Upstream, String)>,
 }
@@ -127,13 +129,11 @@ pub fn fetch(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress) -> R
             }
         }
     }
-    if supply.client.is_some() {
-        packages(content).for_each(|event| progress.tell(event));
-    }
+    packages(&artifacts).for_each(|event| progress.tell(event));
     Ok(Fetched { artifacts, images, verdict })
 }
 
-/// Brings one entry, and says so if it may have been downloaded.
+/// Brings one entry, with an event if it was downloaded.
 fn bring(
     entry: Entry<'_>,
     content: &Content,
@@ -145,8 +145,8 @@ fn bring(
         Entry::Artifact(name, dependency) => {
             let fetched = artifact(content, name, dependency, supply, progress)?;
             let (name, version, bytes) = (name.to_owned(), Some(dependency.version.clone()), dependency.size);
-            let event = supply.client.filter(|_| dependency.chosen.is_none());
-            let event = event.map(|_| Event::Fetched { name, version, path: None, bytes });
+            let is_told = fetched.is_new && dependency.chosen.is_none();
+            let event = is_told.then_some(Event::Fetched { name, version, path: None, bytes });
             (Done::Artifact(Box::new(fetched)), event)
         }
         Entry::Image(image) => {
@@ -157,10 +157,11 @@ fn bring(
     })
 }
 
-/// A line for the packages of each layer: there may be hundreds of them.
-fn packages(content: &Content) -> impl Iterator<Item = Event> {
+/// A line for the downloaded packages of each layer: there may be hundreds of them.
+fn packages(artifacts: &[FetchedArtifact]) -> impl Iterator<Item = Event> {
     let mut of: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
-    for (entry, chosen) in content.dependencies.values().filter_map(|entry| Some((entry, entry.chosen.as_ref()?))) {
+    let new = artifacts.iter().filter(|artifact| artifact.is_new).map(|artifact| &artifact.dependency);
+    for (entry, chosen) in new.filter_map(|entry| Some((entry, entry.chosen.as_ref()?))) {
         let (count, bytes) = of.entry(&chosen.layer).or_default();
         *count += 1;
         *bytes = bytes.saturating_add(entry.size);
@@ -178,6 +179,8 @@ pub struct FetchedBase {
     pub(crate) pinned: Option<Dependency>,
     /// Whether this process has hashed it: then nobody has to do so again.
     pub(crate) hashed: bool,
+    /// Whether it was downloaded: the store did not have it before.
+    pub is_new: bool,
 }
 
 /// Finds the base image that `manifest` pins, downloaded where that is needed and possible.
@@ -189,8 +192,8 @@ pub fn fetch_base(manifest: &Manifest, supply: &Supply<'_>, progress: &Progress)
     let bar = progress.bar("fetching", image.size);
     let fetched = file(BASE, image, None, supply, &|bytes| bar.inc(bytes));
     bar.finish_and_clear();
-    let FetchedArtifact { path, file, hashed, dependency, .. } = fetched?;
-    Ok(FetchedBase { path, file, pinned: Some(dependency), hashed })
+    let FetchedArtifact { path, file, hashed, is_new, dependency, .. } = fetched?;
+    Ok(FetchedBase { path, file, pinned: Some(dependency), hashed, is_new })
 }
 
 /// Opens a base image that somebody has brought, for which the same is pinned.
@@ -198,7 +201,7 @@ pub fn open_base_file(manifest: &Manifest, path: &Path) -> Result<FetchedBase, F
     let pinned = manifest.content().os.image.clone();
     let path = path.to_owned();
     match input::open_regular(&path) {
-        Ok(file) => Ok(FetchedBase { path, file, pinned, hashed: false }),
+        Ok(file) => Ok(FetchedBase { path, file, pinned, hashed: false, is_new: false }),
         Err(source) => Err(FetchError::OpenBase { path, source }),
     }
 }
@@ -246,12 +249,13 @@ fn file(
     progress: &dyn Fn(u64),
 ) -> Result<FetchedArtifact, FetchError> {
     let path = supply.store.path(&dependency.digest);
-    let fetched = |file, hashed| FetchedArtifact {
+    let fetched = |file, hashed, is_new| FetchedArtifact {
         name: name.to_owned(),
         dependency: dependency.clone(),
         path: path.clone(),
         file,
         hashed,
+        is_new,
         program,
     };
     match supply.client.filter(|_| !dependency.url.starts_with(LOCAL)) {
@@ -265,14 +269,14 @@ fn file(
             };
             let found = obtain(client, supply.store, &wanted, progress);
             let found = found.map_err(|source| FetchError::Download { name: name.to_owned(), source })?;
-            let fetched = fetched(found.file, true);
+            let fetched = fetched(found.file, true, !found.was_there);
             fetched
                 .check_program()
                 .map_err(|source| FetchError::Program { name: name.to_owned(), source: Box::new(source) })?;
             Ok(fetched)
         }
         None => match supply.store.blob(&dependency.digest)? {
-            Some(file) => Ok(fetched(file, false)),
+            Some(file) => Ok(fetched(file, false, false)),
             None => Err(FetchError::Missing {
                 name: name.to_owned(),
                 version: dependency.version.clone(),

@@ -96,6 +96,9 @@ fn an_image_is_fetched_proven_and_counted_among_the_artifacts() {
              verified  2 artifacts: 2 pinned by hand\n"
         )
     );
+    let again = String::from_utf8(fetched(dir.path(), &site(), &[]).stderr).unwrap();
+    assert_eq!(again, " verified  2 artifacts: 2 pinned by hand\n", "nothing is fetched twice");
+    fs::remove_dir_all(dir.path().join("store")).unwrap();
     let output = fetched(dir.path(), &site(), &["--progress", "json"]);
     let told: Vec<Value> = output
         .stderr

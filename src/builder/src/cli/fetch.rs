@@ -56,8 +56,10 @@ pub(super) fn run(args: FetchArgs) -> Result<Outcome, Failure> {
         let image = manifest.content().os.image.as_ref();
         if let Some(image) = image.filter(|image| !args.without_base && !image.url.starts_with(LOCAL)) {
             let base = fetch_base(&manifest, &supply, &progress)?;
-            let (name, path) = (OS_IMAGE.to_owned(), Some(base.path));
-            progress.tell(Event::Fetched { name, version: Some(image.version.clone()), path, bytes: image.size });
+            if base.is_new {
+                let (name, path) = (OS_IMAGE.to_owned(), Some(base.path));
+                progress.tell(Event::Fetched { name, version: Some(image.version.clone()), path, bytes: image.size });
+            }
         }
     }
     Ok(Outcome::Clean)

@@ -10,7 +10,7 @@ use vmbake_disk::source::{FileSource, ReadAt};
 
 use crate::content_id::identified;
 use crate::digest::Digest;
-use crate::fetch::{FetchError, Supply};
+use crate::fetch::{FetchError, Supply, is_complete};
 use crate::hint::Hint;
 use crate::manifest::{ContainerImage, Content};
 use crate::oci::{
@@ -116,11 +116,12 @@ pub(super) fn pull(
     prover: &Prover<'_>,
 ) -> Result<(Standing, Option<u64>), FetchError> {
     let name = || image.image.clone();
+    let was_there = is_complete(supply.store, image);
     let pulled = supply.client.map(|client| pull_pinned(client, supply.store, image)).transpose();
     let pulled = pulled.map_err(|source| FetchError::Pull { name: name(), source })?;
     let standing = prover.image(content, image);
     let standing = standing.map_err(|source| ProveError { name: name(), source: Box::new(source) })?;
-    Ok((standing, pulled))
+    Ok((standing, pulled.filter(|_| !was_there)))
 }
 
 /// Checks every blob of one image.

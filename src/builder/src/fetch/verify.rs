@@ -13,6 +13,7 @@ use std::sync::Arc;
 use vmbake_disk::image::{Image, ImageError};
 
 use crate::digest::Digest;
+use crate::escape;
 use crate::fetch::images::{self, ImagesError, VerifiedImage};
 use crate::fetch::{Fetched, FetchedArtifact, FetchedBase};
 use crate::hint::Hint;
@@ -90,8 +91,16 @@ pub enum VerifyError {
 
 impl Hint for VerifyError {
     fn hint(&self) -> Option<String> {
-        let text = "`vmbake fetch` replaces what is damaged in the store; else the manifest is of another file";
-        matches!(self, Self::Digest { .. } | Self::Size { .. }).then(|| text.to_owned())
+        match self {
+            Self::Digest { name, path, .. } | Self::Size { name, path, .. } if name == BASE => Some(format!(
+                "`vmbake update KIND --image {}` pins this file; the pinned image may be the same disk in another format",
+                escape::name(path.as_os_str().as_encoded_bytes())
+            )),
+            Self::Digest { .. } | Self::Size { .. } => Some(
+                "`vmbake fetch` replaces what is damaged in the store; else the manifest is of another file".to_owned(),
+            ),
+            _ => None,
+        }
     }
 
     fn passed_on(&self) -> Option<&(dyn std::error::Error + 'static)> {
@@ -240,7 +249,7 @@ fn check_artifact(artifact: FetchedArtifact, store: &Store) -> Result<Artifact, 
 
 /// Checks the base image, unless fetching it has.
 fn check_base(base: FetchedBase, store: &Store) -> Result<Base, VerifyError> {
-    let FetchedBase { path, file, pinned, hashed } = base;
+    let FetchedBase { path, file, pinned, hashed, .. } = base;
     let read = |source| VerifyError::Read { name: BASE.to_owned(), path: path.clone(), source };
     if let Some(pinned) = &pinned {
         check_len(BASE, &path, &file, pinned)?;

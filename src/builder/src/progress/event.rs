@@ -16,7 +16,7 @@ use crate::escape;
 pub enum Event {
     /// An entry of a catalog took the place of another one.
     Override(Override),
-    /// An artifact, a container image or the base image is in the store.
+    /// An artifact, a container image or the base image was downloaded into the store.
     Fetched {
         /// Its name in the manifest.
         name: String,
@@ -29,7 +29,7 @@ pub enum Event {
         /// Its length.
         bytes: u64,
     },
-    /// The packages that were chosen for a layer are in the store.
+    /// Packages that were chosen for a layer were downloaded into the store.
     FetchedPackages {
         /// The layer.
         layer: String,

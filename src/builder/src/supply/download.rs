@@ -93,6 +93,8 @@ pub struct Downloaded {
     pub size: u64,
     /// Its content, open at the start.
     pub file: File,
+    /// Whether the store had it already.
+    pub was_there: bool,
 }
 
 /// Finds `wanted` in `store`, or downloads it; `progress` is told of every byte that is there, once.
@@ -108,7 +110,7 @@ pub fn obtain(
         (None, Some(shared), Some(digest)) if shared.bring(store, digest, wanted.size, wanted.limit) => {
             let found = intact(store, wanted)?;
             found.iter().for_each(|found| progress(found.size));
-            found
+            found.map(|found| Downloaded { was_there: false, ..found })
         }
         (Some(found), Some(shared), _) => {
             shared.offer(&found.digest, &found.file, found.size);
@@ -154,7 +156,7 @@ fn intact(store: &Store, wanted: &Wanted) -> Result<Option<Downloaded>, StoreErr
     let path = store.path(&digest);
     let (found, size) = store.digest(&path, &file, &digest).map_err(|source| StoreError::Read { path, source })?;
     let is_wanted = found == digest && wanted.size.is_none_or(|wanted| wanted == size);
-    Ok(is_wanted.then_some(Downloaded { digest, size, file }))
+    Ok(is_wanted.then_some(Downloaded { digest, size, file, was_there: true }))
 }
 
 fn from_url(
@@ -212,7 +214,7 @@ impl Transfer<'_> {
         }
         let size = self.partial.len();
         let (digest, file) = self.partial.publish()?;
-        Ok(Downloaded { digest, size, file })
+        Ok(Downloaded { digest, size, file, was_there: false })
     }
 
     fn check(&self) -> Result<(), DownloadError> {
