@@ -246,6 +246,7 @@ mod tests {
         let value = document.pointer_mut(pointer).unwrap();
         *value = match &*value {
             Value::String(text) if text.starts_with("sha256:") => Digest::of(text.as_bytes()).to_string().into(),
+            Value::String(text) if text == "zlib" => "zstd".into(),
             Value::String(text) => format!("{text}x").into(),
             number => (number.as_u64().unwrap() + 1).into(),
         };
@@ -266,7 +267,7 @@ mod tests {
     fn every_value_that_differs_is_a_change() {
         let (document, mut pointers) = (serde_json::from_str(FULL).unwrap(), Vec::new());
         leaves(&document, "", &mut pointers);
-        assert_eq!(pointers.len(), 24, "{pointers:?}");
+        assert_eq!(pointers.len(), 25, "{pointers:?}");
         assert!(full().covers(&full()));
         for pointer in pointers.iter().filter(|pointer| *pointer != "/format") {
             let other = parse(&changed(&document, pointer).to_string()).unwrap();
