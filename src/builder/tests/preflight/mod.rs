@@ -292,6 +292,7 @@ const CASES: &[Case] = &[
     ("console", |disk| disk.replace("boot/grub/grub.cfg", "ttyS0", "ttyS1"), "no console=ttyS0"),
     ("grow-root", |disk| disk.remove("usr/bin/growpart"), "nothing grows the root"),
     ("lint", |disk| disk.put("etc/ssh/ssh_host_rsa_key", "secret"), "ssh-host-keys: /etc/ssh/ssh_host_rsa_key"),
+    ("image-name", |disk| disk.replace("etc/os-release", "IMAGE_ID=a\n", ""), "needs --family and --name"),
 ];
 
 #[test]
@@ -306,7 +307,7 @@ fn each_check_notices_what_is_missing_and_no_other_does() {
         let mut disk = Disk::good();
         change(&mut disk);
         let (said, code) = preflight(&disk, &lab);
-        let is_warning = ["xen-blkfront", "console", "grow-root"].contains(check);
+        let is_warning = ["xen-blkfront", "console", "grow-root", "image-name"].contains(check);
         let status = if is_warning { "warning" } else { "error" };
         let found = bad(&said);
         assert!(
