@@ -74,9 +74,11 @@ impl Shell<'_> {
             Node::Simple(simple) => {
                 ends = true;
                 let next = std::mem::take(&mut self.tolerates_next);
+                let retries = std::mem::take(&mut self.retries_next);
                 let outer = std::mem::replace(&mut self.tolerated, next);
+                let outer_retries = std::mem::replace(&mut self.retried, retries);
                 let result = self.simple(simple, tested);
-                self.tolerated = outer;
+                (self.tolerated, self.retried) = (outer, outer_retries);
                 result?
             }
             Node::Pipe(stages) => {

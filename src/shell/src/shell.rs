@@ -36,6 +36,10 @@ pub(crate) struct Shell<'h> {
     pub(crate) tolerated: bool,
     /// Whether that will hold for the next simple command.
     pub(crate) tolerates_next: bool,
+    /// Whether the running command is run until it succeeds: a machine gets no further before that.
+    pub(crate) retried: bool,
+    /// Whether that will hold for the next simple command.
+    pub(crate) retries_next: bool,
     /// The last command, if its exit status is only assumed.
     pub(crate) assumed: Option<String>,
     /// The running command, for errors.
@@ -83,6 +87,8 @@ impl<'h> Shell<'h> {
             tested: false,
             tolerated: false,
             tolerates_next: false,
+            retried: false,
+            retries_next: false,
             assumed: None,
             command: Rc::default(),
             arrays: BTreeMap::new(),

@@ -307,6 +307,8 @@ fn statuses_that_change_nothing_are_not_looked_at() {
         "apt-get update > /dev/null; apt-get install -qq jq > /opt/log",
         "echo a=1 > /etc/sysctl.d/9-x.conf; sysctl -q -p /etc/sysctl.d/9-x.conf",
         "modprobe overlay || true",
+        "echo 'systemctl restart ufw' > /opt/s; until sh /opt/s; do sleep 1; done",
+        "echo 'systemctl restart ufw' > /opt/s; while ! sh /opt/s; do sleep 1; done",
         "systemctl stop ufw 2> /dev/null || true",
         "echo '[Service]' > /etc/systemd/system/a.service; if systemctl stop a; then touch /opt/x; fi",
         "echo '#!/bin/sh' > /etc/a; chmod 755 /etc/a; [ -x /etc/a ]; /etc/a",

@@ -11,6 +11,7 @@ impl Shell<'_> {
         self.state.loops += 1;
         loop {
             self.step()?;
+            self.retries_next = is_one_command(condition, until);
             let found = match self.eval(condition, true) {
                 Ok(found) => found,
                 Err(stop) => match self.loop_stop(stop)? {
@@ -141,5 +142,14 @@ impl Shell<'_> {
     pub(super) fn expression(&mut self, parts: &[Part]) -> Run<Option<i64>> {
         let text = self.document(parts)?;
         self.try_evaluate(&text)
+    }
+}
+
+/// Whether a loop runs one command until it succeeds: `until COMMAND` and `while ! COMMAND`.
+fn is_one_command(condition: &Node, until: bool) -> bool {
+    match condition {
+        Node::Simple(_) => until,
+        Node::Not(inner) => !until && matches!(**inner, Node::Simple(_)),
+        _ => false,
     }
 }

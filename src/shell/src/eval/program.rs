@@ -205,7 +205,7 @@ impl Shell<'_> {
     pub(crate) fn run_script(&mut self, name: &[u8], source: &[u8], args: &[Vec<u8>], by: Interpreter) -> Run<u8> {
         self.budget.enter_call().map_err(|kind| self.fatal(kind))?;
         let outer = self.command.clone();
-        let (tests, tolerates) = (self.tested || self.state.caller_tests, self.tolerated);
+        let (tests, tolerates) = ((self.tested && !self.retried) || self.state.caller_tests, self.tolerated);
         let status = self.subshell(|shell| {
             (shell.state.caller_tests, shell.state.caller_tolerates) = (tests, tolerates);
             let mut exported: BTreeMap<Vec<u8>, Variable> = shell
